@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands of every day. `make up` and `make test` work on a fresh machine; the rest is for those who stay.
+SHELL := /bin/bash
+PYTHON ?= python3
+PY := .venv/bin/python
+STACK ?= local
+# Tests share two or more processors; a number here says how many processes they use.
+JOBS ?= auto
+
+.PHONY: help setup up preview down test torture check bench lock clean
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: .venv/ready ## a virtual environment with the command .venv/bin/trainyard, and a Pulumi engine
+	@$(PY) -m engine path >/dev/null
+
+# The stamp comes last, so an installation that was cut off is done again.
+.venv/ready: requirements-dev.txt pyproject.toml
+	@echo "trainyard: installing Python packages into .venv (one to two minutes the first time)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trainyard needs Python 3.11 or newer: make PYTHON=python3.12 setup")'
+	@[ -x $(PY) ] || $(PYTHON) -m venv .venv
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >.venv/install.log 2>&1 || { cat .venv/install.log; exit 1; }
+	@touch $@
+
+up: setup ## the stack STACK (default: local) on the local cloud, without an account
+	@.venv/bin/trainyard up $(STACK) --local
+
+preview: setup ## what `make up` would change
+	@.venv/bin/trainyard preview $(STACK) --local
+
+down: setup ## takes the stack down again and stops the local cloud
+	@.venv/bin/trainyard down $(STACK) --local
+
+check: .venv/ready ## format, lint, types, import contracts, unit tests: under a minute
+	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet .
+	@.venv/bin/mypy --no-error-summary
+	@contracts=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$contracts"; exit 1; }
+	@$(PY) -m pytest -q -n $(JOBS) tests/unit
+
+test: setup check ## every test, in small seeded samples
+	@[ "$$(id -u)" != 0 ] || command -v chromium-headless-shell chromium >/dev/null || { echo "trainyard: installing a browser for the console's tests (100 MB)"; apt-get update -qq && grep -v '^#' tests/apt-packages.txt | xargs apt-get install -y -qq --no-install-recommends >/dev/null; }
+	@$(PY) -m pytest -q -n $(JOBS) tests --ignore tests/unit
+
+torture: setup ## the full counts; writes docs/reliability.md
+	@TRAINYARD_TORTURE=1 $(PY) -m tests.torture
+
+bench: setup ## ratios against a floor or a peer; docs/performance.md says what they mean
+	@$(PY) -m bench
+
+lock: ## new requirement locks, from pyproject.toml
+	@$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --disable-pip-version-check pip-tools
+	@export CUSTOM_COMPILE_COMMAND="make lock"; compile=".venv-lock/bin/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links"; \
+	  $$compile --extra local --extra dev -o requirements-dev.txt pyproject.toml && $$compile -c requirements-dev.txt -o requirements.txt pyproject.toml
+	@rm -rf .venv-lock
+
+clean: ## everything set-up and the local cloud made in this checkout
+	@[ ! -x .venv/bin/trainyard ] || .venv/bin/trainyard cloud stop >/dev/null 2>&1 || true
+	@rm -rf .venv .trainyard .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls a second and memory of the local cloud, against moto's server on like calls, one run, turn by turn.
+
+Both are asked over one kept connection by the same plain HTTP client, with requests written before the clock starts, so
+that neither pays for its official client; what ours costs is measured apart. Ours verifies a signature, judges access
+and commits to disk; moto does none of the three. A figure is the clock's milliseconds a call; a ratio is that of the
+servers' processor time, which other work on the machine hardly moves and which is what bounds their rates.
+"""
+
+from __future__ import annotations
+
+import configparser
+import http.client
+import json
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import psutil
+
+from bench.harness.rows import TURNS, Aim, Row, Spent, in_turns, spent
+from localcloud import control
+from localcloud.api.signatures import sign
+from localcloud.api.tenancy import load_private_key
+from tests.clients.environment import environment
+
+MOTO = Path(__file__).with_name("moto-requirements.txt")
+MANY = 1000  # what there is when a list is asked for
+SHARE = MANY // TURNS
+LISTS = 4
+# Three times moto's rate, half its memory.
+AIM_TIME, AIM_MEMORY, AIM_START = 1 / 3, 0.5, 0.6
+_AWS = "AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/20260101/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=0"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request, ready to be sent."""
+
+    method: str
+    target: str
+    body: bytes
+    headers: dict[str, str]
+
+
+class Server:
+    """A server under measurement, and one kept connection to it."""
+
+    def __init__(self, endpoint: str, pid: int) -> None:
+        self.address = urlsplit(endpoint).netloc
+        self._process = psutil.Process(pid)
+        self._connection = http.client.HTTPConnection(self.address, timeout=60)
+        self._connection.connect()
+        self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, asked: Asked) -> bytes:
+        self._connection.request(asked.method, asked.target, asked.body, asked.headers)
+        answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.status >= 400:
+            raise RuntimeError(f"{asked.method} {asked.target}: {answer.status} {content[:300]!r}")
+        return content
+
+    def _family(self) -> list[psutil.Process]:
+        return [self._process, *self._process.children(recursive=True)]
+
+    def processor(self) -> float:
+        """Seconds of the processor that it has had."""
+        times = [one.cpu_times() for one in self._family()]
+        return float(sum(one.user + one.system for one in times))
+
+    def memory(self) -> float:
+        """Resident megabytes, of its children too."""
+        return float(sum(one.memory_info().rss for one in self._family())) / 1e6
+
+
+class Ours(Server):
+    def __init__(self, cloud: control.Cloud) -> None:
+        super().__init__(cloud.endpoint, cloud.pid)
+        self._compartment, self._space = cloud.compartment, f"/n/{cloud.namespace}/b"
+        profile = configparser.ConfigParser()
+        profile.read(cloud.config_file)
+        deployer = profile["deployer"]
+        self._key = load_private_key(Path(deployer["key_file"]))
+        self._key_id = f"{deployer['tenancy']}/{deployer['user']}/{deployer['fingerprint']}"
+
+    def _asked(self, method: str, target: str, body: object = None) -> Asked:
+        content = json.dumps(body).encode() if body is not None else b""
+        return Asked(method, target, content, sign(method, target, self.address, content, self._key_id, self._key))
+
+    def create_network(self, number: int) -> Asked:
+        body = {"compartmentId": self._compartment, "cidrBlocks": ["10.0.0.0/16"], "displayName": f"n{number}"}
+        return self._asked("POST", "/20160918/vcns", body)
+
+    def network_id(self, created: bytes) -> str:
+        return str(json.loads(created)["id"])
+
+    def get_network(self, identifier: str) -> Asked:
+        return self._asked("GET", f"/20160918/vcns/{identifier}")
+
+    def list_networks(self) -> Asked:
+        return self._asked("GET", f"/20160918/vcns?compartmentId={self._compartment}&limit={MANY}")
+
+    def delete_network(self, identifier: str) -> Asked:
+        return self._asked("DELETE", f"/20160918/vcns/{identifier}")
+
+    def create_bucket(self, name: str) -> Asked:
+        return self._asked("POST", self._space, {"compartmentId": self._compartment, "name": name})
+
+    def get_bucket(self, name: str) -> Asked:
+        return self._asked("GET", f"{self._space}/{name}")
+
+    def list_buckets(self) -> Asked:
+        return self._asked("GET", f"{self._space}?compartmentId={self._compartment}&limit={MANY}")
+
+    def delete_bucket(self, name: str) -> Asked:
+        return self._asked("DELETE", f"{self._space}/{name}")
+
+
+class Moto(Server):
+    def _ec2(self, action: str, **values: str) -> Asked:
+        body = urlencode({"Action": action, "Version": "2016-11-15", **values}).encode()
+        kind = "application/x-www-form-urlencoded"
+        return Asked("POST", "/", body, {"authorization": _AWS.format("ec2"), "content-type": kind})
+
+    def _s3(self, method: str, target: str) -> Asked:
+        return Asked(method, target, b"", {"authorization": _AWS.format("s3")})
+
+    def create_network(self, number: int) -> Asked:
+        return self._ec2("CreateVpc", CidrBlock="10.0.0.0/16")
+
+    def network_id(self, created: bytes) -> str:
+        found = re.search(rb"<vpcId>(vpc-\w+)</vpcId>", created)
+        assert found, created
+        return found[1].decode()
+
+    def get_network(self, identifier: str) -> Asked:
+        return self._ec2("DescribeVpcs", **{"VpcId.1": identifier})
+
+    def list_networks(self) -> Asked:
+        return self._ec2("DescribeVpcs")
+
+    def delete_network(self, identifier: str) -> Asked:
+        return self._ec2("DeleteVpc", VpcId=identifier)
+
+    def create_bucket(self, name: str) -> Asked:
+        return self._s3("PUT", f"/{name}")
+
+    def get_bucket(self, name: str) -> Asked:
+        return self._s3("GET", f"/{name}?versioning")
+
+    def list_buckets(self) -> Asked:
+        return self._s3("GET", "/")
+
+    def delete_bucket(self, name: str) -> Asked:
+        return self._s3("DELETE", f"/{name}")
+
+
+@contextmanager
+def _moto() -> Iterator[Moto]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(environment(MOTO) / "moto_server"), "-H", "127.0.0.1", "-p", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield _reached(f"http://127.0.0.1:{port}", process)
+        finally:
+            process.terminate()
+
+
+def _reached(endpoint: str, process: subprocess.Popen[bytes]) -> Moto:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return Moto(endpoint, process.pid)
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+@dataclass
+class Side:
+    """One server with what has been made in it, and what each kind of call took, turn by turn."""
+
+    server: Ours | Moto
+    took: dict[str, list[Spent]] = field(default_factory=dict)
+    networks: list[str] = field(default_factory=list)
+    buckets: list[str] = field(default_factory=list)
+
+    def time(self, what: str, requests: Sequence[Asked]) -> list[bytes]:
+        processor, start = self.server.processor(), time.perf_counter()
+        answers = [self.server.send(asked) for asked in requests]
+        clock = time.perf_counter() - start
+        spent = Spent(clock / len(requests), (self.server.processor() - processor) / len(requests))
+        self.took.setdefault(what, []).append(spent)
+        return answers
+
+    def make(self) -> None:
+        """Creates and reads a share of the many."""
+        server, share = self.server, range(len(self.networks), len(self.networks) + SHARE)
+        made = self.time("create a network", [server.create_network(number) for number in share])
+        fresh = [server.network_id(answer) for answer in made]
+        self.networks += fresh
+        self.time("get a network", [server.get_network(one) for one in fresh])
+        names = [f"bucket-{number}" for number in share]
+        self.buckets += names
+        self.time("create a bucket", [server.create_bucket(name) for name in names])
+        self.time("get a bucket", [server.get_bucket(name) for name in names])
+
+    def list_all(self) -> None:
+        self.time(f"list {MANY} networks", [self.server.list_networks()] * LISTS)
+        self.time(f"list {MANY} buckets", [self.server.list_buckets()] * LISTS)
+
+    def delete(self) -> None:
+        """Deletes a share of the many."""
+        doomed = [self.networks.pop() for _ in range(SHARE)]
+        self.time("delete a network", [self.server.delete_network(one) for one in doomed])
+        emptied = [self.buckets.pop() for _ in range(SHARE)]
+        self.time("delete a bucket", [self.server.delete_bucket(name) for name in emptied])
+
+
+def rows() -> list[Row]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainyard-bench-")))
+        cold = _cold_start(folder)
+        cloud = control.start(folder / "cloud")
+        stack.callback(control.stop, folder / "cloud")
+        client = _client(cloud)
+        ours, moto = Side(Ours(cloud)), Side(stack.enter_context(_moto()))
+        for step in (*[Side.make] * TURNS, Side.list_all, *[Side.delete] * TURNS):
+            for side in (ours, moto):
+                step(side)
+        return [*_calls(ours, moto), _memory(ours, moto), cold, client]
+
+
+def _calls(ours: Side, moto: Side) -> Iterator[Row]:
+    for what, taken in ours.took.items():
+        theirs = moto.took[what]
+        ratio = statistics.median(one.processor for one in taken) / statistics.median(one.processor for one in theirs)
+        clock, other = (statistics.median(one.clock for one in side) * 1000 for side in (taken, theirs))
+        yield Row(what, clock, "ms", "moto", other, ratio, Aim("ratio", AIM_TIME))
+
+
+def _memory(ours: Side, moto: Side) -> Row:
+    mine, theirs = ours.server.memory(), moto.server.memory()
+    return Row("memory, resident", mine, "MB", "moto", theirs, mine / theirs, Aim("ratio", AIM_MEMORY))
+
+
+def _cold_start(folder: Path) -> Row:
+    """To the first answer of a cloud whose keys are there, against a process that imports the same and ends."""
+    home = folder / "cold"
+    control.start(home)
+    control.stop(home)
+    imports = [sys.executable, "-c", "import localcloud.api.__main__"]
+    ours, floor = in_turns(lambda: _started(home), lambda: spent(imports).clock)
+    mine, other = min(ours), min(floor)
+    return Row("cold start", mine, "s", "the same imports", other, mine / other, Aim("figure", AIM_START))
+
+
+def _started(home: Path) -> float:
+    start = time.perf_counter()
+    control.start(home)
+    seconds = time.perf_counter() - start
+    control.stop(home)
+    return seconds
+
+
+def _client(cloud: control.Cloud) -> Row:
+    """A read through the official SDK, its own work included, against the same request sent plainly."""
+    import oci
+
+    config = oci.config.from_file(str(cloud.config_file))
+    network = oci.core.VirtualNetworkClient(config, service_endpoint=cloud.endpoint)
+    server = Ours(cloud)
+    made = server.network_id(server.send(server.create_network(0)))
+    asked = [server.get_network(made)] * SHARE
+    sdk, plain = in_turns(
+        lambda: _milliseconds(lambda: network.get_vcn(made), SHARE // 4),
+        lambda: _milliseconds(lambda: server.send(asked[0]), SHARE),
+    )
+    server.send(server.delete_network(made))
+    mine, other = statistics.median(sdk), statistics.median(plain)
+    return Row("a read through the SDK", mine, "ms", "sent plainly", other, mine / other)
+
+
+def _milliseconds(call: Callable[[], object], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - start) / calls * 1000

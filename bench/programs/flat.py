@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The peer: plain calls of pulumi_oci, one a resource, with nothing decided on the way.
+
+`describe` turns a recording of our program into rows; `run` makes them. What OCI answers (ids, the namespace) reaches
+other resources as outputs, as in a program written by hand, and every resource waits for what ours waits for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pulumi
+
+from components.run import TYPE, Run, RunProvider
+from tests.programs.recorder.answers import HOME_REGION, NAMESPACE, identify
+
+if TYPE_CHECKING:
+    from tests.programs.recorder.client import Recording
+
+PROVIDERS = "pulumi:providers:"
+_ID, _TEXT, _HOME = "(id of)", "(text)", "(home region)"
+
+
+def describe(recording: Recording) -> dict[str, Any]:
+    """The rows of a recording, components left out: they make nothing in a cloud."""
+    resources = [resource for resource in recording.resources if resource.custom]
+    # A provider may share its name with a group.
+    providers = {one.name: index for index, one in enumerate(resources) if one.type.startswith(PROVIDERS)}
+    places = {one.name: index for index, one in enumerate(resources) if not one.type.startswith(PROVIDERS)}
+    ids = {identify(one.type, one.name, one.inputs): index for index, one in enumerate(resources)}
+    rows = [
+        {
+            "type": one.type,
+            "name": one.name,
+            "inputs": {_snake(one.type, key): _mark(value, ids) for key, value in one.inputs.items()},
+            "after": sorted(places[name] for name in one.after if name in places),
+            "provider": providers.get(one.provider.rsplit("::", 1)[-1]),
+            "protect": one.protect,
+            "retain": one.retain,
+            "deleteFirst": one.delete_first,
+        }
+        for one in resources
+    ]
+    compartment = next(one.inputs["compartmentId"] for one in resources if "compartmentId" in one.inputs)
+    return {"compartment": compartment, "rows": rows}
+
+
+def _snake(token: str, key: str) -> str:
+    if token == TYPE or token == f"{PROVIDERS}trainyard":
+        return key
+    return re.sub("[A-Z]", lambda match: "_" + match[0].lower(), key)
+
+
+def _mark(value: Any, ids: Mapping[str, int]) -> Any:
+    """A value with what only OCI can tell marked, so that it becomes an output again."""
+    if isinstance(value, Mapping):
+        return {key: _mark(item, ids) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mark(item, ids) for item in value]
+    if isinstance(value, str):
+        if value in ids:
+            return {_ID: ids[value]}
+        if value == HOME_REGION:
+            return {_HOME: True}
+        if NAMESPACE in value:
+            return {_TEXT: value}
+    return value
+
+
+class Flat:
+    """One run of the flat program."""
+
+    def __init__(self, description: Mapping[str, Any]) -> None:
+        self._rows: Sequence[Mapping[str, Any]] = description["rows"]
+        self._compartment = description["compartment"]
+        self._made: list[Any] = []
+        self._texts: dict[str, Any] = {}
+
+    def run(self) -> None:
+        oci = import_module("pulumi_oci")
+        self._namespace = oci.objectstorage.get_namespace_output(compartment_id=self._compartment).namespace
+        regions = oci.identity.get_region_subscriptions_output(tenancy_id=self._compartment).region_subscriptions
+        self._home = regions.apply(lambda rows: next(row.region_name for row in rows if row.is_home_region))
+        for row in self._rows:
+            self._made.append(self._make(oci, row))
+        runs = {row["name"]: made for row, made in zip(self._rows, self._made, strict=True) if row["type"] == TYPE}
+        pulumi.export("runs", {name: {"state": run.state, "nodes": run.node_runs} for name, run in runs.items()})
+
+    def _make(self, oci: Any, row: Mapping[str, Any]) -> Any:
+        inputs = {key: self._value(value) for key, value in row["inputs"].items()}
+        options = pulumi.ResourceOptions(
+            depends_on=[self._made[index] for index in row["after"]],
+            provider=None if row["provider"] is None else self._made[row["provider"]],
+            protect=row["protect"] or None,
+            retain_on_delete=row["retain"] or None,
+            delete_before_replace=row["deleteFirst"] or None,
+        )
+        match row["type"].split(":"):
+            case ["trainyard", *_]:
+                return Run(row["name"], inputs, options)
+            case ["pulumi", "providers", "trainyard"]:
+                return RunProvider(row["name"], inputs, options)
+            case ["pulumi", "providers", _]:
+                return oci.Provider(row["name"], opts=options, **inputs)
+            case [_, module, kind]:
+                return getattr(getattr(oci, module.split("/")[0].lower()), kind)(row["name"], opts=options, **inputs)
+        raise ValueError(row["type"])
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._value(item) for item in value]
+        if not isinstance(value, Mapping):
+            return value
+        if _ID in value:
+            return self._made[value[_ID]].id
+        if _HOME in value:
+            return self._home
+        if _TEXT in value:
+            return self._text(value[_TEXT])
+        return {key: self._value(item) for key, item in value.items()}
+
+    def _text(self, written: str) -> Any:
+        """A text that many resources share is one variable, as anybody would write it."""
+        if written not in self._texts:
+            self._texts[written] = self._namespace.apply(lambda namespace: written.replace(NAMESPACE, namespace))
+        return self._texts[written]
+
+
+def load(text: str) -> Flat:
+    return Flat(json.loads(text))

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A provider on our own base that answers every call at once. Started by folder, as `python <this folder> <engine>`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from provider.base.resource import Plugin
+
+
+def plugin() -> Plugin:
+    from provider.base.resource import Call, Created, Live, Plugin, Resource
+    from provider.base.values import Properties
+
+    class Thing(Resource):
+        def create(self, call: Call, inputs: Properties) -> Created:
+            return Created(call.name, inputs)
+
+        def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> Live:  # noqa: A002
+            return Live(id, outputs, inputs)
+
+        def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
+            return new
+
+        def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+            pass
+
+    class Nothing(Plugin):
+        name, version = "nothing", "1.0.0"
+
+        def configure(self, config: Properties) -> None:
+            pass
+
+        def resource(self, token: str) -> Resource:
+            return Thing()
+
+    return Nothing()
+
+
+if __name__ == "__main__":
+    # Started by folder, Python would look for modules inside it.
+    sys.path[0] = str(Path(__file__).resolve().parents[3])
+    from provider.base.serve import main
+
+    main(plugin(), sys.argv[1:])

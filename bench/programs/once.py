@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m bench.programs.once ours|flat|flat-uncollected FILE FOLDER`: one program here; its seconds as JSON.
+
+`imports`: until every package is there. `program`: from the configuration to the last resource. Both are processor
+seconds, so that what else the machine does is not counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import pulumi
+
+# What both use of pulumi_oci, which reads its modules when they are first looked at.
+USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage")
+OURS = ("components.program", "components.oci.deploy")
+
+
+def main(which: str, file: Path, folder: Path) -> None:
+    for module in OURS if which == "ours" else ("components.run",):
+        import_module(module)
+    for module in USED:
+        getattr(import_module(f"pulumi_oci.{module}"), "__all__", None)
+    imports = time.process_time()
+    if which == "flat-uncollected":
+        gc.disable()
+    program = _ours(file) if which == "ours" else _flat(file)
+    os.chdir(folder)
+    began = time.process_time()
+    asyncio.get_event_loop().run_until_complete(pulumi.runtime.stack.run_pulumi_func(program))
+    print(json.dumps({"imports": imports, "program": time.process_time() - began}))
+
+
+def _mocks(stack: str) -> None:
+    from tests.programs.recorder.answers import Cloud
+
+    pulumi.runtime.set_mocks(Cloud(False, {}), project="trainyard", stack=stack, preview=False)
+
+
+def _ours(file: Path) -> Callable[[], None]:
+    from components.program import STACKS, run
+    from tests.programs.recorder.config import configuration
+
+    _mocks(file.stem.removeprefix("Pulumi."))
+    os.environ[STACKS] = str(file.parent)
+    pulumi.runtime.set_all_config(*configuration(file))
+    return run
+
+
+def _flat(file: Path) -> Callable[[], None]:
+    from bench.programs.flat import load
+
+    _mocks(file.stem)
+    return load(file.read_text("utf-8")).run
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]).resolve(), Path(sys.argv[3]))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stack files of a wanted size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "stacks" / "Pulumi.oci-pytorch-ddp.yaml"
+
+
+def write(folder: Path, jobs: int, runs: int) -> Path:
+    """A stack of `jobs` jobs with `runs` runs in all, two nodes each, every run with arguments of its own."""
+    document = yaml.safe_load(EXAMPLE.read_text("utf-8"))
+    config = document["config"]
+    (model,) = config["trainyard:jobs"].values()
+    config["trainyard:jobs"] = {f"job-{index}": _job(model, runs // jobs) for index in range(jobs)}
+    _code(folder, model["code"])
+    file = folder / f"Pulumi.bench-{jobs}-{runs}.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
+    return file
+
+
+def _job(model: dict[str, Any], runs: int) -> dict[str, Any]:
+    wanted = {f"run-{index}": {"args": ["--seed", str(index)]} for index in range(runs)}
+    return {**model, "roles": {"main": 1, "worker": 1}, "runs": wanted}
+
+
+def _code(folder: Path, named: str) -> None:
+    """The code the jobs name, and the project it must lie inside."""
+    (folder / "Pulumi.yaml").touch()
+    code = folder / named
+    code.mkdir(parents=True, exist_ok=True)
+    for script in (EXAMPLE.parent / named).glob("*.py"):
+        (code / script.name).write_bytes(script.read_bytes())

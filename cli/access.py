@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard access`: who may do what, in words, and what the deployer needs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from cli.planning import echo, planned, stack_arguments
+from components.oci import access_report
+from components.plan.show import plain
+
+PLATFORM = "oci"
+
+
+@click.command()
+@stack_arguments
+@click.option("--deployers", metavar="GROUP", default="deployers", help="Group of those who run `pulumi up`.")
+def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
+    """Show who may do what under STACK_OR_FILE: in words, by policy statement, and the deployer's own least policy.
+
+    Statements whose permissions no document names outright are marked. Exits with 1 when the file has errors.
+    """
+    made = planned(stack, stacks, form)
+    if made.platform != PLATFORM:
+        raise click.ClickException(f"{made.stack} runs on {made.platform}: it has no policy statements of OCI")
+    found = access_report.report(made, deployers)
+    if form == "json":
+        click.echo(json.dumps(plain(found), indent=2))
+    else:
+        echo(access_report.text(found))

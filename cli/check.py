@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard check`: all findings of all files at once; no cloud, no engine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from cli.render import RENDERERS, all_findings
+from schemas.judge import judge_file
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@click.option("--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="Where stack files are.")
+@click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", help="How findings are printed.")
+@click.option("--strict", is_flag=True, help="Warnings fail the check too.")
+def check(files: tuple[Path, ...], stacks: Path, form: str, strict: bool) -> None:
+    """Judge stack FILEs, or all Pulumi.*.yaml of the stacks folder.
+
+    Exits with 0 when nothing is wrong, 1 when something is, 2 when a file cannot be read.
+    """
+    chosen = files or tuple(sorted(stacks.glob("Pulumi.*.yaml")))
+    if not chosen:
+        raise click.UsageError(f"no Pulumi.*.yaml in {stacks}/: name files, or another folder with --stacks")
+    judged = [judge_file(file, str(file)) for file in chosen]
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    click.echo(RENDERERS[form](judged, colour), color=colour)
+    findings = all_findings(judged)
+    if any(finding.code == "TY001" for finding in findings):
+        sys.exit(2)
+    failing = {"error", "warning"} if strict else {"error"}
+    sys.exit(1 if any(finding.severity in failing for finding in findings) else 0)

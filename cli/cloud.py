@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard cloud`: start, look at and end the local cloud."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import click
+
+from cli.faults import faults
+from cli.running import cloud_home, home_option, running_cloud
+
+
+@click.group("cloud")
+def cloud() -> None:
+    """The local cloud: OCI's own API on this machine, without an account."""
+
+
+@cloud.command()
+@home_option
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="By default a free one.")
+def start(home: Path | None, port: int) -> None:
+    """Start it, unless it runs already."""
+    from localcloud.control import CloudError
+    from localcloud.control import start as start_cloud
+
+    try:
+        started = start_cloud(cloud_home(home), port)
+    except (CloudError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"The local cloud answers at {started.endpoint} (pid {started.pid}).")
+    click.echo(f"Compartment for stacks: {started.compartment}")
+    click.echo('Point other clients at it with: eval "$(trainyard cloud env)"')
+
+
+@cloud.command()
+@home_option
+def stop(home: Path | None) -> None:
+    """End it, with every run that it has going; what it knows is kept."""
+    from localcloud.control import stop as stop_cloud
+
+    click.echo("Stopped." if stop_cloud(cloud_home(home)) else f"No local cloud ran in {cloud_home(home)}.")
+
+
+@cloud.command()
+@home_option
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def status(home: Path | None, as_json: bool) -> None:
+    """Say whether it runs, and where."""
+    from localcloud.control import running
+
+    found = running(cloud_home(home))
+    if as_json:
+        facts = {"endpoint": found.endpoint, "pid": found.pid, "compartment": found.compartment} if found else {}
+        click.echo(json.dumps({"running": found is not None, "home": str(cloud_home(home)), **facts}))
+    elif found:
+        click.echo(f"It runs at {found.endpoint} (pid {found.pid}), from {found.home}.")
+    else:
+        click.echo(f"No local cloud runs in {cloud_home(home)}.")
+    if not found:
+        raise click.exceptions.Exit(1)
+
+
+@cloud.command()
+@home_option
+@click.option("--yes", is_flag=True, help="Don't ask.")
+def reset(home: Path | None, yes: bool) -> None:
+    """End it and forget everything in it: resources, objects, logs, keys."""
+    from localcloud.control import CloudError
+    from localcloud.control import reset as reset_cloud
+
+    folder = cloud_home(home)
+    if not yes:
+        click.confirm(f"Remove the local cloud in {folder} with all it holds?", abort=True)
+    try:
+        reset_cloud(folder)
+    except CloudError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"Removed {folder}.")
+
+
+@cloud.command()
+@home_option
+@click.option("--lines", "-n", type=click.IntRange(1), default=40, show_default=True)
+def log(home: Path | None, lines: int) -> None:
+    """Show its own log: every call, and in words why one was refused."""
+    path = cloud_home(home) / "server.log"
+    if not path.exists():
+        raise click.ClickException(f"There is no log at {path}.\nThe local cloud was never started there.")
+    click.echo("\n".join(path.read_text(errors="replace").splitlines()[-lines:]))
+
+
+@cloud.command()
+@home_option
+@click.option("--profile", type=click.Choice(["deployer", "user"]), default="deployer", show_default=True)
+@click.option("--resource", help="Act as this notebook session or job run (its OCID) instead of a profile.")
+def env(home: Path | None, profile: str, resource: str | None) -> None:
+    """Print what points OCI's clients at it: eval "$(trainyard cloud env)"."""
+    from localcloud.admin import resource_principal
+    from localcloud.control import CloudError
+
+    cloud = running_cloud(home)
+    try:
+        principal = resource_principal(cloud, resource) if resource else {}
+    except CloudError as error:
+        raise click.ClickException(str(error)) from None
+    for name, value in {**cloud.env_for(profile), **principal}.items():
+        click.echo(f"export {name}={shlex.quote(value)}")
+
+
+@cloud.command()
+@home_option
+@click.argument("image")
+@click.option("--entrypoint", help="How the image starts; by default as trainyard's own images do.")
+@click.option("--cmd", help="Its default arguments.")
+def push(home: Path | None, image: str, entrypoint: str | None, cmd: str | None) -> None:
+    """Put IMAGE (address:tag, or with @sha256:…) into the registry, without its content."""
+    from localcloud.admin import push_image
+    from localcloud.control import CloudError
+
+    try:
+        pushed = push_image(running_cloud(home), image, shlex.split(entrypoint or ""), shlex.split(cmd or ""))
+    except CloudError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{image} has the digest {pushed['digest']}.")
+
+
+cloud.add_command(faults)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard up|preview|down STACK --local`: plain Pulumi, pointed at the local cloud."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli import letting_go
+from cli.images import stand_by
+from cli.lines import last_lines
+from cli.local_file import trains_here
+from cli.place import PROJECT, Place
+from cli.planning import planned
+from components.plan.model import Plan
+from engine.versions import EngineError
+from localcloud import control
+
+# Pulumi's own words for it: nothing to ask, nothing to draw that a log could not hold.
+QUIET = ("--non-interactive", "--skip-preview", "--yes")
+JUDGED = ("--policy-pack", str(PROJECT / "policies"))
+DELETE_DATA = click.option(
+    "--delete-data", is_flag=True, help="Buckets and repositories that the stack file keeps go too."
+)
+
+
+def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
+    """The arguments these commands share, and their way to say what went wrong."""
+
+    def declare(body: Callable[..., None]) -> click.Command:
+        @click.argument("stack", default="local")
+        @click.option("--local", is_flag=True, help="On the local cloud. Without it, use `pulumi` itself.")
+        @click.option("--stacks", type=click.Path(path_type=Path), help="Folder of the stack files [default: stacks/].")
+        @click.argument("pulumi_arguments", nargs=-1, type=click.UNPROCESSED)
+        def command(
+            stack: str, local: bool, stacks: Path | None, pulumi_arguments: Sequence[str], **options: bool
+        ) -> None:
+            if not local:
+                raise click.UsageError(
+                    f"say --local for the local cloud; with an account: pulumi {body.__name__} -s {stack}"
+                )
+            try:
+                body(Place(stack, (stacks or PROJECT / "stacks").resolve()), list(pulumi_arguments), **options)
+            except Exception as problem:
+                if (said := _said(problem)) is None:
+                    raise
+                raise click.ClickException(said) from None
+
+        for option in more:
+            command = option(command)
+        command.__doc__ = help_text
+        return click.command(context_settings={"ignore_unknown_options": True})(command)
+
+    return declare
+
+
+def _said(problem: Exception) -> str | None:
+    """What a person can do something about, in words; None for a mistake of ours."""
+    if isinstance(problem, EngineError | control.CloudError):
+        return str(problem)
+    # Told by its module, because importing the SDK for its exceptions would cost every command half a second.
+    if type(problem).__module__ == "oci.exceptions":
+        why = getattr(problem, "message", None) or problem
+        return f"the local cloud did not answer a call: {why}\nRun it again; `trainyard cloud log` shows the call."
+    if isinstance(problem, OSError):
+        where = f"{problem.filename}: " if problem.filename else ""
+        return f"{where}{problem.strerror or problem}; TRAINYARD_HOME says where a local stack keeps its things"
+    return None
+
+
+@local_command("Brings a stack up on the local cloud. Further arguments go to `pulumi up`.")
+def up(place: Place, arguments: list[str]) -> None:
+    _bring_up(place, arguments)
+
+
+def _bring_up(place: Place, arguments: list[str]) -> None:
+    plan = _plan(place)
+    cloud = place.start_cloud()
+    borrowed = _bring_up_used(place, plan)
+    place.select(plan, cloud)
+    stand_by(cloud, plan, borrowed)
+    if code := place.pulumi("up", *QUIET, *_judged(arguments), *arguments):
+        sys.exit(code)
+    _account(place, plan, cloud)
+
+
+def _bring_up_used(place: Place, plan: Plan) -> str:
+    """The stack whose outputs this one takes has to be up first; gives the address of its images if they are taken."""
+    used = _used(plan)
+    if not used:
+        return ""
+    if used not in place.stacks():
+        click.echo(f"{place.stack} takes {', '.join(plan.taken)} from {used}: that comes up first.")
+        _bring_up(Place(used, place.file.parent), [])
+    return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
+
+
+@local_command("Shows what `up` would change. Further arguments go to `pulumi preview`.")
+def preview(place: Place, arguments: list[str]) -> None:
+    plan = _plan(place)
+    cloud = place.start_cloud()
+    used = _used(plan)
+    if used and used not in place.stacks():
+        raise click.ClickException(
+            f"{place.stack} takes {', '.join(plan.taken)} from {used}, which is not up.\n"
+            f"Bring it up first: trainyard up {used} --local"
+        )
+    place.select(plan, cloud)
+    sys.exit(place.pulumi("preview", "--non-interactive", *_judged(arguments), *arguments))
+
+
+@local_command("Takes a stack down again and, when it was the last, stops the local cloud.", DELETE_DATA)
+def down(place: Place, arguments: list[str], delete_data: bool) -> None:
+    cloud = place.start_cloud()
+    if place.stack in place.stacks():
+        _take_down(place, cloud, arguments, delete_data)
+    else:
+        click.echo(f"The stack `{place.stack}` is not up.")
+    if not place.stacks():
+        place.remove_stand_ins(cloud)
+        control.stop(place.home / "cloud")
+        click.echo("Nothing is left; the local cloud is stopped.")
+
+
+def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_data: bool) -> None:
+    if users := place.users():
+        raise click.ClickException(
+            f"{', '.join(users)} takes what {place.stack} makes.\nTake it down first: trainyard down {users[0]} --local"
+        )
+    if delete_data:
+        letting_go.let_go(place)
+    kept = letting_go.kept(place)
+    _destroy(place, cloud, [*(["--exclude-protected"] if kept else []), *arguments])
+    if not kept:
+        place.forget()
+        return
+    click.echo(f"\nKept, as the stack file says: {', '.join(map(str, kept))}.")
+    click.echo(f"To remove them and what is in them: trainyard down {place.stack} --local --delete-data")
+
+
+def _destroy(place: Place, cloud: control.Cloud, arguments: list[str]) -> None:
+    letting_go.empty_buckets(place, cloud)
+    code = place.pulumi("destroy", *QUIET, *arguments)
+    # A run that was alive until now may have written once more.
+    if code and letting_go.empty_buckets(place, cloud):
+        code = place.pulumi("destroy", *QUIET, *arguments)
+    if code:
+        sys.exit(code)
+
+
+def _judged(arguments: list[str]) -> tuple[str, ...]:
+    """The policy pack, but for targeted changes: the engine shows a pack what it leaves out without its properties."""
+    return () if any(word.startswith("--target") for word in arguments) else JUDGED
+
+
+def _plan(place: Place) -> Plan:
+    return planned(str(place.file), place.file.parent, "text")
+
+
+def _used(plan: Plan) -> str:
+    return (plan.uses or "").rpartition("/")[2]
+
+
+def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
+    """What there is now, and where to look."""
+    outputs = place.outputs()
+    click.echo(f"\nThe stack `{place.stack}` is up on the local cloud at {cloud.endpoint}.")
+    for key, title in (("bucketUri", "bucket"), ("imagePushAddress", "images"), ("subnetId", "subnet")):
+        if key in outputs:
+            click.echo(f"  {title:8} {outputs[key]}")
+    for name, job in outputs.get("jobs", {}).items():
+        for run, told in job["runs"].items():
+            click.echo(f"  run      {name}/{run}: {told['state']}")
+            for node in told["nodes"] or () if trains_here(plan.jobs[name]) else ():
+                for line in last_lines(cloud, outputs.get("logGroupId"), outputs.get("logId"), node["id"]):
+                    click.echo(f"             {line}")
+    click.echo(f"  console  {cloud.endpoint}/console")
+    click.echo('  look     eval "$(.venv/bin/trainyard cloud env)" and use the OCI CLI; .venv/bin/trainyard cloud log')

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A team's stack file as the local cloud can take it: what lies elsewhere gets a stand-in, and each is told."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from catalog import frameworks
+from cli.stand_ins import KINDS, StandIns
+from components.plan.model import JobPlan, Plan
+from localcloud.control import Cloud
+
+Config = dict[str, Any]
+# What says who calls a real cloud, and where it is; the local one is told by the environment.
+PROVIDER = "oci:"
+REGION = "oci:region"
+
+
+@dataclass
+class LocalFile:
+    """The configuration to use, its secrets apart, and what a person should know of the difference."""
+
+    config: Config
+    secrets: dict[str, str] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+
+def localized(written: Mapping[str, Any], plan: Plan, cloud: Cloud, stand_ins: StandIns) -> LocalFile:
+    """The configuration of a stack file for this cloud. What stands in for others is made on the way."""
+    made = LocalFile({key: deepcopy(value) for key, value in written.items() if not key.startswith(PROVIDER)})
+    _region(made, str(written.get(REGION, "")), cloud)
+    _domain(made)
+    _uses(made)
+    _existing(made, stand_ins)
+    _ocids(made, stand_ins)
+    _secrets(made)
+    _runs(made, plan)
+    return made
+
+
+def trains_here(job: JobPlan) -> bool:
+    """Whether this machine can run the job to its end: a team's own framework on one node, whose script it has."""
+    starts = any(node.launch.get("start") for run in job.runs.values() for node in run.nodes)
+    return job.framework not in frameworks.names() and job.nodes == 1 and not starts
+
+
+def _region(made: LocalFile, region: str, cloud: Cloud) -> None:
+    made.config = {REGION: cloud.region, **made.config}
+    if region != cloud.region:
+        made.remarks.append(f"{region}: the local cloud is one region, {cloud.region}")
+    access = made.config.get("trainyard:access")
+    if isinstance(access, dict) and "homeRegion" in access:
+        access["homeRegion"] = cloud.region
+
+
+def _domain(made: LocalFile) -> None:
+    access = made.config.get("trainyard:access") or {}
+    if access.pop("domainEndpoint", None) is not None:
+        made.remarks.append(
+            f"identity domain {access.pop('domain', '')}: the local cloud has one domain; groups are made there"
+        )
+
+
+def _uses(made: LocalFile) -> None:
+    uses = made.config.get("trainyard:uses")
+    if uses:
+        # What a file backend calls every organization.
+        uses["stack"] = f"organization/trainyard/{uses['stack'].rpartition('/')[2]}"
+
+
+def _existing(made: LocalFile, stand_ins: StandIns) -> None:
+    for concern, word, make in (
+        ("bucket", "bucket", stand_ins.bucket),
+        ("registry", "repository", stand_ins.repository),
+    ):
+        named = (made.config.get(f"trainyard:{concern}") or {}).get("existing")
+        if named:
+            make(named)
+            made.remarks.append(f"{word} {named}: an empty one stands in")
+
+
+def _ocids(made: LocalFile, stand_ins: StandIns) -> None:
+    stood: dict[str, str] = {}
+    # A subnet's VCN and a log's group before what lies in them: in the order of the table, not of the file.
+    ocids = {text for _, text in _texts(made.config) if text.startswith("ocid1.")}
+    order = list(KINDS)
+    for ocid in sorted(ocids, key=lambda one: (order.index(_type(one)) if _type(one) in KINDS else 0, one)):
+        local = stand_ins.of(ocid)
+        if local is not None and local != ocid:
+            stood[ocid] = local
+    made.config = _replaced(made.config, stood)
+    words = [KINDS[_type(ocid)].words for ocid in stood if _type(ocid) in KINDS]
+    if words:
+        made.remarks.append(f"{', '.join(dict.fromkeys(words))}: the file names existing ones; empty ones stand in")
+
+
+def _secrets(made: LocalFile) -> None:
+    for path, _ in list(_secure(made.config)):
+        *parents, last = path
+        holder: Any = made.config
+        for step in parents:
+            holder = holder[step]
+        stand_in = f"stand-in-{hashlib.sha256(repr(path).encode()).hexdigest()[:16]}"
+        made.secrets[_pulumi_path(path)] = stand_in
+        # Pulumi sets what is there; a list keeps its place.
+        holder[last] = stand_in
+    if made.secrets:
+        count = len(made.secrets)
+        made.remarks.append(
+            f"{count} secret{'' if count == 1 else 's'} of the file: stand-ins, for only the stack's own key opens them"
+        )
+
+
+def _runs(made: LocalFile, plan: Plan) -> None:
+    for name, job in plan.jobs.items():
+        if trains_here(job) or not job.runs:
+            continue
+        runs = made.config["trainyard:jobs"][name]["runs"]
+        for key in runs:
+            runs[key] = {**(runs[key] or {}), "until": "accepted"}
+        made.remarks.append(
+            f"job {name}: its runs are accepted and no more; this machine does not train {job.framework} yet"
+        )
+
+
+def _type(ocid: str) -> str:
+    return ocid.split(".")[1]
+
+
+def _texts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    if isinstance(value, str):
+        yield path, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _texts(item, (*path, key))
+
+
+def _replaced(value: Any, by: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return by.get(value, value)
+    if isinstance(value, dict):
+        return {key: _replaced(item, by) for key, item in value.items()}
+    return [_replaced(item, by) for item in value] if isinstance(value, list) else value
+
+
+def _secure(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    if isinstance(value, dict) and set(value) == {"secure"} and isinstance(value["secure"], str):
+        yield path, value["secure"]
+        return
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _secure(item, (*path, key))
+
+
+def _pulumi_path(path: tuple[Any, ...]) -> str:
+    first, *rest = path
+    return str(first) + "".join(f"[{step}]" if isinstance(step, int) else f'["{step}"]' for step in rest)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stack on the local cloud: where its file is, and the environment in which Pulumi sees nothing else."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socket import gethostname
+from typing import Any
+
+import click
+import psutil
+import yaml
+
+from cli.local_file import localized
+from cli.stand_ins import StandIns
+from components.plan.model import Plan
+from engine.local import environment
+from localcloud import control
+from schemas.source import read
+
+PROJECT = Path(__file__).resolve().parent.parent
+SALT = "encryptionsalt"
+PROJECT_FILE = "name: trainyard\nruntime: python\n"
+
+
+class Place:
+    """Everything local commands do to one stack is done from here."""
+
+    def __init__(self, stack: str, stacks: Path) -> None:
+        self.stack = stack
+        self.file = stacks / f"Pulumi.{stack}.yaml"
+        if not self.file.is_file():
+            there = ", ".join(sorted(file.stem.removeprefix("Pulumi.") for file in stacks.glob("Pulumi.*.yaml")))
+            raise click.ClickException(f"there is no {self.file}; the stacks of {stacks} are: {there or 'none'}")
+        self.home = Path(os.environ.get("TRAINYARD_HOME", PROJECT / ".trainyard")).resolve()
+        # gRPC tells on stderr of every connection that its other side closes.
+        self.env = environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
+        # Pulumi writes the salt of a new stack into the file beside the project it stands in: that is this folder.
+        self.local_file().parent.mkdir(parents=True, exist_ok=True)
+        _write(self.local_file().with_name("Pulumi.yaml"), PROJECT_FILE)
+
+    def start_cloud(self) -> control.Cloud:
+        cloud = control.start(self.home / "cloud")
+        self.env |= cloud.env
+        self._unlock()
+        return cloud
+
+    def pulumi(self, *arguments: str) -> int:
+        # The stack's own file is never written to: its copy carries the salt of the local passphrase.
+        where = ("--stack", self.stack, "--config-file", str(self.local_file()))
+        return subprocess.run(["pulumi", *arguments, *where], env=self.env, cwd=PROJECT).returncode
+
+    def local_file(self) -> Path:
+        return self.home / "pulumi" / "stacks" / self.file.name
+
+    def select(self, plan: Plan, cloud: control.Cloud) -> None:
+        """The stack in the local backend, made when it is not there; its file as the local cloud can take it."""
+        copy, written = self.local_file(), read(self.file).data
+        with self._alone():
+            local = localized(written["config"], plan, cloud, StandIns(cloud, plan.network.subnet_cidr))
+        salt = {SALT: text} if (text := self._salt()) else {}
+        # Its own order of keys; texts as long as they are.
+        _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
+        if self.stack not in self.stacks():
+            self.state("init", self.stack, "--no-select")
+        if local.secrets:
+            pairs = (word for path, value in local.secrets.items() for word in ("--secret", f"{path}={value}"))
+            self._engine("config", "set-all", "--path", "--stack", self.stack, *pairs)
+        for remark in local.remarks:
+            click.echo(f"  here: {remark}")
+
+    def forget(self) -> None:
+        self.state("rm", self.stack, "--yes", "--preserve-config")
+        self.local_file().unlink(missing_ok=True)
+
+    def stacks(self) -> list[str]:
+        return [one["name"] for one in json.loads(self.state("ls", "--json"))]
+
+    def outputs(self, stack: str = "") -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.state("output", "--json", "--stack", stack or self.stack))
+        return told
+
+    def users(self) -> list[str]:
+        """The stacks that are up and take something from this one."""
+        found = []
+        for name in self.stacks():
+            config = (_data(self.local_file().with_name(f"Pulumi.{name}.yaml")) or {}).get("config", {})
+            used = (config.get("trainyard:uses") or {}).get("stack", "")
+            if used.rpartition("/")[2] == self.stack:
+                found.append(name)
+        return found
+
+    def remove_stand_ins(self, cloud: control.Cloud) -> None:
+        with self._alone():
+            StandIns(cloud).remove()
+
+    def state(self, *arguments: str) -> str:
+        return self._engine("stack", *arguments)
+
+    def _engine(self, *arguments: str) -> str:
+        words = ["pulumi", *arguments, "--cwd", str(self.local_file().parent), "--non-interactive"]
+        done = subprocess.run(words, env=self.env, capture_output=True, text=True)
+        if done.returncode:
+            raise click.ClickException(f"the local state: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def _unlock(self) -> None:
+        """A lock whose engine was killed is nobody's; that of an engine still at work is left to it."""
+        for lock in (self.home / "pulumi" / "state" / ".pulumi" / "locks").glob(f"*/*/{self.stack}/*.json"):
+            try:
+                held = json.loads(lock.read_text("utf-8"))
+            except (OSError, ValueError):
+                continue  # just now let go, or just now written
+            if held.get("hostname") == gethostname() and not _is_engine(held.get("pid", 0)):
+                lock.unlink(missing_ok=True)
+
+    def _salt(self) -> str:
+        return str((_data(self.local_file()) or {}).get(SALT, ""))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two stacks that come up at once do not both make what stands in for the same."""
+        with (self.home / "stand-ins.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _is_engine(pid: int) -> bool:
+    try:
+        process = psutil.Process(pid)
+        return "pulumi" in process.name() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _data(file: Path) -> Any:
+    return yaml.safe_load(file.read_text("utf-8")) if file.exists() else None
+
+
+def _write(file: Path, text: str) -> None:
+    """Whole or not at all: another command may be reading it."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(text, "utf-8")
+    draft.replace(file)

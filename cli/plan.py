@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard plan`: what a stack file leads to, without any cloud."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from cli.planning import echo, planned, stack_arguments
+from components.plan import show
+from schemas.names import suggestion
+
+
+@click.command()
+@stack_arguments
+@click.option("--launch", metavar="JOB/RUN/NODE", help="Only this node's launch document, as JSON.")
+def plan(stack: str, stacks: Path, form: str, launch: str | None) -> None:
+    """Show what STACK_OR_FILE leads to: access, network, storage, jobs, and what each node of a run is told.
+
+    Secrets are never shown. Exits with 1 when the file has errors, as `trainyard check` would.
+    """
+    made = planned(stack, stacks, form)
+    if launch is not None:
+        try:
+            node = show.node(made, launch)
+        except show.UnknownNameError as wrong:
+            raise click.UsageError(f"{wrong} in {made.stack}: {suggestion(wrong.name, wrong.known)}") from None
+        click.echo(json.dumps(show.plain(node.launch), indent=2))
+    elif form == "json":
+        click.echo(json.dumps(show.plain(made), indent=2))
+    else:
+        echo(show.text(made))

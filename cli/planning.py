@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a person names, a stack or its file, to the checked plan: shared by `plan` and `access`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from cli.render import RENDERERS, printable
+from components.plan.build import plan_of
+from components.plan.model import Plan
+from schemas.judge import judge_file
+from schemas.names import plural, suggestion
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def stack_arguments(command: F) -> F:
+    """What the commands about one stack have in common."""
+    for add in (
+        click.argument("stack", metavar="STACK_OR_FILE"),
+        click.option(
+            "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="Where stack files are."
+        ),
+        click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="For whom."),
+    ):
+        command = add(command)
+    return command
+
+
+def stack_file(named: str, stacks: Path) -> Path:
+    """`vision-dev` is Pulumi.vision-dev.yaml in the stacks folder; anything that looks like a file is one."""
+    if named.endswith((".yaml", ".yml")) or os.sep in named:
+        return Path(named)
+    file = stacks / f"Pulumi.{named}.yaml"
+    if not file.exists():
+        there = sorted(path.stem.removeprefix("Pulumi.") for path in stacks.glob("Pulumi.*.yaml"))
+        hint = suggestion(named, there) if there else "name its file, or another folder with --stacks"
+        raise click.UsageError(f"no stack `{named}` in {stacks}/: {hint}")
+    return file
+
+
+def planned(named: str, stacks: Path, form: str) -> Plan:
+    """The plan of a stack. Errors are printed as `trainyard check` prints them, and end the command."""
+    file = stack_file(named, stacks)
+    judged = judge_file(file, str(file))
+    if judged.errors or judged.stack is None:
+        click.echo(RENDERERS[form]([judged], sys.stdout.isatty() and not os.environ.get("NO_COLOR")))
+        sys.exit(2 if any(finding.code == "TY001" for finding in judged.findings) else 1)
+    if judged.findings:
+        click.echo(f"{plural(len(judged.findings), 'remark')}: trainyard check {file} tells them", err=True)
+    return plan_of(judged)
+
+
+def echo(text: str) -> None:
+    """Texts of a stack file reach the terminal without control characters."""
+    click.echo("\n".join(printable(line) for line in text.split("\n")))

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings as people, scripts, code scanning and pull requests read them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from schemas.findings import Finding, Path
+from schemas.judge import Judged, codes
+from schemas.names import plural
+
+Renderer = Callable[[Sequence[Judged], bool], str]
+
+_COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
+# Lines these were found on hold a secret in plain text: they are not shown again.
+_SECRET_CODES = frozenset({"TY015", "TY502", "TY503", "TY504"})
+# What stands under these may be one, even where a slip keeps it from being recognised.
+_SECRET_PLACES = frozenset({"env", "secrets"})
+_SECRET_LINE = re.compile(
+    r"(?:password|passwd|token|secret|credential|api_?key|private_?key)\w*[\"']?\s*[:=]\s*(?!\s*(?:\{\s*secure\b|$))"
+    r"|://[^/\s:@]+:[^/\s@]+@",
+    re.IGNORECASE,
+)
+
+
+def dotted(path: Path) -> str:
+    """`trainyard:jobs.resnet.runs[0]`: where in the file, without the `config` everything lies under."""
+    text = ""
+    for part in path[1:] if path[:1] == ("config",) and len(path) > 1 else path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def all_findings(judged: Sequence[Judged]) -> list[Finding]:
+    return [finding for one in judged for finding in one.findings]
+
+
+def text(judged: Sequence[Judged], colour: bool) -> str:
+    """One block for each finding, and a line that sums up."""
+
+    def paint(value: str, **style: Any) -> str:
+        return click.style(value, **style) if colour else value
+
+    lines: list[str] = []
+    for one in judged:
+        for finding in one.findings:
+            where = ":".join(str(part) for part in (finding.file, finding.line, finding.column) if part)
+            head = paint(f"{finding.severity} {finding.code}", fg=_COLOURS[finding.severity], bold=True)
+            path = dotted(finding.path)
+            lines.append(
+                f"{printable(where)}: {head} {printable(f'{path}: ' if path else '')}{printable(finding.message)}"
+            )
+            if shown := _source_line(one, finding):
+                lines.append(f"    {shown}")
+            lines.append(f"    {paint('remedy:', bold=True)} {printable(finding.remedy)}")
+    return "\n".join([*lines, summary(judged)])
+
+
+def printable(value: str) -> str:
+    """No control characters of a file reach the terminal."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)
+
+
+def _source_line(one: Judged, finding: Finding) -> str:
+    lines = one.source.text.split("\n")
+    if not 0 < finding.line <= len(lines):
+        return ""
+    hidden = any(other.line == finding.line and other.code in _SECRET_CODES for other in one.findings)
+    line = lines[finding.line - 1]
+    if hidden or _SECRET_PLACES & set(finding.path) or _SECRET_LINE.search(line):
+        return ""
+    return printable(line.strip()[:160])
+
+
+def summary(judged: Sequence[Judged]) -> str:
+    counts = Counter(finding.severity for finding in all_findings(judged))
+    found = [plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]]
+    return f"{plural(len(judged), 'file')} checked: {', '.join(found) or 'nothing to complain about'}"
+
+
+def as_json(judged: Sequence[Judged], _: bool) -> str:
+    findings = [
+        {
+            "code": finding.code,
+            "severity": finding.severity,
+            "file": finding.file,
+            "line": finding.line,
+            "column": finding.column,
+            "path": list(finding.path),
+            "message": finding.message,
+            "remedy": finding.remedy,
+        }
+        for finding in all_findings(judged)
+    ]
+    return json.dumps({"files": [one.source.file for one in judged], "findings": findings}, indent=2)
+
+
+def github(judged: Sequence[Judged], _: bool) -> str:
+    """Workflow commands that GitHub shows beside the lines of a pull request."""
+    kinds = {"error": "error", "warning": "warning", "note": "notice"}
+    lines = []
+    for finding in all_findings(judged):
+        place = {"file": finding.file, "line": finding.line, "col": finding.column, "title": finding.code}
+        properties = ",".join(f"{key}={_escaped(str(value), ':,')}" for key, value in place.items() if value)
+        path = dotted(finding.path)
+        message = f"{f'{path}: ' if path else ''}{finding.message}\n{finding.remedy}"
+        lines.append(f"::{kinds[finding.severity]} {properties}::{_escaped(message)}")
+    return "\n".join([*lines, summary(judged)])
+
+
+def _escaped(value: str, also: str = "") -> str:
+    for letter in "%\r\n" + also:
+        value = value.replace(letter, f"%{ord(letter):02X}")
+    return value
+
+
+def sarif(judged: Sequence[Judged], _: bool) -> str:
+    """SARIF 2.1.0, for code scanning."""
+    from cli.main import version
+
+    findings = all_findings(judged)
+    used = {finding.code for finding in findings}
+    driver = {
+        "name": "trainyard",
+        "semanticVersion": version(),
+        "rules": [{"id": code, "shortDescription": {"text": title}} for code, title in codes().items() if code in used],
+    }
+    log = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": list(map(_result, findings))}
+        ],
+    }
+    return json.dumps(log, indent=2)
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(finding.file.replace("\\", "/"))}}
+    if finding.line:
+        place["region"] = {"startLine": finding.line, "startColumn": max(1, finding.column)}
+    location: dict[str, Any] = {"physicalLocation": place}
+    if path := dotted(finding.path):
+        location["logicalLocations"] = [{"fullyQualifiedName": path}]
+    return {
+        "ruleId": finding.code,
+        "level": finding.severity,
+        "message": {"text": f"{finding.message}. {finding.remedy}"},
+        "locations": [location],
+    }
+
+
+RENDERERS: Mapping[str, Renderer] = {"text": text, "json": as_json, "sarif": sarif, "github": github}

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stack file takes as there already, made on the local cloud: once, and removed with the last stack."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from ipaddress import ip_network
+from typing import Any
+
+import click
+
+from localcloud.control import Cloud
+from provider.oci.session import Session, host_overrides
+
+RECORD = "stand-ins.json"
+_SECONDS = 30.0
+# The largest VCN there can be.
+_VCN_PREFIX = 16
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`within` is what must be there first; which one the file does not say, so any of its kind serves."""
+
+    words: str
+    client: str
+    noun: str
+    fields: Mapping[str, Any]
+    within: Mapping[str, str]
+    work_request: bool = False
+
+
+# By the type that an OCID names. Keys, vaults and their secrets are not here: nothing local reads them.
+KINDS: Mapping[str, Kind] = {
+    "vcn": Kind("VCN", "core", "vcn", {}, {}),
+    "subnet": Kind("subnet", "core", "subnet", {"prohibit_public_ip_on_vnic": True}, {"vcn_id": "vcn"}),
+    "routetable": Kind("route table", "core", "route_table", {"route_rules": []}, {"vcn_id": "vcn"}),
+    "loggroup": Kind("log group", "logging", "log_group", {}, {}, work_request=True),
+    "log": Kind("log", "logging", "log", {"log_type": "CUSTOM"}, {"log_group_id": "loggroup"}, work_request=True),
+    "datascienceproject": Kind("project", "data_science", "project", {}, {}),
+}
+
+
+class StandIns:
+    """Those of one local cloud, by the OCID or name that stack files call them."""
+
+    def __init__(self, cloud: Cloud, subnet: str = "10.0.0.0/24") -> None:
+        """`subnet` is the range of addresses the stack's nodes are to have: a VCN that stands in has room for it."""
+        self._cloud = cloud
+        self._subnet = ip_network(subnet)
+        self._file = cloud.home / RECORD
+        self._made: dict[str, str] = json.loads(self._file.read_text()) if self._file.exists() else {}
+        self._session = Session(
+            profile="deployer", config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env)
+        )
+
+    def of(self, ocid: str) -> str | None:
+        """The OCID that stands for this one here; None for what needs no stand-in."""
+        kind = ocid.split(".")[1] if ocid.count(".") >= 4 else ""
+        if kind in ("tenancy", "compartment"):
+            return self._cloud.tenancy if kind == "tenancy" else self._cloud.compartment
+        return self._one(kind, ocid) if kind in KINDS else None
+
+    def bucket(self, name: str) -> None:
+        if f"bucket {name}" not in self._made:
+            details = self._models("object_storage").CreateBucketDetails(
+                name=name, compartment_id=self._cloud.compartment
+            )
+            client = self._session.client("object_storage")
+            self._remember(f"bucket {name}", name, lambda: client.create_bucket(self._cloud.namespace, details))
+
+    def repository(self, name: str) -> None:
+        if f"repository {name}" not in self._made:
+            details = self._models("artifacts").CreateContainerRepositoryDetails(
+                display_name=name, compartment_id=self._cloud.compartment
+            )
+            client = self._session.client("artifacts")
+            self._remember(f"repository {name}", "", lambda: client.create_container_repository(details))
+
+    def remove(self) -> None:
+        """All of them, the last made first: what lies in another goes before it."""
+        for key, identifier in reversed(list(self._made.items())):
+            _unless_gone(self._deletion(key, identifier))
+            del self._made[key]
+            self._save()
+        self._file.unlink(missing_ok=True)
+
+    def _deletion(self, key: str, identifier: str) -> Callable[[], Any]:
+        what = key.partition(" ")[0]
+        if what == "bucket":
+            return lambda: empty_and_delete(self._session, self._cloud.namespace, identifier)
+        if what == "repository":
+            client = self._session.client("artifacts")
+            return lambda: client.delete_container_repository(identifier)
+        kind = KINDS[what]
+        delete = getattr(self._session.client(kind.client), f"delete_{kind.noun}")
+        return lambda: delete(*identifier.split("/"))
+
+    def _one(self, what: str, ocid: str) -> str:
+        key = f"{what} {ocid}"
+        if key not in self._made:
+            self._make(key, KINDS[what])
+        return self._made[key].rsplit("/", 1)[-1]
+
+    def _make(self, key: str, kind: Kind) -> None:
+        around = {field: self._any(what) for field, what in kind.within.items()}
+        path = [around.pop("log_group_id")] if kind.noun == "log" else []
+        model = "".join(word.capitalize() for word in kind.noun.split("_"))
+        names = {"display_name": f"stand-in {len(self._made) + 1}", **kind.fields, **self._addresses(kind), **around}
+        if kind.noun != "log":
+            names["compartment_id"] = self._cloud.compartment
+        details = getattr(self._models(kind.client), f"Create{model}Details")(**names)
+        client = self._session.client(kind.client)
+        answer = _asked(lambda: getattr(client, f"create_{kind.noun}")(*path, details))
+        identifier = self._worked(client, answer) if kind.work_request else answer.data.id
+        self._made[key] = "/".join([*path, identifier])
+        self._save()
+
+    def _addresses(self, kind: Kind) -> Mapping[str, Any]:
+        vcn = self._subnet.supernet(new_prefix=min(_VCN_PREFIX, self._subnet.prefixlen))
+        named: Mapping[str, Mapping[str, Any]] = {
+            "vcn": {"cidr_blocks": [str(vcn)]},
+            "subnet": {"cidr_block": str(self._subnet)},
+        }
+        return named.get(kind.noun, {})
+
+    def _any(self, what: str) -> str:
+        """One of this kind: the one the file names was made before, as the walk meets them in order; else a new one."""
+        known = [key for key in self._made if key.startswith(f"{what} ")]
+        return self._one(what, known[0].partition(" ")[2] if known else "of others")
+
+    def _worked(self, client: Any, answer: Any) -> str:
+        request, deadline = answer.headers["opc-work-request-id"], time.monotonic() + _SECONDS
+        while (told := client.get_work_request(request).data).status not in ("SUCCEEDED", "FAILED"):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        if told.status != "SUCCEEDED":
+            raise click.ClickException(f"a stand-in on the local cloud was not made: work request {told.status}")
+        return str(told.resources[0].identifier)
+
+    def _remember(self, key: str, identifier: str, create: Callable[[], Any]) -> None:
+        try:
+            made = _asked(create).data
+        except click.ClickException as error:
+            # A stack made one of this name: it serves as well, and is not ours to remove.
+            if getattr(error.__cause__, "status", None) != 409:
+                raise
+            return
+        self._made[key] = identifier or made.id
+        self._save()
+
+    def _save(self) -> None:
+        draft = self._file.with_suffix(f".{os.getpid()}.new")
+        draft.write_text(json.dumps(self._made))
+        draft.replace(self._file)
+
+    def _models(self, client: str) -> Any:
+        return import_module({"core": "oci.core"}.get(client, f"oci.{client}") + ".models")
+
+
+def empty_and_delete(session: Session, namespace: str, bucket: str) -> None:
+    """A bucket with all that is in it."""
+    empty(session, namespace, bucket)
+    session.client("object_storage").delete_bucket(namespace, bucket)
+
+
+def empty(session: Session, namespace: str, bucket: str) -> int:
+    """Removes every object in all its versions; how many there were."""
+    client, removed = session.client("object_storage"), 0
+    while items := client.list_object_versions(namespace, bucket, limit=1000).data.items:
+        for item in items:
+            client.delete_object(namespace, bucket, item.name, version_id=item.version_id)
+        removed += len(items)
+    return removed
+
+
+def _asked(call: Callable[[], Any]) -> Any:
+    """The cloud's answer, its refusals in words."""
+    try:
+        return call()
+    except Exception as error:
+        if not hasattr(error, "status"):
+            raise
+        told = f"{getattr(error, 'operation_name', '')}: {error.status} {getattr(error, 'message', '')}"
+        raise click.ClickException(
+            f"what stands in for something existing cannot be made or removed: {told}"
+        ) from error
+
+
+def _unless_gone(delete: Callable[[], Any]) -> None:
+    try:
+        _asked(delete)
+    except click.ClickException as error:
+        if getattr(error.__cause__, "status", None) != 404:
+            raise

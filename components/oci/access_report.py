@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what under a plan: in words, as statements, and how sure each is. Pure, for `trainyard access`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import iam
+from components.oci.deployer import deployer_lines
+from components.oci.statements import Line, matching_rule, policies
+from components.plan.model import AccessPlan, Plan
+from components.plan.show import table
+from iam.permissions import grants, is_documented
+from iam.printing import grant_text, location_text, subject_text
+
+VERBS = {"inspect": "list", "read": "list and read", "use": "read and use", "manage": "do everything with"}
+MARKS = {"documented": "", "mixed": " [partly inferred]", "inferred": " [inferred]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One statement. `inferred` names the permissions it brings that no document does."""
+
+    who: str
+    may: str
+    grant: str
+    why: tuple[str, ...]
+    statement: str
+    trust: iam.Trust
+    inferred: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyReport:
+    name: str
+    attached_to: str
+    rights: tuple[Right, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicGroup:
+    """`matching_rule` is None for a group that exists already."""
+
+    name: str
+    of: str
+    matching_rule: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    stack: str
+    mode: str
+    made: bool
+    granted_by: str | None
+    dynamic_groups: tuple[DynamicGroup, ...]
+    policies: tuple[PolicyReport, ...]
+    deployer: PolicyReport
+
+    @property
+    def rights(self) -> tuple[Right, ...]:
+        return tuple(right for policy in self.policies for right in policy.rights)
+
+
+def report(plan: Plan, deployers: str) -> Report:
+    """`deployers`: the group of the people who run `pulumi up`; nothing in a stack file names it."""
+    prefix = f"{plan.team}-{plan.environment}"
+    made = tuple(
+        PolicyReport(f"{prefix}-{key}", _place(plan, lines[0].attached_to_tenancy), _rights(plan, lines))
+        for key, lines in policies(plan).items()
+    )
+    deployer = _rights(plan, deployer_lines(plan, deployers))
+    return Report(
+        stack=plan.stack,
+        mode=plan.access.mode,
+        made=plan.access.create,
+        granted_by=plan.uses if "access" in plan.taken else None,
+        dynamic_groups=tuple(_dynamic_groups(plan)),
+        policies=made,
+        deployer=PolicyReport(f"{prefix}-deployers", _place(plan, True), deployer),
+    )
+
+
+def _rights(plan: Plan, lines: Iterable[Line]) -> tuple[Right, ...]:
+    return tuple(_right(plan, line) for line in lines)
+
+
+def _right(plan: Plan, line: Line) -> Right:
+    statement = line.statement
+    unsure = line.trust != "documented"
+    return Right(
+        who=subject_text(statement.subject),
+        may=_words(plan, statement),
+        grant=grant_text(statement.grant),
+        why=line.why,
+        statement=line.text,
+        trust=line.trust,
+        inferred=tuple(sorted(name for name in grants(statement.grant) if unsure and not is_documented(name))),
+    )
+
+
+def _words(plan: Plan, statement: iam.Statement) -> str:
+    """`list and read repos in the compartment, only where …`."""
+    grant, place = statement.grant, location_text(statement.location)
+    if isinstance(grant, iam.PermissionGrant):
+        what = f"exactly {', '.join(grant.permissions)}"
+    else:
+        what = f"{VERBS[grant.verb]} {grant.resource_type.replace('all-resources', 'all resources')}"
+    if statement.location == iam.CompartmentId(plan.compartment or ""):
+        place = "the compartment"
+    only = f", only where {iam.condition_text(statement.condition)}" if statement.condition else ""
+    return f"{what} in {place.replace('tenancy', 'the whole tenancy')}{only}"
+
+
+def _place(plan: Plan, tenancy: bool) -> str:
+    return f"tenancy {plan.tenancy or ''}".strip() if tenancy else f"compartment {plan.compartment or ''}".strip()
+
+
+def _dynamic_groups(plan: Plan) -> Iterator[DynamicGroup]:
+    access: AccessPlan = plan.access
+    making = access.create
+    rule = matching_rule(plan, "runs") if making and access.make_runs_group else None
+    yield DynamicGroup(access.runs_group, "runs", rule)
+    if access.users_dynamic_group:
+        rule = matching_rule(plan, "notebooks") if making and access.make_notebooks_group else None
+        yield DynamicGroup(access.users_dynamic_group, "users, from notebook sessions", rule)
+
+
+def text(found: Report) -> str:
+    parts = (_who(found), _groups(found), _statements(found), _deployer(found), _uncertain(found))
+    return "\n".join(line for part in parts for line in part)
+
+
+def _who(found: Report) -> Iterator[str]:
+    yield f"{found.stack}: access {found.mode}"
+    if not found.made:
+        by = f"by the stack {found.granted_by}" if found.granted_by else "outside"
+        yield f"  This stack grants nothing: it is granted {by}."
+    by_subject: dict[str, list[Right]] = {}
+    for one in found.rights:
+        by_subject.setdefault(one.who, []).append(one)
+    for who, rights in by_subject.items():
+        yield ""
+        yield f"{who} may"
+        for one in rights:
+            yield f"  - {one.may}{MARKS[one.trust]}"
+            yield f"      {'; '.join(one.why)}"
+
+
+def _groups(found: Report) -> Iterator[str]:
+    yield ""
+    yield "Dynamic groups"
+    for group in found.dynamic_groups:
+        yield f"  {group.name} ({group.of}){': not made by this stack' if group.matching_rule is None else ''}"
+        if group.matching_rule is not None:
+            yield f"      {group.matching_rule}"
+
+
+def _statements(found: Report) -> Iterator[str]:
+    for policy in found.policies:
+        yield ""
+        yield from _policy(policy)
+
+
+def _policy(policy: PolicyReport) -> Iterator[str]:
+    yield f"Policy {policy.name}, attached to {policy.attached_to}"
+    yield from (f"  {one.statement}" for one in policy.rights)
+
+
+def _deployer(found: Report) -> Iterator[str]:
+    yield ""
+    yield "Whoever runs `pulumi up` and `pulumi destroy` needs at least"
+    yield from (f"  {line}" for line in _policy(found.deployer))
+
+
+def _uncertain(found: Report) -> Iterator[str]:
+    """Every grant once: the same one rests on the same ground, whoever is given it."""
+    unsure = {one.grant: one for one in (*found.rights, *found.deployer.rights) if MARKS[one.trust]}
+    if unsure:
+        yield ""
+        yield "No document says outright that these are right or enough; the rest is documented"
+    yield from table((grant, _ground(one)) for grant, one in unsure.items())
+
+
+def _ground(one: Right) -> str:
+    if one.inferred:
+        return f"inferred: {', '.join(one.inferred)}"
+    which = "some of the calls take" if one.trust == "mixed" else "the calls take"
+    return f"inferred: which permissions {which}"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A code folder as a job artifact: the same files give the same archive, byte for byte, under a name that says so."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# The oldest moment a zip can tell; real times would make every checkout another artifact.
+EPOCH = (1980, 1, 1, 0, 0, 0)
+LEFT_OUT = frozenset(
+    {".git", "__pycache__", ".venv", ".ipynb_checkpoints", ".DS_Store", ".pytest_cache", ".mypy_cache"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    path: Path
+    digest: str
+    size: int
+
+    @property
+    def file_name(self) -> str:
+        return self.path.name
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """The files of a code folder, sorted, without what tools leave behind; links are not followed."""
+    for directory, names, found in os.walk(folder):
+        names[:] = sorted(name for name in names if name not in LEFT_OUT)
+        for name in sorted(found):
+            path = Path(directory, name)
+            if name not in LEFT_OUT and not name.endswith(".pyc") and path.is_file() and not path.is_symlink():
+                yield path
+
+
+def build(folder: Path, into: Path, name: str) -> Artifact:
+    """Writes the archive below `into`. Its name carries its digest: new code is a new path, which replaces the job."""
+    digest = hashlib.sha256()
+    entries = [(path.relative_to(folder).as_posix(), path) for path in files(folder)]
+    for inside, path in entries:
+        digest.update(f"{inside}\0{int(os.access(path, os.X_OK))}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    into.mkdir(parents=True, exist_ok=True)
+    target = into / f"{name}-{digest.hexdigest()[:16]}.zip"
+    if not target.exists():
+        _write(target, entries)
+    return Artifact(target, digest.hexdigest(), target.stat().st_size)
+
+
+def _write(target: Path, entries: list[tuple[str, Path]]) -> None:
+    unfinished = target.with_suffix(f".{os.getpid()}.tmp")
+    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
+        for inside, path in entries:
+            info = zipfile.ZipInfo(inside, EPOCH)
+            info.external_attr = (0o755 if os.access(path, os.X_OK) else 0o644) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, path.read_bytes())
+    unfinished.replace(target)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan as OCI resources, in the order in which one needs the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_oci as oci
+
+from components.oci.access import Access, AccessArgs
+from components.oci.artifact import Artifact, build
+from components.oci.context import Context, credentials, namespace_of
+from components.oci.jobs import Job, JobArgs, Place
+from components.oci.logs import Logs, LogsArgs
+from components.oci.network import Network, NetworkArgs
+from components.oci.outputs import outputs
+from components.oci.storage import Storage, StorageArgs
+from components.oci.uses import Borrowed
+from components.plan.model import JobPlan, Plan
+from components.run import RunProvider
+
+# Settings of the `oci` provider that ours reads under its own names.
+RUN_SETTINGS = {"configFileProfile": "profile"}
+
+
+def deploy(plan: Plan, folder: Path) -> dict[str, Any]:
+    """Makes every resource of the plan and gives back what the stack exports. Paths in the plan start at `folder`."""
+    borrowed = Borrowed(plan)
+    prefix = f"{plan.team}-{plan.environment}"
+    namespace = namespace_of(plan)
+    access = (Access("access", AccessArgs(plan, prefix, plan.tags)),) if plan.access.create else ()
+    storage = _storage(plan, prefix, namespace, access)
+    here = Context(plan, namespace, storage.secret_ids, borrowed)
+    network = _network(plan, prefix)
+    place = Place(
+        project=_project(plan, borrowed),
+        subnet=network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
+        **_logs(plan, borrowed),
+    )
+    jobs = _jobs(plan, here, place, folder, (storage, *access))
+    return outputs(here, network, place, jobs)
+
+
+def _storage(plan: Plan, prefix: str, namespace: pulumi.Output[str], access: tuple[pulumi.Resource, ...]) -> Storage:
+    parts = plan.bucket, plan.registry, plan.vault
+    key_access = access if plan.bucket.key else ()
+    return Storage("storage", StorageArgs(*parts, plan.compartment or "", namespace, prefix, plan.tags, key_access))
+
+
+def _network(plan: Plan, prefix: str) -> Network | None:
+    if not plan.network.create:
+        return None
+    return Network("network", NetworkArgs(plan.network, plan.compartment or "", prefix, plan.tags))
+
+
+def _project(plan: Plan, borrowed: Borrowed) -> pulumi.Input[str]:
+    known = borrowed.get("project", "projectId") or plan.project.project
+    if known is not None:
+        return known
+    return oci.datascience.Project(
+        "project",
+        compartment_id=plan.compartment,
+        display_name=plan.project.name,
+        description=f"Distributed training of {plan.team}, {plan.environment}",
+        freeform_tags=dict(plan.tags),
+    ).id
+
+
+def _logs(plan: Plan, borrowed: Borrowed) -> dict[str, Any]:
+    if not plan.logs.enabled:
+        return {"log_group": None, "log": None}
+    if plan.logs.create:
+        logs = Logs("logs", LogsArgs(plan.logs, plan.compartment or "", plan.tags))
+        return {"log_group": logs.group_id, "log": logs.log_id}
+    return {
+        "log_group": borrowed.get("logs", "logGroupId") or plan.logs.group,
+        "log": borrowed.get("logs", "logId") or plan.logs.log,
+    }
+
+
+def _jobs(plan: Plan, here: Context, place: Place, folder: Path, after: tuple[pulumi.Resource, ...]) -> dict[str, Job]:
+    if not plan.jobs:
+        return {}
+    named = credentials()
+    settings = {ours: named[theirs] for theirs, ours in RUN_SETTINGS.items() if theirs in named}
+    runs = RunProvider("runs", {"region": plan.region, **settings})
+    return {
+        name: Job(name, JobArgs(job, here, place, _artifact(plan, job, folder), runs, after))
+        for name, job in plan.jobs.items()
+    }
+
+
+def _artifact(plan: Plan, job: JobPlan, folder: Path) -> Artifact | None:
+    if job.code is None or job.code.folder is None:
+        return None
+    # Relative to where the program runs: the path is a property that replaces the job, and no two checkouts lie alike.
+    into = Path(".trainyard", "artifacts", plan.stack)
+    return build((folder / job.code.folder).resolve(), into, job.name)

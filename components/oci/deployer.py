@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The deployer's own least policy: what `pulumi up` and `destroy` of this plan call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import iam
+from catalog.tables import table
+from components.oci.needs import Need, permissions_of, smallest, weakest
+from components.oci.statements import Line, lines, verb_grant
+from components.plan.model import Plan
+
+# Where, what, for which kinds of thing, and how sure that is.
+Granted = tuple[iam.Location, iam.Grant, tuple[str, ...], iam.Trust]
+
+
+def deployer_lines(plan: Plan, group: str) -> tuple[Line, ...]:
+    """The least policy under which the plan's own deployer can bring it up and take it down."""
+    granted = [*_by_operations(plan), *_by_verbs(plan)]
+    return tuple(
+        Line(iam.Statement(iam.group(group), grant, place), why, trust, attached_to_tenancy=True)
+        for place, grant, why, trust in granted
+    )
+
+
+def _by_operations(plan: Plan) -> Iterator[Granted]:
+    needed: dict[tuple[iam.Location, str], Need] = {}
+    for kind, place in _makes(plan):
+        for named in table("oci_access")["deployer"].get(kind, ()):
+            for resource_type, needs, trust in permissions_of(named):
+                need = needed.setdefault((place, resource_type), Need())
+                need.permissions |= needs
+                need.why.append(kind)
+                need.trusts.append(trust)
+    for (place, resource_type), need in needed.items():
+        grant = smallest(resource_type, need)
+        yield place, grant, tuple(dict.fromkeys(need.why)), weakest([*need.trusts, grant.trust])
+
+
+def _by_verbs(plan: Plan) -> Iterator[Granted]:
+    for kind, place in _makes(plan):
+        for words in table("oci_access")["deployer_verbs"].get(kind, ()):
+            yield place, verb_grant(words), (kind,), "documented"
+
+
+def _makes(plan: Plan) -> list[tuple[str, iam.Location]]:
+    """What the deployer makes, and where that lives."""
+    here, tenancy = iam.CompartmentId(plan.compartment or ""), iam.Tenancy()
+    network = iam.CompartmentId(plan.network.compartment or plan.compartment or "")
+    groups = plan.access.make_runs_group or plan.access.make_notebooks_group
+    runs = any(job.runs for job in plan.jobs.values())
+    root_policies = any(line.attached_to_tenancy for line in lines(plan))
+    makes: list[tuple[bool, str, iam.Location]] = [
+        (plan.network.create, "network", network),
+        (plan.network.create and plan.network.nat, "nat", network),
+        (plan.access.create and groups, "groups", tenancy),
+        (plan.access.create, "policies", tenancy if root_policies else here),
+        (plan.access.create and plan.access.home_region is None, "regions", tenancy),
+        (plan.bucket.create, "bucket", here),
+        (plan.bucket.create and plan.bucket.key is not None, "key", here),
+        (plan.registry.create, "registry", here),
+        (plan.logs.create, "logs", here),
+        (plan.vault is not None, "secrets", here),
+        (plan.project.create, "project", here),
+        (bool(plan.jobs), "job", here),
+        (runs, "run", here),
+        (runs, "subnet", network),
+        (runs and plan.logs.enabled, "run logs", here),
+    ]
+    return [(kind, place) for wanted, kind, place in makes if wanted]

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job and its runs. The job holds what seldom changes; runs override the rest: a new argument replaces a run only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_oci as oci
+
+from components.oci.artifact import Artifact
+from components.oci.context import Context
+from components.plan.model import JobPlan, NodePlan, RunPlan
+from components.run import Run, RunProvider
+
+
+@dataclass(frozen=True)
+class Place:
+    """What other components, or another stack, made ready for jobs."""
+
+    project: pulumi.Input[str]
+    subnet: pulumi.Input[str]
+    log_group: pulumi.Input[str] | None
+    log: pulumi.Input[str] | None
+
+
+@dataclass(frozen=True)
+class JobArgs:
+    plan: JobPlan
+    context: Context
+    place: Place
+    artifact: Artifact | None
+    runs: RunProvider
+    # Nothing in the properties links a job to the access its runs live by, nor to the bucket they meet in.
+    after: tuple[pulumi.Resource, ...]
+
+
+class Job(pulumi.ComponentResource):
+    """One job with its runs, keyed by name: removing one moves no other."""
+
+    job_id: pulumi.Output[str]
+    runs: Mapping[str, Run]
+
+    def __init__(self, name: str, args: JobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:oci:Job", name, None, opts)
+        self._args = args
+        self._image = args.context.fill(args.plan.image)
+        groups = args.plan.layout == "node-groups"
+        self.job_id = oci.datascience.Job(
+            name,
+            compartment_id=args.context.plan.compartment,
+            project_id=args.place.project,
+            display_name=args.plan.display_name,
+            delete_related_job_runs=True,
+            freeform_tags=self._tags(),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=args.after),
+            **(self._node_groups() if groups else self._single_nodes()),
+            **self._common(),
+        ).id
+        self.runs = {key: self._run(key, run) for key, run in args.plan.runs.items()}
+        self.register_outputs({"job_id": self.job_id})
+
+    def _tags(self) -> dict[str, str]:
+        return {**self._args.context.plan.tags, "job": self._args.plan.name}
+
+    def _common(self) -> dict[str, Any]:
+        plan, place, artifact = self._args.plan, self._args.place, self._args.artifact
+        settings: dict[str, Any] = {}
+        if place.log_group is not None:
+            settings["job_log_configuration_details"] = {
+                "enable_logging": True,
+                "enable_auto_log_creation": False,
+                "log_group_id": place.log_group,
+                "log_id": place.log,
+            }
+        if artifact is not None:
+            settings |= {
+                "job_artifact": str(artifact.path),
+                "artifact_content_length": str(artifact.size),
+                "artifact_content_disposition": f"attachment; filename={artifact.file_name}",
+            }
+        if plan.inputs:
+            settings["job_storage_mount_configuration_details_lists"] = [
+                {
+                    "storage_type": "OBJECT_STORAGE",
+                    "destination_directory_name": item.mount,
+                    "bucket": item.bucket or self._args.context.bucket,
+                    "namespace": self._args.context.namespace,
+                    "prefix": item.prefix,
+                }
+                for item in plan.inputs
+            ]
+        return settings
+
+    def _single_nodes(self) -> dict[str, Any]:
+        return {
+            "job_configuration_details": self._configuration(),
+            "job_infrastructure_configuration_details": self._infrastructure(subnet=True),
+            "job_environment_configuration_details": self._environment(),
+        }
+
+    def _node_groups(self) -> dict[str, Any]:
+        plan = self._args.plan
+        groups = [
+            {
+                "name": role.name,
+                "replicas": role.replicas,
+                "minimum_success_replicas": role.minimum_success,
+                "job_configuration_details": self._configuration(),
+                "job_infrastructure_configuration_details": self._infrastructure(subnet=False),
+                "job_environment_configuration_details": self._environment(),
+            }
+            for role in plan.roles
+        ]
+        return {
+            "job_node_configuration_details": {
+                "job_node_type": "MULTI_NODE",
+                "startup_order": "IN_ORDER",
+                "maximum_runtime_in_minutes": str(plan.maximum_runtime_minutes),
+                "job_network_configuration": {
+                    "job_network_type": "CUSTOM_NETWORK",
+                    "subnet_id": self._args.place.subnet,
+                },
+                "job_node_group_configuration_details_lists": groups,
+            }
+        }
+
+    def _configuration(self) -> dict[str, Any]:
+        return {"job_type": "DEFAULT", "maximum_runtime_in_minutes": str(self._args.plan.maximum_runtime_minutes)}
+
+    def _infrastructure(self, subnet: bool) -> dict[str, Any]:
+        plan = self._args.plan
+        settings: dict[str, Any] = {
+            "job_infrastructure_type": "STANDALONE" if subnet else "MULTI_NODE",
+            "shape_name": plan.shape.name,
+            "block_storage_size_in_gbs": plan.block_storage_gb,
+        }
+        if subnet:
+            settings["subnet_id"] = self._args.place.subnet
+        if plan.shape.ocpus is not None:
+            settings["job_shape_config_details"] = {
+                "ocpus": plan.shape.ocpus,
+                "memory_in_gbs": plan.shape.memory_gb,
+            }
+        return settings
+
+    def _environment(self) -> dict[str, Any]:
+        return {"job_environment_type": "OCIR_CONTAINER", "image": self._image}
+
+    def _run(self, key: str, run: RunPlan) -> Run:
+        args = self._args
+        inputs = {
+            "platform": "oci",
+            "job": self.job_id,
+            "project": args.place.project,
+            "compartment": args.context.plan.compartment,
+            "displayName": run.display_name,
+            "tags": {**self._tags(), "run": key},
+            "layout": args.plan.layout,
+            "nodes": [self._node(node) for node in run.nodes],
+            "image": self._image,
+            "maximumRuntimeMinutes": args.plan.maximum_runtime_minutes,
+            "logGroup": args.place.log_group,
+            "log": args.place.log,
+            "until": run.until,
+            "attempt": run.attempt,
+        }
+        # A slash stands in no key, so no two jobs and runs can share a name.
+        named = f"{args.plan.name}/{key}"
+        return Run(named, inputs, pulumi.ResourceOptions(parent=self, provider=args.runs, depends_on=args.after))
+
+    def _node(self, node: NodePlan) -> dict[str, Any]:
+        context = self._args.context
+        told = {**context.environment(node.environment), "TRAINYARD_LAUNCH": context.document(node.launch)}
+        described: dict[str, Any] = {"name": node.name, "role": node.role, "rank": node.rank, "environment": told}
+        if self._args.plan.layout == "node-groups":
+            described |= {"replicas": node.replicas, "minimumSuccess": node.minimum_success}
+        return described

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VCN, private subnet, gateways, routes, and one explicit security list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_oci as oci
+
+from components.oci.rules import ANYWHERE, TCP, SecurityRule, security_rules, tags
+from components.plan.model import NetworkPlan
+
+# Every region has one service of this kind of name: bucket, registry, logging and Data Science behind one gateway.
+ALL_SERVICES = r"All .* Services In Oracle Services Network"
+
+
+@dataclass(frozen=True)
+class NetworkArgs:
+    plan: NetworkPlan
+    compartment: str
+    prefix: str
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Services:
+    """The region's services as a gateway and a rule name them."""
+
+    id: pulumi.Output[str]
+    cidr: pulumi.Output[str]
+
+
+class Network(pulumi.ComponentResource):
+    """The network of one stack; in an existing VCN only the subnet and its list."""
+
+    subnet_id: pulumi.Output[str]
+    vcn_id: pulumi.Output[str]
+
+    def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:oci:Network", name, None, opts)
+        self._args = args
+        self._inside = pulumi.ResourceOptions(parent=self)
+        self._shared = {"compartment_id": args.plan.compartment or args.compartment, "freeform_tags": dict(args.tags)}
+        services = _services(self._inside)
+        routes: pulumi.Input[str] | None
+        if args.plan.vcn:
+            self.vcn_id, routes = pulumi.Output.from_input(args.plan.vcn), args.plan.route_table
+        else:
+            self.vcn_id = self._vcn()
+            routes = self._routes(services)
+        self.subnet_id = self._subnet(routes, self._security_list(services))
+        self.register_outputs({"subnet_id": self.subnet_id, "vcn_id": self.vcn_id})
+
+    def _vcn(self) -> pulumi.Output[str]:
+        cidr, named = self._args.plan.cidr, f"{self._args.prefix}-network"
+        return oci.core.Vcn("vcn", cidr_blocks=[cidr], display_name=named, opts=self._inside, **self._shared).id
+
+    def _routes(self, services: Services) -> pulumi.Output[str]:
+        """To Oracle's services through their gateway; to the rest of the world only where the stack asks for it."""
+        gateway = oci.core.ServiceGateway(
+            "services",
+            vcn_id=self.vcn_id,
+            services=[{"service_id": services.id}],
+            display_name=f"{self._args.prefix}-services",
+            opts=self._inside,
+            **self._shared,
+        )
+        rules: list[Any] = [_route(services.cidr, "SERVICE_CIDR_BLOCK", gateway.id, "Oracle's services")]
+        if self._args.plan.nat:
+            named = f"{self._args.prefix}-nat"
+            nat = oci.core.NatGateway("nat", vcn_id=self.vcn_id, display_name=named, opts=self._inside, **self._shared)
+            rules.append(_route(ANYWHERE, "CIDR_BLOCK", nat.id, "out through NAT, never in"))
+        return oci.core.RouteTable(
+            "routes",
+            vcn_id=self.vcn_id,
+            route_rules=rules,
+            display_name=f"{self._args.prefix}-routes",
+            opts=self._inside,
+            **self._shared,
+        ).id
+
+    def _security_list(self, services: Services) -> pulumi.Output[str]:
+        rules = security_rules(self._args.plan)
+        return oci.core.SecurityList(
+            "rules",
+            vcn_id=self.vcn_id,
+            ingress_security_rules=[_ingress(rule) for rule in rules.ingress],
+            egress_security_rules=[_egress(rule, services) for rule in rules.egress],
+            display_name=f"{self._args.prefix}-rules",
+            opts=self._inside,
+            **self._shared | {"freeform_tags": {**self._args.tags, **tags(self._args.plan)}},
+        ).id
+
+    def _subnet(self, routes: pulumi.Input[str] | None, rules: pulumi.Output[str]) -> pulumi.Output[str]:
+        return oci.core.Subnet(
+            "subnet",
+            vcn_id=self.vcn_id,
+            cidr_block=self._args.plan.subnet_cidr,
+            prohibit_public_ip_on_vnic=True,
+            route_table_id=routes,
+            security_list_ids=[rules],
+            display_name=f"{self._args.prefix}-nodes",
+            opts=self._inside,
+            **self._shared,
+        ).id
+
+
+def _services(inside: pulumi.ResourceOptions) -> Services:
+    answer = oci.core.get_services_output(
+        filters=[{"name": "name", "values": [ALL_SERVICES], "regex": True}],
+        opts=pulumi.InvokeOptions(parent=inside.parent),
+    )
+    return Services(answer.services[0].id, answer.services[0].cidr_block)
+
+
+def _route(
+    destination: pulumi.Input[str], kind: str, gateway: pulumi.Output[str], why: str
+) -> dict[str, pulumi.Input[str]]:
+    return {"destination": destination, "destination_type": kind, "network_entity_id": gateway, "description": why}
+
+
+def _ports(rule: SecurityRule) -> dict[str, Any]:
+    # In a security list these are the ports at the destination; where they come from is left open.
+    return {"tcp_options": {"min": rule.ports.first, "max": rule.ports.last}} if rule.ports else {}
+
+
+def _ingress(rule: SecurityRule) -> dict[str, Any]:
+    return {
+        "protocol": TCP,
+        "source": rule.peer,
+        "source_type": rule.peer_type,
+        "stateless": False,
+        "description": rule.description,
+        **_ports(rule),
+    }
+
+
+def _egress(rule: SecurityRule, services: Services) -> dict[str, Any]:
+    return {
+        "protocol": TCP,
+        "destination": services.cidr if rule.peer_type == "SERVICE_CIDR_BLOCK" else rule.peer,
+        "destination_type": rule.peer_type,
+        "stateless": False,
+        "description": rule.description,
+        **_ports(rule),
+    }

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a region's images are kept. Pure: `trainyard up` asks it too, without importing Pulumi."""
+
+from __future__ import annotations
+
+from catalog.tables import table
+
+
+def registry_host(region: str) -> str:
+    key = table("regions")["keys"].get(region)
+    return f"{key}.ocir.io" if key else f"ocir.{region}.oci.oraclecloud.com"

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan's port rules as the rules of one security list: explicit, without doubles, always in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from components.plan.model import INTERNET, SERVICES, NetworkPlan, PortRule
+from schemas.model import PortRange
+
+TCP = "6"
+ANYWHERE = "0.0.0.0/0"
+ALL_TCP = "all-tcp"
+# OCI cuts descriptions of rules at 255 characters.
+LONGEST_DESCRIPTION = 255
+
+PeerType = Literal["CIDR_BLOCK", "SERVICE_CIDR_BLOCK"]
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityRule:
+    """`peer` is the source of an ingress rule, the destination of an egress one; SERVICES stands for the region's."""
+
+    peer: str
+    peer_type: PeerType
+    ports: PortRange | None
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityRules:
+    ingress: tuple[SecurityRule, ...]
+    egress: tuple[SecurityRule, ...]
+
+
+def security_rules(network: NetworkPlan) -> SecurityRules:
+    """Nodes of one subnet share one list, so rules between roles become rules within the subnet, both ways."""
+    inside = [rule for rule in network.rules if rule.target not in (SERVICES, INTERNET)]
+    to_services = [rule for rule in network.rules if rule.target == SERVICES]
+    to_internet = [rule for rule in network.rules if rule.target == INTERNET]
+    within = _merged(inside, network.subnet_cidr, "CIDR_BLOCK")
+    outward = (*_merged(to_services, SERVICES, "SERVICE_CIDR_BLOCK"), *_merged(to_internet, ANYWHERE, "CIDR_BLOCK"))
+    return SecurityRules(ingress=within, egress=(*within, *outward))
+
+
+def tags(network: NetworkPlan) -> dict[str, str]:
+    """Who needs every port, if anybody does: on the list itself, where people and policies look for the reason."""
+    needed_by = sorted({rule.framework or network.mode for rule in network.rules if rule.ports is None})
+    return {ALL_TCP: ", ".join(needed_by)} if needed_by else {}
+
+
+def _merged(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
+    """One rule for each range, told by all its reasons; every port, where it is open, makes the others idle."""
+    why: dict[PortRange | None, dict[str, None]] = {}
+    for rule in rules:
+        why.setdefault(rule.ports, {})[rule.why] = None
+    if None in why:
+        why = {None: why[None]}
+    order = sorted(why, key=lambda ports: (ports.first, ports.last) if ports else (0, 0))
+    return tuple(SecurityRule(peer, peer_type, ports, _described(why[ports])) for ports in order)
+
+
+def _described(reasons: Iterable[str]) -> str:
+    text = "; ".join(reasons)
+    return text if len(text) <= LONGEST_DESCRIPTION else text[: LONGEST_DESCRIPTION - 1] + "…"

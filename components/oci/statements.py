@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan's grants as OCI policy statements and matching rules. Pure: `trainyard access` prints them without Pulumi."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import iam
+from catalog.tables import table
+from components.oci.needs import Need, permissions, smallest, weakest
+from components.plan.model import AccessPlan, Grant, Plan
+
+# OCI's default limit on statements in one policy.
+STATEMENTS_PER_POLICY = 50
+
+TENANCY_WIDE = "tenancy-wide"
+NARROWING = {"repository": "target.repo.name", "bucket": "target.bucket.name"}
+BY_WHAT = {"images": "repository", "buckets": "bucket", "objects": "bucket"}
+KINDS_OF_RESOURCE = {
+    "proof-of-concept": ("datasciencenotebooksession", "datasciencejobrun", "datasciencemodeldeployment"),
+    "runs": ("datasciencejobrun",),
+    "notebooks": ("datasciencenotebooksession",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One statement, what it is for, and how sure it is that it grants just that."""
+
+    statement: iam.Statement
+    why: tuple[str, ...]
+    trust: iam.Trust
+    attached_to_tenancy: bool
+
+    @property
+    def text(self) -> str:
+        return iam.to_text(self.statement)
+
+
+def lines(plan: Plan) -> tuple[Line, ...]:
+    """Every statement the plan asks for, in an order that only its content decides."""
+    if not plan.access.create:
+        return ()
+    by_mode = {"least-privilege": _least, "documented": _documented, "proof-of-concept": _proof_of_concept}
+    return tuple(by_mode[plan.access.mode](plan))
+
+
+def policies(plan: Plan) -> dict[str, tuple[Line, ...]]:
+    """The statements by policy: those of the tenancy apart, each policy within OCI's limit."""
+    named: dict[str, tuple[Line, ...]] = {}
+    for tenancy, what in ((False, "access"), (True, "access-tenancy")):
+        group = [line for line in lines(plan) if line.attached_to_tenancy is tenancy]
+        for start in range(0, len(group), STATEMENTS_PER_POLICY):
+            number = start // STATEMENTS_PER_POLICY + 1
+            key = what if number == 1 else f"{what}-{number}"
+            named[key] = tuple(group[start : start + STATEMENTS_PER_POLICY])
+    return named
+
+
+def tags(plan: Plan, policy: Iterable[Line]) -> dict[str, str]:
+    """That the tenancy is meant, and why: on the policy itself, where people and policy packs look for it."""
+    if not any(isinstance(line.statement.location, iam.Tenancy) for line in policy):
+        return {}
+    return {TENANCY_WIDE: "proof-of-concept" if plan.access.mode == "proof-of-concept" else "chosen"}
+
+
+def matching_rule(plan: Plan, what: str) -> str:
+    """Which resources belong to the dynamic group `runs` or `notebooks`."""
+    open_to_all = plan.access.mode == "proof-of-concept"
+    kinds = KINDS_OF_RESOURCE["proof-of-concept" if open_to_all else what]
+    types: tuple[iam.Condition, ...] = tuple(iam.equals("resource.type", kind) for kind in kinds)
+    if open_to_all:
+        return iam.condition_text(iam.AnyOf(types))
+    return iam.condition_text(iam.AllOf((*types, iam.equals("resource.compartment.id", plan.compartment or ""))))
+
+
+def subject(plan: Plan, who: str) -> iam.Subject:
+    access = plan.access
+    match who:
+        case "runs":
+            return _group("dynamic-group", access.runs_group, access)
+        case "service":
+            return iam.service("datascience")
+        case "bucket-service":
+            return iam.service(f"objectstorage-{plan.region}")
+        case _:
+            return users(access)
+
+
+def users(access: AccessPlan) -> iam.Subject:
+    if access.users_dynamic_group:
+        return _group("dynamic-group", access.users_dynamic_group, access)
+    return _group("group", access.users_group or "", access)
+
+
+def _group(kind: Any, name: str, access: AccessPlan) -> iam.Subject:
+    """A name may carry its domain already, as `Domain/name`."""
+    domain, slash, rest = name.partition("/")
+    named = iam.Named(rest, domain) if slash else iam.Named(name, access.domain)
+    return iam.Subject(kind, (named,))
+
+
+def has_users(access: AccessPlan) -> bool:
+    return bool(access.users_group or access.users_dynamic_group)
+
+
+def location(plan: Plan, compartment: str | None = None) -> iam.Location:
+    if plan.access.tenancy_wide:
+        return iam.Tenancy()
+    return iam.CompartmentId(compartment or plan.compartment or "")
+
+
+def _line(plan: Plan, who: str, grant: iam.Grant, why: Iterable[str], trust: iam.Trust, where: Any = None) -> Line:
+    place = location(plan, where[0] if where else None)
+    condition = iam.equals(*where[1]) if where and where[1] else None
+    return Line(
+        iam.Statement(subject(plan, who), grant, place, condition),
+        tuple(dict.fromkeys(why)),
+        trust,
+        # A policy can name only the compartment it is attached to, and those below.
+        attached_to_tenancy=place != iam.CompartmentId(plan.compartment or ""),
+    )
+
+
+def _proof_of_concept(plan: Plan) -> Iterator[Line]:
+    for row in table("oci_access")["proof-of-concept"]:
+        yield _line(
+            plan, row["who"], verb_grant(row["grant"]), ("proof of concept, as Oracle documents it",), "documented"
+        )
+
+
+def _documented(plan: Plan) -> Iterator[Line]:
+    access = plan.access
+    narrow = {
+        "repository": plan.registry.repository if access.narrow_repository else None,
+        "bucket": plan.bucket.name if access.narrow_bucket else None,
+    }
+    for row in table("oci_access")["documented"]:
+        if row["who"] == "users" and not has_users(access):
+            continue
+        part = row.get("narrow")
+        target = narrow.get(part) if part else None
+        condition = (NARROWING[part], target) if part and target else None
+        place = plan.network.compartment if row["grant"].endswith("virtual-network-family") else None
+        why = ("as Oracle documents it for distributed training",)
+        yield _line(plan, row["who"], verb_grant(row["grant"]), why, "documented", (place, condition))
+    # What the documents do not speak of is granted as in least-privilege.
+    beyond = tuple(grant for grant in access.grants if _beyond_documents(plan, grant))
+    yield from _from_grants(plan, beyond)
+
+
+def _beyond_documents(plan: Plan, grant: Grant) -> bool:
+    other_bucket = grant.what == "objects" and grant.target not in (None, plan.bucket.name)
+    return other_bucket or f"{grant.does} {grant.what}" in table("oci_access")["verbs"]
+
+
+def _least(plan: Plan) -> Iterator[Line]:
+    yield from _from_grants(plan, plan.access.grants)
+
+
+def _from_grants(plan: Plan, grants: Iterable[Grant]) -> Iterator[Line]:
+    """Grants on the same kind of resource, narrowed alike, become one statement."""
+    needed: dict[tuple[str, str, Any], Need] = {}
+    for grant in grants:
+        if grant.who == "users" and not has_users(plan.access):
+            continue
+        verb = table("oci_access")["verbs"].get(f"{grant.does} {grant.what}")
+        if verb:
+            condition = ("target.key.id", grant.target) if grant.target else None
+            yield _line(plan, grant.who, verb_grant(verb), (grant.why,), "documented", (None, condition))
+            continue
+        for resource_type, needs, trust in permissions(f"{grant.does} {grant.what}"):
+            where = (_network_compartment(plan, grant), _condition(grant))
+            need = needed.setdefault((grant.who, resource_type, where), Need())
+            need.permissions |= needs
+            need.why.append(grant.why)
+            need.trusts.append(trust)
+    for (who, resource_type, where), need in needed.items():
+        grant_made = smallest(resource_type, need)
+        yield _line(plan, who, grant_made, need.why, weakest([*need.trusts, grant_made.trust]), where)
+
+
+def _condition(grant: Grant) -> tuple[str, str] | None:
+    return (NARROWING[BY_WHAT[grant.what]], grant.target) if grant.target else None
+
+
+def _network_compartment(plan: Plan, grant: Grant) -> str | None:
+    return plan.network.compartment if grant.what == "subnet" else None
+
+
+def verb_grant(words: str) -> iam.VerbGrant:
+    verb, resource_type = words.split()
+    return iam.VerbGrant(verb, resource_type)  # type: ignore[arg-type]  # rows of oci_access.toml; a test parses each

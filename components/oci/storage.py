@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps data: the bucket, the image repository, and secrets in a vault.
+
+Bucket and repository are protected, and stay when the stack goes, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_oci as oci
+
+from components.plan.model import BucketPlan, RegistryPlan, VaultPlan
+
+
+@dataclass(frozen=True)
+class StorageArgs:
+    bucket: BucketPlan
+    registry: RegistryPlan
+    vault: VaultPlan | None
+    compartment: str
+    namespace: pulumi.Output[str]
+    prefix: str
+    tags: Mapping[str, str]
+    # Object Storage must be allowed to use the team's own key before a bucket can be encrypted with it.
+    key_access: tuple[pulumi.Resource, ...] = ()
+
+
+class Storage(pulumi.ComponentResource):
+    """Bucket, repository and secrets of one stack, as far as it makes them."""
+
+    bucket: pulumi.Resource | None = None
+    repository: pulumi.Resource | None = None
+    secret_ids: Mapping[str, pulumi.Output[str]]
+
+    def __init__(self, name: str, args: StorageArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:oci:Storage", name, None, opts)
+        shared = {"compartment_id": args.compartment, "freeform_tags": dict(args.tags)}
+        if args.bucket.create:
+            self.bucket = oci.objectstorage.Bucket(
+                "bucket",
+                name=args.bucket.name,
+                namespace=args.namespace,
+                access_type="NoPublicAccess",
+                versioning="Enabled" if args.bucket.versioning else "Disabled",
+                kms_key_id=args.bucket.key,
+                opts=pulumi.ResourceOptions.merge(
+                    self._kept(args.bucket.keep), pulumi.ResourceOptions(depends_on=args.key_access)
+                ),
+                **shared,
+            )
+        if args.registry.create:
+            self.repository = oci.artifacts.ContainerRepository(
+                "repository",
+                display_name=args.registry.repository,
+                is_public=False,
+                is_immutable=args.registry.immutable,
+                opts=self._kept(args.registry.keep),
+                **shared,
+            )
+        self.secret_ids = self._secrets(args, args.vault) if args.vault else {}
+        self.register_outputs({})
+
+    def _kept(self, keep: bool) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(parent=self, protect=keep, retain_on_delete=keep)
+
+    def _secrets(self, args: StorageArgs, vault: VaultPlan) -> dict[str, pulumi.Output[str]]:
+        return {
+            key: oci.vault.Secret(
+                f"secret-{key}",
+                compartment_id=args.compartment,
+                vault_id=vault.vault,
+                key_id=vault.key,
+                secret_name=f"{args.prefix}-{key}",
+                secret_content={"content_type": "BASE64", "content": pulumi.Output.secret(_base64(secret.value or ""))},
+                freeform_tags=dict(args.tags),
+                opts=pulumi.ResourceOptions(parent=self),
+            ).id
+            for key, secret in vault.secrets.items()
+        }
+
+
+def _base64(text: str) -> str:
+    return b64encode(text.encode()).decode()

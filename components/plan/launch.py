@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node is told: the launch document for our launcher, and the environment ADS-built images read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.frameworks import Framework, PortRow
+from components.plan.naming import expand
+from components.plan.ports import active, chosen, options_of
+from schemas.model import EnvValue, Job, PortRange, Run, Secret, Stack
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is the same for every node of a role in every run of a job: worked out once, however many runs there are."""
+
+    launch: Mapping[str, Any]
+    ads: Mapping[str, str]
+    words: tuple[str, ...]
+    runs_command: bool
+
+
+def part_of(stack: Stack, job: Job, framework: Framework, role: str) -> Part:
+    """The words that start training on a node are the role's own command or the job's."""
+    words = tuple(shlex.split(job.roles[role].command or job.command))
+    spec = framework.roles[role]
+    return Part(_launch(stack, job, framework, role), _ads(job, framework, role), words, spec.runs_command)
+
+
+def document(part: Part, names: Mapping[str, str], job: Job, run: Run, node: str, rank: int | None) -> dict[str, Any]:
+    """The launch document of one node, as schemas/launch.schema.json says it. Rank None: the cluster tells it."""
+    return {
+        **part.launch,
+        "job": names["job"],
+        "run": names["run"],
+        "attempt": run.attempt,
+        "node": node,
+        "rank": rank,
+        "peers": _peers(names, job, run),
+        "command": [*part.words, *run.args] if part.runs_command else [],
+    }
+
+
+def _launch(stack: Stack, job: Job, framework: Framework, role: str) -> dict[str, Any]:
+    values = _placeholders(framework, job)
+    return {
+        "version": VERSION,
+        "stack": stack.name,
+        "framework": framework.name,
+        "strategy": framework.strategy,
+        "role": role,
+        "roles": [
+            {"name": name, "replicas": job.roles[name].replicas} for name in framework.roles if name in job.roles
+        ],
+        "ports": _ports(framework, job, role),
+        "start": [expand_braces(word, values) for word in start_words(framework, job, role)],
+        "environment": {name: expand_braces(text, values) for name, text in _told(framework, job).items()},
+        "options": options_of(framework, job),
+        "retry": {"count": job.roles[role].retry.count},
+        "completion": {
+            "minFailed": job.roles[role].completion.min_failed,
+            "minSucceeded": job.roles[role].completion.min_succeeded,
+        },
+    }
+
+
+def _told(framework: Framework, job: Job) -> dict[str, str]:
+    """The framework's environment, and that of each option that is on."""
+    options = options_of(framework, job)
+    told = dict(framework.environment)
+    for name, row in framework.options.items():
+        if options[name]:
+            told.update(row.environment)
+    return told
+
+
+def _peers(names: Mapping[str, str], job: Job, run: Run) -> dict[str, str]:
+    if job.layout == "node-groups":
+        return {"from": "cluster-metadata"}
+    return {"from": "bucket", "uri": f"${{bucket}}/{names['job']}/{names['run']}/{run.attempt}"}
+
+
+def _ports(framework: Framework, job: Job, role: str) -> dict[str, Any]:
+    """Every port of the job by label: whether this role listens on it, and how the launcher keeps to it."""
+    options = options_of(framework, job)
+    return {
+        row.label: {"range": _pair(chosen(row, job)), "listens": role in row.listens, "pinned": row.pinned}
+        for row in framework.ports
+        if active(row, options)
+    }
+
+
+def _pair(ports: PortRange | None) -> list[int] | None:
+    return None if ports is None else [ports.first, ports.last]
+
+
+def start_words(framework: Framework, job: Job, role: str) -> list[str]:
+    """The words that start the framework's own process for this role, options included."""
+    options = options_of(framework, job)
+    words = list(framework.roles[role].start)
+    for extra in framework.start_options:
+        if extra.role == role:
+            words += extra.then if options.get(extra.when) else extra.otherwise
+    return words
+
+
+def _placeholders(framework: Framework, job: Job) -> dict[str, str]:
+    """What `{port.label}` and `{option.name}` stand for; addresses and ranks are for the launcher to fill in."""
+    values = {f"option.{name}": _plain(value) for name, value in options_of(framework, job).items()}
+    for row in framework.ports:
+        values |= _port_words(row, chosen(row, job))
+    values["nodes"] = str(job.nodes)
+    return values
+
+
+def _port_words(row: PortRow, ports: PortRange | None) -> dict[str, str]:
+    if ports is None:
+        return {f"port.{row.label}": "0", f"port.{row.label}:colon": "0"}
+    colon = str(ports.first) if ports.size == 1 else f"{ports.first}:{ports.last}"
+    return {f"port.{row.label}": str(ports), f"port.{row.label}:colon": colon}
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def expand_braces(text: str, values: Mapping[str, str]) -> str:
+    """Fills in `{name}` for the names known here and leaves the others to the launcher."""
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", value)
+    return text
+
+
+def ads_environment(part: Part, run: Run) -> dict[str, str]:
+    """The OCI__ variables by which images built with ADS know their part."""
+    if not part.ads:
+        return {}
+    words = _without_interpreter((*part.words, *run.args))
+    told = {
+        **part.ads,
+        "OCI__ENTRY_SCRIPT": words[0] if words else "",
+        "OCI__ENTRY_SCRIPT_ARGS": shlex.join(words[1:]),
+    }
+    return {name: text for name, text in told.items() if text}
+
+
+def _ads(job: Job, framework: Framework, role: str) -> dict[str, str]:
+    if framework.ads is None:
+        return {}
+    values = _placeholders(framework, job)
+    replicas = {spec.mode: job.roles[name].replicas for name, spec in framework.roles.items() if name in job.roles}
+    told = {
+        "OCI__WORK_DIR": "${bucket}",
+        "OCI__EPHEMERAL": "0",
+        "OCI__CLUSTER_TYPE": framework.ads.cluster,
+        "OCI__WORKER_COUNT": str(replicas.get("WORKER", 0)),
+        "OCI__START_ARGS": " ".join(expand_braces(word, values) for word in framework.ads.start_arguments),
+        "OCI__MODE": framework.roles[role].mode,
+        **{name: expand_braces(text, values) for name, text in framework.ads.environment.items()},
+        **_git(job),
+    }
+    if "PS" in replicas:
+        told["OCI__PS_COUNT"] = str(replicas["PS"])
+    return told
+
+
+def _without_interpreter(words: Sequence[str]) -> list[str]:
+    """ADS names the script alone: `python train.py` is `train.py`."""
+    return list(words[1:] if words and words[0] in ("python", "python3") else words)
+
+
+def _git(job: Job) -> dict[str, str]:
+    git = job.code.git if job.code else None
+    if git is None:
+        return {}
+    named = {
+        "OCI__RUNTIME_TYPE": "git",
+        "OCI__RUNTIME_URI": git.url,
+        "OCI__RUNTIME_GIT_BRANCH": git.branch,
+        "OCI__RUNTIME_GIT_COMMIT": git.commit,
+        "OCI__RUNTIME_GIT_SECRET_ID": git.secret,
+    }
+    return {name: text for name, text in named.items() if text}
+
+
+def filled(environment: Mapping[str, EnvValue], names: Mapping[str, str]) -> dict[str, EnvValue]:
+    """The team's own variables with references filled in; secrets are left alone."""
+    return {name: value if isinstance(value, Secret) else expand(value, names) for name, value in environment.items()}

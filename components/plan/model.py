@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Plan: all that follows from a stack file, platform-neutral, as frozen values that print and compare.
+
+Text in a plan may still hold `${namespace}` and other names of `LATER`: only a deployment knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from schemas.model import AccessMode, Code, EnvValue, Input, Layout, NetworkMode, PortRange, Secret, Shape, Until
+
+# References that `build_plan` leaves in texts because only the platform can answer them.
+LATER = ("namespace", "registry", "bucket")
+
+Evidence = Literal["measured", "documented", "inferred"]
+Who = Literal["users", "runs", "service", "bucket-service"]
+
+SUBNET = "subnet"  # every node of the subnet, whatever its role
+SERVICES = "services"  # the platform's own services: object storage, registry, logging
+INTERNET = "internet"
+
+
+@dataclass(frozen=True, slots=True)
+class PortRule:
+    """Who may reach whom, on what, and why. `ports` None: every port. Roles are written `job/role`.
+
+    `framework` is whose ports they are; None for what no framework asked for.
+    """
+
+    source: str
+    target: str
+    ports: PortRange | None
+    why: str
+    protocol: Literal["tcp"] = "tcp"
+    evidence: Evidence = "documented"
+    framework: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPlan:
+    mode: NetworkMode
+    create: bool
+    cidr: str
+    subnet_cidr: str
+    nat: bool
+    vcn: str | None
+    subnet: str | None
+    route_table: str | None
+    compartment: str | None
+    rules: tuple[PortRule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Who may do what on what: `runs` may `write` `objects`, only in `target`."""
+
+    who: Who
+    does: str
+    what: str
+    why: str
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPlan:
+    mode: AccessMode
+    create: bool
+    users_group: str | None
+    users_dynamic_group: str | None
+    make_notebooks_group: bool
+    runs_group: str
+    make_runs_group: bool
+    domain: str | None
+    domain_endpoint: str | None
+    tenancy_wide: bool
+    narrow_repository: bool
+    narrow_bucket: bool
+    home_region: str | None
+    grants: tuple[Grant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketPlan:
+    name: str
+    create: bool
+    versioning: bool
+    key: str | None
+    keep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryPlan:
+    repository: str
+    create: bool
+    immutable: bool
+    keep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogsPlan:
+    enabled: bool
+    create: bool
+    group_name: str
+    log_name: str
+    group: str | None
+    log: str | None
+    retention_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPlan:
+    name: str
+    create: bool
+    project: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VaultPlan:
+    vault: str
+    key: str
+    secrets: Mapping[str, Secret]
+
+
+@dataclass(frozen=True, slots=True)
+class RolePlan:
+    """A set of like nodes: the ports each listens on and how it is started."""
+
+    name: str
+    replicas: int
+    mode: str
+    ports: Mapping[str, PortRange | None]
+    minimum_success: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """One node (or, in node groups, one group of like nodes): what it is told."""
+
+    name: str
+    role: str
+    rank: int
+    environment: Mapping[str, EnvValue]
+    launch: Mapping[str, Any]
+    replicas: int = 1
+    minimum_success: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    name: str
+    display_name: str
+    attempt: int
+    until: Until
+    nodes: tuple[NodePlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    name: str
+    display_name: str
+    framework: str
+    strategy: str | None
+    layout: Layout
+    image: str
+    image_is_ours: bool
+    shape: Shape
+    roles: tuple[RolePlan, ...]
+    code: Code | None
+    inputs: tuple[Input, ...]
+    block_storage_gb: int
+    maximum_runtime_minutes: int
+    runs: Mapping[str, RunPlan]
+
+    @property
+    def nodes(self) -> int:
+        return sum(role.replicas for role in self.roles)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    stack: str
+    team: str
+    environment: str
+    platform: str
+    region: str
+    compartment: str | None
+    tenancy: str | None
+    tags: Mapping[str, str]
+    network: NetworkPlan
+    access: AccessPlan
+    bucket: BucketPlan
+    registry: RegistryPlan
+    logs: LogsPlan
+    project: ProjectPlan
+    uses: str | None
+    taken: tuple[str, ...]
+    vault: VaultPlan | None = None
+    jobs: Mapping[str, JobPlan] = field(default_factory=dict)

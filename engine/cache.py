@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder every clone shares: an engine is in it whole or not at all, and is made by one process at a time."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from engine.progress import Progress
+from engine.versions import ENGINE_VERSION, EngineError, Machine, at_least
+
+
+def cache_folder(env: Mapping[str, str]) -> Path:
+    """`$XDG_CACHE_HOME/trainyard/engine`."""
+    root = env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or Path.home()) / ".cache"
+    return Path(root) / "trainyard" / "engine"
+
+
+def cached_engine(env: Mapping[str, str], machine: Machine) -> Path:
+    return cache_folder(env) / f"{ENGINE_VERSION}-{machine.os}-{machine.processor}"
+
+
+def is_whole(folder: Path) -> bool:
+    return os.access(folder / "pulumi", os.X_OK)
+
+
+def version_of(pulumi: Path, env: Mapping[str, str]) -> str:
+    """What `pulumi version` prints; the empty string if it can't be run."""
+    quiet = {**env, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    try:
+        told = subprocess.run(
+            [str(pulumi), "version"], capture_output=True, text=True, timeout=30, env=quiet, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return told.stdout.strip()
+
+
+@contextlib.contextmanager
+def locked(folder: Path, progress: Progress) -> Iterator[None]:
+    """Hold the one lock on making `folder`; a second process waits, and says so. A crash lets go of it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f".{folder.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.say(f"another set-up is getting the Pulumi engine into {folder}: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def publish(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) -> None:
+    """Let `fill` make the engine in a sibling folder, prove that it runs, then show it under its name at once.
+
+    Called with the lock held, so whatever else lies there was left by a process that died.
+    """
+    for leftover in folder.parent.glob(f".{folder.name}.part-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.part-", dir=folder.parent))
+    try:
+        fill(part)
+        version = version_of(part / "pulumi", env)
+        if not at_least(version, ENGINE_VERSION):
+            raise EngineError(f"the engine just made does not run: `pulumi version` said {version!r}")
+        part.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pulumi-language-python` for machines that have only the `pulumi` command: a LanguageRuntime server.
+
+It runs programs, providers by path and policy packs written in Python. Generating code and packages is left to
+Pulumi's own host: those calls answer UNIMPLEMENTED.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+import grpc
+from google.protobuf import empty_pb2, json_format
+from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
+
+from engine.children import Children, signal_child, stop
+from engine.program import TOLD_THE_USER
+from engine.virtualenv import Interpreter, NoPythonError, interpreter, wanted_virtualenv
+
+PROGRAM = Path(__file__).with_name("program.py")
+# Calls that last as long as a deployment (Run, RunPlugin) each hold a thread: providers, packs and the program.
+THREADS = 64
+LARGEST_MESSAGE = 400 * 1024 * 1024
+CHUNK = 65536
+
+
+class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
+    """What the engine asks of a language, for Python."""
+
+    def __init__(self, engine_address: str) -> None:
+        self.engine_address = engine_address
+        self.children = Children()
+        self._programs: set[subprocess.Popen[bytes]] = set()
+
+    def Handshake(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        self.engine_address = request.engine_address
+        return language_pb2.LanguageHandshakeResponse()
+
+    def GetPluginInfo(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        return plugin_pb2.PluginInfo()
+
+    def GetRequiredPackages(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        # The SDKs name their plugin and version with each resource, so the engine gets one when it is first used;
+        # naming them here would fetch plugins for every SDK that is merely installed.
+        return language_pb2.GetRequiredPackagesResponse()
+
+    def GetRequiredPlugins(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        return language_pb2.GetRequiredPluginsResponse()
+
+    def RuntimeOptionsPrompts(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        return language_pb2.RuntimeOptionsResponse()
+
+    def About(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        found = self._interpreter(request.info, context)
+        show = "import platform; print(platform.python_version())"
+        version = subprocess.run([found.python, "-c", show], capture_output=True, text=True, check=False)
+        return language_pb2.AboutResponse(executable=found.python, version=version.stdout.strip())
+
+    def GetProgramDependencies(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        found = self._interpreter(request.info, context)
+        command = [found.python, "-m", "pip", "list", "--format=json", "--disable-pip-version-check"]
+        if not request.transitiveDependencies:
+            command.append("--not-required")
+        listing = subprocess.run(command, capture_output=True, text=True, check=False)
+        if listing.returncode:
+            context.abort(grpc.StatusCode.INTERNAL, f"pip list failed: {listing.stderr.strip()}")
+        packages = [
+            language_pb2.DependencyInfo(name=package["name"], version=package["version"])
+            for package in json.loads(listing.stdout)
+        ]
+        return language_pb2.GetProgramDependenciesResponse(dependencies=packages)
+
+    def InstallDependencies(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802
+        root = Path(request.info.root_directory or request.directory)
+        folder = self._or_abort(context, lambda: wanted_virtualenv(root, _options(request.info)))
+        commands = []
+        if folder and not (folder / "bin" / "python").is_file():
+            commands.append([sys.executable, "-m", "venv", str(folder)])
+        python = str(folder / "bin" / "python") if folder else sys.executable
+        if (root / "requirements.txt").is_file():
+            commands.append([python, "-m", "pip", "install", "-r", "requirements.txt"])
+        elif (root / "pyproject.toml").is_file():
+            commands.append([python, "-m", "pip", "install", "-e", "."])
+        for command in commands:
+            pipe = subprocess.PIPE
+            child = self.children.start(command, str(root), os.environ, output=pipe, errors=pipe)
+            for stream, chunk in self._output(child, context):
+                yield language_pb2.InstallDependenciesResponse(**{stream: chunk})
+            if child.returncode:
+                context.abort(grpc.StatusCode.INTERNAL, f"`{' '.join(command)}` failed in {root}")
+
+    def Run(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        found = self._interpreter(request.info, context)
+        # Output is inherited: the engine shows what its language host prints.
+        command = [found.python, "-u", str(PROGRAM)]
+        env = found.environment(os.environ)
+        child = self.children.start(command, request.pwd, env, stdin=subprocess.PIPE)
+        self._programs.add(child)
+        try:
+            context.add_callback(lambda: signal_child(child, signal.SIGINT))
+            with contextlib.suppress(BrokenPipeError):
+                child.communicate(json.dumps(_settings(request, self.engine_address)).encode())
+            return _verdict(child.wait())
+        finally:
+            self._programs.discard(child)
+            self.children.forget(child)
+
+    def RunPlugin(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802
+        found = self._interpreter(request.info, context, plugin=True)
+        folder = request.info.program_directory
+        if not (Path(folder) / "__main__.py").is_file():
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{folder}: a plugin in Python needs a __main__.py")
+        command = [found.python, "-u", folder, *request.args]
+        env = found.environment(dict(pair.split("=", 1) for pair in request.env))
+        pipe = subprocess.PIPE
+        try:
+            child = self.children.start(command, request.pwd, env, output=pipe, errors=pipe)
+        except OSError as problem:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, _cannot_start(folder, problem))
+        for stream, chunk in self._output(child, context):
+            yield _plugin_output(stream, chunk)
+        yield language_pb2.RunPluginResponse(exitcode=child.returncode)
+
+    def Cancel(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        # Only programs: providers still have calls to finish, and the engine ends their streams itself.
+        for program in list(self._programs):
+            signal_child(program, signal.SIGINT)
+        return empty_pb2.Empty()
+
+    def _output(self, child: "subprocess.Popen[bytes]", context: grpc.ServicerContext) -> Iterator[tuple[str, bytes]]:
+        """What `child` prints, as it comes, until it has ended; it is stopped when the engine hangs up."""
+        chunks: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
+        hung_up = threading.Event()
+        context.add_callback(hung_up.set)
+        context.add_callback(lambda: signal_child(child, signal.SIGINT))
+        pipes = {"stdout": child.stdout, "stderr": child.stderr}
+        for stream, pipe in pipes.items():
+            assert pipe is not None
+            threading.Thread(target=_forward, args=(stream, pipe, chunks), daemon=True).start()
+        try:
+            open_streams = set(pipes)
+            while open_streams and not hung_up.is_set():
+                try:
+                    stream, chunk = chunks.get(timeout=1.0)
+                except queue.Empty:
+                    continue
+                if chunk:
+                    yield stream, chunk
+                else:
+                    open_streams.discard(stream)
+            if not hung_up.is_set():
+                child.wait()
+        finally:
+            stop(child)
+            self.children.forget(child)
+
+    def _interpreter(self, info: Any, context: grpc.ServicerContext, plugin: bool = False) -> Interpreter:
+        found: Interpreter = self._or_abort(
+            context, lambda: interpreter(Path(info.root_directory), _options(info), plugin)
+        )
+        return found
+
+    def _or_abort(self, context: grpc.ServicerContext, ask: Any) -> Any:
+        try:
+            return ask()
+        except NoPythonError as problem:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(problem))
+
+
+def _options(info: Any) -> Mapping[str, object]:
+    options: dict[str, object] = json_format.MessageToDict(info.options)
+    return options
+
+
+def _settings(request: Any, engine_address: str) -> dict[str, Any]:
+    program = os.path.join(request.info.program_directory or request.pwd, request.info.entry_point or request.program)
+    return {
+        "entry": os.path.normpath(program),
+        "arguments": list(request.args),
+        "parallel": request.parallel,
+        "config": dict(request.config),
+        "secret_keys": list(request.configSecretKeys),
+        "deployment": {
+            "project": request.project,
+            "stack": request.stack,
+            "organization": request.organization or "organization",
+            "monitor": request.monitor_address,
+            "engine": engine_address,
+            "parallel": request.parallel,
+            "dry_run": request.dryRun,
+            "root_directory": request.info.root_directory,
+        },
+    }
+
+
+def _verdict(exit_code: int) -> Any:
+    if exit_code == 0:
+        return language_pb2.RunResponse()
+    if exit_code in (TOLD_THE_USER, -signal.SIGINT):
+        return language_pb2.RunResponse(bail=True)
+    how = f"was ended by signal {-exit_code}" if exit_code < 0 else f"exited with code {exit_code}"
+    return language_pb2.RunResponse(error=f"the program {how}")
+
+
+def _plugin_output(stream: str, chunk: bytes) -> Any:
+    if stream == "stdout":
+        return language_pb2.RunPluginResponse(stdout=chunk)
+    return language_pb2.RunPluginResponse(stderr=chunk)
+
+
+def _cannot_start(folder: str, problem: OSError) -> str:
+    if problem.errno != errno.E2BIG:
+        return f"{folder}: the plugin cannot be started: {problem}"
+    return (
+        f"{folder}: the plugin cannot be started: the engine gives it the whole stack configuration in one\n"
+        "environment variable, and Linux allows 128 KiB there. Make the stack file smaller, or split the stack."
+    )
+
+
+def _forward(stream: str, pipe: IO[bytes], chunks: "queue.SimpleQueue[tuple[str, bytes]]") -> None:
+    with pipe:
+        while chunk := os.read(pipe.fileno(), CHUNK):
+            chunks.put((stream, chunk))
+    chunks.put((stream, b""))
+
+
+def _wait_for_end(done: threading.Event) -> None:
+    """Return when asked to stop, or when the engine that started us is gone (its death sends no signal)."""
+    engine = os.getppid()
+    while not done.wait(0.5):
+        if os.getppid() != engine:
+            return
+
+
+def main() -> int:
+    """Serve until the engine is done; the first line printed is the port, as the engine expects."""
+    addresses = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    done = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        done.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    sizes = [(f"grpc.max_{way}_message_length", LARGEST_MESSAGE) for way in ("send", "receive")]
+    server = grpc.server(ThreadPoolExecutor(THREADS), options=sizes)
+    host = LanguageHost(addresses[-1] if addresses else "")
+    language_pb2_grpc.add_LanguageRuntimeServicer_to_server(host, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(port, flush=True)
+    _wait_for_end(done)
+    host.children.stop_all()
+    server.stop(0).wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the Pulumi engine, or gets it: on PATH, in the cache, Pulumi's own download, built from source."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from engine.build import build
+from engine.cache import cached_engine, is_whole, locked, publish, version_of
+from engine.download import download
+from engine.progress import Progress
+from engine.tools import LANGUAGE_HOST, write_trampoline
+from engine.versions import OLDEST_ENGINE, EngineError, Machine, at_least
+
+
+def engine_folder(env: Mapping[str, str] | None = None, progress: Progress | None = None) -> Path:
+    """The folder whose `pulumi` to use; the first call on a machine may take minutes. Raises EngineError."""
+    env = os.environ if env is None else env
+    progress = progress or Progress()
+    found = engine_on_path(env, progress)
+    if found:
+        return found
+    machine = Machine.here()
+    folder = cached_engine(env, machine)
+    if is_whole(folder):
+        return folder
+    try:
+        with locked(folder, progress):
+            if not is_whole(folder):
+                _make(folder, machine, env, progress)
+    except OSError as problem:
+        raise EngineError(
+            f"the Pulumi engine cannot be put into {folder}: {problem}\n"
+            "Make room there or name another place in XDG_CACHE_HOME, or install Pulumi so that it is on PATH."
+        ) from problem
+    return folder
+
+
+def engine_on_path(env: Mapping[str, str], progress: Progress) -> Path | None:
+    """The folder of the first `pulumi` on PATH, if it runs and is new enough."""
+    found = shutil.which("pulumi", path=env.get("PATH"))
+    if not found:
+        return None
+    version = version_of(Path(found), env)
+    if at_least(version, OLDEST_ENGINE):
+        return Path(found).absolute().parent
+    what = f"is {version}, older than {OLDEST_ENGINE}" if version else "does not run"
+    progress.say(f"{found} {what}: looking for another Pulumi engine")
+    return None
+
+
+def _make(folder: Path, machine: Machine, env: Mapping[str, str], progress: Progress) -> None:
+    try:
+        publish(folder, lambda part: download(part, machine, env, progress), env)
+        progress.say(f"downloaded the Pulumi engine into {folder}")
+        return
+    except EngineError as problem:
+        progress.say(f"Pulumi's own download is not to be had ({str(problem).splitlines()[0]})")
+
+    def fill(part: Path) -> None:
+        build(part, env, progress)
+        write_trampoline(part / LANGUAGE_HOST)
+
+    publish(folder, fill, env)
+    progress.say(f"built the Pulumi engine into {folder}; every clone uses it from now on")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one Pulumi program under the Python of its own project.
+
+The language host starts this file as a script and sends the settings as JSON on standard input: so they may be
+of any size, and secrets never stand in a process's environment or arguments. It imports nothing of ours, for it
+runs in other projects' environments.
+"""
+
+import asyncio
+import inspect
+import json
+import logging
+import os
+import runpy
+import signal
+import sys
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+# The user has been told what went wrong: the engine need not say it again (the host answers with `bail`).
+TOLD_THE_USER = 32
+NO_SDK = (
+    "The Pulumi SDK is not installed for {python}.\n"
+    "Install the project's requirements into that environment: `{python} -m pip install pulumi`, or run `make setup`."
+)
+
+
+def main() -> int:
+    settings: dict[str, Any] = json.load(sys.stdin)
+    try:
+        import pulumi
+    except ImportError:
+        traceback.print_exc()
+        print(NO_SDK.format(python=sys.executable), file=sys.stderr)
+        return 1
+    configure(pulumi, settings)
+    entry = settings["entry"]
+    sys.argv = [entry, *settings["arguments"]]
+    # As `python __main__.py` would: what lies beside the program can be imported.
+    sys.path[0] = str(Path(entry) if Path(entry).is_dir() else Path(entry).parent)
+    return run(pulumi, entry, settings["parallel"])
+
+
+def configure(pulumi: Any, settings: dict[str, Any]) -> None:
+    pulumi.runtime.set_all_config(settings["config"], settings["secret_keys"])
+    known = inspect.signature(pulumi.runtime.Settings).parameters
+    wanted = {key: value for key, value in settings["deployment"].items() if key in known}
+    pulumi.runtime.configure(pulumi.runtime.Settings(**wanted))
+
+
+def run(pulumi: Any, entry: str, parallel: int) -> int:
+    import grpc
+
+    # Futures of a deployment that fails are left unresolved on purpose: asyncio's complaints would hide the cause.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    loop.set_default_executor(ThreadPoolExecutor(max_workers=min(max(parallel, 1) * 4, 256)))
+    try:
+        loop.run_until_complete(pulumi.runtime.run_in_stack(lambda: runpy.run_path(entry, run_name="__main__")))
+        return 0
+    except KeyboardInterrupt:
+        return TOLD_THE_USER
+    except pulumi.RunError as problem:
+        pulumi.log.error(str(problem))
+        return TOLD_THE_USER
+    except grpc.RpcError as problem:
+        # The engine has gone away: it has said why, and there is nobody left to tell.
+        if problem.code() != grpc.StatusCode.UNAVAILABLE:
+            pulumi.log.error(unhandled(problem))
+        return TOLD_THE_USER
+    except Exception as problem:
+        pulumi.log.error(unhandled(problem))
+        return TOLD_THE_USER
+    finally:
+        loop.close()
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def unhandled(problem: BaseException) -> str:
+    """The traceback from the user's first line on; the frames that lead there are ours, Pulumi's and Python's."""
+    frame = problem.__traceback__
+    machinery = (__file__, "<frozen runpy>", os.sep + os.path.join("pulumi", "runtime", "stack.py"))
+    while (
+        frame and frame.tb_next and frame.tb_frame.f_code.co_filename.endswith((*machinery, "asyncio/base_events.py"))
+    ):
+        frame = frame.tb_next
+    lines = traceback.format_exception(type(problem), problem, frame)
+    return "Program failed with an unhandled exception:\n" + "".join(lines)
+
+
+def interrupted(number: int, frame: object) -> None:
+    """The engine has no more use for this program, and may say so twice: once is enough to end it."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        code = TOLD_THE_USER
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if code:
+        # Python would wait for threads whose calls nobody answers any more.
+        sys.stderr.flush()
+        os._exit(code)

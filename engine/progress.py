@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says on stderr what is being done and for how long: one line kept up to date on a terminal, else one now and then."""
+
+import sys
+import time
+from typing import TextIO
+
+EVERY_SECONDS = {True: 0.2, False: 10.0}
+
+
+class Progress:
+    """`say` for steps, `update` as often as one likes for what goes on within a step."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._terminal = self._stream.isatty()
+        self._started = self._shown = time.monotonic()
+        self._line_open = False
+
+    def say(self, text: str) -> None:
+        self._write(f"trainyard: {text}", keep=True)
+
+    def update(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._shown >= EVERY_SECONDS[self._terminal]:
+            self._shown = now
+            self._write(f"trainyard: {text}, {int(now - self._started)} s", keep=not self._terminal)
+
+    def _write(self, text: str, keep: bool) -> None:
+        erase = "\r\033[K" if self._line_open else ""
+        self._stream.write(erase + text + ("\n" if keep else ""))
+        self._stream.flush()
+        self._line_open = not keep

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugins of local stacks, as small scripts in `.trainyard/bin`: only what the machine's Pulumi lacks."""
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+CHECKOUT = Path(__file__).absolute().parent.parent
+LANGUAGE_HOST = "pulumi-language-python"
+OWN_LANGUAGE_HOST = "trainyard-language-python"
+OCI_PLUGIN = "pulumi-resource-oci"
+
+# Stands beside an engine that was built. Pulumi takes a plugin on PATH only without a warning if it is the one beside
+# it: so `.trainyard/bin` links to this file, and this file runs the host of the checkout it was called through.
+TRAMPOLINE = f"""#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+host="$(dirname "$0")/{OWN_LANGUAGE_HOST}"
+[ -x "$host" ] && exec "$host" "$@"
+echo "this engine has no Python of its own: put the folder \\`python -m engine tools\\` prints before it on PATH" >&2
+exit 1
+"""
+# Not by PYTHONPATH, which the programs of other projects would inherit.
+START = (
+    "import runpy, sys; sys.path[0] = {checkout!r}; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+)
+SCRIPT = """#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+exec {python} -u -c {start} "$@"
+"""
+
+
+def tools_home(env: Mapping[str, str]) -> Path:
+    """`.trainyard` of this checkout, or where TRAINYARD_HOME moves it."""
+    return Path(env.get("TRAINYARD_HOME") or CHECKOUT / ".trainyard").absolute()
+
+
+def write_tools(home: Path, engine: Path, env: Mapping[str, str]) -> Path:
+    """Bring `home/bin` in line with the engine found and with TRAINYARD_OCI_PLUGIN; gives that folder."""
+    folder = home.absolute() / "bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_language_host(folder, engine, env)
+    # An earlier release kept it here, where the engine warns of it at every step.
+    (folder / OCI_PLUGIN).unlink(missing_ok=True)
+    plugin = oci_plugin(home)
+    if env.get("TRAINYARD_OCI_PLUGIN") != "real":
+        plugin.parent.mkdir(parents=True, exist_ok=True)
+        write_script(plugin, script_for("localcloud.plugin"))
+    elif plugin.is_file() and plugin.read_bytes() == script_for("localcloud.plugin").encode():
+        plugin.unlink()
+        plugin.parent.rmdir()
+    return folder
+
+
+def oci_plugin(home: Path) -> Path:
+    """Where the engine of local stacks finds the plugin: as one that was installed, of the version programs ask for."""
+    try:
+        wanted = version("pulumi_oci")
+    except PackageNotFoundError:
+        wanted = "0.0.0"
+    return home.absolute() / "pulumi" / "plugins" / f"resource-oci-v{wanted}" / OCI_PLUGIN
+
+
+def _write_language_host(folder: Path, engine: Path, env: Mapping[str, str]) -> None:
+    beside = engine / LANGUAGE_HOST
+    bundled = beside.is_file() and not is_trampoline(beside)
+    if bundled or _on_path_elsewhere(LANGUAGE_HOST, folder, engine, env):
+        for name in (LANGUAGE_HOST, OWN_LANGUAGE_HOST):
+            (folder / name).unlink(missing_ok=True)
+        return
+    write_script(folder / OWN_LANGUAGE_HOST, script_for("engine.language_host"))
+    link(folder / LANGUAGE_HOST, beside if beside.is_file() else folder / OWN_LANGUAGE_HOST)
+
+
+def _on_path_elsewhere(name: str, folder: Path, engine: Path, env: Mapping[str, str]) -> bool:
+    ours = {str(folder), str(engine)}
+    others = [place for place in env.get("PATH", os.defpath).split(os.pathsep) if place not in ours]
+    found = shutil.which(name, path=os.pathsep.join(others))
+    return found is not None and not is_trampoline(Path(found)) and not is_ours(Path(found))
+
+
+def is_ours(path: Path) -> bool:
+    """Whether `path` was written by `write_tools` of this or another checkout."""
+    return path.resolve().name == OWN_LANGUAGE_HOST
+
+
+def is_trampoline(path: Path) -> bool:
+    with path.open("rb") as content:
+        return content.read(len(TRAMPOLINE) + 1) == TRAMPOLINE.encode()
+
+
+def script_for(module: str) -> str:
+    """A script that runs `module` of this checkout with the Python that runs now."""
+    start = START.format(checkout=str(CHECKOUT), module=module)
+    return SCRIPT.format(python=shlex.quote(sys.executable), start=shlex.quote(start))
+
+
+def write_trampoline(path: Path) -> None:
+    write_script(path, TRAMPOLINE)
+
+
+def write_script(path: Path, text: str) -> None:
+    """Write at once or not at all: another command may be starting it this moment."""
+    if path.is_file() and not path.is_symlink() and path.read_text() == text and os.access(path, os.X_OK):
+        return
+    handle, part = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    with os.fdopen(handle, "w") as target:
+        target.write(text)
+    os.chmod(part, 0o755)
+    os.replace(part, path)
+
+
+def link(path: Path, target: Path) -> None:
+    if path.is_symlink() and path.readlink() == target:
+        return
+    part = path.parent / f".{path.name}-{os.getpid()}"
+    part.unlink(missing_ok=True)
+    part.symlink_to(target)
+    os.replace(part, path)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which engine is good enough, which one is made, and for which machine."""
+
+import platform
+import re
+from dataclasses import dataclass
+
+# The version that is downloaded or built; engine/pulumi/go.mod pins the same one (a test holds the two together).
+ENGINE_VERSION = "3.250.0"
+# The oldest `pulumi` on PATH that is taken: the SDK's own lower bound in pyproject.toml.
+OLDEST_ENGINE = "3.200.0"
+
+_MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+_NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+
+
+class EngineError(Exception):
+    """No engine can be had; the message says why and what to install."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An operating system and a processor, in Go's words."""
+
+    os: str
+    processor: str
+
+    @classmethod
+    def here(cls) -> "Machine":
+        processor = platform.machine().lower()
+        return cls(platform.system().lower(), _MACHINES.get(processor, processor))
+
+
+def numbers(version: str) -> tuple[int, int, int]:
+    """`v3.250.0`, `go1.26` and the like as numbers that compare; (0, 0, 0) if there are none in it."""
+    found = _NUMBERS.search(version)
+    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else (0, 0, 0)
+
+
+def at_least(version: str, oldest: str) -> bool:
+    return numbers(version) >= numbers(oldest)

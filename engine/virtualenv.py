@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which Python a Pulumi.yaml, PulumiPlugin.yaml or PulumiPolicy.yaml asks for, and the environment it runs in."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PLUGIN_DEFAULT = "venv"
+
+
+class NoPythonError(Exception):
+    """The Python a project asks for is not there; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python, and the virtual environment it belongs to, if any."""
+
+    python: str
+    virtualenv: Path | None
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """`base` as `activate` would change it, so that programs find the tools of their own environment."""
+        env = dict(base)
+        if self.virtualenv:
+            env["VIRTUAL_ENV"] = str(self.virtualenv)
+            env["PATH"] = os.pathsep.join([str(self.virtualenv / "bin"), env.get("PATH", os.defpath)])
+            env.pop("PYTHONHOME", None)
+        return env
+
+
+def wanted_virtualenv(root: Path, options: Mapping[str, object]) -> Path | None:
+    """The folder named by the runtime option `virtualenv`, relative to the file that names it."""
+    toolchain = options.get("toolchain", "pip")
+    if toolchain != "pip":
+        raise NoPythonError(
+            f"{root}: the runtime option `toolchain: {toolchain}` needs the language host that comes with Pulumi.\n"
+            "Install Pulumi itself, or name a virtual environment: `virtualenv: .venv`."
+        )
+    name = options.get("virtualenv")
+    return (root / str(name)) if name else None
+
+
+def interpreter(root: Path, options: Mapping[str, object], plugin: bool = False) -> Interpreter:
+    """The Python to run a program or plugin with. As Pulumi's own host, plugins get no ambient Python."""
+    folder = wanted_virtualenv(root, options) or (root / PLUGIN_DEFAULT if plugin else None)
+    if folder is None:
+        return Interpreter(ambient_python(root), None)
+    folder = Path(os.path.normpath(folder))
+    python = folder / "bin" / "python"
+    if not python.is_file():
+        what = "is not a virtual environment" if folder.is_dir() else "doesn't exist"
+        raise NoPythonError(
+            f"{root}: its runtime option `virtualenv` stands for {folder}, which {what}.\n"
+            f"Make it: `python3 -m venv {folder}` and install the project's requirements into it, or `make setup`."
+        )
+    return Interpreter(str(python), folder)
+
+
+def ambient_python(root: Path) -> str:
+    named = os.environ.get("PULUMI_PYTHON_CMD")
+    for name in [named] if named else ["python3", "python"]:
+        found = shutil.which(name)
+        if found:
+            return found
+    raise NoPythonError(
+        f"{root}: no Python found ({named or 'python3'} is not on PATH).\n"
+        "Install Python 3.11 or later, or name a virtual environment in the runtime options."
+    )

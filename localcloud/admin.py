@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person does to the local cloud that no operation of OCI's API stands for."""
+
+from __future__ import annotations
+
+import configparser
+import http.client
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from localcloud.control import Cloud, CloudError
+
+PUSH_PATH = "/.trainyard/images"
+TOKENS_PATH = "/.trainyard/tokens"
+FAULTS_PATH = "/.trainyard/faults"
+
+
+def push_image(cloud: Cloud, image: str, entrypoint: Sequence[str] = (), cmd: Sequence[str] = ()) -> dict[str, Any]:
+    """Registers an image as `docker push` would leave it, signed as the deployer; the reply is a ContainerImage."""
+    content = {"image": image, "entrypoint": list(entrypoint), "cmd": list(cmd)}
+    pushed: dict[str, Any] = _ask(cloud, "POST", PUSH_PATH, content)
+    return pushed
+
+
+def stand_by(cloud: Cloud, image: str) -> None:
+    """Pushes an image as soon as its repository is there; at once when it is."""
+    _ask(cloud, "POST", PUSH_PATH, {"image": image, "standBy": True})
+
+
+def resource_principal(cloud: Cloud, resource: str) -> dict[str, str]:
+    """The environment in which Oracle's clients act as a notebook session or job run."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    from localcloud.api.tenancy import private_pem
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )  # fmt: skip
+    answer = _ask(cloud, "POST", TOKENS_PATH, {"resource": resource, "publicKey": public.decode()})
+    return {
+        "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
+        "OCI_RESOURCE_PRINCIPAL_RPST": answer["token"],
+        "OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM": private_pem(key).decode(),
+        "OCI_RESOURCE_PRINCIPAL_REGION": cloud.region,
+    }
+
+
+def add_fault(cloud: Cloud, kind: str, **settings: Any) -> dict[str, Any]:
+    """Makes something go wrong from now on: `kind` and settings as `localcloud.api.faults` lists them."""
+    added: dict[str, Any] = _ask(cloud, "POST", FAULTS_PATH, {"kind": kind, **settings})
+    return added
+
+
+def list_faults(cloud: Cloud) -> list[dict[str, Any]]:
+    """What goes wrong on purpose, and how often it has."""
+    found: list[dict[str, Any]] = _ask(cloud, "GET", FAULTS_PATH)
+    return found
+
+
+def clear_faults(cloud: Cloud, identifier: str = "") -> int:
+    """Ends one fault, or all; how many there were."""
+    path = f"{FAULTS_PATH}/{quote(identifier, safe='')}" if identifier else FAULTS_PATH
+    return int(_ask(cloud, "DELETE", path)["cleared"])
+
+
+def _ask(cloud: Cloud, method: str, path: str, content: dict[str, Any] | None = None) -> Any:
+    from localcloud.api.signatures import sign
+    from localcloud.api.tenancy import load_private_key
+
+    profiles = configparser.ConfigParser()
+    profiles.read(cloud.config_file)
+    profile = profiles["deployer"]
+    key_id = f"{profile['tenancy']}/{profile['user']}/{profile['fingerprint']}"
+    body = b"" if content is None else json.dumps(content).encode()
+    address = urlsplit(cloud.endpoint).netloc
+    headers = sign(method, path, address, body, key_id, load_private_key(Path(profile["key_file"])))
+    connection = http.client.HTTPConnection(address, timeout=30)
+    try:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise CloudError(f"The local cloud at {cloud.endpoint} did not answer: {error}") from None
+    finally:
+        connection.close()
+    if response.status >= 400:
+        raise CloudError(f"The local cloud refused {path}: {answer.get('message', response.status)}")
+    return answer

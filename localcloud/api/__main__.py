@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server process, one a folder: `python -m localcloud.api HOME [PORT]`, which `localcloud.control` starts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+
+from localcloud import processes
+from localcloud.api import pruning, tenancy
+from localcloud.api.access import Access
+from localcloud.api.connections import Droppable
+from localcloud.api.faults import Faults
+from localcloud.api.marker import VERSION
+from localcloud.api.operations import Cloud
+from localcloud.api.routing import Router
+from localcloud.api.server import Application
+from localcloud.api.services import identity, people, tables
+from localcloud.api.services.object_storage.stored import files_in_use
+from localcloud.api.store import Store
+from localcloud.hosts.runs import Hosts
+
+ALREADY_RUNNING = 3
+_SECONDS_BETWEEN_LOOKS_AT_THE_HOME = 2.0
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing: uvicorn would raise the signal again before the hosts are stopped."""
+        yield
+
+
+def main(arguments: list[str]) -> int:
+    home = Path(arguments[0]).resolve()
+    port = int(arguments[1]) if len(arguments) > 1 else 0
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.chdir(home)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    with (home / "server.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"a local cloud already runs in {home}", file=sys.stderr)
+            return ALREADY_RUNNING
+        asyncio.run(_serve(home, port))
+    return 0
+
+
+async def _serve(home: Path, port: int) -> None:
+    cloud = _open(home)
+    listener = _listener(port)
+    cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    cloud.hosts = Hosts(cloud)
+    cloud.access = Access(cloud.store)
+    cloud.faults = Faults(cloud.store)
+    application = Application(cloud, Router(tables.operations()))
+    config = uvicorn.Config(
+        application, http=Droppable, loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False,
+        server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    server = _Server(config)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
+    cloud.hosts.recover()
+    _announce(home, listener.getsockname()[1])
+    watches = [asyncio.create_task(watch) for watch in (_leave_with_the_home(home, server), pruning.keep_pruned(cloud))]
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        for watch in watches:
+            watch.cancel()
+        await cloud.hosts.stop()
+        cloud.store.close()
+        (home / "server.json").unlink(missing_ok=True)
+
+
+async def _leave_with_the_home(home: Path, server: _Server) -> None:
+    """Whoever removes a checkout does not think of stopping its cloud first."""
+    while (home / "server.lock").exists():
+        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS_AT_THE_HOME)
+    server.should_exit = True
+
+
+def _open(home: Path) -> Cloud:
+    incoming = home / "objects" / "incoming"
+    incoming.mkdir(parents=True, exist_ok=True)
+    store = Store(home / "state.sqlite3")
+    with store.transaction():
+        identity.seed(store)
+    _sweep(home / "objects", files_in_use(store))
+    pruning.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
+    return Cloud(home, store, tenancy.load_credentials(home, partial(people.find_key, store)))
+
+
+def _sweep(objects: Path, in_use: set[str]) -> None:
+    """Removes what a kill left between a file and its row."""
+    for file in (*objects.iterdir(), *(objects / "incoming").iterdir()):
+        if file.is_file() and file.name not in in_use:
+            file.unlink()
+
+
+def _listener(port: int) -> socket.socket:
+    # The protocol is named because asyncio turns Nagle's algorithm off only then; with it on, a call takes 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(512)
+    return listener
+
+
+def _announce(home: Path, port: int) -> None:
+    content = {"pid": os.getpid(), "started": processes.start_time(os.getpid()), "port": port, "version": VERSION}
+    draft = home / "server.json.new"
+    draft.write_text(json.dumps(content))
+    draft.replace(home / "server.json")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""May this principal do this? The one place that decides, by the policies in force."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iam.compartments import Compartments
+from iam.errors import StatementError
+from iam.explain import explain
+from iam.judge import CompiledPolicies, Membership, Policy, Target, compile_policies, judge
+from iam.judge import Principal as Subject
+from iam.matching import Resource as Member
+from iam.matching import matches, parse_rule
+from iam.parse import parse
+from iam.permissions import Operation as Needs
+from iam.permissions import operation as needs_of
+from localcloud.api import clock, tenancy
+from localcloud.api.circumstances import CIRCUMSTANCES, Elsewhere
+from localcloud.api.errors import not_found
+from localcloud.api.http import Json, Request
+from localcloud.api.ocids import fixed_ocid
+from localcloud.api.operations import Call
+from localcloud.api.principals import Principal
+from localcloud.api.services import people
+from localcloud.api.store import Resource, Store
+
+# Calls of our own that stand for one the catalog names.
+_STANDS_FOR = {"PushContainerImage": "docker push"}
+_SERVICE = Principal("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
+_ADMINISTRATORS = fixed_ocid("group", tenancy.ADMINISTRATORS)
+_USER_DIRECTORY = frozenset({"GetUser", "ListUsers"})
+# Beside what OCI's models have, so never shown: since when a body counts, and what counted before.
+_LATER = "inForce"
+log = logging.getLogger("localcloud")
+
+
+@dataclass
+class Access:
+    """The policies and dynamic groups of a tenancy, compiled when first needed after a change."""
+
+    store: Store
+    _policies: CompiledPolicies | None = None
+    _members: dict[str, Subject] | None = None
+    _good_until: float = math.inf
+
+    def forget(self) -> None:
+        """What was compiled is out of date."""
+        self._policies = self._members = None
+        self._good_until = math.inf
+
+    def _refresh(self) -> None:
+        if clock.now() >= self._good_until:
+            self.forget()
+
+    def policies(self) -> CompiledPolicies:
+        self._refresh()
+        if self._policies is None:
+            self._policies = compile_policies(
+                (
+                    Policy(row.name, row.compartment, tuple(parse(text) for text in self._in_force(row, "statements")))
+                    for row in self.store.live("policy")
+                ),
+                compartments(self.store),
+            )
+        return self._policies
+
+    def _in_force(self, row: Resource, field: str) -> Any:
+        """What a policy or dynamic group says now; a change of it may still be on its way."""
+        since, before = row.body.get(_LATER, (0.0, None))
+        if since <= clock.now():
+            return row.body[field]
+        self._good_until = min(self._good_until, since)
+        return before
+
+    def subject(self, principal: Principal) -> Subject:
+        """The principal with its groups, as policies see it."""
+        self._refresh()
+        if self._members is None:
+            self._members = {}
+        if principal.id not in self._members:
+            self._members[principal.id] = self._subject(principal)
+        return self._members[principal.id]
+
+    def allows(self, principal: Principal, operation: str, permissions: tuple[str, ...], target: Target) -> bool:
+        """Whether the policies in force grant it; if not, the log says what is missing and what would grant it."""
+        subject, policies = self.subject(principal), self.policies()
+        request = {"request.operation": operation, "request.region": tenancy.REGION_KEY}
+        verdict = judge(policies, subject, permissions, target, request)
+        if not verdict.allowed:
+            refusal = explain(policies, subject, verdict.missing, target, request)
+            log.warning("refused %s: %s", operation, refusal.text().replace("\n", "; "))
+        return verdict.allowed
+
+    def _subject(self, principal: Principal) -> Subject:
+        if not principal.resource_kind:
+            groups = tuple(Membership(group.id, group.name) for group in people.groups_of(self.store, principal.id))
+            return Subject("user", principal.id, principal.name, groups=groups)
+        if principal.resource_kind == "service":
+            return Subject("service", principal.id, principal.name)
+        resource = self.store.get(principal.id)
+        tags: Mapping[str, Mapping[str, object]] = resource.body.get("definedTags", {}) if resource else {}
+        named = {f"{space}.{key}": str(value) for space, pairs in tags.items() for key, value in pairs.items()}
+        member = Member(principal.id, principal.compartment, named)
+        dynamic = tuple(
+            Membership(row.id, row.name)
+            for row in self.store.live("dynamic-group")
+            if (rule := self._in_force(row, "matchingRule")) and matches(parse_rule(rule), member)
+        )
+        return Subject(principal.resource_kind, principal.id, principal.name, principal.compartment, (), dynamic)
+
+
+def in_force_later(call: Call, body: Json, before: Any) -> Json:
+    """The body of a policy or dynamic group; where a fault asks for it, it counts only after a while."""
+    seconds = call.cloud.faults.seconds("access", call.operation.name)
+    return {**body, _LATER: (clock.now() + seconds, before) if seconds else (0.0, None)}
+
+
+def compartments(store: Store) -> Compartments:
+    rows = store.live("compartment")
+    return Compartments(tenancy.TENANCY, {row.id: row.compartment for row in rows}, {row.id: row.name for row in rows})
+
+
+def authorize(call: Call) -> None:
+    """Raises NotAuthorizedOrNotFound unless the policies in force allow the call; the log says what was missing."""
+    subject = call.cloud.access.subject(call.principal)
+    if any(group.ocid == _ADMINISTRATORS for group in subject.groups) or call.operation.name in _USER_DIRECTORY:
+        return
+    try:
+        needs = needs_of(_name(call))
+    except StatementError:
+        log.warning("refused %s: the catalog does not know which permission it needs", call.operation.name)
+        raise not_found() from None
+    _require(call, tuple(sorted(needs.permissions)), _target(call))
+    for permissions, target in _further(call, needs):
+        _require(call, permissions, target)
+
+
+def _name(call: Call) -> str:
+    """What the catalog calls it: to delete a version for good takes more than to delete an object."""
+    if call.operation.name == "DeleteObject" and call.request.query.get("versionId"):
+        return "DeleteObjectVersion"
+    return _STANDS_FOR.get(call.operation.name, call.operation.name)
+
+
+def _require(call: Call, permissions: tuple[str, ...], target: Target) -> None:
+    if not call.cloud.access.allows(call.principal, call.operation.name, permissions, target):
+        raise not_found()
+
+
+def may_attach(access: Access, subnet: Resource) -> bool:
+    """Whether the Data Science service may put the nodes of runs into a subnet."""
+    needs = needs_of("service datascience: attach VNICs").permissions
+    return access.allows(_SERVICE, "attach VNICs", tuple(sorted(needs)), Target(subnet.compartment))
+
+
+def may_pull(access: Access, principal: Principal, image: Resource) -> bool:
+    """Whether a run may have an image: the host asks for it in the run's name."""
+    target = Target(image.compartment, {"target.repo.name": image.body["repositoryName"]})
+    return access.allows(principal, "docker pull", tuple(sorted(needs_of("docker pull").permissions)), target)
+
+
+def _further(call: Call, needs: Needs) -> list[tuple[tuple[str, ...], Target]]:
+    """Permissions that depend on what is asked for, each with what they are about."""
+    found = []
+    for circumstance, permissions in needs.conditional.items():
+        applies = CIRCUMSTANCES.get((call.operation.name, circumstance))
+        for place in applies(call) if applies else ():
+            found.append((tuple(sorted(permissions)), _place(call, place)))
+    return found
+
+
+def _place(call: Call, place: str | Elsewhere) -> Target:
+    if isinstance(place, Elsewhere):
+        return Target(place.compartment, place.variables)
+    return Target(place or _compartment(call), _variables(call))
+
+
+def _target(call: Call) -> Target:
+    return Target(_compartment(call), _variables(call))
+
+
+def _compartment(call: Call) -> str:
+    """Where the thing asked for lies: what the path names, else the compartment that the request names."""
+    for name, value in call.params.items():
+        named = call.store.live("bucket", name=value) if name == "bucketName" else [call.store.get(value)]
+        if named and named[0]:
+            return named[0].compartment
+    return _named_compartment(call.request, call) or tenancy.TENANCY
+
+
+def _named_compartment(request: Request, call: Call) -> str:
+    if request.query.get("compartmentId"):
+        return request.query["compartmentId"]
+    for name in ("subnetId", "vnicId"):  # lists that are of these instead
+        if found := call.store.get(request.query.get(name, "")):
+            return found.compartment
+    if not request.body:
+        return ""
+    body = call.json()
+    if not isinstance(body, dict):
+        return ""
+    if isinstance(body.get("compartmentId"), str):
+        return str(body["compartmentId"])
+    return _searched_compartment(str(body.get("searchQuery", "")))
+
+
+def _searched_compartment(query: str) -> str:
+    """The compartment of a log search: the first part of its first scope."""
+    scope = query.partition('"')[2].partition('"')[0]
+    return scope.split("/")[0]
+
+
+def _variables(call: Call) -> dict[str, str]:
+    known = {
+        "target.bucket.name": call.params.get("bucketName", ""),
+        "target.object.name": call.params.get("objectName", ""),
+    }
+    if call.operation.name == "CreateBucket":
+        body = call.json()
+        known["target.bucket.name"] = str(body.get("name", "")) if isinstance(body, dict) else ""
+    repository = call.store.get(call.params.get("repositoryId", ""))
+    if repository:
+        known["target.repo.name"] = repository.name
+    return {name: value for name, value in known.items() if value}

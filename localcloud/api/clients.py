@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How each of Oracle's clients, and ours, are told where this cloud is: by environment, never by an `if`."""
+
+from __future__ import annotations
+
+OVERRIDABLE = (
+    "oci_artifacts.ArtifactsClient",
+    "oci_core.VirtualNetworkClient",
+    "oci_datascience.DataScienceClient",
+    "oci_identity.IdentityClient",
+    "oci_limits.LimitsClient",
+    "oci_logging.LoggingManagementClient",
+    "oci_loggingingestion.LoggingClient",
+    "oci_loggingsearch.LogSearchClient",
+    "oci_object_storage.ObjectStorageClient",
+    "oci_secrets.SecretsClient",
+    "oci_vault.VaultsClient",
+    "oci_work_requests.WorkRequestClient",
+)
+
+
+def client_variables(endpoint: str) -> dict[str, str]:
+    """The endpoint only: a run has credentials of its own."""
+    return {
+        "CLIENT_HOST_OVERRIDES": ";".join(f"{client}={endpoint}" for client in OVERRIDABLE),
+        "OCI_ODSC_SERVICE_ENDPOINT": endpoint,
+        "OCI_CLI_ENDPOINT": endpoint,
+    }

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dates as OCI writes them."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from email.utils import formatdate
+
+
+def now() -> float:
+    return time.time()
+
+
+def rfc3339(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def http_date(moment: float) -> str:
+    return formatdate(moment, usegmt=True)
+
+
+def parse_rfc3339(text: str) -> float:
+    """Seconds since the epoch; ValueError for anything that is not a date."""
+    parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()

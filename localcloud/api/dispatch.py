@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One authenticated request through access, retry token, handler and transaction."""
+
+from __future__ import annotations
+
+import logging
+
+from localcloud.api import access, retries
+from localcloud.api.http import Reply
+from localcloud.api.operations import Call
+
+log = logging.getLogger("localcloud")
+
+
+def dispatch(call: Call) -> Reply:
+    """The reply, with everything it changed committed; an error leaves nothing behind."""
+    access.authorize(call)
+    if not call.operation.writes:
+        return call.operation.handler(call)
+    with call.store.transaction():
+        reply = retries.remembered(call)
+        if reply is None:
+            reply = call.operation.handler(call)
+            retries.remember(call, reply)
+    if call.operation.service == "identity":
+        call.cloud.access.forget()
+    for step in call.after_commit:
+        step()
+    return reply

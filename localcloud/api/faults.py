@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults on request: what goes wrong on purpose, how often, and for which operations."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from localcloud.api.errors import ApiError, invalid
+from localcloud.api.ocids import new_ocid
+from localcloud.api.store import Resource, Store
+
+KIND = "fault"
+MAXIMUM_SECONDS = 3600.0
+# What each kind of fault does, and the settings it takes beside those that all take; the first is required.
+KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "latency": ("the answer takes so many seconds longer", ("seconds",)),
+    "status": ("the call is refused with this status before anything is done", ("status", "code")),
+    "drop": ("the connection ends before anything is done", ()),
+    "lost-answer": ("the call is done, but the connection ends without its answer", ()),
+    "no-capacity": ("a run or notebook on such a shape is refused: out of host capacity", ("shape",)),
+    "limit": ("this limit has such a value, and what goes beyond it is refused", ("limit", "value", "code")),
+    "transition": ("what is made or removed takes so many seconds until it is", ("seconds",)),
+    "access": ("policies and dynamic groups come into force so many seconds late", ("seconds",)),
+}
+_CODES = {429: "TooManyRequests", 500: "InternalError", 502: "BadGateway", 503: "ServiceUnavailable"}
+_LIMIT_CODES = ("LimitExceeded", "QuotaExceeded")
+log = logging.getLogger("localcloud")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One row. `operations` is a shell pattern; `times` 0 means every time; chance follows from seed and count."""
+
+    id: str
+    kind: str
+    operations: str = "*"
+    rate: float = 1.0
+    seed: int = 0
+    times: int = 0
+    seconds: float = 0.0
+    status: int = 0
+    code: str = ""
+    shape: str = ""
+    limit: str = ""
+    value: int = 0
+    seen: int = 0
+    done: int = 0
+
+    def strikes(self) -> bool:
+        """Whether it strikes the next call that it is about."""
+        if self.times and self.done >= self.times:
+            return False
+        return self.rate >= 1 or random.Random(f"{self.seed} {self.seen}").random() < self.rate
+
+
+class Faults:
+    """The faults in force; kept on disk, so that a kill does not end them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rows = {row.id: Fault(**row.body) for row in store.live(KIND)}
+
+    def list(self) -> list[dict[str, Any]]:
+        return [_shown(fault) for fault in self._rows.values()]
+
+    def add(self, asked: Any) -> dict[str, Any]:
+        fault = _read(asked)
+        self._store.add(Resource(fault.id, KIND, "", fault.kind, "", asdict(fault)))
+        self._rows[fault.id] = fault
+        return _shown(fault)
+
+    def clear(self, identifier: str = "") -> int:
+        gone = [name for name in self._rows if identifier in ("", name)]
+        for name in gone:
+            self._store.connection.execute("DELETE FROM resources WHERE id = ?", (name,))
+            del self._rows[name]
+        return len(gone)
+
+    def strike(self, kind: str, operation: str, about: Callable[[Fault], bool] = lambda fault: True) -> Fault | None:
+        """The first fault of a kind that strikes this call; every fault that is about it counts it."""
+        if not self._rows:
+            return None
+        struck = None
+        for fault in list(self._rows.values()):
+            if fault.kind != kind or not fnmatchcase(operation, fault.operations) or not about(fault):
+                continue
+            strikes = struck is None and fault.strikes()
+            self._keep(replace(fault, seen=fault.seen + 1, done=fault.done + strikes))
+            if strikes:
+                struck = fault
+                log.warning("fault %s strikes %s", _described(fault), operation)
+        return struck
+
+    def seconds(self, kind: str, operation: str) -> float:
+        struck = self.strike(kind, operation)
+        return struck.seconds if struck else 0.0
+
+    def limit(self, name: str) -> Fault | None:
+        """The fault that sets a limit, if there is one; looking at it does not count."""
+        return next((fault for fault in self._rows.values() if fault.kind == "limit" and fault.limit == name), None)
+
+    def _keep(self, fault: Fault) -> None:
+        self._rows[fault.id] = fault
+        row = self._store.get(fault.id)
+        if row is not None:
+            self._store.put(row, body=asdict(fault))
+
+
+class DroppedError(Exception):
+    """The connection is to end without an answer."""
+
+
+async def before(faults: Faults, operation: str) -> None:
+    """What goes wrong before a call is done."""
+    if seconds := faults.seconds("latency", operation):
+        await asyncio.sleep(seconds)
+    if faults.strike("drop", operation):
+        raise DroppedError
+    struck = faults.strike("status", operation)
+    if struck:
+        code = struck.code or _CODES.get(struck.status, "InternalError" if struck.status >= 500 else "InvalidParameter")
+        raise ApiError(struck.status, code, "A fault that was asked for")
+
+
+def after(faults: Faults, operation: str) -> None:
+    """What goes wrong once a call is done."""
+    if faults.strike("lost-answer", operation):
+        raise DroppedError
+
+
+def _shown(fault: Fault) -> dict[str, Any]:
+    always = ("id", "kind", "operations", "rate", "seen", "done")
+    return {name: value for name, value in asdict(fault).items() if name in always or value}
+
+
+def _described(fault: Fault) -> str:
+    return " ".join(f"{name}={value}" for name, value in _shown(fault).items() if name not in ("seen", "done"))
+
+
+def _read(asked: Any) -> Fault:
+    if not isinstance(asked, dict) or asked.get("kind") not in KINDS:
+        raise invalid(f"kind must be one of {', '.join(KINDS)}")
+    kind = asked["kind"]
+    takes = {"kind", "operations", "rate", "seed", "times", *KINDS[kind][1]}
+    if unknown := sorted(set(asked) - takes):
+        raise invalid(f"a fault of kind {kind} takes {', '.join(sorted(takes - {'kind'}))}, not {unknown[0]}")
+    if lacking := [name for name in KINDS[kind][1][:1] if name not in asked]:
+        raise invalid(f"a fault of kind {kind} needs {lacking[0]}: {KINDS[kind][0]}")
+    types = {field.name: field.type for field in fields(Fault)}
+    for name, value in asked.items():
+        if not _fits(str(types[name]), value):
+            raise invalid(f"{name} must be {_WORDS[str(types[name])]}, not {value!r}")
+    fault = Fault(new_ocid(KIND, ""), **asked)
+    _check_ranges(fault)
+    return fault
+
+
+_WORDS = {"str": "text", "int": "a whole number, not negative", "float": "a number, not negative"}
+
+
+def _fits(type_name: str, value: Any) -> bool:
+    if type_name == "str":
+        return isinstance(value, str) and len(value) <= 255
+    if isinstance(value, bool) or not isinstance(value, int if type_name == "int" else int | float):
+        return False
+    return 0 <= value < 2**53
+
+
+def _check_ranges(fault: Fault) -> None:
+    wrong = {
+        "rate must be from 0 to 1": fault.rate > 1,
+        f"seconds must be from 0 to {MAXIMUM_SECONDS:.0f}": fault.seconds > MAXIMUM_SECONDS,
+        "status must be from 400 to 599": fault.kind == "status" and not 400 <= fault.status <= 599,
+        f"code must be one of {', '.join(_LIMIT_CODES)}": fault.kind == "limit"
+        and fault.code not in ("", *_LIMIT_CODES),
+    }
+    for message, applies in wrong.items():
+        if applies:
+            raise invalid(message)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the local cloud lacks of the services it speaks, by its table and the SDK's: `python -m localcloud.api.gaps`."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from localcloud.api import sdk
+from localcloud.api.services import tables
+
+# The clients of the SDK whose operations are there, at least in part.
+SERVICES = {
+    "Identity": "identity/identity_client",
+    "Core networking": "core/virtual_network_client",
+    "Object Storage": "object_storage/object_storage_client",
+    "Artifacts": "artifacts/artifacts_client",
+    "Data Science": "data_science/data_science_client",
+    "Logging": "logging/logging_management_client",
+    "Logging ingestion": "loggingingestion/logging_client",
+    "Logging search": "loggingsearch/log_search_client",
+    "Vault": "vault/vaults_client",
+    "Secrets": "secrets/secrets_client",
+    "Limits": "limits/limits_client",
+    "Work requests": "work_requests/work_request_client",
+}
+_WIDTH = 120
+_HEAD = """\
+<!-- Made by `python -m localcloud.api.gaps > docs/local-cloud-gaps.md`; a test keeps it so. -->
+# What the local cloud lacks
+
+Every service that the local cloud speaks, with the operations that Oracle's SDK has for it. Those that are lacking are
+answered with 501 and their name, and the server's log says so too. Services that are not named here are not there.
+"""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """One service: what is there and what is lacking, by name."""
+
+    title: str
+    there: tuple[str, ...]
+    lacking: tuple[str, ...]
+
+
+def coverage() -> Iterator[Coverage]:
+    rows = {(row.method, _shape(row.path)) for row in tables.operations()}
+    for title, client in SERVICES.items():
+        there: set[str] = set()
+        lacking: set[str] = set()
+        for method, path, name in sdk.client_operations(client):
+            (there if (method, _shape(path)) in rows else lacking).add(name)
+        yield Coverage(title, tuple(sorted(there)), tuple(sorted(lacking)))
+
+
+def render() -> str:
+    services = list(coverage())
+    table = ["| service | there | lacking |", "| --- | --- | --- |"]
+    table += [f"| {service.title} | {len(service.there)} | {len(service.lacking)} |" for service in services]
+    parts = [_HEAD, "\n".join(table)]
+    for service in services:
+        parts.append(f"## {service.title}")
+        parts += [_listed("There", service.there), _listed("Lacking", service.lacking)]
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def _shape(path: str) -> str:
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
+def _listed(word: str, names: tuple[str, ...]) -> str:
+    return textwrap.fill(f"{word}: {', '.join(names)}.", _WIDTH, break_long_words=False) if names else ""
+
+
+if __name__ == "__main__":
+    print(render(), end="")

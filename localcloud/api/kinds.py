@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What most resources do alike: a kind is a row, and its five operations follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from localcloud.api import clock, limits, models, tenancy
+from localcloud.api.errors import already_exists, conflict, incorrect_state, not_found, related_not_found
+from localcloud.api.http import Json, Reply
+from localcloud.api.lifecycles import Lifecycle
+from localcloud.api.ocids import new_ocid
+from localcloud.api.operations import Call, Handler, Operation
+from localcloud.api.paging import page_of
+from localcloud.api.store import Resource, ocids_in
+from localcloud.api.work_requests import receipt
+
+ALL_VERBS = ("Create", "Get", "List", "Update", "Delete", "Move")
+CreateHook = Callable[[Call, Json], Json]
+UpdateHook = Callable[[Call, Resource, Json], Json]
+ResourceHook = Callable[[Call, Resource], None]
+
+
+@dataclass(frozen=True)
+class Receipts:
+    """How the work requests of a kind name it; `silent` kinds answer 202 with nothing else."""
+
+    entity: str
+    operation: str
+    silent: bool = False
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of resource.
+
+    `references` are body fields that must name living resources of a kind; `held_by` are kinds that mention this one
+    and so forbid its deletion; `unique_in` is the column within which names must differ.
+    """
+
+    name: str
+    title: str
+    service: str
+    path: str
+    key: str
+    lifecycle: Lifecycle
+    ocid: str = ""
+    plural: str = ""
+    name_field: str = "displayName"
+    parent_field: str = ""
+    parent_param: str = ""
+    summary: str = ""
+    collection: str = ""
+    create_details: str = ""
+    update_details: str = ""
+    unique_in: str = ""
+    references: Mapping[str, str] = field(default_factory=dict)
+    held_by: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    receipts: Receipts | None = None
+    asynchronous: frozenset[str] = frozenset()
+    verbs: tuple[str, ...] = ALL_VERBS
+    on_create: CreateHook = lambda call, body: body
+    on_update: UpdateHook = lambda call, resource, body: body
+    on_delete: ResourceHook = lambda call, resource: None
+    after_create: ResourceHook = lambda call, resource: None
+
+
+def operations(kind: Kind) -> list[Operation]:
+    """The rows of a kind's own operations."""
+    plural = kind.plural or f"{kind.title}s"
+    item = f"{kind.path}/{{{kind.key}}}"
+    made = kind.create_details or f"Create{kind.title}Details"
+    update = kind.update_details or f"Update{kind.title}Details"
+    move = f"Change{kind.title}CompartmentDetails"
+    rows: Mapping[str, tuple[str, str, str, Handler, str]] = {
+        "Create": (f"Create{kind.title}", "POST", kind.path, partial(create, kind), made),
+        "Get": (f"Get{kind.title}", "GET", item, partial(get, kind), ""),
+        "List": (f"List{plural}", "GET", kind.path, partial(list_, kind), ""),
+        "Update": (f"Update{kind.title}", "PUT", item, partial(change, kind), update),
+        "Delete": (f"Delete{kind.title}", "DELETE", item, partial(delete, kind), ""),
+        "Move": (
+            f"Change{kind.title}Compartment",
+            "POST",
+            f"{item}/actions/changeCompartment",
+            partial(move_, kind),
+            move,
+        ),
+    }
+    return [
+        Operation(name, method, path, handler, kind.service, details)
+        for name, method, path, handler, details in (rows[verb] for verb in kind.verbs)
+    ]
+
+
+def find(kind: Kind, call: Call) -> Resource:
+    """The resource that the path names."""
+    found = call.store.get(call.params[kind.key])
+    if found is None or found.kind != kind.name or (not found.live and not kind.lifecycle.gone):
+        raise not_found(kind.title)
+    if kind.parent_param and found.parent != call.params[kind.parent_param]:
+        raise not_found(kind.title)
+    return found
+
+
+def find_living(kind: Kind, call: Call) -> Resource:
+    found = find(kind, call)
+    if not found.live:
+        raise not_found(kind.title)
+    return found
+
+
+def _find_settled(kind: Kind, call: Call) -> Resource:
+    found = find_living(kind, call)
+    found.expect(call.if_match)
+    if found.settles_at > clock.now():
+        raise incorrect_state(f"The {kind.title} {found.id} is {found.shown_state}")
+    return found
+
+
+def shown(kind: Kind, resource: Resource, state: str = "", model: str = "") -> Json:
+    """The resource as a client reads it."""
+    body = {**resource.body, "lifecycleState": state or resource.shown_state}
+    return models.shape(kind.service, model or kind.title, body)
+
+
+def require_compartment(call: Call, compartment: str) -> None:
+    found = call.store.get(compartment)
+    if found is None or found.kind not in ("compartment", "tenancy") or not found.live:
+        raise not_found("compartment")
+
+
+def require_references(call: Call, references: Mapping[str, str], body: Mapping[str, Any]) -> None:
+    for name, kind in references.items():
+        value = body.get(name)
+        for identifier in value if isinstance(value, list) else [value] if value else []:
+            found = call.store.get(identifier)
+            if found is None or found.kind != kind or not found.live:
+                raise related_not_found(f"{name} {identifier}")
+
+
+def create(kind: Kind, call: Call) -> Reply:
+    details = call.details()
+    parent = _parent(kind, call, details)
+    compartment = details.get("compartmentId") or _compartment_of(call, parent)
+    require_compartment(call, compartment)
+    require_references(call, kind.references, details)
+    limits.require_room(call, kind.name)
+    ocid = kind.ocid or kind.name.replace("-", "")
+    identifier = new_ocid(ocid, tenancy.REGION_KEY)
+    moment = clock.now()
+    known = models.fields(kind.service, kind.title)
+    computed = {
+        "id": identifier,
+        "compartmentId": compartment,
+        kind.parent_param: parent,
+        kind.name_field: details.get(kind.name_field) or f"{ocid}{clock.rfc3339(moment)[:19].translate(_DIGITS_ONLY)}",
+        "createdBy": call.principal.id,
+        "timeCreated": clock.rfc3339(moment),
+        "timeLastModified": clock.rfc3339(moment),
+    }
+    base = {"freeformTags": {}, "definedTags": {}, **kind.defaults, **details, **computed}
+    body = kind.on_create(call, {name: value for name, value in base.items() if name in known})
+    _require_unique(kind, call, body[kind.name_field], compartment, parent, "")
+    name, state = body[kind.name_field], body.pop("lifecycleState", kind.lifecycle.ready)
+    settles_at = moment + call.cloud.faults.seconds("transition", call.operation.name)
+    resource = call.store.add(
+        Resource(
+            identifier,
+            kind.name,
+            compartment,
+            name,
+            state,
+            body,
+            parent,
+            kind.lifecycle.making,
+            settles_at,
+            created=moment,
+        )
+    )
+    kind.after_create(call, resource)
+    return _answer(kind, call, "Create", "CREATED", resource, kind.lifecycle.making)
+
+
+def get(kind: Kind, call: Call) -> Reply:
+    found = find(kind, call)
+    return Reply(200, shown(kind, found), {"etag": found.etag})
+
+
+def list_(kind: Kind, call: Call) -> Reply:
+    query = dict(call.request.query)
+    if kind.parent_param:
+        query[kind.parent_param] = call.params[kind.parent_param]
+    elif not query.get(kind.parent_field):
+        call.needed("compartmentId")
+    subtree = query.pop("compartmentIdInSubtree", query.pop("isCompartmentIdInSubtree", ""))
+    if subtree == "true" and query.get("compartmentId") == tenancy.TENANCY:
+        del query["compartmentId"]
+    columns = {name: "parent" for name in (kind.parent_field, kind.parent_param) if name} | {kind.key: "id"}
+    page = page_of(call.store, kind.name, query, columns, live_only=query.get("lifecycleState") != kind.lifecycle.gone)
+    items = [shown(kind, item, model=kind.summary) for item in page.items]
+    if not kind.collection:
+        return Reply(200, items, page.headers)
+    totals = {"items": items, "remainingItemsCount": 0, f"{kind.name.removeprefix('container-')}Count": len(items)}
+    return Reply(200, {"layerCount": 0, "layersSizeInBytes": 0, "imageCount": 0, **totals}, page.headers)
+
+
+def change(kind: Kind, call: Call) -> Reply:
+    found = _find_settled(kind, call)
+    details = call.details()
+    require_references(call, kind.references, details)
+    known = models.fields(kind.service, kind.title)
+    changes = {name: value for name, value in details.items() if name in known}
+    if "timeLastModified" in known:
+        changes["timeLastModified"] = clock.rfc3339(clock.now())
+    body = kind.on_update(call, found, {**found.body, **changes})
+    _require_unique(kind, call, body[kind.name_field], found.compartment, found.parent, found.id)
+    state = body.pop("lifecycleState", found.state)
+    changed = call.store.put(found, body=body, name=body[kind.name_field], state=state)
+    return _answer(kind, call, "Update", "UPDATED", changed, "")
+
+
+def delete(kind: Kind, call: Call) -> Reply:
+    found = _find_settled(kind, call)
+    if holders := _holders(kind, call, found):
+        named = ", ".join(f"{holder.kind} {holder.name} ({holder.id})" for holder in holders[:3])
+        raise conflict(f"The {kind.title} {found.id} cannot be deleted while it is in use by {named}")
+    kind.on_delete(call, found)
+    removed = remove(kind, call, found)
+    return _answer(kind, call, "Delete", "DELETED", removed, "")
+
+
+def _holders(kind: Kind, call: Call, resource: Resource) -> list[Resource]:
+    own = set(ocids_in(resource.body))  # what came with the resource, as a VCN's defaults do, goes with it
+    return [holder for holder in call.store.mentioning(resource.id, kind.held_by) if holder.id not in own]
+
+
+def remove(kind: Kind, call: Call, resource: Resource) -> Resource:
+    """Takes a resource away, leaving what its lifecycle shows of it."""
+    until = clock.now() + call.cloud.faults.seconds("transition", call.operation.name)
+    return call.store.put(
+        resource, state=kind.lifecycle.gone, settling=kind.lifecycle.leaving, settles_at=until, live=False
+    )
+
+
+def move_(kind: Kind, call: Call) -> Reply:
+    found = find_living(kind, call)
+    found.expect(call.if_match)
+    compartment = call.details()["compartmentId"]
+    require_compartment(call, compartment)
+    changed = call.store.put(found, compartment=compartment, body={**found.body, "compartmentId": compartment})
+    headers = {"etag": changed.etag}
+    if "Move" not in kind.asynchronous:
+        return Reply(204, headers=headers)
+    return Reply(202, headers=headers | _receipt(kind, call, "Move", "UPDATED", changed))
+
+
+_DIGITS_ONLY = str.maketrans("", "", "-:T")
+
+
+def _parent(kind: Kind, call: Call, details: Json) -> str:
+    parent = call.params[kind.parent_param] if kind.parent_param else str(details.get(kind.parent_field, ""))
+    if kind.parent_param:
+        found = call.store.get(parent)
+        if found is None or not found.live:
+            raise not_found(kind.parent_param)
+    return parent
+
+
+def _compartment_of(call: Call, parent: str) -> str:
+    found = call.store.get(parent)
+    return found.compartment if found else ""
+
+
+def _require_unique(kind: Kind, call: Call, name: str, compartment: str, parent: str, own_id: str) -> None:
+    if not kind.unique_in:
+        return
+    scope = {"compartment": {"compartment": compartment}, "parent": {"parent": parent}, "tenancy": {}}[kind.unique_in]
+    if any(other.id != own_id for other in call.store.live(kind.name, name=name, **scope)):
+        raise already_exists(f"A {kind.title} named {name}")
+
+
+def _answer(kind: Kind, call: Call, verb: str, action: str, resource: Resource, state: str) -> Reply:
+    headers = {"etag": resource.etag} if verb != "Delete" else {}
+    if verb in kind.asynchronous:
+        headers = _receipt(kind, call, verb, action, resource) | (
+            {} if kind.receipts and kind.receipts.silent else headers
+        )
+    if kind.receipts and kind.receipts.silent:
+        return Reply(202, headers=headers)
+    if verb == "Delete":
+        return Reply(202 if verb in kind.asynchronous else 204, headers=headers)
+    return Reply(200, shown(kind, resource, state), headers)
+
+
+def _receipt(kind: Kind, call: Call, verb: str, action: str, resource: Resource) -> dict[str, str]:
+    names = kind.receipts or Receipts(kind.name, kind.name.upper())
+    return receipt(call, names.operation.format(verb=verb.upper()), names.entity, action, resource)

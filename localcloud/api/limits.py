@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of each thing a tenancy may have: a row a limit, and the count that it is held against.
+
+Names of the network, object storage and registry are OCI's. Those of Data Science follow from the shapes' names, for
+OCI's own were in no document at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from catalog.tables import table
+from localcloud.api.errors import ApiError
+from localcloud.api.lifecycles import RUN_ACTIVE
+from localcloud.api.operations import Call
+
+_LIMIT_CODE = "LimitExceeded"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """`kind` is what is counted; a limit with a shape counts the active nodes on it."""
+
+    service: str
+    name: str
+    value: int
+    kind: str
+    shape: str = ""
+
+    @property
+    def described(self) -> str:
+        return f"{self.kind.replace('-', ' ')}s{f' on {self.shape}' if self.shape else ''} in the region"
+
+
+SERVICES = {
+    "data-science": "Data Science",
+    "object-storage": "Object Storage",
+    "vcn": "Virtual Cloud Network",
+    "container-registry": "Container Registry",
+    "identity": "Identity",
+    "logging": "Logging",
+}
+_COUNTED = (
+    Limit("vcn", "vcn-count", 50, "vcn"),
+    Limit("vcn", "subnet-count", 15_000, "subnet"),
+    Limit("vcn", "network-security-group-count", 10_000, "network-security-group"),
+    Limit("vcn", "security-list-count", 15_000, "security-list"),
+    Limit("object-storage", "bucket-count", 10_000, "bucket"),
+    Limit("container-registry", "container-repository-count", 500, "container-repository"),
+    Limit("logging", "log-group-count", 100, "log-group"),
+    Limit("identity", "policies-count", 100, "policy"),
+    Limit("identity", "dynamic-group-count", 50, "dynamic-group"),
+    Limit("data-science", "project-count", 1000, "project"),
+    Limit("data-science", "job-count", 1000, "job"),
+    Limit("data-science", "job-run-count", 1000, "job-run"),
+    Limit("data-science", "notebook-session-count", 100, "notebook-session"),
+)
+# A laptop has no GPU to run out of; a fault sets a lower value where a test wants one.
+_NODES_ON_A_SHAPE = 1000
+
+
+@cache
+def limits() -> tuple[Limit, ...]:
+    shapes = (Limit("data-science", shape_limit(name), _NODES_ON_A_SHAPE, "node", name) for name in table("shapes"))
+    return (*_COUNTED, *shapes)
+
+
+def shape_limit(shape: str) -> str:
+    return f"ds-{shape.lower().replace('.', '-')}-count"
+
+
+def find(service: str, name: str) -> Limit | None:
+    return next((limit for limit in limits() if (limit.service, limit.name) == (service, name)), None)
+
+
+def value_of(call: Call, limit: Limit) -> int:
+    fault = call.cloud.faults.limit(limit.name)
+    return fault.value if fault else limit.value
+
+
+def used(call: Call, limit: Limit) -> int:
+    if limit.shape:
+        return sum(nodes for shape, nodes in _active_nodes(call) if shape == limit.shape)
+    row = call.store.connection.execute("SELECT count(*) FROM resources WHERE kind = ? AND live", (limit.kind,))
+    return int(row.fetchone()[0])
+
+
+def require_room(call: Call, kind: str) -> None:
+    """Raises unless one more of a kind fits; counts only where a fault has set a limit, for a laptop's are far off."""
+    for limit in limits():
+        if limit.kind == kind and not limit.shape:
+            _require(call, limit, 1)
+
+
+def require_nodes(call: Call, shape: str, nodes: int) -> None:
+    """Raises unless so many more nodes on a shape are within the limit, and there is capacity for them."""
+    limit = find("data-science", shape_limit(shape))
+    if limit:
+        _require(call, limit, nodes)
+    if call.cloud.faults.strike("no-capacity", call.operation.name, lambda fault: fnmatchcase(shape, fault.shape)):
+        raise ApiError(500, "InternalError", f"Out of host capacity for {nodes} node(s) of shape {shape}")
+
+
+def _require(call: Call, limit: Limit, wanted: int) -> None:
+    fault = call.cloud.faults.limit(limit.name)
+    if fault is None:
+        return
+    have = used(call, limit)
+    if have + wanted > fault.value and call.cloud.faults.strike("limit", call.operation.name, lambda row: row == fault):
+        raise ApiError(
+            400,
+            fault.code or _LIMIT_CODE,
+            f"The following service limits were exceeded: {limit.name}. {have} of {fault.value} are in use, {wanted}"
+            " more were asked for. Request a service limit increase",
+        )
+
+
+def _active_nodes(call: Call) -> Iterator[tuple[str, int]]:
+    for run in call.store.live("job-run"):
+        if run.state in RUN_ACTIVE:
+            yield from run.body.get("nodes", [])
+    for notebook in call.store.live("notebook-session"):
+        yield (notebook.body.get("notebookSessionConfigDetails") or {}).get("shape", ""), 1
+
+
+def nodes_of(infrastructure: Mapping[str, Any], layout: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """(shape, nodes) of a run, a pair a node group."""
+    groups = layout.get("jobNodeGroupConfigurationDetailsList") or [{}]
+    return [
+        (
+            (group.get("jobInfrastructureConfigurationDetails") or infrastructure).get("shapeName", ""),
+            group.get("replicas", 1),
+        )
+        for group in groups
+    ]

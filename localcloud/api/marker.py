@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The unsigned answer by which our own clients know a local cloud, and which no real endpoint gives."""
+
+from __future__ import annotations
+
+from localcloud.api import tenancy
+from localcloud.api.operations import Cloud
+
+PATH = "/.trainyard"
+CLOUD = "trainyard-local"
+VERSION = "0.1.0"
+
+
+def marker(cloud: Cloud) -> dict[str, str]:
+    return {
+        "cloud": CLOUD,
+        "version": VERSION,
+        "home": str(cloud.home),
+        "region": tenancy.REGION,
+        "tenancy": tenancy.TENANCY,
+        "compartment": tenancy.COMPARTMENT,
+        "namespace": tenancy.NAMESPACE,
+    }

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCIDs: fresh ones for what clients create, fixed ones for what every local tenancy has."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+
+REGIONLESS = frozenset({"tenancy", "compartment", "user", "group", "dynamicgroup", "policy"})
+
+
+def _encode(raw: bytes) -> str:
+    return base64.b32encode(raw).decode().lower().rstrip("=")
+
+
+def new_ocid(kind: str, region_key: str) -> str:
+    return _join(kind, region_key, _encode(os.urandom(35)))
+
+
+def fixed_ocid(kind: str, name: str, region_key: str = "") -> str:
+    """The same for the same name everywhere, so that a stack file can name it."""
+    return _join(kind, region_key, _encode(hashlib.sha512(f"trainyard/{kind}/{name}".encode()).digest()[:35]))
+
+
+def kind_of(ocid: str) -> str:
+    parts = ocid.split(".")
+    return parts[1] if len(parts) >= 5 and parts[0].startswith("ocid") else ""
+
+
+def _join(kind: str, region_key: str, unique: str) -> str:
+    return f"ocid1.{kind}.oc1.{'' if kind in REGIONLESS else region_key}.aaaaaaaa{unique[:52]}"

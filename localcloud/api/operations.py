@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations as rows, and what a handler is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from localcloud.api import http, models
+from localcloud.api.errors import cannot_parse, missing_parameter
+from localcloud.api.http import Reply, Request
+from localcloud.api.principals import Credentials, Principal
+from localcloud.api.store import Store
+
+if TYPE_CHECKING:
+    from localcloud.api.access import Access
+    from localcloud.api.faults import Faults
+    from localcloud.hosts.runs import Hosts
+
+
+@dataclass
+class Cloud:
+    """One local cloud: its folder, its state and its hosts."""
+
+    home: Path
+    store: Store
+    credentials: Credentials
+    endpoint: str = ""
+    hosts: Hosts = field(init=False)
+    access: Access = field(init=False)
+    faults: Faults = field(init=False)
+
+    @property
+    def objects(self) -> Path:
+        return self.home / "objects"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One authenticated request on its way through a handler."""
+
+    cloud: Cloud
+    operation: Operation
+    request: Request
+    params: Mapping[str, str]
+    principal: Principal
+    after_commit: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def store(self) -> Store:
+        return self.cloud.store
+
+    @property
+    def if_match(self) -> str | None:
+        return self.request.headers.get("if-match")
+
+    def json(self) -> Any:
+        try:
+            return http.read_json(self.request.body)
+        except (ValueError, RecursionError):
+            raise cannot_parse("the body is not JSON") from None
+
+    def details(self) -> dict[str, Any]:
+        """The body, judged by the operation's model."""
+        return models.judge(self.operation.service, self.operation.details, self.json())
+
+    def needed(self, name: str) -> str:
+        """A query parameter that must be there."""
+        value = self.request.query.get(name)
+        if not value:
+            raise missing_parameter(name)
+        return value
+
+
+Handler = Callable[[Call], Reply]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One row: what OCI calls it, where it is, and what it does."""
+
+    name: str
+    method: str
+    path: str
+    handler: Handler
+    service: str = ""
+    details: str = ""
+    streams: bool = False
+
+    @property
+    def writes(self) -> bool:
+        return self.method not in ("GET", "HEAD")

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps a cloud that runs for months from growing without end. Only what nobody can miss goes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from localcloud.api import clock
+from localcloud.api.operations import Cloud
+from localcloud.api.retries import VALID_SECONDS
+from localcloud.api.store import Store
+
+EVERY_SECONDS = 60.0
+# So many of what was deleted can still be looked at, so many receipts be read, and of so many lines the last ones.
+DELETED_KEPT = 10_000
+WORK_REQUESTS_KEPT = 10_000
+LINES_KEPT = 1_000_000
+SERVER_LOG_BYTES = 32 * 1024 * 1024
+# At most so many rows at a time: a client must not feel it.
+_BATCH = 2_000
+_DELETED = "resources WHERE NOT live"
+_WORK_REQUESTS = "resources WHERE kind = 'work-request'"
+
+log = logging.getLogger("localcloud")
+
+
+async def keep_pruned(cloud: Cloud) -> None:
+    """Until it is cancelled."""
+    while True:
+        try:
+            prune(cloud.store)
+            trim_server_log(cloud.home / "server.log")
+        except (OSError, sqlite3.Error):
+            log.exception("pruning")  # a full disk, say: it may have room again the next time
+        await asyncio.sleep(EVERY_SECONDS)
+
+
+def prune(store: Store) -> int:
+    """Removes what is over the bounds, a batch of each; how many rows went."""
+    gone = 0
+    with store.transaction():
+        for rows, kept in ((_DELETED, DELETED_KEPT), (_WORK_REQUESTS, WORK_REQUESTS_KEPT)):
+            oldest = f"SELECT sequence FROM {rows} ORDER BY sequence DESC LIMIT 1 OFFSET {kept - 1}"
+            gone += _remove(store, rows, oldest)
+        gone += _remove(store, "log_lines WHERE 1", f"SELECT max(sequence) - {LINES_KEPT - 1} FROM log_lines")
+        before = clock.now() - VALID_SECONDS
+        gone += store.connection.execute("DELETE FROM retries WHERE created < ?", (before,)).rowcount
+    return gone
+
+
+def _remove(store: Store, rows: str, oldest_kept: str) -> int:
+    chosen = f"SELECT sequence FROM {rows} AND sequence < ({oldest_kept}) ORDER BY sequence LIMIT {_BATCH}"
+    table = rows.partition(" ")[0]
+    return store.connection.execute(f"DELETE FROM {table} WHERE sequence IN ({chosen})").rowcount
+
+
+def trim_server_log(path: Path, most: int = SERVER_LOG_BYTES) -> None:
+    """Puts a log that has grown too long aside; the server appends to it, so it goes on at the beginning."""
+    try:
+        if path.stat().st_size <= most:
+            return
+        shutil.copyfile(path, path.with_suffix(".log.old"))
+        os.truncate(path, 0)
+    except FileNotFoundError:
+        return
+
+
+def remove_folders(folders: Path, in_use: Iterable[str]) -> None:
+    """Removes the folders of runs that nothing knows any more."""
+    known = set(in_use)
+    for folder in folders.iterdir() if folders.is_dir() else ():
+        if folder.is_dir() and folder.name not in known:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""opc-retry-token: the same call again gives the first result, not a second resource."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from localcloud.api import clock
+from localcloud.api.errors import ApiError
+from localcloud.api.http import Reply
+from localcloud.api.operations import Call
+
+VALID_SECONDS = 24 * 3600
+
+
+def remembered(call: Call) -> Reply | None:
+    """The first result of this token, if there was one."""
+    token = call.request.headers.get("opc-retry-token")
+    if not token:
+        return None
+    row = call.store.connection.execute(
+        "SELECT digest, status, headers, body, resource FROM retries"
+        " WHERE token = ? AND principal = ? AND operation = ? AND created > ?",
+        (token, call.principal.id, call.operation.name, clock.now() - VALID_SECONDS),
+    ).fetchone()
+    if row is None:
+        return None
+    digest, status, headers, body, resource = row
+    if digest != _digest(call):
+        raise ApiError(409, "InvalidatedRetryToken", "this opc-retry-token was used with another body")
+    if resource:
+        found = call.store.get(resource)
+        if found is None or not found.live:
+            raise ApiError(409, "InvalidatedRetryToken", "what this opc-retry-token had made was deleted since")
+    return Reply(status, json.loads(body), json.loads(headers))
+
+
+def remember(call: Call, reply: Reply) -> None:
+    token = call.request.headers.get("opc-retry-token")
+    if not token:
+        return
+    body = reply.body if isinstance(reply.body, dict) else {}
+    call.store.connection.execute("DELETE FROM retries WHERE created < ?", (clock.now() - VALID_SECONDS,))
+    call.store.connection.execute(
+        "INSERT OR REPLACE INTO retries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            token, call.principal.id, call.operation.name, _digest(call), reply.status, json.dumps(dict(reply.headers)),
+            json.dumps(reply.body), body.get("id", ""), clock.now(),
+        ),
+    )  # fmt: skip
+
+
+def _digest(call: Call) -> str:
+    upload = call.request.upload
+    content = upload.sha256.encode() if upload else call.request.body
+    return hashlib.sha256(call.request.path.encode() + b"\0" + content).hexdigest()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Artifacts: container repositories, and the images that were pushed to them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from localcloud.api import clock, kinds, lifecycles, tenancy
+from localcloud.api.errors import incorrect_state, invalid, not_found
+from localcloud.api.http import Json, Reply
+from localcloud.api.kinds import Kind
+from localcloud.api.ocids import new_ocid
+from localcloud.api.operations import Call, Operation
+from localcloud.api.store import Resource, Store
+
+SERVICE = "artifacts"
+VERSION = "/20160918/container"
+REGISTRY = f"{tenancy.REGION_KEY}.ocir.io"
+PUSH_PATH = "/.trainyard/images"
+STANDING_BY = "image-standing-by"
+_NAME = re.compile(r"[a-z0-9]+(?:[._/-][a-z0-9]+)*")
+_ADDRESS = re.compile(r"([^/]+)/([^/]+)/([^:@]+?)(?::([\w.-]+))?(?:@(sha256:[0-9a-f]{64}))?")
+
+
+def _repository(call: Call, body: Json) -> Json:
+    if not _NAME.fullmatch(body["displayName"]):
+        raise invalid(f"displayName {body['displayName']!r} must be lower-case letters, digits and separators")
+    return body
+
+
+def _delete_images(call: Call, repository: Resource) -> None:
+    for image in call.store.live(IMAGE.name, parent=repository.id):
+        kinds.remove(IMAGE, call, image)
+
+
+REPOSITORY = Kind(
+    "container-repository", "ContainerRepository", SERVICE, f"{VERSION}/repositories", "repositoryId",
+    lifecycles.REGISTRY, ocid="containerrepo", plural="ContainerRepositories", summary="ContainerRepositorySummary",
+    collection="ContainerRepositoryCollection", unique_in="tenancy", on_create=_repository, on_delete=_delete_images,
+    after_create=lambda call, repository: _push_those_standing_by(call, repository),
+    defaults={
+        "isImmutable": False, "isPublic": False, "imageCount": 0, "layerCount": 0, "layersSizeInBytes": 0,
+        "billableSizeInGBs": 0, "namespace": tenancy.NAMESPACE, "systemTags": {},
+    },
+)  # fmt: skip
+IMAGE = Kind(
+    "container-image", "ContainerImage", SERVICE, f"{VERSION}/images", "imageId", lifecycles.REGISTRY,
+    ocid="containerimage", parent_field="repositoryId", summary="ContainerImageSummary",
+    collection="ContainerImageCollection", verbs=("Get", "List", "Delete"),
+)  # fmt: skip
+
+
+def parse_address(address: str) -> tuple[str, str, str, str, str] | None:
+    """(registry, namespace, repository, tag, digest) of a full image address."""
+    match = _ADDRESS.fullmatch(address)
+    return (match[1], match[2], match[3], match[4] or "", match[5] or "") if match else None
+
+
+def find_image(store: Store, address: str) -> Resource | None:
+    """The pushed image that an address names, if it names one of this tenancy's registry."""
+    parts = parse_address(address)
+    if parts is None or parts[0] not in (
+        REGISTRY,
+        f"{tenancy.REGION}.ocir.io",
+        f"ocir.{tenancy.REGION}.oci.oraclecloud.com",
+    ):
+        return None
+    _, namespace, repository, tag, digest = parts
+    for image in store.live(IMAGE.name) if namespace == tenancy.NAMESPACE else []:
+        body = image.body
+        wanted = digest == body["digest"] if digest else (tag or "latest") == body["version"]
+        if body["repositoryName"] == repository and wanted:
+            return image
+    return None
+
+
+def _push(call: Call) -> Reply:
+    """What `docker push` would leave behind: a repository if there was none (in the root compartment), and an image.
+
+    With `standBy` the image waits for a repository that is still to be made, as it would on a person's own machine.
+    """
+    asked = call.json()
+    parts = parse_address(str(asked.get("image", ""))) if isinstance(asked, dict) else None
+    if parts is None or parts[0] != REGISTRY or parts[1] != tenancy.NAMESPACE or not _NAME.fullmatch(parts[2]):
+        raise invalid(f"image must be an address such as {REGISTRY}/{tenancy.NAMESPACE}/team/name:tag")
+    _, _, name, tag, digest = parts
+    repositories = call.store.live(REPOSITORY.name, name=name)
+    if not repositories and asked.get("standBy"):
+        return _stand_by(call, name, asked)
+    repository = repositories[0] if repositories else _first_push(call, name)
+    image = _put_image(call, repository, tag or "latest", digest, asked)
+    return Reply(200, kinds.shown(IMAGE, image), {"etag": image.etag})
+
+
+def _put_image(call: Call, repository: Resource, version: str, digest: str, asked: Json) -> Resource:
+    """The image in its repository, in the place of an older one of the same tag."""
+    name = repository.name
+    digest = digest or f"sha256:{hashlib.sha256(f'{name}:{version}'.encode()).hexdigest()}"
+    if repository.body["isImmutable"] and call.store.live(IMAGE.name, name=f"{name}:{version}"):
+        raise incorrect_state(f"the repository {name} is immutable and has {version} already")
+    for old in call.store.live(IMAGE.name, name=f"{name}:{version}"):
+        kinds.remove(IMAGE, call, old)
+    image = _add_image(call, repository, version, digest, asked)
+    moment = clock.rfc3339(clock.now())
+    count = len(call.store.live(IMAGE.name, parent=repository.id))
+    call.store.put(repository, body={**repository.body, "imageCount": count, "timeLastPushed": moment})
+    return image
+
+
+def _stand_by(call: Call, name: str, asked: Json) -> Reply:
+    for old in call.store.live(STANDING_BY, name=name):
+        if old.body["image"] == asked["image"]:
+            return Reply(202, {})
+    call.store.add(Resource(new_ocid(IMAGE.ocid, tenancy.REGION_KEY), STANDING_BY, tenancy.TENANCY, name, "", asked))
+    return Reply(202, {})
+
+
+def _push_those_standing_by(call: Call, repository: Resource) -> None:
+    for waiting in call.store.live(STANDING_BY, name=repository.name):
+        parts = parse_address(waiting.body["image"])
+        if parts is not None:
+            _put_image(call, repository, parts[3] or "latest", parts[4], dict(waiting.body))
+
+
+def _add_image(call: Call, repository: Resource, version: str, digest: str, asked: Json) -> Resource:
+    moment = clock.rfc3339(clock.now())
+    body: Json = {
+        "id": new_ocid(IMAGE.ocid, tenancy.REGION_KEY),
+        "compartmentId": repository.compartment,
+        "createdBy": call.principal.id,
+        "digest": digest,
+        "displayName": f"{repository.name}:{version}",
+        "layers": [],
+        "layersSizeInBytes": 0,
+        "manifestSizeInBytes": 0,
+        "pullCount": 0,
+        "repositoryId": repository.id,
+        "repositoryName": repository.name,
+        "timeCreated": moment,
+        "version": version,
+        "versions": [{"createdBy": call.principal.id, "timeCreated": moment, "version": version}],
+        "freeformTags": {},
+        "definedTags": {},
+        "systemTags": {},
+        # Not part of OCI's model, so never shown: how the image starts when a job does not say.
+        "entrypoint": asked.get("entrypoint") or [],
+        "cmd": asked.get("cmd") or [],
+    }
+    return call.store.add(
+        Resource(
+            body["id"], IMAGE.name, repository.compartment, body["displayName"], "AVAILABLE", body, parent=repository.id
+        )
+    )
+
+
+def _first_push(call: Call, name: str) -> Resource:
+    body: Json = {
+        **REPOSITORY.defaults,
+        "id": new_ocid(REPOSITORY.ocid, tenancy.REGION_KEY),
+        "compartmentId": tenancy.TENANCY,
+        "createdBy": call.principal.id,
+        "displayName": name,
+        "timeCreated": clock.rfc3339(clock.now()),
+        "freeformTags": {},
+        "definedTags": {},
+    }
+    return call.store.add(Resource(body["id"], REPOSITORY.name, tenancy.TENANCY, name, "AVAILABLE", body))
+
+
+def _configuration(call: Call) -> Reply:
+    if call.needed("compartmentId") != tenancy.TENANCY:
+        raise not_found("the container configuration belongs to the tenancy")
+    return Reply(200, {"isRepositoryCreatedOnFirstPush": True, "namespace": tenancy.NAMESPACE})
+
+
+def operations() -> list[Operation]:
+    return [
+        *kinds.operations(REPOSITORY),
+        *kinds.operations(IMAGE),
+        Operation("GetContainerConfiguration", "GET", f"{VERSION}/configuration", _configuration, SERVICE),
+        Operation("PushContainerImage", "POST", PUSH_PATH, _push, SERVICE),
+    ]

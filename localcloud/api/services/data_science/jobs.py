@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Projects, jobs, and the one artifact that a job can have."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+
+from localcloud.api import clock, kinds, lifecycles
+from localcloud.api.errors import ApiError, conflict, incorrect_state, invalid, related_not_found
+from localcloud.api.http import FilePart, Json, Reply
+from localcloud.api.kinds import Kind, Receipts
+from localcloud.api.operations import Call
+from localcloud.api.store import Resource
+
+SERVICE = "data_science"
+VERSION = "/20190101"
+_FILENAME = re.compile(r"""filename\*?=(?:"([^"]+)"|([^;\s]+))""")
+
+
+def _hold_project(call: Call, project: Resource) -> None:
+    if held := call.store.live("job", parent=project.id):
+        raise conflict(f"The project {project.id} still has {len(held)} job(s), such as {held[0].name}")
+    if notebooks := call.store.live("notebook-session", parent=project.id):
+        raise conflict(f"The project {project.id} still has {len(notebooks)} notebook session(s)")
+
+
+def _job(call: Call, body: Json) -> Json:
+    require_network(call, body.get("jobInfrastructureConfigurationDetails", {}))
+    require_logging(call, body.get("jobLogConfigurationDetails"))
+    for name in ("jobConfigurationDetails", "jobInfrastructureConfigurationDetails"):
+        if name not in body and not body.get("jobNodeConfigurationDetails"):
+            raise ApiError(400, "MissingParameter", f"{name} is required")
+    container = body.get("jobEnvironmentConfigurationDetails") or body.get("jobNodeConfigurationDetails")
+    return {**body, "lifecycleState": "ACTIVE" if container else "CREATING"}
+
+
+def _updated_job(call: Call, job: Resource, body: Json) -> Json:
+    require_network(call, body.get("jobInfrastructureConfigurationDetails", {}))
+    return body
+
+
+def _delete_runs(call: Call, job: Resource) -> None:
+    runs = call.store.live("job-run", parent=job.id)
+    if runs and call.request.query.get("deleteRelatedJobRuns", "").lower() != "true":
+        raise conflict(f"The job {job.id} has {len(runs)} job run(s): delete them, or ask for deleteRelatedJobRuns")
+    if active := [run for run in runs if run.state in lifecycles.RUN_ACTIVE]:
+        raise incorrect_state(f"The job run {active[0].id} is {active[0].state}: cancel it first")
+    for run in runs:
+        call.store.put(run, state="DELETED", live=False)
+        forget_folder(call, run)
+    if artifact := job.body.get("artifact"):
+        path = call.cloud.home / "artifacts" / artifact["file"]
+        call.after_commit.append(lambda: path.unlink(missing_ok=True))
+
+
+def forget_folder(call: Call, run: Resource) -> None:
+    """What the nodes of a run left on this machine goes with its history."""
+    folder = call.cloud.home / "runs" / run.id
+    call.after_commit.append(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+PROJECT = Kind(
+    "project", "Project", SERVICE, f"{VERSION}/projects", "projectId", lifecycles.PROJECT,
+    ocid="datascienceproject", summary="ProjectSummary", on_delete=_hold_project,
+    receipts=Receipts("project", "PROJECT_{verb}"), asynchronous=frozenset({"Delete"}),
+)  # fmt: skip
+JOB = Kind(
+    "job", "Job", SERVICE, f"{VERSION}/jobs", "jobId", lifecycles.JOB,
+    ocid="datasciencejob", parent_field="projectId", summary="JobSummary", references={"projectId": "project"},
+    on_create=_job, on_update=_updated_job, on_delete=_delete_runs,
+    receipts=Receipts("job", "JOB_{verb}"), asynchronous=frozenset({"Delete"}),
+)  # fmt: skip
+
+
+def require_network(call: Call, infrastructure: Json) -> None:
+    subnet = infrastructure.get("subnetId")
+    if subnet:
+        kinds.require_references(call, {"subnetId": "subnet"}, {"subnetId": subnet})
+
+
+def require_logging(call: Call, logging: Json | None) -> None:
+    """What the log settings name must be there, and the log must be the group's."""
+    if not logging or logging.get("enableLogging") is False:
+        return
+    if logging.get("enableLogging") and not logging.get("logGroupId"):
+        raise invalid("logGroupId is required when logging is enabled")
+    kinds.require_references(call, {"logGroupId": "log-group", "logId": "log"}, logging)
+    log = call.store.get(logging["logId"]) if logging.get("logId") else None
+    if log and log.parent != logging.get("logGroupId"):
+        raise related_not_found(f"logId {log.id} in the log group {logging.get('logGroupId')}")
+
+
+def put_artifact(call: Call) -> Reply:
+    job = kinds.find_living(JOB, call)
+    upload = call.request.upload
+    if upload is None or not upload.size:
+        raise invalid("the artifact is empty")
+    if job.body.get("artifact"):
+        raise conflict(f"The job {job.id} has an artifact already, and it cannot be replaced: create another job")
+    match = _FILENAME.search(call.request.headers.get("content-disposition", ""))
+    name = (match[1] or match[2]) if match else "artifact"
+    folder = call.cloud.home / "artifacts"
+    folder.mkdir(exist_ok=True)
+    artifact: Json = {
+        "file": uuid.uuid4().hex, "name": name, "size": upload.size, "md5": upload.md5, "etag": uuid.uuid4().hex,
+        "created": clock.now(),
+    }  # fmt: skip
+    upload.path.rename(folder / artifact["file"])
+    call.store.put(job, body={**job.body, "artifact": artifact}, state="ACTIVE")
+    return Reply(204, headers={"etag": artifact["etag"]})
+
+
+def head_artifact(call: Call) -> Reply:
+    artifact = _artifact(call)
+    return Reply(200, headers={**_artifact_headers(artifact), "content-length": str(artifact["size"])})
+
+
+def get_artifact(call: Call) -> Reply:
+    artifact = _artifact(call)
+    path = call.cloud.home / "artifacts" / artifact["file"]
+    return Reply(200, headers=_artifact_headers(artifact), file=FilePart(path, 0, artifact["size"]))
+
+
+def _artifact(call: Call) -> Json:
+    artifact = kinds.find_living(JOB, call).body.get("artifact")
+    if not artifact:
+        raise ApiError(404, "NotAuthorizedOrNotFound", "The job has no artifact")
+    return dict(artifact)
+
+
+def _artifact_headers(artifact: Json) -> dict[str, str]:
+    return {
+        "content-type": "application/octet-stream",
+        "content-disposition": f'attachment; filename="{artifact["name"]}"',
+        "content-md5": artifact["md5"],
+        "etag": artifact["etag"],
+        "last-modified": clock.http_date(artifact["created"]),
+    }

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notebook sessions: known to the cloud, so that their principals can act, though none opens in a browser."""
+
+from __future__ import annotations
+
+from localcloud.api import kinds, lifecycles, limits, tenancy
+from localcloud.api.errors import incorrect_state, missing_parameter
+from localcloud.api.http import Json, Reply
+from localcloud.api.kinds import Kind, Receipts
+from localcloud.api.operations import Call
+from localcloud.api.services.data_science.jobs import SERVICE, VERSION, require_network
+
+
+def _notebook(call: Call, body: Json) -> Json:
+    settings = body.get("notebookSessionConfigDetails") or body.get("notebookSessionConfigurationDetails")
+    if not settings:
+        raise missing_parameter("notebookSessionConfigDetails")
+    require_network(call, settings)
+    limits.require_nodes(call, settings["shape"], 1)
+    url = f"https://{body['id'].rsplit('.', 1)[-1]}.notebook.{tenancy.REGION}.oci.oraclecloud.com"
+    return {**body, "notebookSessionConfigDetails": settings, "notebookSessionUrl": url}
+
+
+NOTEBOOK = Kind(
+    "notebook-session", "NotebookSession", SERVICE, f"{VERSION}/notebookSessions", "notebookSessionId",
+    lifecycles.JOB, ocid="datasciencenotebooksession", parent_field="projectId", summary="NotebookSessionSummary",
+    references={"projectId": "project"}, on_create=_notebook,
+    receipts=Receipts("notebook-session", "NOTEBOOK_SESSION_{verb}"), asynchronous=frozenset({"Create", "Delete"}),
+)  # fmt: skip
+
+
+def activate(call: Call) -> Reply:
+    return _turn(call, "INACTIVE", "ACTIVE")
+
+
+def deactivate(call: Call) -> Reply:
+    return _turn(call, "ACTIVE", "INACTIVE")
+
+
+def _turn(call: Call, before: str, after: str) -> Reply:
+    notebook = kinds.find_living(NOTEBOOK, call)
+    notebook.expect(call.if_match)
+    if notebook.state != before:
+        raise incorrect_state(f"The notebook session {notebook.id} is {notebook.state}")
+    call.store.put(notebook, state=after)
+    return Reply(202)

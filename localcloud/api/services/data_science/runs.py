@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Job runs as clients see them; what they do is the hosts' affair."""
+
+from __future__ import annotations
+
+from localcloud.api import clock, kinds, lifecycles, limits, tenancy
+from localcloud.api.errors import incorrect_state, related_not_found
+from localcloud.api.http import Json, Reply
+from localcloud.api.kinds import Kind
+from localcloud.api.ocids import new_ocid
+from localcloud.api.operations import Call
+from localcloud.api.services.data_science.jobs import SERVICE, VERSION, forget_folder, require_logging, require_network
+from localcloud.api.services.logs import LOG
+from localcloud.api.store import Resource
+
+
+def _run(call: Call, body: Json) -> Json:
+    job = call.store.get(body["jobId"])
+    if job is None or job.parent != body["projectId"]:
+        raise related_not_found(f"jobId {body['jobId']} in the project {body['projectId']}")
+    if job.state != "ACTIVE":
+        raise incorrect_state(f"The job {job.id} is {job.state}: it has neither an artifact nor a container image yet")
+    infrastructure = {
+        **job.body.get("jobInfrastructureConfigurationDetails", {}),
+        **body.get("jobInfrastructureConfigurationOverrideDetails", {}),
+    }
+    require_network(call, infrastructure)
+    logging = body.get("jobLogConfigurationOverrideDetails") or job.body.get("jobLogConfigurationDetails")
+    require_logging(call, logging)
+    layout = body.get("jobNodeConfigurationOverrideDetails") or job.body.get("jobNodeConfigurationDetails") or {}
+    nodes = limits.nodes_of(infrastructure, layout)
+    for shape, count in nodes:
+        limits.require_nodes(call, shape, count)
+    return {
+        "jobConfigurationOverrideDetails": {"jobType": "DEFAULT"},
+        **body,
+        "timeAccepted": clock.rfc3339(clock.now()),
+        # A job of node groups has none for all of them: each group says its own.
+        **({"jobInfrastructureConfigurationDetails": infrastructure} if infrastructure else {}),
+        "jobStorageMountConfigurationDetailsList": job.body.get("jobStorageMountConfigurationDetailsList", []),
+        **_log_details(call, logging, body),
+        "nodes": nodes,  # not part of OCI's model, so never shown: what the run takes of the tenancy's limits
+    }
+
+
+def _log_details(call: Call, logging: Json | None, body: Json) -> Json:
+    """Where the run's lines go: the log that is named, or one made for it in the group."""
+    if not logging or not logging.get("enableLogging"):
+        return {}
+    group, log = logging["logGroupId"], logging.get("logId")
+    if not log and logging.get("enableAutoLogCreation"):
+        log = _create_log(call, group, body)
+    return {"logDetails": {"logGroupId": group, "logId": log}} if log else {}
+
+
+def _create_log(call: Call, group: str, run: Json) -> str:
+    identifier, moment = new_ocid("log", tenancy.REGION_KEY), clock.rfc3339(clock.now())
+    body = {
+        **LOG.defaults,
+        "id": identifier,
+        "logGroupId": group,
+        "displayName": run["id"],
+        "logType": "CUSTOM",
+        "timeCreated": moment,
+        "timeLastModified": moment,
+        "compartmentId": run["compartmentId"],
+        "freeformTags": {},
+        "definedTags": {},
+    }
+    call.store.add(Resource(identifier, LOG.name, run["compartmentId"], run["id"], "ACTIVE", body, parent=group))
+    return identifier
+
+
+def _submit(call: Call, run: Resource) -> None:
+    call.after_commit.append(lambda: call.cloud.hosts.submit(run.id))
+
+
+def _forget(call: Call, run: Resource) -> None:
+    if run.state in lifecycles.RUN_ACTIVE:
+        raise incorrect_state(f"The job run {run.id} is {run.state}: cancel it first")
+    forget_folder(call, run)
+
+
+JOB_RUN = Kind(
+    "job-run", "JobRun", SERVICE, f"{VERSION}/jobRuns", "jobRunId", lifecycles.JOB_RUN,
+    ocid="datasciencejobrun", parent_field="jobId", summary="JobRunSummary",
+    references={"projectId": "project", "jobId": "job"},
+    on_create=_run, after_create=_submit, on_delete=_forget,
+)  # fmt: skip
+
+
+def cancel(call: Call) -> Reply:
+    run = kinds.find_living(JOB_RUN, call)
+    run.expect(call.if_match)
+    if run.state not in lifecycles.RUN_ACTIVE:
+        raise incorrect_state(f"The job run {run.id} is {run.state} already")
+    if run.state != "CANCELING":
+        call.store.put(run, state="CANCELING")
+        call.after_commit.append(lambda: call.cloud.hosts.cancel(run.id))
+    return Reply(204)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The door by which a person asks for faults. It belongs to no service of OCI, and only administrators find it."""
+
+from __future__ import annotations
+
+from localcloud.api.errors import not_found
+from localcloud.api.http import Reply
+from localcloud.api.operations import Call, Operation
+
+PATH = "/.trainyard/faults"
+SERVICE = "trainyard"
+
+
+def _list(call: Call) -> Reply:
+    return Reply(200, call.cloud.faults.list())
+
+
+def _add(call: Call) -> Reply:
+    return Reply(200, call.cloud.faults.add(call.json()))
+
+
+def _clear(call: Call) -> Reply:
+    return Reply(200, {"cleared": call.cloud.faults.clear()})
+
+
+def _clear_one(call: Call) -> Reply:
+    if not call.cloud.faults.clear(call.params["faultId"]):
+        raise not_found("fault")
+    return Reply(200, {"cleared": 1})
+
+
+def operations() -> list[Operation]:
+    return [
+        Operation("ListFaults", "GET", PATH, _list, SERVICE),
+        Operation("AddFault", "POST", PATH, _add, SERVICE),
+        Operation("ClearFaults", "DELETE", PATH, _clear, SERVICE),
+        Operation("ClearFault", "DELETE", f"{PATH}/{{faultId}}", _clear_one, SERVICE),
+    ]

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identity: the tenancy as it is, and the access that clients write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iam.errors import StatementError
+from iam.matching import parse_rule
+from iam.parse import parse
+from localcloud.api import clock, kinds, lifecycles, models, tenancy, work_requests
+from localcloud.api.access import compartments, in_force_later
+from localcloud.api.errors import conflict, invalid, not_found
+from localcloud.api.http import Json, Reply
+from localcloud.api.kinds import Kind, Receipts
+from localcloud.api.ocids import fixed_ocid
+from localcloud.api.operations import Call, Operation
+from localcloud.api.services import people
+from localcloud.api.store import Resource, Store
+
+SERVICE = "identity"
+VERSION = "/20160918"
+
+
+def _in_tenancy(call: Call, body: Json) -> Json:
+    if body["compartmentId"] != tenancy.TENANCY:
+        raise invalid("compartmentId must be the tenancy: dynamic groups live nowhere else")
+    return body
+
+
+def _dynamic_group(call: Call, body: Json, before: str = "") -> Json:
+    try:
+        parse_rule(body["matchingRule"])
+    except StatementError as error:
+        raise invalid(f"matchingRule: {error}") from None
+    return in_force_later(call, _in_tenancy(call, body), before)
+
+
+def _policy(call: Call, body: Json, before: Sequence[str] = ()) -> Json:
+    """Statements that parse, about compartments at or below the policy's own."""
+    if not body["statements"]:
+        raise invalid("a policy has at least one statement")
+    known = compartments(call.store)
+    for text in body["statements"]:
+        try:
+            statement = parse(text)
+        except StatementError as error:
+            raise invalid(f"statement {text!r}: {error}") from None
+        if known.resolve(statement.location, body["compartmentId"]) is None:
+            raise invalid(f"statement {text!r}: its compartment does not exist at or below the policy's own")
+    return in_force_later(call, body, before)
+
+
+def _user(call: Call, body: Json) -> Json:
+    capable = {"canUseApiKeys": True, "canUseConsolePassword": False, "canUseAuthTokens": False}
+    return {**_in_tenancy(call, body), "capabilities": capable}
+
+
+def _let_go(call: Call, user: Resource) -> None:
+    """OCI wants a user out of its groups first; those that the credentials file names stay."""
+    if user.id in (seeded.id for seeded in tenancy.USERS):
+        raise conflict(f"The user {user.name} came with the local tenancy and stays")
+    if people.groups_of(call.store, user.id):
+        raise conflict(f"The user {user.id} is still in a group")
+
+
+def _empty_group(call: Call, group: Resource) -> None:
+    if call.store.live(people.MEMBERSHIP, parent=group.id):
+        raise conflict(f"The group {group.id} still has users")
+
+
+def _empty_compartment(call: Call, compartment: Resource) -> None:
+    held = call.store.select("compartment = ? AND live AND kind != ? LIMIT 1", (compartment.id, work_requests.KIND))
+    if held:
+        raise conflict(f"The compartment {compartment.id} is not empty: it has the {held[0].kind} {held[0].id}")
+
+
+_IN_THE_TENANCY = ("Create", "Get", "List", "Update", "Delete")
+COMPARTMENT = Kind(
+    "compartment", "Compartment", SERVICE, f"{VERSION}/compartments", "compartmentId", lifecycles.IDENTITY,
+    name_field="name", unique_in="compartment", verbs=("Create", "List", "Update", "Delete"),
+    receipts=Receipts("compartment", "{verb}_COMPARTMENT"), asynchronous=frozenset({"Delete"}),
+    on_delete=_empty_compartment,
+)  # fmt: skip
+GROUP = Kind(
+    "group", "Group", SERVICE, f"{VERSION}/groups", "groupId", lifecycles.IDENTITY, name_field="name",
+    unique_in="tenancy", verbs=_IN_THE_TENANCY, on_create=_in_tenancy, on_delete=_empty_group,
+)  # fmt: skip
+USER = Kind(
+    "user", "User", SERVICE, f"{VERSION}/users", "userId", lifecycles.IDENTITY, name_field="name",
+    unique_in="tenancy", verbs=_IN_THE_TENANCY, defaults={"isMfaActivated": False}, on_create=_user,
+    on_delete=_let_go,
+)  # fmt: skip
+DYNAMIC_GROUP = Kind(
+    "dynamic-group", "DynamicGroup", SERVICE, f"{VERSION}/dynamicGroups", "dynamicGroupId", lifecycles.IDENTITY,
+    name_field="name", unique_in="tenancy", verbs=("Create", "Get", "List", "Update", "Delete"),
+    on_create=_dynamic_group,
+    on_update=lambda call, group, body: _dynamic_group(call, body, group.body["matchingRule"]),
+)  # fmt: skip
+POLICY = Kind(
+    "policy", "Policy", SERVICE, f"{VERSION}/policies", "policyId", lifecycles.IDENTITY, plural="Policies",
+    name_field="name", unique_in="compartment", verbs=("Create", "Get", "List", "Update", "Delete"),
+    on_create=_policy, on_update=lambda call, policy, body: _policy(call, body, policy.body["statements"]),
+)  # fmt: skip
+KINDS = (COMPARTMENT, GROUP, USER, DYNAMIC_GROUP, POLICY)
+
+
+def seed(store: Store) -> None:
+    """What is in the tenancy before anyone asks for anything."""
+    moment = clock.rfc3339(clock.now())
+    _seed_one(
+        store, tenancy.TENANCY, "tenancy", tenancy.NAME, "", {"homeRegionKey": tenancy.REGION_KEY.upper()}, moment
+    )
+    _seed_one(store, tenancy.COMPARTMENT, "compartment", tenancy.COMPARTMENT_NAME, tenancy.TENANCY, {}, moment)
+    for group in tenancy.GROUPS:
+        _seed_one(store, fixed_ocid("group", group), "group", group, tenancy.TENANCY, {}, moment)
+    for user in tenancy.USERS:
+        _seed_one(store, user.id, "user", user.profile, tenancy.TENANCY, {"isMfaActivated": False}, moment)
+        for group in user.groups:
+            identifier = fixed_ocid("groupmembership", f"{user.profile} in {group}")
+            if store.get(identifier) is None:
+                people.add_membership(store, user.id, fixed_ocid("group", group), identifier)
+
+
+def _seed_one(store: Store, identifier: str, kind: str, name: str, compartment: str, more: Json, moment: str) -> None:
+    if store.get(identifier):
+        return
+    body = {
+        "id": identifier,
+        "compartmentId": compartment or identifier,
+        "name": name,
+        "description": f"{name}, made with the local tenancy",
+        "timeCreated": moment,
+        "freeformTags": {},
+        "definedTags": {},
+        **more,
+    }
+    store.add(Resource(identifier, kind, compartment or identifier, name, "ACTIVE", body))
+
+
+def _get_compartment(call: Call) -> Reply:
+    found = call.store.get(call.params["compartmentId"])
+    if found is None or found.kind not in ("compartment", "tenancy"):
+        raise not_found("compartment")
+    return Reply(200, kinds.shown(COMPARTMENT, found), {"etag": found.etag})
+
+
+def _get_tenancy(call: Call) -> Reply:
+    return Reply(200, models.shape(SERVICE, "Tenancy", _tenancy(call).body))
+
+
+def _tenancy(call: Call) -> Resource:
+    found = call.store.get(call.params["tenancyId"])
+    if found is None or found.kind != "tenancy":
+        raise not_found("tenancy")
+    return found
+
+
+def _region_subscriptions(call: Call) -> Reply:
+    _tenancy(call)
+    key = tenancy.REGION_KEY.upper()
+    return Reply(200, [{"regionKey": key, "regionName": tenancy.REGION, "status": "READY", "isHomeRegion": True}])
+
+
+def _regions(call: Call) -> Reply:
+    return Reply(200, [{"key": tenancy.REGION_KEY.upper(), "name": tenancy.REGION}])
+
+
+def _availability_domains(call: Call) -> Reply:
+    compartment = call.needed("compartmentId")
+    kinds.require_compartment(call, compartment)
+    return Reply(
+        200,
+        [
+            {"name": name, "id": fixed_ocid("availabilitydomain", name), "compartmentId": compartment}
+            for name in tenancy.AVAILABILITY_DOMAINS
+        ],
+    )
+
+
+def _fault_domains(call: Call) -> Reply:
+    compartment, domain = call.needed("compartmentId"), call.needed("availabilityDomain")
+    if domain not in tenancy.AVAILABILITY_DOMAINS:
+        raise not_found(f"availability domain {domain}")
+    names = [f"FAULT-DOMAIN-{number}" for number in (1, 2, 3)]
+    return Reply(
+        200,
+        [
+            {
+                "name": name, "id": fixed_ocid("faultdomain", f"{domain}/{name}"), "compartmentId": compartment,
+                "availabilityDomain": domain,
+            }
+            for name in names
+        ],
+    )  # fmt: skip
+
+
+def _none(call: Call) -> Reply:
+    """No tag namespace, and so no default, can be made here."""
+    kinds.require_compartment(call, call.needed("compartmentId"))
+    return Reply(200, [])
+
+
+def operations() -> list[Operation]:
+    rows = [row for kind in KINDS for row in kinds.operations(kind)]
+    tenant = f"{VERSION}/tenancies/{{tenancyId}}"
+    return [
+        *rows,
+        Operation("GetCompartment", "GET", f"{VERSION}/compartments/{{compartmentId}}", _get_compartment, SERVICE),
+        Operation("GetTenancy", "GET", tenant, _get_tenancy, SERVICE),
+        Operation("ListRegionSubscriptions", "GET", f"{tenant}/regionSubscriptions", _region_subscriptions, SERVICE),
+        Operation("ListRegions", "GET", f"{VERSION}/regions", _regions, SERVICE),
+        Operation("ListAvailabilityDomains", "GET", f"{VERSION}/availabilityDomains", _availability_domains, SERVICE),
+        Operation("ListFaultDomains", "GET", f"{VERSION}/faultDomains", _fault_domains, SERVICE),
+        Operation("ListTagNamespaces", "GET", f"{VERSION}/tagNamespaces", _none, SERVICE),
+        Operation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", _none, SERVICE),
+    ]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits: the services, their limits, and how much of each is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from localcloud.api import limits, tenancy
+from localcloud.api.errors import invalid, not_found
+from localcloud.api.http import Reply
+from localcloud.api.limits import Limit
+from localcloud.api.operations import Call, Operation
+from localcloud.api.paging import plain_page
+
+SERVICE = "limits"
+VERSION = "/20190729"
+_SCOPE = "REGION"
+
+
+def _page(call: Call, items: Sequence[Any]) -> Reply:
+    if call.needed("compartmentId") != tenancy.TENANCY:
+        raise invalid("compartmentId must be the tenancy: limits are the tenancy's")
+    page, headers = plain_page(items, call.request.query)
+    return Reply(200, page, headers)
+
+
+def _services(call: Call) -> Reply:
+    return _page(call, [{"name": name, "description": text} for name, text in limits.SERVICES.items()])
+
+
+def _asked_for(call: Call, service: str) -> list[Limit]:
+    name = call.request.query.get("name")
+    return [row for row in limits.limits() if service in ("", row.service) and name in (None, row.name)]
+
+
+def _values(call: Call) -> Reply:
+    rows = _asked_for(call, call.needed("serviceName"))
+    if call.request.query.get("scopeType", _SCOPE) != _SCOPE:
+        rows = []
+    return _page(call, [{"name": row.name, "scopeType": _SCOPE, "value": limits.value_of(call, row)} for row in rows])
+
+
+def _definitions(call: Call) -> Reply:
+    rows = _asked_for(call, call.request.query.get("serviceName", ""))
+    shown = [
+        {
+            "name": row.name, "serviceName": row.service, "description": row.described, "scopeType": _SCOPE,
+            "areQuotasSupported": False, "isResourceAvailabilitySupported": True, "isDeprecated": False,
+            "isEligibleForLimitIncrease": True, "isDynamic": False,
+        }
+        for row in rows
+    ]  # fmt: skip
+    return _page(call, shown)
+
+
+def _availability(call: Call) -> Reply:
+    call.needed("compartmentId")
+    limit = limits.find(call.params["serviceName"], call.params["limitName"])
+    if limit is None:
+        raise not_found(f"limit {call.params['limitName']} of the service {call.params['serviceName']}")
+    used, value = limits.used(call, limit), limits.value_of(call, limit)
+    available = max(0, value - used)
+    fractions = {"fractionalUsage": float(used), "fractionalAvailability": float(available)}
+    return Reply(200, {"used": used, "available": available, **fractions, "effectiveQuotaValue": float(value)})
+
+
+def operations() -> list[Operation]:
+    one = f"{VERSION}/services/{{serviceName}}/limits/{{limitName}}/resourceAvailability"
+    return [
+        Operation("ListServices", "GET", f"{VERSION}/services", _services, SERVICE),
+        Operation("ListLimitValues", "GET", f"{VERSION}/limitValues", _values, SERVICE),
+        Operation("ListLimitDefinitions", "GET", f"{VERSION}/limitDefinitions", _definitions, SERVICE),
+        Operation("GetResourceAvailability", "GET", one, _availability, SERVICE),
+    ]

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logging: groups and logs (202, a work request, an empty body), lines in, lines found again."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from localcloud.api import clock, kinds, lifecycles, tenancy
+from localcloud.api.errors import invalid, not_found
+from localcloud.api.http import Json, Reply
+from localcloud.api.kinds import Kind, Receipts
+from localcloud.api.log_query import Query, parse
+from localcloud.api.operations import Call, Operation
+from localcloud.api.paging import limit_of, read_page, write_page
+from localcloud.api.store import Resource, Store
+
+SERVICE = "logging"
+VERSION = "/20200531"
+# The type of lines that a run printed: always text, even where they look like JSON.
+RUN_OUTPUT = "com.oraclecloud.datascience.jobrun.stdout"
+_CHANGES = frozenset({"Create", "Update", "Delete", "Move"})
+
+
+def _enabled_state(body: Json) -> Json:
+    return {**body, "lifecycleState": "ACTIVE" if body.get("isEnabled", True) else "INACTIVE"}
+
+
+def _forget_lines(call: Call, log: Resource) -> None:
+    call.store.connection.execute("DELETE FROM log_lines WHERE log = ?", (log.id,))
+
+
+GROUP = Kind(
+    "log-group", "LogGroup", SERVICE, f"{VERSION}/logGroups", "logGroupId", lifecycles.LOGGING,
+    ocid="loggroup", summary="LogGroupSummary", unique_in="compartment", held_by=("log",),
+    receipts=Receipts("loggroup", "{verb}_LOG_GROUP", silent=True), asynchronous=_CHANGES,
+)  # fmt: skip
+LOG = Kind(
+    "log", "Log", SERVICE, f"{VERSION}/logGroups/{{logGroupId}}/logs", "logId", lifecycles.LOGGING,
+    parent_param="logGroupId", summary="LogSummary", unique_in="parent",
+    defaults={"isEnabled": True, "retentionDuration": 30, "tenancyId": tenancy.TENANCY},
+    receipts=Receipts("log", "{verb}_LOG", silent=True), asynchronous=_CHANGES,
+    verbs=("Create", "Get", "List", "Update", "Delete"),
+    on_create=lambda call, body: _enabled_state(body),
+    on_update=lambda call, resource, body: _enabled_state(body),
+    on_delete=_forget_lines,
+)  # fmt: skip
+
+
+def write_lines(
+    store: Store, log: str, source: str, subject: str, type_: str, lines: Iterable[tuple[float, str, str]]
+) -> None:
+    """Appends (time, id, text) to a log."""
+    moment = clock.now()
+    store.connection.executemany(
+        "INSERT INTO log_lines (log, time, ingested, id, source, subject, type, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [(log, time, moment, identifier, source, subject, type_, text) for time, identifier, text in lines],
+    )
+
+
+def _put_logs(call: Call) -> Reply:
+    log = call.store.get(call.params["logId"])
+    if log is None or log.kind != LOG.name or not log.live:
+        raise not_found("log")
+    for batch in call.details().get("logEntryBatches", []):
+        default = clock.parse_rfc3339(batch["defaultlogentrytime"]) if "defaultlogentrytime" in batch else clock.now()
+        lines = [
+            (
+                clock.parse_rfc3339(entry["time"]) if "time" in entry else default,
+                entry.get("id") or str(uuid.uuid4()),
+                entry.get("data", ""),
+            )
+            for entry in batch.get("entries", [])
+        ]
+        write_lines(call.store, log.id, batch.get("source", ""), batch.get("subject", ""), batch.get("type", ""), lines)
+    return Reply(200)
+
+
+def _search(call: Call) -> Reply:
+    details = call.details()
+    query = parse(details["searchQuery"])
+    logs = _logs_in_scope(call.store, query)
+    limit = min(limit_of(call.request.query, 500), query.limit or 1000)
+    page = call.request.query.get("page")
+    offset = _offset(page) if page else 0
+    found = _found(call.store, query, logs, details, limit + 1, offset)
+    results = [{"data": _entry(row, logs[row[0]])} for row in found[:limit]]
+    body: dict[str, Any] = {"results": results, "summary": {"resultCount": len(results), "fieldCount": 0}}
+    if details.get("isReturnFieldInfo"):
+        body["fields"] = []
+    return Reply(200, body, {"opc-next-page": write_page([offset + limit])} if len(found) > limit else {})
+
+
+def _offset(page: str) -> int:
+    (position,) = read_page(page, 1)
+    if not isinstance(position, int) or position < 0:
+        raise invalid("page is not one that this cloud gave out")
+    return position
+
+
+def _logs_in_scope(store: Store, query: Query) -> dict[str, Resource]:
+    logs: dict[str, Resource] = {}
+    for scope in query.scopes:
+        compartment, group, log = (*scope, "", "")[:3]
+        for candidate in store.live(LOG.name):
+            parent = store.get(candidate.parent)
+            if compartment in (candidate.compartment, parent.compartment if parent else "", tenancy.TENANCY) and (
+                (not group or group == candidate.parent or (parent is not None and group == parent.name))
+                and (not log or log in (candidate.id, candidate.name))
+            ):
+                logs[candidate.id] = candidate
+    return logs
+
+
+def _found(
+    store: Store, query: Query, logs: Iterable[str], details: Json, limit: int, offset: int
+) -> list[tuple[Any, ...]]:
+    identifiers = list(logs)
+    where, values = query.where
+    start, end = clock.parse_rfc3339(details["timeStart"]), clock.parse_rfc3339(details["timeEnd"])
+    return store.connection.execute(
+        "SELECT log, time, ingested, id, source, subject, type, data FROM log_lines"
+        f" WHERE log IN ({', '.join('?' * len(identifiers))}) AND time BETWEEN ? AND ? AND {where}"
+        f" ORDER BY time {query.order}, sequence {query.order} LIMIT ? OFFSET ?",
+        [*identifiers, start, end, *values, limit, offset],
+    ).fetchall()
+
+
+def _entry(row: tuple[Any, ...], log: Resource) -> Json:
+    identifier, time, ingested, entry, source, subject, type_, data = row
+    return {
+        "datetime": int(time * 1000),
+        "logContent": {
+            "data": {"message": data} if type_ == RUN_OUTPUT else _data(data),
+            "id": entry,
+            "oracle": {
+                "compartmentid": log.compartment,
+                "ingestedtime": clock.rfc3339(ingested),
+                "loggroupid": log.parent,
+                "logid": identifier,
+                "tenantid": tenancy.TENANCY,
+            },
+            "source": source,
+            "specversion": "1.0",
+            "subject": subject,
+            "time": clock.rfc3339(time),
+            "type": type_,
+        },
+    }
+
+
+def _data(text: str) -> Any:
+    """Entries that are JSON objects are shown as such, others as a message, as the service does."""
+    if text.startswith("{"):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+    return {"message": text}
+
+
+def operations() -> list[Operation]:
+    models_of_lines = (
+        Operation(
+            "PutLogs", "POST", "/20200831/logs/{logId}/actions/push", _put_logs, "loggingingestion", "PutLogsDetails"
+        ),
+        Operation("SearchLogs", "POST", "/20190909/search", _search, "loggingsearch", "SearchLogsDetails"),
+    )
+    return [*kinds.operations(GROUP), *kinds.operations(LOG), *models_of_lines]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The address blocks of a VCN that is there already: added, exchanged, removed."""
+
+from __future__ import annotations
+
+from localcloud.api import kinds
+from localcloud.api.errors import conflict, invalid, not_found
+from localcloud.api.http import Reply
+from localcloud.api.operations import Call
+from localcloud.api.services.network.common import network
+from localcloud.api.services.network.vcns import VCN
+from localcloud.api.store import Resource
+from localcloud.api.work_requests import receipt
+
+MAXIMUM_BLOCKS = 5
+
+
+def add(call: Call) -> Reply:
+    vcn = kinds.find_living(VCN, call)
+    return _keep(call, vcn, [*vcn.body["cidrBlocks"], call.details()["cidrBlock"]])
+
+
+def modify(call: Call) -> Reply:
+    vcn, details = kinds.find_living(VCN, call), call.details()
+    old, new = details["originalCidrBlock"], details["newCidrBlock"]
+    _require(vcn, old)
+    return _keep(call, vcn, [new if block == old else block for block in vcn.body["cidrBlocks"]])
+
+
+def remove(call: Call) -> Reply:
+    vcn, gone = kinds.find_living(VCN, call), call.details()["cidrBlock"]
+    _require(vcn, gone)
+    return _keep(call, vcn, [block for block in vcn.body["cidrBlocks"] if block != gone])
+
+
+def _require(vcn: Resource, block: str) -> None:
+    if block not in vcn.body["cidrBlocks"]:
+        raise not_found(f"the block {block} of the VCN")
+
+
+def _keep(call: Call, vcn: Resource, blocks: list[str]) -> Reply:
+    vcn.expect(call.if_match)
+    networks = [network(block) for block in blocks]
+    if not 1 <= len(networks) <= MAXIMUM_BLOCKS:
+        raise invalid(f"a VCN has one to {MAXIMUM_BLOCKS} blocks")
+    for index, block in enumerate(networks):
+        if any(block.overlaps(other) for other in networks[:index]):
+            raise invalid(f"cidrBlocks overlap: {block}")
+    for subnet in call.store.live("subnet", parent=vcn.id):
+        if not any(network(subnet.body["cidrBlock"]).subnet_of(block) for block in networks):
+            raise conflict(f"The subnet {subnet.id} lies in a block that would go")
+    changed = call.store.put(vcn, body={**vcn.body, "cidrBlock": blocks[0], "cidrBlocks": blocks})
+    return Reply(202, headers={"etag": changed.etag} | receipt(call, "UPDATE_VCN", "vcn", "UPDATED", changed))

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all of core networking shares: its paths, and how it judges CIDR blocks."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network, ip_network
+
+from localcloud.api.errors import invalid
+
+SERVICE = "core"
+VERSION = "/20160918"
+
+
+def network(cidr: str) -> IPv4Network:
+    """The block, or InvalidParameter; OCI takes /16 to /30, without host bits."""
+    try:
+        block = ip_network(cidr)
+    except ValueError as error:
+        raise invalid(f"cidrBlock {cidr!r}: {error}") from None
+    if not isinstance(block, IPv4Network) or not 16 <= block.prefixlen <= 30:
+        raise invalid(f"cidrBlock {cidr!r} must be an IPv4 block from /16 to /30")
+    return block

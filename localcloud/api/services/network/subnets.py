@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subnets: inside their VCN's blocks, apart from one another, with the VCN's defaults where nothing is named."""
+
+from __future__ import annotations
+
+import zlib
+
+from localcloud.api import lifecycles
+from localcloud.api.errors import conflict, invalid, related_not_found
+from localcloud.api.http import Json
+from localcloud.api.kinds import Kind
+from localcloud.api.operations import Call
+from localcloud.api.services.network.common import SERVICE, VERSION, network
+from localcloud.api.store import Resource
+
+
+def _subnet(call: Call, body: Json) -> Json:
+    vcn = call.store.get(body["vcnId"])
+    if vcn is None:
+        raise related_not_found(f"vcnId {body['vcnId']}")
+    cidr = body.get("cidrBlock") or next(iter(body.get("ipv4CidrBlocks", [])), None)
+    if cidr is None:
+        raise invalid("one of cidrBlock and ipv4CidrBlocks is required")
+    block = network(cidr)
+    if not any(block.subnet_of(network(outer)) for outer in vcn.body["cidrBlocks"]):
+        raise invalid(f"cidrBlock {cidr} is not within the VCN's {', '.join(vcn.body['cidrBlocks'])}")
+    for other in call.store.live("subnet", parent=vcn.id):
+        if block.overlaps(network(other.body["cidrBlock"])):
+            raise invalid(f"cidrBlock {cidr} overlaps with {other.body['cidrBlock']} of the subnet {other.name}")
+    private = body.get("prohibitPublicIpOnVnic", body.get("prohibitInternetIngress", False))
+    label, domain = body.get("dnsLabel"), vcn.body.get("vcnDomainName")
+    completed = {
+        "routeTableId": vcn.body["defaultRouteTableId"],
+        "securityListIds": [vcn.body["defaultSecurityListId"]],
+        "dhcpOptionsId": vcn.body["defaultDhcpOptionsId"],
+        **body,
+        "cidrBlock": cidr,
+        "ipv4CidrBlocks": [cidr],
+        "prohibitPublicIpOnVnic": private,
+        "prohibitInternetIngress": private,
+        "virtualRouterIp": str(block.network_address + 1),
+        "virtualRouterMac": f"00:00:17:{zlib.crc32(body['id'].encode()) & 0xFFFFFF:06X}",
+        **({"subnetDomainName": f"{label}.{domain}"} if label and domain else {}),
+    }
+    _same_vcn(call, completed)
+    return completed
+
+
+def _same_vcn(call: Call, body: Json) -> Json:
+    if not 1 <= len(body["securityListIds"]) <= 5:
+        raise invalid("a subnet has one to five security lists")
+    for identifier in (body["routeTableId"], *body["securityListIds"]):
+        part = call.store.get(identifier)
+        if part is None or part.parent != body["vcnId"]:
+            raise related_not_found(f"{identifier} in the VCN {body['vcnId']}")
+    return body
+
+
+def _free(call: Call, subnet: Resource) -> None:
+    # A run that was only accepted has no VNIC yet, and is about to.
+    users = call.store.mentioning(subnet.id, ("job-run", "notebook-session"))
+    active = [user for user in users if user.kind != "job-run" or user.state in lifecycles.RUN_ACTIVE]
+    if active:
+        what = active[0].kind.replace("-", " ")
+        raise conflict(
+            f"The subnet {subnet.id} has VNICs attached, of the {what} {active[0].id} and {len(active) - 1} more"
+        )
+
+
+SUBNET = Kind(
+    "subnet", "Subnet", SERVICE, f"{VERSION}/subnets", "subnetId", lifecycles.NETWORK, parent_field="vcnId",
+    references={
+        "vcnId": "vcn", "routeTableId": "route-table", "securityListIds": "security-list",
+        "dhcpOptionsId": "dhcp-options",
+    },
+    on_create=_subnet, on_delete=_free, on_update=lambda call, resource, body: _same_vcn(call, body),
+    asynchronous=frozenset({"Move"}),
+)  # fmt: skip

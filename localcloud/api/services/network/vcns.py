@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VCNs, with the route table, security list and DHCP options that each brings along."""
+
+from __future__ import annotations
+
+from localcloud.api import clock, kinds, lifecycles, tenancy
+from localcloud.api.errors import conflict, invalid, related_not_found
+from localcloud.api.http import Json
+from localcloud.api.kinds import Kind
+from localcloud.api.ocids import new_ocid
+from localcloud.api.operations import Call
+from localcloud.api.services.network.common import SERVICE, VERSION, network
+from localcloud.api.store import Resource
+
+_DEFAULTS = {
+    "route-table": "defaultRouteTableId",
+    "security-list": "defaultSecurityListId",
+    "dhcp-options": "defaultDhcpOptionsId",
+}
+_ANYWHERE = "0.0.0.0/0"
+_GATEWAYS = ("internet-gateway", "nat-gateway", "service-gateway")
+
+
+def _vcn(call: Call, body: Json) -> Json:
+    blocks = body.get("cidrBlocks") or [body.get("cidrBlock")]
+    if blocks == [None]:
+        raise invalid("one of cidrBlock and cidrBlocks is required")
+    networks = [network(block) for block in blocks]
+    for index, block in enumerate(networks):
+        if any(block.overlaps(other) for other in networks[:index]):
+            raise invalid(f"cidrBlocks overlap: {block}")
+    defaults = {name: new_ocid(kind.replace("-", ""), tenancy.REGION_KEY) for kind, name in _DEFAULTS.items()}
+    label = body.get("dnsLabel")
+    domain = {"vcnDomainName": f"{label}.oraclevcn.com"} if label else {}
+    return {**body, "cidrBlock": blocks[0], "cidrBlocks": blocks, **domain, **defaults}
+
+
+def _bring_defaults(call: Call, vcn: Resource) -> None:
+    contents: dict[str, Json] = {
+        "route-table": {"routeRules": []},
+        "security-list": {
+            "ingressSecurityRules": [
+                _ingress("6", _ANYWHERE, tcpOptions={"destinationPortRange": {"min": 22, "max": 22}}),
+                _ingress("1", _ANYWHERE, icmpOptions={"type": 3, "code": 4}),
+                _ingress("1", vcn.body["cidrBlock"], icmpOptions={"type": 3}),
+            ],
+            "egressSecurityRules": [
+                {"destination": _ANYWHERE, "destinationType": "CIDR_BLOCK", "protocol": "all", "isStateless": False}
+            ],
+        },
+        "dhcp-options": {
+            "options": [{"type": "DomainNameServer", "serverType": "VcnLocalPlusInternet", "customDnsServers": []}]
+        },
+    }
+    for kind, content in contents.items():
+        name = f"Default {kind.replace('-', ' ').title()} for {vcn.name}"
+        body = {
+            "id": vcn.body[_DEFAULTS[kind]],
+            "compartmentId": vcn.compartment,
+            "vcnId": vcn.id,
+            "displayName": name,
+            "timeCreated": clock.rfc3339(clock.now()),
+            "freeformTags": {},
+            "definedTags": {},
+            **content,
+        }
+        call.store.add(Resource(body["id"], kind, vcn.compartment, name, "AVAILABLE", body, parent=vcn.id))
+
+
+def _ingress(protocol: str, source: str, **options: Json) -> Json:
+    return {"protocol": protocol, "source": source, "sourceType": "CIDR_BLOCK", "isStateless": False, **options}
+
+
+def _take_defaults(call: Call, vcn: Resource) -> None:
+    for kind, name in _DEFAULTS.items():
+        default = call.store.get(vcn.body[name])
+        if default and default.live:
+            kinds.remove(BY_NAME[kind], call, default)
+
+
+def _keep_default(call: Call, resource: Resource) -> None:
+    vcn = call.store.get(resource.parent)
+    if vcn and resource.id in (vcn.body[name] for name in _DEFAULTS.values()):
+        raise conflict(f"The {resource.kind} {resource.id} came with its VCN and can only go with it")
+
+
+def _routes(call: Call, body: Json) -> Json:
+    for rule in body.get("routeRules", []):
+        target = call.store.get(rule["networkEntityId"])
+        if target is None or not target.live or target.parent != body["vcnId"]:
+            raise related_not_found(f"networkEntityId {rule['networkEntityId']}")
+        if target.kind not in (*_GATEWAYS, "private-ip"):
+            raise invalid(f"networkEntityId {target.id} is a {target.kind}, not a gateway")
+        if not rule.get("destination") and not rule.get("cidrBlock"):
+            raise invalid("each route rule needs a destination")
+    return {**body, "routeRules": [_completed_route(rule) for rule in body.get("routeRules", [])]}
+
+
+def _completed_route(rule: Json) -> Json:
+    destination = rule.get("destination") or rule["cidrBlock"]
+    kind = rule.get("destinationType", "CIDR_BLOCK")
+    cidr = {"cidrBlock": destination} if kind == "CIDR_BLOCK" else {}
+    return {**rule, **cidr, "destination": destination, "destinationType": kind, "routeType": "STATIC"}
+
+
+def _rules(call: Call, body: Json) -> Json:
+    completed = {}
+    for name, side in (("ingressSecurityRules", "sourceType"), ("egressSecurityRules", "destinationType")):
+        completed[name] = [{side: "CIDR_BLOCK", "isStateless": False, **rule} for rule in body.get(name, [])]
+        for rule in completed[name]:
+            check_ports(rule)
+    return {**body, **completed}
+
+
+def check_ports(rule: Json) -> None:
+    """Port ranges belong to their protocol, and run upwards."""
+    for options, protocol in (("tcpOptions", "6"), ("udpOptions", "17"), ("icmpOptions", "1")):
+        if rule.get(options) and rule["protocol"] not in (protocol, "58" if protocol == "1" else protocol):
+            raise invalid(f"{options} cannot stand in a rule for protocol {rule['protocol']}")
+        for ports in (rule.get(options) or {}).values() if protocol != "1" else ():
+            if not 1 <= ports["min"] <= ports["max"] <= 65535:
+                raise invalid(f"{ports['min']}-{ports['max']} is not a range of ports")
+
+
+_IN_VCN = {"vcnId": "vcn"}
+VCN = Kind(
+    "vcn", "Vcn", SERVICE, f"{VERSION}/vcns", "vcnId", lifecycles.NETWORK, on_create=_vcn, after_create=_bring_defaults,
+    on_delete=_take_defaults, asynchronous=frozenset({"Move"}),
+    held_by=("subnet", "route-table", "security-list", "dhcp-options", "network-security-group", *_GATEWAYS),
+)  # fmt: skip
+ROUTE_TABLE = Kind(
+    "route-table", "RouteTable", SERVICE, f"{VERSION}/routeTables", "rtId", lifecycles.NETWORK, parent_field="vcnId",
+    references=_IN_VCN, held_by=("subnet", *_GATEWAYS), on_create=_routes, on_delete=_keep_default,
+    on_update=lambda call, resource, body: _routes(call, body),
+)  # fmt: skip
+SECURITY_LIST = Kind(
+    "security-list", "SecurityList", SERVICE, f"{VERSION}/securityLists", "securityListId", lifecycles.NETWORK,
+    parent_field="vcnId", references=_IN_VCN, held_by=("subnet",), on_create=_rules, on_delete=_keep_default,
+    on_update=lambda call, resource, body: _rules(call, body),
+)  # fmt: skip
+DHCP_OPTIONS = Kind(
+    "dhcp-options", "DhcpOptions", SERVICE, f"{VERSION}/dhcps", "dhcpId", lifecycles.NETWORK, plural="DhcpOptions",
+    parent_field="vcnId", create_details="CreateDhcpDetails", update_details="UpdateDhcpDetails",
+    references=_IN_VCN, held_by=("subnet",), on_delete=_keep_default,
+)  # fmt: skip
+BY_NAME = {kind.name: kind for kind in (ROUTE_TABLE, SECURITY_LIST, DHCP_OPTIONS)}

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VNICs and their private addresses: what the nodes of living job runs have in their subnet."""
+
+from __future__ import annotations
+
+import zlib
+from ipaddress import IPv4Network
+
+from localcloud.api import clock, kinds, lifecycles, tenancy
+from localcloud.api.errors import conflict, missing_parameter
+from localcloud.api.http import Json, Reply
+from localcloud.api.kinds import Kind
+from localcloud.api.ocids import new_ocid
+from localcloud.api.operations import Call
+from localcloud.api.paging import page_of
+from localcloud.api.services.network.common import SERVICE, VERSION
+from localcloud.api.store import Resource, Store
+
+# The network's own address and its router's; the last is for broadcasts.
+_RESERVED_AT_THE_START = 2
+_LIST_BY = ("vnicId", "subnetId", "vlanId")
+
+VNIC = Kind(
+    "vnic", "Vnic", SERVICE, f"{VERSION}/vnics", "vnicId", lifecycles.NETWORK, parent_field="subnetId", verbs=("Get",)
+)
+PRIVATE_IP = Kind(
+    "private-ip", "PrivateIp", SERVICE, f"{VERSION}/privateIps", "privateIpId", lifecycles.NETWORK,
+    parent_field="subnetId", verbs=("Get",),
+)  # fmt: skip
+
+
+def attach(store: Store, run: Resource, subnet: Resource, count: int) -> list[str]:
+    """Gives the nodes of a run an address each, in the order of their ranks; Conflict when the subnet is full."""
+    addresses = _free(store, subnet, count)
+    for rank, address in enumerate(addresses):
+        _add(store, run, subnet, f"{run.name}-{rank}", address)
+    return addresses
+
+
+def detach(store: Store, run: str) -> None:
+    """Takes away what a run's nodes had."""
+    for kind in (VNIC, PRIVATE_IP):
+        for item in store.live(kind.name):
+            if item.body["run"] == run:
+                store.put(item, state=kind.lifecycle.gone, live=False)
+
+
+def list_private_ips(call: Call) -> Reply:
+    query = call.request.query
+    if not any(query.get(name) for name in _LIST_BY):
+        raise missing_parameter("one of vnicId and subnetId")
+    page = page_of(call.store, PRIVATE_IP.name, query, {"subnetId": "parent"}, live_only=True)
+    return Reply(200, [kinds.shown(PRIVATE_IP, item) for item in page.items], page.headers)
+
+
+def _free(store: Store, subnet: Resource, count: int) -> list[str]:
+    taken = {item.body["ipAddress"] for item in store.live(PRIVATE_IP.name, parent=subnet.id)}
+    block = IPv4Network(subnet.body["cidrBlock"])
+    found: list[str] = []
+    for number in range(_RESERVED_AT_THE_START, block.num_addresses - 1):
+        if len(found) == count:
+            return found
+        if (address := str(block[number])) not in taken:
+            found.append(address)
+    if len(found) < count:
+        raise conflict(f"The subnet {subnet.id} has {len(found)} free addresses, and {count} are needed")
+    return found
+
+
+def _add(store: Store, run: Resource, subnet: Resource, name: str, address: str) -> None:
+    vnic, private_ip = (new_ocid(kind, tenancy.REGION_KEY) for kind in ("vnic", "privateip"))
+    common: Json = {
+        "availabilityDomain": subnet.body.get("availabilityDomain") or tenancy.AVAILABILITY_DOMAINS[0],
+        "compartmentId": run.compartment,
+        "displayName": name,
+        "subnetId": subnet.id,
+        "isPrimary": True,
+        "timeCreated": clock.rfc3339(clock.now()),
+        "freeformTags": {},
+        "definedTags": {},
+        "run": run.id,  # not part of OCI's models, so never shown
+    }
+    interface = {
+        **common, "id": vnic, "privateIp": address, "skipSourceDestCheck": False, "nsgIds": [],
+        "macAddress": f"02:00:17:{zlib.crc32(vnic.encode()) & 0xFFFFFF:06X}",
+    }  # fmt: skip
+    inner = {**common, "id": private_ip, "vnicId": vnic, "ipAddress": address}
+    for identifier, kind, body in ((vnic, VNIC, interface), (private_ip, PRIVATE_IP, inner)):
+        store.add(Resource(identifier, kind.name, run.compartment, name, kind.lifecycle.ready, body, parent=subnet.id))

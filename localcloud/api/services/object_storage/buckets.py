@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buckets: known by name within the namespace, and without a lifecycle state."""
+
+from __future__ import annotations
+
+import re
+
+from localcloud.api import clock, kinds, limits, models, tenancy
+from localcloud.api.errors import ApiError, invalid
+from localcloud.api.http import Json, Reply
+from localcloud.api.ocids import new_ocid
+from localcloud.api.operations import Call
+from localcloud.api.paging import page_of
+from localcloud.api.store import Resource
+
+SERVICE = "object_storage"
+KIND = "bucket"
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,256}")
+# What keeps a bucket from being deleted, and the table that has it.
+_HELD_BY = {"objects": "objects", "object versions": "versions", "multipart uploads": "uploads"}
+_DEFAULTS: Json = {
+    "publicAccessType": "NoPublicAccess",
+    "storageTier": "Standard",
+    "objectEventsEnabled": False,
+    "versioning": "Disabled",
+    "autoTiering": "Disabled",
+    "replicationEnabled": False,
+    "isReadOnly": False,
+    "metadata": {},
+    "freeformTags": {},
+    "definedTags": {},
+}
+
+
+def require_namespace(call: Call) -> None:
+    if call.params["namespaceName"] != tenancy.NAMESPACE:
+        name = call.params["namespaceName"]
+        raise ApiError(
+            404, "NamespaceNotFound", f"You do not have authorization for the namespace {name!r} or it does not exist"
+        )
+
+
+def find(call: Call) -> Resource:
+    """The bucket that the path names."""
+    require_namespace(call)
+    return find_named(call, call.params["bucketName"])
+
+
+def find_named(call: Call, name: str) -> Resource:
+    found = call.store.live(KIND, name=name)
+    if not found:
+        message = (
+            f"Either the bucket {name!r} does not exist in the namespace {tenancy.NAMESPACE!r}, or you may not see it"
+        )
+        raise ApiError(404, "BucketNotFound", message)
+    return found[0]
+
+
+def create(call: Call) -> Reply:
+    require_namespace(call)
+    details = call.details()
+    name = details["name"]
+    if not _NAME.fullmatch(name):
+        raise invalid(f"{name!r} cannot name a bucket: letters, digits, dots, hyphens and underscores, at most 256")
+    kinds.require_compartment(call, details["compartmentId"])
+    if call.store.live(KIND, name=name):
+        raise ApiError(409, "BucketAlreadyExists", f"Either the bucket {name!r} already exists or you may not see it")
+    limits.require_room(call, KIND)
+    moment = clock.now()
+    body = {
+        **_DEFAULTS,
+        **details,
+        "id": new_ocid(KIND, tenancy.REGION_KEY),
+        "namespace": tenancy.NAMESPACE,
+        "createdBy": call.principal.id,
+        "timeCreated": clock.rfc3339(moment),
+    }
+    bucket = call.store.add(Resource(body["id"], KIND, details["compartmentId"], name, "", body, created=moment))
+    return _answer(bucket, {"location": f"/n/{tenancy.NAMESPACE}/b/{name}"})
+
+
+def get(call: Call) -> Reply:
+    bucket = find(call)
+    bucket.expect(call.if_match)
+    fields = call.request.query.get("fields", "").split(",")
+    count, size = call.store.connection.execute(
+        "SELECT count(*), coalesce(sum(size), 0) FROM objects WHERE bucket = ?", (bucket.id,)
+    ).fetchone()
+    asked = {"approximateCount": count, "approximateSize": size}
+    return _answer(bucket, {}, {name: value for name, value in asked.items() if name in fields})
+
+
+def head(call: Call) -> Reply:
+    bucket = find(call)
+    bucket.expect(call.if_match)
+    return Reply(200, headers={"etag": bucket.etag})
+
+
+def list_(call: Call) -> Reply:
+    require_namespace(call)
+    call.needed("compartmentId")
+    page = page_of(call.store, KIND, {"sortBy": "NAME", **call.request.query}, {}, live_only=True)
+    return Reply(200, [_shown(item, "BucketSummary") for item in page.items], page.headers)
+
+
+def update(call: Call) -> Reply:
+    bucket = find(call)
+    bucket.expect(call.if_match)
+    details = call.details()
+    if (
+        details.get("name", bucket.name) != bucket.name
+        or details.get("namespace", tenancy.NAMESPACE) != tenancy.NAMESPACE
+    ):
+        raise invalid("a bucket cannot be renamed or moved to another namespace")
+    compartment = details.get("compartmentId", bucket.compartment)
+    kinds.require_compartment(call, compartment)
+    changed = call.store.put(bucket, body={**bucket.body, **details}, compartment=compartment)
+    return _answer(changed, {})
+
+
+def delete(call: Call) -> Reply:
+    bucket = find(call)
+    bucket.expect(call.if_match)
+    held = next((what for what, table in _HELD_BY.items() if _any(call, table, bucket)), "")
+    if held:
+        message = f"Bucket named {bucket.name!r} is not empty. Delete its {held} first"
+        raise ApiError(409, "BucketNotEmpty", message)
+    call.store.put(bucket, live=False)
+    return Reply(204)
+
+
+def _any(call: Call, table: str, bucket: Resource) -> bool:
+    query = f"SELECT 1 FROM {table} WHERE bucket = ? LIMIT 1"
+    return call.store.connection.execute(query, (bucket.id,)).fetchone() is not None
+
+
+def _answer(bucket: Resource, headers: dict[str, str], more: Json | None = None) -> Reply:
+    return Reply(200, {**_shown(bucket, "Bucket"), **(more or {})}, {"etag": bucket.etag, **headers})
+
+
+def _shown(bucket: Resource, model: str) -> Json:
+    return models.shape(SERVICE, model, {**bucket.body, "etag": bucket.etag})

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects: put, read, deleted, renamed and copied."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from localcloud.api import clock, tenancy
+from localcloud.api.errors import ApiError, etag_mismatch, invalid
+from localcloud.api.http import FilePart, Json, Reply, Upload
+from localcloud.api.operations import Call
+from localcloud.api.services.object_storage import buckets, stored
+from localcloud.api.services.object_storage.stored import StoredObject
+from localcloud.api.store import Resource
+from localcloud.api.work_requests import receipt
+
+MAXIMUM_NAME = 1024
+MAXIMUM_BATCH = 1000
+_KEPT_HEADERS = (
+    "content-type",
+    "content-language",
+    "content-encoding",
+    "content-disposition",
+    "cache-control",
+    "storage-tier",
+)
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+# What a client may ask to read instead of what the object has.
+_ASKED = {
+    "httpResponseContentDisposition": "content-disposition",
+    "httpResponseCacheControl": "cache-control",
+    "httpResponseContentType": "content-type",
+    "httpResponseContentLanguage": "content-language",
+    "httpResponseContentEncoding": "content-encoding",
+}
+
+
+def require_name(name: str) -> None:
+    if not name or len(name.encode(errors="replace")) > MAXIMUM_NAME or "\0" in name:
+        raise invalid(f"an object needs a name of at most {MAXIMUM_NAME} bytes, without zero bytes")
+
+
+def check_md5(call: Call, upload: Upload) -> None:
+    claimed = call.request.headers.get("content-md5")
+    if claimed and claimed != upload.md5:
+        raise ApiError(400, "UnmatchedContentMD5", f"Content-MD5 is {claimed}, but the body has {upload.md5}")
+
+
+def put(call: Call) -> Reply:
+    bucket, name, upload = buckets.find(call), call.params["objectName"], call.request.upload
+    require_name(name)
+    if upload is None:
+        raise invalid("an object needs a body")
+    current = stored.lookup(call.store, bucket.id, name)
+    expect(call, current)
+    check_md5(call, upload)
+    kept = {
+        key: value for key, value in call.request.headers.items() if key in _KEPT_HEADERS or key.startswith("opc-meta-")
+    }
+    created = current.created if current else clock.now()
+    item = StoredObject(bucket.id, name, upload.size, upload.md5, kept, created)
+    upload.path.rename(call.cloud.objects / item.file)
+    stored.keep(call, bucket, item)
+    return Reply(200, headers={**item.receipt, "opc-content-md5": upload.md5})
+
+
+def get(call: Call) -> Reply:
+    _, found = _find(call)
+    start, length = 0, found.size
+    asked = {header: call.request.query[name] for name, header in _ASKED.items() if name in call.request.query}
+    headers = {**_headers(found), **stored.sound_headers(asked)}
+    status = 200
+    if wanted := call.request.headers.get("range"):
+        start, length = _slice(wanted, found.size)
+        headers["content-range"] = f"bytes {start}-{start + length - 1}/{found.size}"
+        status = 206
+    return Reply(status, headers=headers, file=FilePart(call.cloud.objects / found.file, start, length))
+
+
+def head(call: Call) -> Reply:
+    _, found = _find(call)
+    return Reply(200, headers={**_headers(found), "content-length": str(found.size)})
+
+
+def delete(call: Call) -> Reply:
+    bucket, found = _find(call, markers=True)
+    headers = {"last-modified": clock.http_date(found.modified)}
+    if call.request.query.get("versionId"):
+        stored.remove_version(call, bucket, found)
+        return Reply(204, headers=headers | _version(found))
+    marker = stored.remove(call, bucket, found)
+    return Reply(204, headers=headers | (_version(marker) if marker else {}))
+
+
+def batch_delete(call: Call) -> Reply:
+    bucket, details = buckets.find(call), call.details()
+    if len(details["objects"]) > MAXIMUM_BATCH:
+        raise invalid(f"at most {MAXIMUM_BATCH} objects can be deleted at once")
+    deleted: list[Json] = []
+    failed: list[Json] = []
+    for asked in details["objects"]:
+        name = asked["objectName"]
+        found = stored.lookup(call.store, bucket.id, name)
+        if found is None:
+            failed.append(_failure(name, _object_not_found(name, bucket)))
+        elif asked.get("ifMatch", found.etag) not in ("*", found.etag):
+            failed.append(_failure(name, etag_mismatch()))
+        else:
+            stored.remove(call, bucket, found)
+            deleted.append({"objectName": name, "timeLastModified": clock.rfc3339(clock.now())})
+    return Reply(200, {"deleted": [] if details.get("isSkipDeletedResult") else deleted, "failed": failed})
+
+
+def rename(call: Call) -> Reply:
+    bucket, details = buckets.find(call), call.details()
+    require_name(details["newName"])
+    found = stored.lookup(call.store, bucket.id, details["sourceName"])
+    if found is None:
+        raise _object_not_found(details["sourceName"], bucket)
+    if details.get("srcObjIfMatchETag", found.etag) not in ("*", found.etag):
+        raise etag_mismatch()
+    if stored.lookup(call.store, bucket.id, details["newName"]):
+        raise ApiError(412, "IfNoneMatchFailed", f"The object {details['newName']!r} already exists")
+    return Reply(200, headers=stored.rename(call.store, found, details["newName"]).receipt)
+
+
+def copy(call: Call) -> Reply:
+    """Done at once, but answered as a work request: so it is where an object is large."""
+    source, details = buckets.find(call), call.details()
+    found = _source(call, source, details)
+    if details["destinationRegion"] != tenancy.REGION or details["destinationNamespace"] != tenancy.NAMESPACE:
+        raise invalid(f"the local cloud copies within {tenancy.REGION} and {tenancy.NAMESPACE} only")
+    target, name = buckets.find_named(call, details["destinationBucket"]), details["destinationObjectName"]
+    require_name(name)
+    current = stored.lookup(call.store, target.id, name)
+    if_match, if_none_match = (details.get(f"destinationObjectIf{word}ETag") for word in ("Match", "NoneMatch"))
+    if if_match and (current is None or if_match not in ("*", current.etag)):
+        raise etag_mismatch()
+    if if_none_match and current and if_none_match in ("*", current.etag):
+        raise ApiError(412, "IfNoneMatchFailed", "The object already exists")
+    headers = dict(found.headers)
+    if "destinationObjectMetadata" in details:
+        headers = {key: value for key, value in headers.items() if not key.startswith("opc-meta-")}
+        own = {f"opc-meta-{key}": value for key, value in details["destinationObjectMetadata"].items()}
+        headers |= stored.sound_headers(own)
+    if "destinationObjectStorageTier" in details:
+        headers["storage-tier"] = details["destinationObjectStorageTier"]
+    item = StoredObject(target.id, name, found.size, found.md5, headers, current.created if current else clock.now())
+    os.link(call.cloud.objects / found.file, call.cloud.objects / item.file)  # files never change
+    stored.keep(call, target, item)
+    return Reply(202, headers=receipt(call, "COPY_OBJECT", "object", "WRITTEN", target))
+
+
+def _source(call: Call, bucket: Resource, details: Json) -> StoredObject:
+    name, version = details["sourceObjectName"], details.get("sourceVersionId")
+    found = stored.lookup(call.store, bucket.id, name)
+    if version:
+        found = stored.lookup_version(call.store, bucket.id, name, version)
+    if found is None or found.marker:
+        raise _object_not_found(name, bucket)
+    if details.get("sourceObjectIfMatchETag", found.etag) not in ("*", found.etag):
+        raise etag_mismatch()
+    return found
+
+
+def _find(call: Call, markers: bool = False) -> tuple[Resource, StoredObject]:
+    """The version that is asked for, by default the current one."""
+    bucket, name = buckets.find(call), call.params["objectName"]
+    version = call.request.query.get("versionId")
+    found = stored.lookup(call.store, bucket.id, name)
+    if version:
+        found = stored.lookup_version(call.store, bucket.id, name, version)
+    if found is None or (found.marker and not markers):
+        raise _object_not_found(name, bucket)
+    expect(call, found)
+    return bucket, found
+
+
+def _failure(name: str, error: ApiError) -> Json:
+    return {"objectName": name, "errorMessage": error.message, "statusCode": error.status}
+
+
+def _version(item: StoredObject) -> dict[str, str]:
+    return {"version-id": item.file, **({"is-delete-marker": "true"} if item.marker else {})}
+
+
+def _object_not_found(name: str, bucket: Resource) -> ApiError:
+    return ApiError(404, "ObjectNotFound", f"The object {name!r} was not found in the bucket {bucket.name!r}")
+
+
+def expect(call: Call, current: StoredObject | None) -> None:
+    if_match, if_none_match = call.if_match, call.request.headers.get("if-none-match")
+    if if_match and (current is None or if_match not in ("*", current.etag)):
+        raise etag_mismatch()
+    if if_none_match and current and if_none_match in ("*", current.etag):
+        if call.request.method in ("GET", "HEAD"):
+            raise ApiError(304, "NotModified", "The object has not changed")
+        raise ApiError(412, "IfNoneMatchFailed", "The object already exists")
+
+
+def _slice(wanted: str, size: int) -> tuple[int, int]:
+    match = _RANGE.fullmatch(wanted)
+    if not match or not any(match.groups()):
+        raise invalid(f"{wanted!r} is not a range that is understood")
+    first, last = match.groups()
+    start = int(first) if first else max(0, size - int(last))
+    end = min(int(last), size - 1) if first and last else size - 1
+    if start > end:
+        raise ApiError(416, "InvalidRange", f"{wanted} lies outside the object of {size} bytes")
+    return start, end - start + 1
+
+
+def _headers(item: StoredObject) -> dict[str, str]:
+    digest = {} if stored.MULTIPART_MD5 in item.headers else {"content-md5": item.md5}
+    return {
+        "content-type": "application/octet-stream",
+        "storage-tier": "Standard",
+        **item.headers,
+        **digest,
+        **item.receipt,
+        "accept-ranges": "bytes",
+    }

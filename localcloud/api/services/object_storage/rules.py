@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hangs on a bucket besides objects: its lifecycle policy, and lists that clients read and find empty here."""
+
+from __future__ import annotations
+
+from localcloud.api import clock
+from localcloud.api.errors import ApiError
+from localcloud.api.http import Json, Reply
+from localcloud.api.operations import Call
+from localcloud.api.services.object_storage import buckets
+
+# Beside what OCI's model of a bucket has, so never shown with it.
+_POLICY = "lifecyclePolicy"
+
+
+def none_in_a_collection(call: Call) -> Reply:
+    buckets.find(call)
+    return Reply(200, {"items": []})
+
+
+def none(call: Call) -> Reply:
+    buckets.find(call)
+    return Reply(200, [])
+
+
+def get_lifecycle(call: Call) -> Reply:
+    bucket = buckets.find(call)
+    policy = bucket.body.get(_POLICY)
+    if not policy:
+        raise ApiError(404, "LifecyclePolicyNotFound", f"The bucket {bucket.name!r} has no lifecycle policy")
+    return Reply(200, policy["content"], {"etag": policy["etag"]})
+
+
+def put_lifecycle(call: Call) -> Reply:
+    bucket = buckets.find(call)
+    moment = clock.now()
+    content: Json = {"timeCreated": clock.rfc3339(moment), "items": call.details().get("items", [])}
+    changed = call.store.put(bucket, body={**bucket.body, _POLICY: {"content": content, "etag": f"{moment}"}})
+    return Reply(200, content, {"etag": changed.body[_POLICY]["etag"]})
+
+
+def delete_lifecycle(call: Call) -> Reply:
+    bucket = buckets.find(call)
+    call.store.put(bucket, body={name: value for name, value in bucket.body.items() if name != _POLICY})
+    return Reply(204)

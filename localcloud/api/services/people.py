@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who belongs to which group, and the API keys by which users sign."""
+
+from __future__ import annotations
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from localcloud.api import clock, kinds, models, tenancy
+from localcloud.api.errors import already_exists, invalid, not_found
+from localcloud.api.http import Json, Reply
+from localcloud.api.ocids import new_ocid
+from localcloud.api.operations import Call, Operation
+from localcloud.api.paging import page_of
+from localcloud.api.principals import Credential, Principal, fingerprint
+from localcloud.api.store import Resource, Store
+
+SERVICE = "identity"
+VERSION = "/20160918"
+MEMBERSHIP = "user-group-membership"
+API_KEY = "api-key"
+MAXIMUM_KEYS = 3
+
+
+def add_membership(store: Store, user: str, group: str, identifier: str = "") -> Resource:
+    identifier = identifier or new_ocid("groupmembership", "")
+    body: Json = {
+        "id": identifier,
+        "compartmentId": tenancy.TENANCY,
+        "userId": user,
+        "groupId": group,
+        "timeCreated": clock.rfc3339(clock.now()),
+    }
+    return store.add(Resource(identifier, MEMBERSHIP, tenancy.TENANCY, user, "ACTIVE", body, parent=group))
+
+
+def groups_of(store: Store, user: str) -> list[Resource]:
+    """The groups that a user is in."""
+    found = (store.get(row.parent) for row in store.live(MEMBERSHIP, name=user))
+    return [group for group in found if group and group.live]
+
+
+def find_key(store: Store, key_id: str) -> Credential | None:
+    """The credential behind `tenancy/user/fingerprint`, of keys that were uploaded."""
+    row = store.get(key_id)
+    if row is None or row.kind != API_KEY or not row.live:
+        return None
+    user = store.get(row.parent)
+    if user is None or not user.live:
+        return None
+    return Credential(Principal(user.id, user.name, tenancy.TENANCY), _public_key(row.body["keyValue"]))
+
+
+def _join(call: Call) -> Reply:
+    details = call.details()
+    kinds.require_references(call, {"userId": "user", "groupId": "group"}, details)
+    user, group = details["userId"], details["groupId"]
+    if call.store.live(MEMBERSHIP, name=user, parent=group):
+        raise already_exists("This membership")
+    return _shown_membership(add_membership(call.store, user, group))
+
+
+def _get_membership(call: Call) -> Reply:
+    return _shown_membership(_membership(call))
+
+
+def _leave(call: Call) -> Reply:
+    found = _membership(call)
+    found.expect(call.if_match)
+    call.store.put(found, state="DELETED", live=False)
+    return Reply(204)
+
+
+def _list_memberships(call: Call) -> Reply:
+    call.needed("compartmentId")
+    page = page_of(call.store, MEMBERSHIP, call.request.query, {"userId": "name", "groupId": "parent"}, live_only=True)
+    return Reply(200, [_membership_body(row) for row in page.items], page.headers)
+
+
+def _membership(call: Call) -> Resource:
+    found = call.store.get(call.params["userGroupMembershipId"])
+    if found is None or found.kind != MEMBERSHIP or not found.live:
+        raise not_found("membership")
+    return found
+
+
+def _membership_body(row: Resource) -> Json:
+    return models.shape(SERVICE, "UserGroupMembership", {**row.body, "lifecycleState": row.state})
+
+
+def _shown_membership(row: Resource) -> Reply:
+    return Reply(200, _membership_body(row), {"etag": row.etag})
+
+
+def _upload_key(call: Call) -> Reply:
+    user, text = _user(call), call.details()["key"]
+    key = _public_key(text)
+    identifier = f"{tenancy.TENANCY}/{user.id}/{fingerprint(key)}"
+    keys = call.store.live(API_KEY, parent=user.id)
+    if any(row.id == identifier for row in keys):
+        raise already_exists("This key")
+    if len(keys) >= MAXIMUM_KEYS:
+        raise invalid(f"a user has at most {MAXIMUM_KEYS} keys")
+    body: Json = {
+        "keyId": identifier,
+        "keyValue": text,
+        "fingerprint": fingerprint(key),
+        "userId": user.id,
+        "timeCreated": clock.rfc3339(clock.now()),
+        "lifecycleState": "ACTIVE",
+    }
+    call.store.connection.execute("DELETE FROM resources WHERE id = ?", (identifier,))  # one that was deleted before
+    made = call.store.add(
+        Resource(identifier, API_KEY, tenancy.TENANCY, body["fingerprint"], "ACTIVE", body, parent=user.id)
+    )
+    return Reply(200, body, {"etag": made.etag})
+
+
+def _list_keys(call: Call) -> Reply:
+    return Reply(200, [dict(row.body) for row in call.store.live(API_KEY, parent=_user(call).id)])
+
+
+def _delete_key(call: Call) -> Reply:
+    found = call.store.live(API_KEY, parent=_user(call).id, name=call.params["fingerprint"])
+    if not found:
+        raise not_found("API key")
+    call.store.put(found[0], live=False)
+    return Reply(204)
+
+
+def _user(call: Call) -> Resource:
+    found = call.store.get(call.params["userId"])
+    if found is None or found.kind != "user" or not found.live:
+        raise not_found("user")
+    return found
+
+
+def _public_key(text: str) -> RSAPublicKey:
+    try:
+        key = serialization.load_pem_public_key(text.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, RSAPublicKey) or key.key_size < 2048:
+        raise invalid("key must be an RSA public key in PEM form, of at least 2048 bits")
+    return key
+
+
+def operations() -> list[Operation]:
+    memberships, keys = f"{VERSION}/userGroupMemberships", f"{VERSION}/users/{{userId}}/apiKeys"
+    one = f"{memberships}/{{userGroupMembershipId}}"
+    rows = (
+        ("AddUserToGroup", "POST", memberships, _join, "AddUserToGroupDetails"),
+        ("GetUserGroupMembership", "GET", one, _get_membership, ""),
+        ("ListUserGroupMemberships", "GET", memberships, _list_memberships, ""),
+        ("RemoveUserFromGroup", "DELETE", one, _leave, ""),
+        ("UploadApiKey", "POST", keys, _upload_key, "CreateApiKeyDetails"),
+        ("ListApiKeys", "GET", keys, _list_keys, ""),
+        ("DeleteApiKey", "DELETE", f"{keys}/{{fingerprint}}", _delete_key, ""),
+    )
+    return [Operation(name, method, path, handler, SERVICE, details) for name, method, path, handler, details in rows]

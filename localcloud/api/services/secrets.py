@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vault: secrets with their versions, and the bundles by which runs read them.
+
+The vaults and keys that they name are not looked for: who makes those is another service.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from localcloud.api import clock, kinds
+from localcloud.api.errors import incorrect_state, invalid, missing_parameter, not_found
+from localcloud.api.http import Json, Reply
+from localcloud.api.kinds import Kind
+from localcloud.api.lifecycles import Lifecycle
+from localcloud.api.operations import Call, Operation
+from localcloud.api.store import Resource
+
+SERVICE = "vault"
+BUNDLES = "secrets"
+VERSION = "/20180608"
+BUNDLES_VERSION = "/20190301"
+MAXIMUM_BYTES = 25_600
+_DELETION_SECONDS = 30 * 24 * 3600
+# Beside what OCI's model of a secret has, so never shown with it: its contents, the newest last.
+_CONTENTS = "contents"
+
+
+def _secret(call: Call, body: Json) -> Json:
+    content = call.details().get("secretContent")
+    if content is None:
+        raise missing_parameter("secretContent")
+    return {**body, "currentVersionNumber": 1, _CONTENTS: [_content(content)]}
+
+
+def _updated(call: Call, secret: Resource, body: Json) -> Json:
+    content = call.details().get("secretContent")
+    if content is None:
+        return {**body, "currentVersionNumber": secret.body["currentVersionNumber"]}
+    contents = [*secret.body[_CONTENTS], _content(content)]
+    return {**body, "currentVersionNumber": len(contents), _CONTENTS: contents}
+
+
+def _content(details: Json) -> Json:
+    text = details.get("content", "")
+    try:
+        size = len(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError):
+        raise invalid("secretContent.content must be base64") from None
+    if size > MAXIMUM_BYTES:
+        raise invalid(f"a secret has at most {MAXIMUM_BYTES} bytes")
+    return {"content": text, "name": details.get("name"), "timeCreated": clock.rfc3339(clock.now())}
+
+
+SECRET = Kind(
+    "secret", "Secret", SERVICE, f"{VERSION}/secrets", "secretId",
+    Lifecycle("CREATING", "ACTIVE", "DELETING", "DELETED"), ocid="vaultsecret", name_field="secretName",
+    parent_field="vaultId", unique_in="parent", summary="SecretSummary", on_create=_secret, on_update=_updated,
+    verbs=("Create", "Get", "List", "Update"),
+)  # fmt: skip
+
+
+def _schedule_deletion(call: Call) -> Reply:
+    secret = _in_state(call, "ACTIVE")
+    moment = call.details().get("timeOfDeletion") or clock.rfc3339(clock.now() + _DELETION_SECONDS)
+    return _turned(call, secret, "PENDING_DELETION", {"timeOfDeletion": moment})
+
+
+def _cancel_deletion(call: Call) -> Reply:
+    secret = _in_state(call, "PENDING_DELETION")
+    return _turned(call, secret, "ACTIVE", {"timeOfDeletion": None})
+
+
+def _in_state(call: Call, state: str) -> Resource:
+    secret = kinds.find_living(SECRET, call)
+    secret.expect(call.if_match)
+    if secret.state != state:
+        raise incorrect_state(f"The secret {secret.id} is {secret.state}")
+    return secret
+
+
+def _turned(call: Call, secret: Resource, state: str, more: Json) -> Reply:
+    return Reply(200, headers={"etag": call.store.put(secret, state=state, body={**secret.body, **more}).etag})
+
+
+def _bundle(call: Call) -> Reply:
+    secret = call.store.get(call.params["secretId"])
+    if secret is None or secret.kind != SECRET.name or not secret.live:
+        raise not_found("secret")
+    return _shown_bundle(call, secret)
+
+
+def _bundle_by_name(call: Call) -> Reply:
+    found = call.store.live(SECRET.name, name=call.needed("secretName"), parent=call.needed("vaultId"))
+    if not found:
+        raise not_found("secret")
+    return _shown_bundle(call, found[0])
+
+
+def _shown_bundle(call: Call, secret: Resource) -> Reply:
+    contents = secret.body[_CONTENTS]
+    text = call.request.query.get("versionNumber") or str(_staged(call, len(contents)))
+    number = int(text) if text.isdecimal() and len(text) < 10 else 0
+    if not 1 <= number <= len(contents):
+        raise not_found(f"version {text} of the secret")
+    content = contents[number - 1]
+    body = {
+        "secretId": secret.id,
+        "timeCreated": content["timeCreated"],
+        "versionNumber": number,
+        "versionName": content["name"],
+        "secretBundleContent": {"contentType": "BASE64", "content": content["content"]},
+        "stages": ["CURRENT", "LATEST"] if number == len(contents) else ["PREVIOUS"],
+        "metadata": secret.body.get("metadata", {}),
+    }
+    return Reply(200, body, {"etag": secret.etag})
+
+
+def _staged(call: Call, newest: int) -> int:
+    stage = call.request.query.get("stage", "CURRENT")
+    numbers = {"CURRENT": newest, "LATEST": newest, "PREVIOUS": newest - 1}
+    if stage not in numbers:
+        raise invalid(f"stage must be one of {', '.join(numbers)} here, not {stage!r}")
+    return numbers[stage]
+
+
+def operations() -> list[Operation]:
+    one = f"{VERSION}/secrets/{{secretId}}/actions"
+    bundles = f"{BUNDLES_VERSION}/secretbundles"
+    deletion = "ScheduleSecretDeletionDetails"
+    return [
+        *kinds.operations(SECRET),
+        Operation("ScheduleSecretDeletion", "POST", f"{one}/scheduleDeletion", _schedule_deletion, SERVICE, deletion),
+        Operation("CancelSecretDeletion", "POST", f"{one}/cancelDeletion", _cancel_deletion, SERVICE),
+        Operation("GetSecretBundle", "GET", f"{bundles}/{{secretId}}", _bundle, BUNDLES),
+        Operation("GetSecretBundleByName", "POST", f"{bundles}/actions/getByName", _bundle_by_name, BUNDLES),
+    ]

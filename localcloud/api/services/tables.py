@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operation of the cloud. A new service is a module and a line here."""
+
+from __future__ import annotations
+
+from localcloud.api import work_requests
+from localcloud.api.operations import Operation
+from localcloud.api.services import (
+    artifacts,
+    data_science,
+    faults_door,
+    identity,
+    limits,
+    logs,
+    network,
+    object_storage,
+    people,
+    secrets,
+    token_door,
+)
+
+
+def operations() -> list[Operation]:
+    modules = (
+        identity, people, network, object_storage, artifacts, logs, data_science, secrets, limits, work_requests,
+        faults_door, token_door,
+    )  # fmt: skip
+    return [row for module in modules for row in module.operations()]

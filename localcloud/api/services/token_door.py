@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The door by which a person acts as a notebook session or job run: its resource principal's token."""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from localcloud.api import tenancy
+from localcloud.api.errors import invalid, not_found
+from localcloud.api.http import Reply
+from localcloud.api.operations import Call, Operation
+from localcloud.api.principals import Principal
+
+PATH = "/.trainyard/tokens"
+SERVICE = "trainyard"
+# What each kind is called in matching rules.
+RESOURCE_TYPES = {"job-run": "datasciencejobrun", "notebook-session": "datasciencenotebooksession"}
+
+
+def _issue(call: Call) -> Reply:
+    asked = call.json()
+    if not isinstance(asked, dict) or not all(isinstance(asked.get(name), str) for name in ("resource", "publicKey")):
+        raise invalid("a token needs a resource and a publicKey")
+    found = call.store.get(asked["resource"])
+    if found is None or not found.live or found.kind not in RESOURCE_TYPES:
+        raise not_found("notebook session or job run")
+    try:
+        key = serialization.load_pem_public_key(asked["publicKey"].encode())
+    except ValueError:
+        key = None
+    if not isinstance(key, RSAPublicKey):
+        raise invalid("publicKey must be an RSA public key in PEM form")
+    principal = Principal(
+        found.id,
+        found.id,
+        tenancy.TENANCY,
+        resource_kind=RESOURCE_TYPES[found.kind],
+        compartment=found.compartment,
+    )
+    return Reply(200, {"token": call.cloud.credentials.issue(principal, key)})
+
+
+def operations() -> list[Operation]:
+    return [Operation("IssueToken", "POST", PATH, _issue, SERVICE)]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local tenancy: what is there before anyone creates anything, and the keys of those who may ask."""
+
+from __future__ import annotations
+
+import configparser
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from localcloud.api.ocids import fixed_ocid
+from localcloud.api.principals import Credential, Credentials, Principal, fingerprint
+
+REGION = "us-ashburn-1"
+REGION_KEY = "iad"
+NAMESPACE = "trainyardlocal"
+NAME = "trainyard-local"
+TENANCY = fixed_ocid("tenancy", NAME)
+COMPARTMENT = fixed_ocid("compartment", "training")
+COMPARTMENT_NAME = "training"
+ADMINISTRATORS = "Administrators"
+# The SDK warns of key files that do not end so.
+_LABEL = b"OCI_API_KEY\n"
+AVAILABILITY_DOMAINS = ("TRYD:US-ASHBURN-AD-1", "TRYD:US-ASHBURN-AD-2", "TRYD:US-ASHBURN-AD-3")
+
+
+@dataclass(frozen=True)
+class User:
+    profile: str
+    groups: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        return fixed_ocid("user", self.profile)
+
+
+USERS = (User("deployer", (ADMINISTRATORS,)), User("user", ("scientists",)))
+GROUPS = tuple(dict.fromkeys(group for user in USERS for group in user.groups))
+
+
+def load_credentials(home: Path, uploaded: Callable[[str], Credential | None]) -> Credentials:
+    """The keys of the tenancy, made at first start; writes the config file that OCI's own clients read."""
+    names = (*(user.profile for user in USERS), "issuer")
+    (home / "keys").mkdir(mode=0o700, exist_ok=True)
+    with ThreadPoolExecutor() as pool:  # making a key takes a while and leaves other threads free
+        keys = dict(zip(names, pool.map(partial(_key, home), names), strict=True))
+    users = {}
+    for user in USERS:
+        public = keys[user.profile].public_key()
+        principal = Principal(user.id, user.profile, TENANCY)
+        users[f"{TENANCY}/{user.id}/{fingerprint(public)}"] = Credential(principal, public)
+    _write_config(home, keys)
+    return Credentials(users, keys["issuer"], uploaded)
+
+
+def load_private_key(path: Path) -> rsa.RSAPrivateKey:
+    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise TypeError(f"{path} is not an RSA key")
+    return key
+
+
+def private_pem(key: rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """Whole or not at all, and readable by its owner only."""
+    draft = path.with_suffix(f".{os.getpid()}.new")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    draft.replace(path)
+
+
+def _key_path(home: Path, name: str) -> Path:
+    return home / "keys" / f"{name}.pem"
+
+
+def _key(home: Path, name: str) -> rsa.RSAPrivateKey:
+    path = _key_path(home, name)
+    if not path.exists():
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        write_secret(path, private_pem(key) + _LABEL)
+    return load_private_key(path)
+
+
+def _write_config(home: Path, keys: dict[str, rsa.RSAPrivateKey]) -> None:
+    config = configparser.ConfigParser()
+    for user in USERS:
+        profile = {
+            "user": user.id,
+            "fingerprint": fingerprint(keys[user.profile].public_key()),
+            "key_file": str(_key_path(home, user.profile).resolve()),
+            "tenancy": TENANCY,
+            "region": REGION,
+        }
+        config[user.profile] = profile
+        if user is USERS[0]:
+            config["DEFAULT"] = profile
+    draft = home / f"config.{os.getpid()}.new"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        config.write(file)
+    draft.replace(home / "config")

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work requests: the receipts of asynchronous operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from localcloud.api import clock, models, tenancy
+from localcloud.api.errors import not_found
+from localcloud.api.http import Reply
+from localcloud.api.ocids import new_ocid
+from localcloud.api.operations import Call, Operation
+from localcloud.api.paging import page_of
+from localcloud.api.store import Resource
+
+KIND = "work-request"
+# Where each service keeps its own, and its SDK package. Identity and the work-request service share a path.
+_PATHS: Mapping[str, str] = {
+    "/20190101": "data_science",
+    "/20200531": "logging",
+    "/20160918": "work_requests",
+    "": "object_storage",
+}
+
+
+def receipt(call: Call, operation_type: str, entity: str, action: str, resource: Resource) -> dict[str, str]:
+    """The header that names a finished work request about one resource."""
+    moment = clock.rfc3339(clock.now())
+    identifier = new_ocid("workrequest", tenancy.REGION_KEY)
+    body = {
+        "id": identifier,
+        "operationType": operation_type,
+        "status": "COMPLETED" if call.operation.service == "object_storage" else "SUCCEEDED",
+        "compartmentId": resource.compartment,
+        "percentComplete": 100.0,
+        "resources": [
+            {"entityType": entity, "actionType": action, "identifier": resource.id, "entityUri": call.request.path}
+        ],
+        "timeAccepted": moment,
+        "timeStarted": moment,
+        "timeFinished": moment,
+    }
+    settles_at = resource.settles_at
+    call.store.add(
+        Resource(identifier, KIND, resource.compartment, "", "", body, parent=resource.id, settles_at=settles_at)
+    )
+    return {"opc-work-request-id": identifier}
+
+
+def _get(service: str, call: Call) -> Reply:
+    found = _find(call)
+    return Reply(200, models.shape(service, "WorkRequest", _so_far(found)), {"etag": found.etag})
+
+
+def _list(service: str, call: Call) -> Reply:
+    call.needed("compartmentId")
+    page = page_of(call.store, KIND, call.request.query, {"resourceId": "parent"}, live_only=True)
+    model = "WorkRequestSummary" if service != "object_storage" else "WorkRequest"
+    return Reply(200, [models.shape(service, model, _so_far(item)) for item in page.items], page.headers)
+
+
+def _nothing(call: Call) -> Reply:
+    _find(call)
+    return Reply(200, [])
+
+
+def _find(call: Call) -> Resource:
+    found = call.store.get(call.params["workRequestId"])
+    if found is None or found.kind != KIND:
+        raise not_found("work request")
+    return found
+
+
+def _so_far(request: Resource) -> Mapping[str, Any]:
+    """As it is at this moment: it ends when its resource has settled."""
+    if request.settles_at <= clock.now():
+        return request.body
+    unfinished = {name: value for name, value in request.body.items() if name != "timeFinished"}
+    return {**unfinished, "status": "IN_PROGRESS", "percentComplete": 50.0}
+
+
+def operations() -> list[Operation]:
+    rows = []
+    for prefix, service in _PATHS.items():
+        path = f"{prefix}/workRequests"
+        rows += [
+            Operation("GetWorkRequest", "GET", f"{path}/{{workRequestId}}", partial(_get, service), service),
+            Operation("ListWorkRequests", "GET", path, partial(_list, service), service),
+            Operation("ListWorkRequestErrors", "GET", f"{path}/{{workRequestId}}/errors", _nothing, service),
+            Operation("ListWorkRequestLogs", "GET", f"{path}/{{workRequestId}}/logs", _nothing, service),
+        ]
+    return rows

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console: one read-only page about the tenancy as it is."""

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last calls with their verdicts, from the end of the server's own log."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+SHOWN = 60
+_TAIL_BYTES = 64 * 1024
+_LINE = re.compile(r"^\S+ (?P<time>\S+) (?P<level>[A-Z]+) (?P<text>.*)$")
+_CALL = re.compile(r"^(?P<method>[A-Z]+) (?P<target>/\S*) (?P<status>\d{3}) (?P<took>\S+ms) (?P<told>.*)$")
+_OURS = ("/.trainyard", "/console")
+
+
+def last_calls(home: Path) -> dict[str, Any]:
+    """Newest first; a refusal carries the reason that the log gives just before."""
+    rows: list[list[str]] = []
+    reason = ""
+    for line in _tail(home / "server.log"):
+        found = _LINE.match(line)
+        if not found:
+            continue
+        call = _CALL.match(found["text"])
+        if call is None:
+            reason = found["text"] if found["level"] == "WARNING" else reason
+        elif not call["target"].startswith(_OURS):
+            path = call["target"].partition("?")[0]
+            rows.append([found["time"], call["status"], call["method"], path, call["told"], reason, call["took"]])
+            reason = ""
+    columns = ["time", "answer", "", "path", "operation", "why not", "took"]
+    return {"name": "newest first", "open": True, "tables": [{"columns": columns, "rows": rows[: -SHOWN - 1 : -1]}]}
+
+
+def _tail(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return file.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts, finds and stops the local cloud of a folder. The Python door for `trainyard`, tests and the plugin."""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localcloud import processes
+
+READY_SECONDS = 20.0
+STOP_SECONDS = 20.0
+MARKER_PATH = "/.trainyard"
+_POLL_SECONDS = 0.02
+
+
+class CloudError(Exception):
+    """What went wrong with the local cloud itself, in words for its user."""
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A running local cloud. `compartment` is the one that is there for stacks; `tenancy` is the root."""
+
+    home: Path
+    pid: int
+    endpoint: str
+    tenancy: str
+    compartment: str
+    namespace: str
+    region: str
+
+    @property
+    def config_file(self) -> Path:
+        """Credentials as OCI's own clients read them; profiles `deployer` (also DEFAULT) and `user`."""
+        return self.home / "config"
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment by which every client finds this cloud."""
+        return self.env_for("deployer")
+
+    def env_for(self, profile: str) -> Mapping[str, str]:
+        from localcloud.api.clients import client_variables
+
+        return {
+            "OCI_CONFIG_FILE": str(self.config_file),
+            "OCI_CONFIG_PROFILE": profile,
+            "OCI_CLI_CONFIG_FILE": str(self.config_file),
+            "OCI_CLI_PROFILE": profile,
+            **client_variables(self.endpoint),
+        }
+
+
+def default_home() -> Path:
+    """`$TRAINYARD_HOME/cloud`, by default in the checkout or folder one stands in."""
+    return Path(os.environ.get("TRAINYARD_HOME", ".trainyard")).resolve() / "cloud"
+
+
+def start(home: Path, port: int = 0, timeout: float = READY_SECONDS) -> Cloud:
+    """The cloud of this folder, started if it does not run; any number of callers at once get the same one."""
+    home = home.resolve()
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _exclusive(home):
+        return running(home) or _launch(home, port, timeout)
+
+
+def running(home: Path) -> Cloud | None:
+    """The cloud of this folder if it runs and answers."""
+    record = _record(home)
+    if record is None or not processes.is_same(record["pid"], record["started"]):
+        return None
+    try:
+        marker = _marker(record["port"])
+    except (OSError, ValueError, http.client.HTTPException):
+        return None
+    return Cloud(
+        home.resolve(), record["pid"], f"http://127.0.0.1:{record['port']}", marker["tenancy"], marker["compartment"],
+        marker["namespace"], marker["region"],
+    )  # fmt: skip
+
+
+def stop(home: Path, timeout: float = STOP_SECONDS) -> bool:
+    """Ends the folder's cloud and its runs; False if none ran. It signals only what it can prove to be that process."""
+    if not home.is_dir():
+        return False
+    with _exclusive(home):
+        record = _record(home)
+        if record is None or not processes.is_same(record["pid"], record["started"]):
+            return False
+        os.kill(record["pid"], signal.SIGTERM)
+        if not _wait(lambda: not processes.is_same(record["pid"], record["started"]), timeout):
+            os.kill(record["pid"], signal.SIGKILL)
+            _wait(lambda: not processes.is_same(record["pid"], record["started"]), timeout)
+        _reaped(record["pid"])
+        (home / "server.json").unlink(missing_ok=True)
+        return True
+
+
+def reset(home: Path) -> None:
+    """Stops the cloud and forgets everything it kept."""
+    stop(home)
+    if home.exists() and not ((home / "state.sqlite3").exists() or not any(home.iterdir())):
+        raise CloudError(f"{home} does not look like the folder of a local cloud; nothing was removed")
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _launch(home: Path, port: int, timeout: float) -> Cloud:
+    (home / "server.json").unlink(missing_ok=True)
+    begins, pid = _spawn(home, port)
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline and not _reaped(pid):
+        if cloud := running(home):
+            return cloud
+        time.sleep(_POLL_SECONDS)
+    if not _reaped(pid):
+        os.kill(pid, signal.SIGKILL)
+        _wait(lambda: _reaped(pid), timeout)
+    said = (home / "server.log").read_bytes()[begins:].decode(errors="replace").strip().splitlines()
+    why = said[-1] if said else f"it was not ready within {timeout:.0f} seconds"
+    raise CloudError(f"The local cloud in {home} did not start: {why}\nIts log: {home / 'server.log'}")
+
+
+def _spawn(home: Path, port: int) -> tuple[int, int]:
+    """Where its log begins, and its pid. Not by Popen: the server is to outlive the object that would speak for it."""
+    project = str(Path(__file__).resolve().parents[1])
+    log = home / "server.log"
+    begins = log.stat().st_size if log.exists() else 0
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    pid = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-P", "-m", "localcloud.api", str(home), str(port)],
+        {**os.environ, "PYTHONPATH": project},
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+    return begins, pid
+
+
+def _reaped(pid: int) -> bool:
+    """Whether a process has ended; takes its remains away if it was a child of this one."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return not processes.start_time(pid)
+
+
+def _record(home: Path) -> dict[str, Any] | None:
+    try:
+        record = json.loads((home / "server.json").read_text())
+        return {name: record[name] for name in ("pid", "started", "port")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _marker(port: int) -> dict[str, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", MARKER_PATH)
+        marker: dict[str, str] = json.loads(connection.getresponse().read())
+        return marker
+    finally:
+        connection.close()
+
+
+def _wait(condition: Any, timeout: float) -> bool:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+@contextmanager
+def _exclusive(home: Path) -> Iterator[None]:
+    # Beside the folder, not in it, so that a reset cannot pull the lock from under another start.
+    with home.with_name(f"{home.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node prints: kept in the run's folder, and given line by line to its log."""
+
+from __future__ import annotations
+
+import uuid
+from asyncio.subprocess import Process
+from pathlib import Path
+
+from localcloud.api import clock
+from localcloud.api.services.logs import RUN_OUTPUT, write_lines
+from localcloud.api.store import Resource, Store
+from localcloud.hosts.workplace import Node
+
+_CHUNK = 64 * 1024
+MAXIMUM_LINE = 64 * 1024
+
+
+class Sink:
+    """Where the output of one node goes."""
+
+    def __init__(self, store: Store, run: Resource, node: Node, folder: Path) -> None:
+        self._store = store
+        self._run = run
+        self._subject = f"{node.group}/{node.rank}" if node.group else str(node.rank)
+        self._file = folder / f"node-{node.rank}.log"
+        self._log = (run.body.get("logDetails") or {}).get("logId", "")
+
+    async def drain(self, process: Process) -> None:
+        """Until the last process of the node has closed its output."""
+        if process.stdout is None:
+            return
+        pending = b""
+        with self._file.open("ab") as file:
+            while chunk := await process.stdout.read(_CHUNK):
+                file.write(chunk)
+                file.flush()
+                *lines, pending = (pending + chunk).split(b"\n")
+                if len(pending) > MAXIMUM_LINE:
+                    lines, pending = [*lines, pending], b""
+                self._give(lines)
+            self._give([pending] if pending else [])
+
+    def _give(self, lines: list[bytes]) -> None:
+        if not lines or not self._log:
+            return
+        moment = clock.now()
+        texts = [(moment, str(uuid.uuid4()), line.rstrip(b"\r").decode(errors="replace")) for line in lines]
+        with self._store.transaction():
+            write_lines(self._store, self._log, self._run.id, self._subject, RUN_OUTPUT, texts)

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives job runs through their states, by real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from localcloud import processes
+from localcloud.api import clock, tenancy
+from localcloud.api.access import may_attach, may_pull
+from localcloud.api.clients import client_variables
+from localcloud.api.errors import ApiError
+from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
+from localcloud.api.operations import Cloud
+from localcloud.api.principals import Principal
+from localcloud.api.services.network import vnics
+from localcloud.api.services.token_door import RESOURCE_TYPES
+from localcloud.api.store import Resource
+from localcloud.hosts import output, supervisor, workplace
+from localcloud.hosts.verdict import Verdict, verdict
+
+_SECRETS = ("rpst*", "node-*.json")
+GRACE_SECONDS = 10.0
+LOST = "The host was lost: the local cloud was killed while the run was in progress"
+log = logging.getLogger("localcloud")
+
+
+@dataclass
+class _Live:
+    """A run that has a task here."""
+
+    task: asyncio.Task[None]
+    nodes: list[Process] = field(default_factory=list)
+    canceled: bool = False
+
+
+class Hosts:
+    """The machines of one local cloud."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+        self._live: dict[str, _Live] = {}
+
+    def submit(self, run: str) -> None:
+        """Starts a run that was accepted."""
+        self._live[run] = _Live(asyncio.get_running_loop().create_task(self._drive(run)))
+
+    def cancel(self, run: str) -> None:
+        """Asks a run's processes to end; its task writes the final state."""
+        live = self._live.get(run)
+        if live is None:
+            self._finish(run, Verdict("CANCELED", ""))
+            return
+        live.canceled = True
+        _terminate(live.nodes)
+
+    def recover(self) -> None:
+        """After a kill: runs that had no process yet start, the others end as their processes did."""
+        for run in self._cloud.store.live("job-run"):
+            if run.state == "ACCEPTED":
+                self.submit(run.id)
+            elif run.state in RUN_ACTIVE:
+                self._settle(run)
+
+    async def stop(self) -> None:
+        """Ends every process; what was running has failed."""
+        tasks = [live.task for live in self._live.values()]
+        for live in self._live.values():
+            _terminate(live.nodes)
+            if not live.nodes:
+                live.task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _drive(self, run_id: str) -> None:
+        try:
+            result = await self._run(run_id)
+        except workplace.CannotStartError as error:
+            result = Verdict("FAILED", str(error))
+        except asyncio.CancelledError:
+            self._live.pop(run_id, None)
+            raise
+        except Exception as error:
+            log.exception("run %s", run_id)
+            result = Verdict("FAILED", f"The local cloud could not run it: {error}")
+        live = self._live.pop(run_id)
+        self._finish(run_id, Verdict("CANCELED", "") if live.canceled else result)
+
+    async def _run(self, run_id: str) -> Verdict:
+        assignment = await self._assignment(run_id)
+        self._attach(assignment)
+        nodes = workplace.prepare(assignment, self._cloud.store)
+        groups = workplace.groups_of(assignment.run, assignment.job)
+        live = self._live[run_id]
+        if live.canceled:
+            return Verdict("CANCELED", "")
+        minutes = workplace.maximum_minutes(assignment.run, assignment.job)
+        readers = []
+        for node in nodes:
+            process = await self._start(assignment, node, minutes * 60)
+            live.nodes.append(process)
+            sink = output.Sink(self._cloud.store, self._current(run_id), node, assignment.folder)
+            readers.append(asyncio.create_task(sink.drain(process)))
+        self._change(run_id, "IN_PROGRESS", "", timeStarted=clock.rfc3339(clock.now()))
+        if live.canceled:
+            _terminate(live.nodes)
+        watchers = [
+            asyncio.create_task(_ended(process, node, reader, assignment.folder))
+            for process, node, reader in zip(live.nodes, nodes, readers, strict=True)
+        ]
+        results: dict[int, dict[str, Any]] = {}
+        failure: Verdict | None = None  # the first is the cause; what is stopped after it only follows from it
+        for finished in asyncio.as_completed(watchers):
+            rank, result = await finished
+            results[rank] = result
+            so_far = verdict(groups, nodes, results, minutes)
+            if so_far.state == "FAILED" and failure is None:
+                failure = so_far
+                _terminate(live.nodes)
+        return failure or verdict(groups, nodes, results, minutes)
+
+    async def _start(self, assignment: workplace.Assignment, node: workplace.Node, seconds: float) -> Process:
+        spec = {
+            "parent": os.getpid(),
+            "command": node.command,
+            "folder": str(node.folder),
+            "environment": dict(node.environment),
+            "seconds": seconds,
+            "grace": GRACE_SECONDS,
+            "result": str(_result_path(assignment.folder, node.rank)),
+        }
+        path = assignment.folder / f"node-{node.rank}.json"
+        tenancy.write_secret(path, json.dumps(spec).encode())
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-S", supervisor.__file__, str(path), stdin=DEVNULL, stdout=PIPE, stderr=STDOUT
+        )
+        identity = {"pid": process.pid, "started": processes.start_time(process.pid)}
+        (assignment.folder / f"node-{node.rank}.pid").write_text(json.dumps(identity))
+        return process
+
+    async def _assignment(self, run_id: str) -> workplace.Assignment:
+        run = self._current(run_id)
+        job, project = (self._cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
+        if job is None or project is None:
+            raise workplace.CannotStartError("The job or the project of the run is gone")
+        folder = self.folder(run_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        artifact = job.body.get("artifact")
+        return workplace.Assignment(
+            run, job, project, folder,
+            self._cloud.home / "artifacts" / artifact["file"] if artifact else None,
+            artifact["name"] if artifact else "",
+            await self._resource_principal(run, folder), client_variables(self._cloud.endpoint),
+            partial(may_pull, self._cloud.access, _principal(run)),
+        )  # fmt: skip
+
+    async def _resource_principal(self, run: Resource, folder: Path) -> Mapping[str, str]:
+        key = await asyncio.to_thread(rsa.generate_private_key, public_exponent=65537, key_size=2048)
+        principal = _principal(run)
+        token, pem = folder / "rpst", folder / "rpst-key.pem"
+        tenancy.write_secret(token, self._cloud.credentials.issue(principal, key.public_key()).encode())
+        tenancy.write_secret(pem, tenancy.private_pem(key))
+        return {
+            "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
+            "OCI_RESOURCE_PRINCIPAL_RPST": str(token),
+            "OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM": str(pem),
+            "OCI_RESOURCE_PRINCIPAL_REGION": tenancy.REGION,
+        }
+
+    def _attach(self, assignment: workplace.Assignment) -> None:
+        """An address in the subnet for every node, where the run names a subnet."""
+        run, store = assignment.run, self._cloud.store
+        subnet = store.get((run.body.get("jobInfrastructureConfigurationDetails") or {}).get("subnetId") or "")
+        if subnet is None:
+            return
+        if not may_attach(self._cloud.access, subnet):
+            raise workplace.CannotStartError(
+                f"The Data Science service may not use the subnet {subnet.id}: a policy must let service datascience"
+                " use virtual-network-family in its compartment"
+            )
+        count = sum(group.replicas for group in workplace.groups_of(run, assignment.job))
+        try:
+            with store.transaction():
+                vnics.attach(store, run, subnet, count)
+        except ApiError as error:
+            raise workplace.CannotStartError(error.message) from None
+
+    def folder(self, run_id: str) -> Path:
+        return self._cloud.home / "runs" / run_id
+
+    def _settle(self, run: Resource) -> None:
+        """The end of a run whose cloud was killed, from what its supervisors had written."""
+        folder = self.folder(run.id)
+        for path in folder.glob("node-*.pid"):
+            identity = json.loads(path.read_text() or "{}")
+            if identity and processes.is_same(identity["pid"], identity["started"]):
+                os.kill(identity["pid"], signal.SIGTERM)
+        job = self._cloud.store.get(run.body["jobId"])
+        groups = workplace.groups_of(run, job) if job else []
+        found = {int(path.name.split("-")[1].split(".")[0]): path for path in folder.glob("node-*.result")}
+        results = {rank: json.loads(path.read_text()) for rank, path in found.items()}
+        whole = bool(groups) and len(results) == sum(group.replicas for group in groups)
+        if whole and all(result["reason"] == "exited" and result["code"] == 0 for result in results.values()):
+            self._finish(run.id, Verdict("SUCCEEDED", ""))
+        elif run.state == "CANCELING":
+            self._finish(run.id, Verdict("CANCELED", ""))
+        else:
+            self._finish(run.id, Verdict("FAILED", LOST))
+
+    def _current(self, run_id: str) -> Resource:
+        run = self._cloud.store.get(run_id)
+        if run is None:
+            raise workplace.CannotStartError("The run is gone")
+        return run
+
+    def _finish(self, run_id: str, result: Verdict) -> None:
+        more: dict[str, Any] = {"timeFinished": clock.rfc3339(clock.now())}
+        if result.groups:
+            more["nodeGroupDetailsList"] = [dict(group) for group in result.groups]
+        self._change(run_id, result.state, result.details, **more)
+        for pattern in _SECRETS:  # the run's token, and environments that may hold its user's secrets
+            for path in self.folder(run_id).glob(pattern):
+                path.unlink(missing_ok=True)
+
+    def _change(self, run_id: str, state: str, details: str, **more: Any) -> None:
+        with self._cloud.store.transaction():
+            run = self._cloud.store.get(run_id)
+            if run is None or not run.live or (state == "IN_PROGRESS" and run.state != "ACCEPTED"):
+                return
+            body = {**run.body, "lifecycleDetails": details, **more}
+            self._cloud.store.put(run, state=state, body=body)
+            if state in RUN_TERMINAL:
+                vnics.detach(self._cloud.store, run_id)
+
+
+def _principal(run: Resource) -> Principal:
+    kind = RESOURCE_TYPES["job-run"]
+    return Principal(run.id, run.id, tenancy.TENANCY, resource_kind=kind, compartment=run.compartment)
+
+
+async def _ended(
+    process: Process, node: workplace.Node, reader: asyncio.Task[None], folder: Path
+) -> tuple[int, dict[str, Any]]:
+    await reader
+    await process.wait()
+    path = _result_path(folder, node.rank)
+    lost = {"reason": "lost", "code": None, "detail": f"supervisor ended with {process.returncode}"}
+    return node.rank, json.loads(path.read_text()) if path.exists() else lost
+
+
+def _result_path(folder: Path, rank: int) -> Path:
+    return folder / f"node-{rank}.result"
+
+
+def _terminate(nodes: list[Process]) -> None:
+    for process in nodes:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)

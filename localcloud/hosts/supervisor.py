@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks after the processes of one node: `python supervisor.py SPEC.json`. Standard library only: every node has one.
+
+It dies with the cloud that started it, and nothing that it started outlives it: it adopts whatever its command leaves
+behind. The command inherits its output; how it ended is written to a file, whole or not at all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_POLL_SECONDS = 0.02
+_ENDINGS = (signal.SIGTERM, signal.SIGALRM)
+
+
+class _StopError(Exception):
+    """The node is to end now, for this reason."""
+
+
+def main(arguments: list[str]) -> int:
+    # Held back until the command is known: a signal inside Popen would leave a child without a name.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
+    spec: dict[str, Any] = json.loads(Path(arguments[0]).read_text())
+    signal.signal(signal.SIGTERM, _on_signal)
+    signal.signal(signal.SIGALRM, _on_alarm)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    if os.getppid() != spec["parent"]:
+        return 1
+    result = _run(spec)
+    draft = Path(spec["result"] + ".new")
+    draft.write_text(json.dumps(result))
+    draft.replace(spec["result"])
+    return 0
+
+
+def _run(spec: dict[str, Any]) -> dict[str, Any]:
+    reason, started = "exited", time.time()
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        process = subprocess.Popen(
+            spec["command"], cwd=spec["folder"], env=spec["environment"], stdin=subprocess.DEVNULL,
+            start_new_session=True, preexec_fn=_before_the_command,
+        )  # fmt: skip
+        signal.setitimer(signal.ITIMER_REAL, spec["seconds"])
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
+        process.wait()
+    except _StopError as stop:
+        reason = str(stop)
+    except OSError as error:
+        return {
+            "reason": "unstartable",
+            "code": None,
+            "detail": str(error),
+            "started": started,
+            "finished": time.time(),
+        }
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    _end(process, spec["grace"] if reason != "exited" else 0)
+    code = process.returncode if process else None
+    return {"reason": reason, "code": code, "detail": "", "started": started, "finished": time.time()}
+
+
+def _end(process: subprocess.Popen[bytes] | None, grace: float) -> None:
+    """Asks the whole group to end, then makes everything end that came from the command."""
+    if process and process.poll() is None:
+        _signal_group(process.pid, signal.SIGTERM)
+    deadline = time.monotonic() + grace
+    while process and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    while children := _children():
+        for child in children:
+            _signal(child, signal.SIGKILL)
+        if process:
+            process.wait()
+        _reap()
+
+
+def _reap() -> None:
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(_POLL_SECONDS)
+                return
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    """Children that still have to be ended or waited for, adopted ones too."""
+    text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+    return [int(pid) for pid in text.split()]
+
+
+def _signal_group(group: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+def _signal(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _before_the_command() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    raise _StopError("stopped")
+
+
+def _on_alarm(number: int, frame: FrameType | None) -> None:
+    raise _StopError("time limit")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

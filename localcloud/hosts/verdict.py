@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a run ended, from how its nodes did."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from localcloud.hosts.workplace import Group, Node
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A terminal state (or IN_PROGRESS), why, and the state of each named group."""
+
+    state: str
+    details: str
+    groups: tuple[Mapping[str, str], ...] = ()
+
+
+def verdict(
+    groups: Sequence[Group], nodes: Sequence[Node], results: Mapping[int, Mapping[str, Any]], minutes: int
+) -> Verdict:
+    """FAILED as soon as a group can no longer reach its minimum, SUCCEEDED once all nodes ended well enough."""
+    states = []
+    reasons = []
+    for group in groups:
+        ranks = [node.rank for node in nodes if node.group == group.name]
+        failed = [rank for rank in ranks if rank in results and not _succeeded(results[rank])]
+        if len(ranks) - len(failed) < group.minimum_success:
+            states.append("FAILED")
+            reasons.append(_reason(group, failed[0], results[failed[0]], minutes))
+        else:
+            states.append("SUCCEEDED" if all(rank in results for rank in ranks) else "IN_PROGRESS")
+    state = next((state for state in ("FAILED", "IN_PROGRESS") if state in states), "SUCCEEDED")
+    # NodeGroupDetails knows ACTIVE for what has run, not the states of runs.
+    named = tuple(
+        {"name": group.name, "lifecycleState": "FAILED" if state == "FAILED" else "ACTIVE"}
+        for group, state in zip(groups, states, strict=True)
+        if group.name
+    )
+    return Verdict(state, reasons[0] if reasons else "", named)
+
+
+def _succeeded(result: Mapping[str, Any]) -> bool:
+    return bool(result["reason"] == "exited" and result["code"] == 0)
+
+
+def _reason(group: Group, rank: int, result: Mapping[str, Any], minutes: int) -> str:
+    where = f"Node {rank} of group {group.name}: " if group.name else ""
+    code = result.get("code")
+    if result["reason"] == "time limit":
+        return f"{where}The job run exceeded its maximum runtime of {minutes} minutes"
+    if result["reason"] == "unstartable":
+        return f"{where}The command could not be started: {result['detail']}"
+    if result["reason"] == "stopped":
+        return f"{where}The host was stopped while the run was in progress"
+    if result["reason"] == "lost":
+        return f"{where}The host was lost: {result['detail']}"
+    if code is not None and code < 0:
+        return f"{where}The job run was killed by {signal.Signals(-code).name}"
+    return f"{where}The job run exited with code {code}"

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each node of a run executes, where, and with which environment."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localcloud.api import tenancy
+from localcloud.api.services import artifacts
+from localcloud.api.store import Resource, Store
+from localcloud.hosts import images
+
+ADDRESS = "127.0.0.1"
+
+
+class CannotStartError(Exception):
+    """Why no process can be started; becomes the run's lifecycleDetails."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One process to start."""
+
+    rank: int
+    group: str
+    command: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Like nodes of a run; a run without node groups is one group of one."""
+
+    name: str
+    replicas: int
+    minimum_success: int
+    configuration: Mapping[str, Any]
+    container: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Everything of one run that the hosts need to know."""
+
+    run: Resource
+    job: Resource
+    project: Resource
+    folder: Path
+    artifact: Path | None
+    artifact_name: str
+    principal: Mapping[str, str]
+    clients: Mapping[str, str]
+    may_pull: Callable[[Resource], bool]
+
+
+def groups_of(run: Resource, job: Resource) -> list[Group]:
+    """The run's groups, with its overrides over its job's settings."""
+    configuration = _merged(job.body.get("jobConfigurationDetails"), run.body.get("jobConfigurationOverrideDetails"))
+    container = (
+        run.body.get("jobEnvironmentConfigurationOverrideDetails")
+        or job.body.get("jobEnvironmentConfigurationDetails")
+        or {}
+    )
+    layout = run.body.get("jobNodeConfigurationOverrideDetails") or job.body.get("jobNodeConfigurationDetails") or {}
+    listed = layout.get("jobNodeGroupConfigurationDetailsList") or [{"name": ""}]
+    groups = []
+    for group in listed:
+        replicas = group.get("replicas", 1)
+        groups.append(
+            Group(
+                group["name"], replicas, group.get("minimumSuccessReplicas", replicas),
+                _merged(configuration, group.get("jobConfigurationDetails")),
+                group.get("jobEnvironmentConfigurationDetails") or container,
+            )
+        )  # fmt: skip
+    return groups
+
+
+def maximum_minutes(run: Resource, job: Resource) -> int:
+    layout = run.body.get("jobNodeConfigurationOverrideDetails") or job.body.get("jobNodeConfigurationDetails") or {}
+    minutes = layout.get("maximumRuntimeInMinutes")
+    return int(minutes or groups_of(run, job)[0].configuration.get("maximumRuntimeInMinutes") or 0)
+
+
+def prepare(assignment: Assignment, store: Store) -> list[Node]:
+    """The nodes of a run, their folders made and their code unpacked."""
+    groups = groups_of(assignment.run, assignment.job)
+    count = sum(group.replicas for group in groups)
+    metadata = assignment.folder / "cluster-nodes.json"
+    metadata.write_text(json.dumps([{"Rank": rank, "IPAddress": ADDRESS} for rank in range(count)]))
+    nodes: list[Node] = []
+    for group in groups:
+        for _ in range(group.replicas):
+            nodes.append(_node(assignment, store, group, len(nodes), count, metadata))
+    return nodes
+
+
+def _node(assignment: Assignment, store: Store, group: Group, rank: int, count: int, metadata: Path) -> Node:
+    folder = assignment.folder / f"node-{rank}"
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)
+    image = str(group.container.get("image", ""))
+    variables = {
+        **images.base_variables(images.environment_for(image), folder),
+        **assignment.clients,
+        **assignment.principal,
+        **group.configuration.get("environmentVariables", {}),
+        **_identities(assignment),
+    }
+    if count > 1 or group.name:
+        variables |= {"NODE_RANK": str(rank), "NODE_COUNT": str(count), "INITIAL_CLUSTER_SIZE": str(count)}
+        variables["CLUSTER_NODES_METADATA_FILE"] = str(metadata)
+    arguments = tuple(shlex.split(group.configuration.get("commandLineArguments", "")))
+    code = _unpacked(assignment, folder)
+    if image:
+        command = _image_command(assignment, store, group.container, image) + arguments
+    else:
+        command = _artifact_command(code, variables) + arguments
+    return Node(rank, group.name, command, code.parent if code and code.is_file() else code or folder, variables)
+
+
+def _identities(assignment: Assignment) -> dict[str, str]:
+    run, job = assignment.run, assignment.job
+    return {
+        "TENANCY_OCID": tenancy.TENANCY,
+        "PROJECT_OCID": assignment.project.id,
+        "PROJECT_COMPARTMENT_OCID": assignment.project.compartment,
+        "JOB_OCID": job.id,
+        "JOB_COMPARTMENT_OCID": job.compartment,
+        "JOB_RUN_OCID": run.id,
+        "JOB_RUN_COMPARTMENT_OCID": run.compartment,
+    }
+
+
+def _image_command(assignment: Assignment, store: Store, container: Mapping[str, Any], address: str) -> tuple[str, ...]:
+    image = artifacts.find_image(store, address)
+    if image is None or not assignment.may_pull(image):
+        raise CannotStartError(
+            f"The image {address} cannot be pulled: it does not exist in the registry, or the run may not read it"
+        )
+    digest = container.get("imageDigest")
+    if digest and digest != image.body["digest"]:
+        raise CannotStartError(f"The image {address} has the digest {image.body['digest']}, not {digest}")
+    entrypoint, cmd = container.get("entrypoint") or [], container.get("cmd") or []
+    if not entrypoint:
+        entrypoint = image.body["entrypoint"] or ([] if cmd else images.DEFAULT_ENTRYPOINT)
+        cmd = cmd or image.body["cmd"]
+    return (*entrypoint, *cmd)
+
+
+def _artifact_command(code: Path | None, variables: Mapping[str, str]) -> tuple[str, ...]:
+    if code is None:
+        raise CannotStartError("The job has neither a container image nor an artifact")
+    script = code
+    if code.is_dir():
+        entrypoint = variables.get("JOB_RUN_ENTRYPOINT", "")
+        if not entrypoint:
+            raise CannotStartError("JOB_RUN_ENTRYPOINT is not set: it names the file of the artifact to start")
+        script = (code / entrypoint).resolve()
+        if not script.is_relative_to(code.resolve()) or not script.is_file():
+            raise CannotStartError(f"JOB_RUN_ENTRYPOINT {entrypoint!r} is not a file of the artifact")
+    return ("bash" if script.suffix == ".sh" else "python", str(script))
+
+
+def _unpacked(assignment: Assignment, folder: Path) -> Path | None:
+    """The artifact in a node's own folder: the file itself, or the folder an archive became."""
+    source = assignment.artifact
+    if source is None:
+        return None
+    target = folder / "decompressed_artifact"
+    target.mkdir(exist_ok=True)
+    try:
+        if zipfile.is_zipfile(source):
+            _unzip(source, target)
+        elif tarfile.is_tarfile(source):
+            with tarfile.open(source) as archive:
+                archive.extractall(target, filter="data")
+        else:
+            file = target / (Path(assignment.artifact_name).name or "artifact.py")
+            shutil.copyfile(source, file)
+            return file
+    except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise CannotStartError(f"The artifact cannot be unpacked: {error}") from None
+    return target
+
+
+def _unzip(source: Path, target: Path) -> None:
+    with zipfile.ZipFile(source) as archive:
+        for item in archive.infolist():
+            written = Path(archive.extract(item, target))
+            mode = item.external_attr >> 16 & 0o777
+            if mode and written.is_file():
+                written.chmod(mode | 0o600)
+
+
+def _merged(base: Mapping[str, Any] | None, over: Mapping[str, Any] | None) -> dict[str, Any]:
+    merged = {**(base or {}), **{name: value for name, value in (over or {}).items() if value is not None}}
+    variables = {**((base or {}).get("environmentVariables") or {}), **((over or {}).get("environmentVariables") or {})}
+    return {**merged, "environmentVariables": variables}

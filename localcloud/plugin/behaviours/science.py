@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data Science: jobs that carry code."""
+
+from pathlib import Path
+from typing import Any
+
+from localcloud.plugin.table import TableResource
+from provider.base.errors import ProviderError
+from provider.base.resource import Call
+from provider.base.values import Properties
+from provider.oci.calls import attempt
+
+
+class Job(TableResource):
+    """A job may carry code: a local file, uploaded right after the job is made."""
+
+    def _details(self, kind: str, inputs: Properties) -> Any:
+        path = inputs.get("jobArtifact")
+        if kind == "Create" and path and not Path(path).is_file():
+            raise ProviderError(
+                f"The job's artifact {path} is not a file.", "Build it first, or correct `jobArtifact`."
+            )
+        return super()._details(kind, inputs)
+
+    def after_create(self, call: Call, id: str, inputs: Properties) -> None:  # noqa: A002
+        if inputs.get("jobArtifact"):
+            attempt(call, "Upload the job's artifact", lambda: self._upload(id, inputs))
+
+    def _upload(self, id: str, inputs: Properties) -> None:  # noqa: A002
+        path = Path(inputs["jobArtifact"])
+        disposition = inputs.get("artifactContentDisposition") or f"attachment; filename={path.name}"
+        try:
+            with path.open("rb") as file:
+                self.client.create_job_artifact(id, file, content_disposition=disposition)
+        except Exception as error:
+            # An artifact is uploaded once; after a cut-off attempt it may be there already.
+            if getattr(error, "status", None) != 409:
+                raise

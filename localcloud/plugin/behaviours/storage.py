@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Object Storage: buckets and objects are known by name."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from localcloud.plugin.table import TableResource
+from provider.base.errors import ProviderError
+from provider.base.resource import Call
+from provider.base.values import Properties
+from provider.oci.calls import attempt
+
+
+class Bucket(TableResource):
+    """Known by namespace and name; has no lifecycle state and takes no retry token."""
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        return f"n/{model.namespace}/b/{model.name}"
+
+    def parse_id(self, id: str) -> Properties:  # noqa: A002
+        parts = id.split("/", 3)
+        return {"namespace": parts[1], "name": parts[3]} if len(parts) == 4 else {}
+
+    def call_path(self, id: str, inputs: Properties) -> list[str]:  # noqa: A002
+        known = self.parse_id(id)
+        return [known["namespace"], known["name"]]
+
+    def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
+        try:
+            return self.client.create_bucket(inputs["namespace"], details).data
+        except Exception as error:
+            if getattr(error, "code", None) != "BucketAlreadyExists" or call.anew:
+                raise
+            mine = self._left_over(inputs)
+            if mine is None:
+                raise
+            return mine
+
+    def _left_over(self, inputs: Properties) -> Any:
+        """The bucket an earlier, killed create had made: of this name, in this compartment, with these very tags."""
+        try:
+            bucket = self.client.get_bucket(inputs["namespace"], inputs["name"]).data
+        except Exception as error:
+            if getattr(error, "status", None) == 404:
+                return None
+            raise
+        tags = inputs.get("freeformTags") or {}
+        same = bucket.compartment_id == inputs["compartmentId"] and tags and (bucket.freeform_tags or {}) == tags
+        return bucket if same else None
+
+
+class StorageObject(TableResource):
+    """Content from a text or a file; everything else about an object is a header."""
+
+    _HEADERS = (
+        "cacheControl",
+        "contentDisposition",
+        "contentEncoding",
+        "contentLanguage",
+        "contentType",
+        "storageTier",
+    )
+    _INPUTS = (
+        *("bucket", "namespace", "object", "content", "source", "metadata", "contentMd5", "deleteAllObjectVersions"),
+        *_HEADERS,
+    )
+
+    def inputs_of_api(self) -> frozenset[str]:
+        return frozenset(self._INPUTS)
+
+    def outputs_of_api(self) -> frozenset[str]:
+        return frozenset({"contentLength", "contentMd5", "contentType", "state", "storageTier", "versionId"})
+
+    def parse_id(self, id: str) -> Properties:  # noqa: A002
+        parts = id.split("/", 5)
+        return {"namespace": parts[1], "bucket": parts[3], "object": parts[5]} if len(parts) == 6 else {}
+
+    def call_path(self, id: str, inputs: Properties) -> list[str]:  # noqa: A002
+        known = self.parse_id(id)
+        return [known["namespace"], known["bucket"], known["object"]]
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        return f"n/{inputs['namespace']}/b/{inputs['bucket']}/o/{inputs['object']}"
+
+    def shown(self, model: Any, inputs: Properties) -> Properties:
+        return {**inputs, **vars(model)}
+
+    def _details(self, kind: str, inputs: Properties) -> Any:
+        if inputs.get("content") is not None and inputs.get("source"):
+            raise ProviderError("An object has either `content` or `source`, not both.", "Remove one of them.")
+        if not inputs.get("source"):
+            return (inputs.get("content") or "").encode()
+        try:
+            return Path(inputs["source"]).read_bytes()
+        except OSError as error:
+            raise ProviderError(f"The object's `source` can not be read: {error}", "Correct the path.") from None
+
+    def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
+        options = {key_to_option(key): inputs[key] for key in self._HEADERS if inputs.get(key)}
+        if inputs.get("metadata"):
+            options["opc_meta"] = dict(inputs["metadata"])
+        self.client.put_object(inputs["namespace"], inputs["bucket"], inputs["object"], details, **options)
+        return self._head([inputs["namespace"], inputs["bucket"], inputs["object"]])
+
+    def _head(self, path: list[str]) -> Any:
+        headers = self.client.head_object(*path).headers
+        shown = {
+            "contentLength": headers.get("content-length"),
+            "contentMd5": headers.get("content-md5"),
+            "contentType": headers.get("content-type"),
+            "storageTier": headers.get("storage-tier"),
+            "versionId": headers.get("version-id"),
+        }
+        return SimpleNamespace(**{key: value for key, value in shown.items() if value}, state="AVAILABLE")
+
+    def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
+        def read() -> Any:
+            try:
+                return self._head(self.call_path(id, inputs))
+            except Exception as error:
+                if getattr(error, "status", None) == 404:
+                    return None
+                raise
+
+        return attempt(call, f"Read {call.name}", read)
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        known = self.parse_id(id)
+        if new["object"] != known["object"]:
+            raise ProviderError(
+                "Renaming an object in place is not something this plugin does.", "Give the resource another name too."
+            )
+
+    def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
+        self.client.delete_object(*self.call_path(id, inputs))
+
+
+def key_to_option(key: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vault: a secret is never deleted at once, but scheduled to be."""
+
+from typing import Any
+
+from localcloud.plugin.convert import models_of
+from localcloud.plugin.table import TableResource
+from provider.base.errors import ProviderError
+from provider.base.resource import Call
+from provider.base.values import Properties
+
+
+class Secret(TableResource):
+    """Its deletion is a date; until then its name is taken."""
+
+    def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
+        try:
+            made = super()._create(call, inputs, details, token)
+        except Exception as error:
+            going = self._going(inputs) if getattr(error, "status", None) == 409 else None
+            if going is None:
+                raise
+            raise _still_there(call, going) from error
+        # A repeated request is answered with what the first one made, whatever became of it since.
+        if self._get(call, made.id, inputs) is None:
+            raise _still_there(call, made.id)
+        return made
+
+    def _going(self, inputs: Properties) -> str | None:
+        named = {"vault_id": inputs["vaultId"], "name": inputs["secretName"]}
+        found = self.client.list_secrets(inputs["compartmentId"], **named).data
+        return next((one.id for one in found if one.lifecycle_state in self.row.gone), None)
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        if self._get(call, id, inputs) is not None:  # what is scheduled already cannot be once more
+            super().delete(call, id, outputs, inputs)
+
+    def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
+        self.client.schedule_secret_deletion(id, models_of("vault").ScheduleSecretDeletionDetails())
+
+
+def _still_there(call: Call, secret: str) -> ProviderError:
+    return ProviderError(
+        f"{call.name}: a secret of this name, {secret}, awaits its deletion, and keeps the name until then.",
+        f"Take it back (`oci vault secret cancel-secret-deletion --secret-id {secret}`) and `pulumi import` it, "
+        "or give the secret another name.",
+    )

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pulumi properties to models of the official SDK and back, by the SDK's own type tables."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from localcloud.plugin.names import pulumi_name
+from provider.base.errors import ProviderError
+from provider.base.values import Properties
+
+_LIST = re.compile(r"^list\[(.+)\]$")
+_DICT = re.compile(r"^dict\(str, (.+)\)$")
+# Whole numbers of the API that the Pulumi provider has as text, being 64 bits wide.
+TEXT_NUMBERS = frozenset(
+    {
+        "approximateCount",
+        "approximateSize",
+        "artifactContentLength",
+        "billableSizeInGbs",
+        "layersSizeInBytes",
+        "maximumRuntimeInMinutes",
+        "timeAmount",
+    }
+)
+# What the SDK makes of a text that is not one of an enumeration's.
+_NOT_A_CHOICE = "UNKNOWN_ENUM_VALUE"
+_NESTED_TAGS = "dict(str, dict(str, object))"
+
+
+def models_of(service: str) -> Any:
+    return import_module(f"oci.{service}.models")
+
+
+@cache
+def fields(service: str, model: str) -> Mapping[str, tuple[str, str]]:
+    """Of a model, by Pulumi name: the SDK's attribute and its type."""
+    empty = getattr(models_of(service), model)()
+    return {
+        pulumi_name(empty.attribute_map[attribute], kind): (attribute, kind)
+        for attribute, kind in empty.swagger_types.items()
+    }
+
+
+def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
+    """The named model, or the subtype its discriminator asks for; properties it does not have are left out."""
+    name = _subtype(service, model, properties)
+    known = fields(service, name)
+    values = {
+        known[key][0]: _to_api(service, known[key][1], value)
+        for key, value in properties.items()
+        if key in known and value is not None
+    }
+    try:
+        made = getattr(models_of(service), name)(**values)
+    except ValueError as error:  # an SDK model's own word on a value outside its enumeration
+        raise ProviderError(f"{name}: {error}") from None
+    for key, value in properties.items():
+        if key in known and isinstance(value, str) and getattr(made, known[key][0]) == _NOT_A_CHOICE != value:
+            raise ProviderError(f"`{key}`: `{value}` is not a value that OCI knows here.")
+    return made
+
+
+def _subtype(service: str, model: str, properties: Mapping[str, Any]) -> str:
+    choose = getattr(getattr(models_of(service), model), "get_subtype", None)
+    if choose is None:
+        return model
+    empty = getattr(models_of(service), model)()
+    wire = {empty.attribute_map[a]: properties.get(key) for key, (a, _) in fields(service, model).items()}
+    return str(choose({key: value.upper() if isinstance(value, str) else value for key, value in wire.items()}))
+
+
+def _to_api(service: str, kind: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if kind == _NESTED_TAGS and isinstance(value, Mapping):
+        return _nested_tags(value)
+    if found := _LIST.match(kind):
+        return [_to_api(service, found[1], item) for item in value]
+    if found := _DICT.match(kind):
+        return {key: _to_api(service, found[1], item) for key, item in value.items()}
+    if kind in _SCALARS:
+        return _SCALARS[kind](value)
+    return to_model(service, kind, value) if isinstance(value, Mapping) else value
+
+
+_SCALARS: Mapping[str, Callable[[Any], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": lambda value: value if isinstance(value, bool) else str(value).lower() == "true",
+    "datetime": datetime.fromisoformat,
+    "object": lambda value: value,
+}
+
+
+def from_model(value: Any, key: str = "") -> Any:
+    """What the SDK gave, as Pulumi's provider would show it."""
+    if isinstance(value, list):
+        return [from_model(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if hasattr(value, "swagger_types"):
+        return _from_object(value)
+    if isinstance(value, Mapping):
+        return _flat_tags(value)
+    return str(value) if key in TEXT_NUMBERS and value is not None else value
+
+
+def _from_object(model: Any) -> Properties:
+    shown = {}
+    for attribute, kind in model.swagger_types.items():
+        name = pulumi_name(model.attribute_map[attribute], kind)
+        value = from_model(getattr(model, attribute), name)
+        if value is not None:
+            shown[name] = value
+    return shown
+
+
+def _nested_tags(tags: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    nested: dict[str, dict[str, Any]] = {}
+    for key, value in tags.items():
+        namespace, _, name = key.partition(".")
+        nested.setdefault(namespace, {})[name] = value
+    return nested
+
+
+def _flat_tags(tags: Mapping[str, Any]) -> Properties:
+    """Defined tags are nested by namespace in the API, dotted in Pulumi; plain maps stay as they are."""
+    flat: Properties = {}
+    for key, value in tags.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{key}.{name}": item for name, item in value.items()}
+        else:
+            flat[key] = value
+    return flat
+
+
+def project(live: Any, asked: Any, path: str, unordered: frozenset[str]) -> Any:
+    """The live value, reduced to what the program speaks of: what the cloud filled in by itself is no drift."""
+    if isinstance(live, Mapping) and isinstance(asked, Mapping):
+        return {
+            key: project(live.get(key), item, f"{path}.{key}" if path else key, unordered)
+            for key, item in asked.items()
+        }
+    if isinstance(live, list) and isinstance(asked, list):
+        return _project_list(live, asked, path, unordered)
+    return asked if live is None and asked in ("", [], {}, None, False) else live
+
+
+def _project_list(live: list[Any], asked: list[Any], path: str, unordered: frozenset[str]) -> list[Any]:
+    if path not in unordered:
+        reduced = [project(one, other, path, unordered) for one, other in zip(live, asked, strict=False)]
+        return reduced + live[len(asked) :]
+    left, matched = list(live), []
+    for item in asked:
+        twin = next((one for one in left if project(one, item, path, unordered) == item), None)
+        if twin is not None:
+            left.remove(twin)
+            matched.append(item)
+    return matched + left

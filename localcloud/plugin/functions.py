@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of the provider that look things up: one row each."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from localcloud.plugin.convert import from_model
+from provider.base.engine import Engine, UrnReporter
+from provider.base.resource import Call, Function, Stop
+from provider.base.values import Properties
+from provider.oci.calls import attempt
+from provider.oci.session import Session
+
+
+@dataclass(frozen=True)
+class Lookup:
+    client: str
+    operation: str
+    # The SDK's positional arguments, by input; `tenancyId` is the caller's own when left out.
+    arguments: tuple[str, ...] = ()
+    # The SDK's options, by input.
+    options: Mapping[str, str] = field(default_factory=dict)
+    # Where a list goes in the result; without it the result is the thing itself.
+    plural: str = ""
+    # The list is inside an object of this name (collections with `items`).
+    collection: bool = False
+
+
+FUNCTIONS: Mapping[str, Lookup] = {
+    "oci:ObjectStorage/getNamespace:getNamespace": Lookup("object_storage", "get_namespace", plural="namespace"),
+    "oci:ObjectStorage/getBucket:getBucket": Lookup("object_storage", "get_bucket", ("namespace", "name")),
+    "oci:Core/getServices:getServices": Lookup("core", "list_services", plural="services"),
+    "oci:Core/getVcn:getVcn": Lookup("core", "get_vcn", ("vcnId",)),
+    "oci:Core/getSubnet:getSubnet": Lookup("core", "get_subnet", ("subnetId",)),
+    "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": Lookup(
+        "identity", "list_region_subscriptions", ("tenancyId",), plural="regionSubscriptions"
+    ),
+    "oci:Identity/getAvailabilityDomains:getAvailabilityDomains": Lookup(
+        "identity", "list_availability_domains", ("compartmentId",), plural="availabilityDomains"
+    ),
+    "oci:Identity/getCompartment:getCompartment": Lookup("identity", "get_compartment", ("id",)),
+    "oci:Identity/getTenancy:getTenancy": Lookup("identity", "get_tenancy", ("tenancyId",)),
+    "oci:Identity/getGroups:getGroups": Lookup(
+        "identity", "list_groups", ("compartmentId",), {"name": "name", "lifecycle_state": "state"}, plural="groups"
+    ),
+    "oci:Artifacts/getContainerRepository:getContainerRepository": Lookup(
+        "artifacts", "get_container_repository", ("repositoryId",)
+    ),
+    "oci:Artifacts/getContainerRepositories:getContainerRepositories": Lookup(
+        "artifacts",
+        "list_container_repositories",
+        ("compartmentId",),
+        {
+            "compartment_id_in_subtree": "compartmentIdInSubtree",
+            "display_name": "displayName",
+            "is_public": "isPublic",
+            "repository_id": "repositoryId",
+            "lifecycle_state": "state",
+        },
+        plural="containerRepositoryCollections",
+        collection=True,
+    ),
+    "oci:DataScience/getProject:getProject": Lookup("data_science", "get_project", ("projectId",)),
+    "oci:Logging/getLogGroup:getLogGroup": Lookup("logging", "get_log_group", ("logGroupId",)),
+}
+
+_RENAMED = {"regionSubscriptions": {"status": "state"}}
+
+
+def function(token: str, session: Callable[[], Session]) -> Function | None:
+    lookup = FUNCTIONS.get(token)
+    if lookup is None:
+        return None
+    return lambda args: look_up(token, lookup, session(), args)
+
+
+def look_up(token: str, lookup: Lookup, session: Session, args: Properties) -> Properties:
+    call = Call("", token, token, UrnReporter(Engine(), "", frozenset()), Stop())
+    operation = getattr(session.client(lookup.client), lookup.operation)
+    given = [args[key] if key in args else _default(key, session) for key in lookup.arguments]
+    options = {option: args[key] for option, key in lookup.options.items() if args.get(key) is not None}
+    name = token.rsplit(":", 1)[-1]
+    data = _all_pages(call, name, operation, given, options)
+    identity = "/".join([name, *map(str, given)])
+    if not lookup.plural:
+        return {**args, "id": identity, **from_model(data)}
+    return {**args, "id": identity, lookup.plural: _listed(lookup, data, args.get("filters") or [])}
+
+
+def _default(key: str, session: Session) -> str:
+    return session.tenancy if key in ("tenancyId", "compartmentId") else ""
+
+
+def _all_pages(call: Call, name: str, operation: Any, given: list[Any], options: Mapping[str, Any]) -> Any:
+    answer = attempt(call, name, lambda: operation(*given, **options))
+    data = answer.data
+    while isinstance(data, list) and answer.headers.get("opc-next-page"):
+        page = answer.headers["opc-next-page"]
+        answer = attempt(call, name, partial(operation, *given, **options, page=page))
+        data = [*data, *answer.data]
+    return data
+
+
+def _listed(lookup: Lookup, data: Any, filters: list[Mapping[str, Any]]) -> Any:
+    shown = from_model(data)
+    if lookup.collection:
+        return [{**shown, "items": _filtered(shown.get("items") or [], filters)}]
+    if not isinstance(shown, list):
+        return shown
+    names = _RENAMED.get(lookup.plural, {})
+    return _filtered([{names.get(key, key): value for key, value in item.items()} for item in shown], filters)
+
+
+def _filtered(items: list[Properties], filters: list[Mapping[str, Any]]) -> list[Properties]:
+    return [item for item in items if all(_passes(item, one) for one in filters)]
+
+
+def _passes(item: Properties, one: Mapping[str, Any]) -> bool:
+    value = str(item.get(_camel(one["name"]), ""))
+    if one.get("regex"):
+        return any(re.search(pattern, value) for pattern in one["values"])
+    return value in one["values"]
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

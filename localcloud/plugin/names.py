@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Property names of the Pulumi provider `oci` from those of OCI's API.
+
+Pulumi's names come from Terraform's, which write `ipv4CidrBlock` as `ipv4cidr_block` and name a list by its plural.
+"""
+
+import re
+
+_AFTER_DIGIT = re.compile(r"(?<=\d)[A-Z]")
+_RENAMED = {"lifecycleState": "state", "isStateless": "stateless", "inactiveStatus": "inactiveState"}
+
+
+def pulumi_name(api_name: str, swagger_type: str = "") -> str:
+    if api_name in _RENAMED:
+        return _RENAMED[api_name]
+    name = _AFTER_DIGIT.sub(lambda found: found[0].lower(), api_name).replace("GBs", "Gbs")
+    return f"{name}s" if swagger_type.startswith("list[") and not name.endswith("s") else name
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda found: f"_{found[0]}", name).lower()

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resource types of the plugin: one row each, by the conventions of OCI's API and its SDK.
+
+A row with the noun `vcn` calls `create_vcn`, `get_vcn`, `update_vcn` and `delete_vcn`, with the models
+`CreateVcnDetails` and `UpdateVcnDetails`. Where a type has behaviour, the row names it (`behaviour`, a class
+under localcloud.plugin.behaviours).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Row:
+    service: str  # the SDK's package
+    client: str  # a row of provider.oci.session.CLIENTS
+    noun: str
+    model: str
+    ready: frozenset[str] = frozenset({"AVAILABLE"})
+    gone: frozenset[str] = frozenset({"TERMINATED"})
+    # Inputs that come before the id in the SDK's calls.
+    within: tuple[str, ...] = ()
+    # Pulumi name -> the API's, where the convention does not hold; at the top of the resource.
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    # Inputs of the provider that no model of the API has.
+    extra: frozenset[str] = frozenset()
+    # Logging answers 202 with a work request that names what it makes.
+    entity: str = ""
+    named: bool = False  # has a unique name, made from the resource's when left out
+    delete_options: Mapping[str, str] = field(default_factory=dict)  # the SDK's option -> input
+    behaviour: str = ""
+
+
+def _core(noun: str, model: str, **more: Any) -> Row:
+    return Row("core", "core", noun, model, **more)
+
+
+_IDENTITY: Mapping[str, Any] = {"ready": frozenset({"ACTIVE"}), "gone": frozenset({"DELETED"}), "named": True}
+_SCIENCE: Mapping[str, Any] = {"ready": frozenset({"ACTIVE", "CREATING"}), "gone": frozenset({"DELETED"})}
+_LOGGING: Mapping[str, Any] = {"ready": frozenset({"ACTIVE", "INACTIVE"}), "gone": frozenset({"DELETED"})}
+
+ROWS: Mapping[str, Row] = {
+    "oci:Core/vcn:Vcn": _core("vcn", "Vcn"),
+    "oci:Core/subnet:Subnet": _core("subnet", "Subnet"),
+    "oci:Core/securityList:SecurityList": _core("security_list", "SecurityList", behaviour="network.SecurityList"),
+    "oci:Core/routeTable:RouteTable": _core("route_table", "RouteTable"),
+    "oci:Core/natGateway:NatGateway": _core("nat_gateway", "NatGateway"),
+    "oci:Core/serviceGateway:ServiceGateway": _core("service_gateway", "ServiceGateway"),
+    "oci:Core/internetGateway:InternetGateway": _core(
+        "internet_gateway", "InternetGateway", renamed={"enabled": "isEnabled"}, defaults={"enabled": True}
+    ),
+    "oci:Core/networkSecurityGroup:NetworkSecurityGroup": _core("network_security_group", "NetworkSecurityGroup"),
+    "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule": _core(
+        "network_security_group_security_rule", "SecurityRule", behaviour="network.SecurityRule"
+    ),
+    "oci:Identity/dynamicGroup:DynamicGroup": Row("identity", "identity", "dynamic_group", "DynamicGroup", **_IDENTITY),
+    "oci:Identity/policy:Policy": Row("identity", "identity", "policy", "Policy", **_IDENTITY),
+    "oci:ObjectStorage/bucket:Bucket": Row(
+        "object_storage",
+        "object_storage",
+        "bucket",
+        "Bucket",
+        renamed={"accessType": "publicAccessType", "bucketId": "id"},
+        defaults={"accessType": "NoPublicAccess"},
+        extra=frozenset({"namespace"}),
+        named=True,
+        behaviour="storage.Bucket",
+    ),
+    "oci:ObjectStorage/storageObject:StorageObject": Row(
+        "object_storage", "object_storage", "object", "ObjectSummary", behaviour="storage.StorageObject"
+    ),
+    "oci:Artifacts/containerRepository:ContainerRepository": Row(
+        "artifacts", "artifacts", "container_repository", "ContainerRepository", gone=frozenset({"DELETED"})
+    ),
+    "oci:Logging/logGroup:LogGroup": Row(
+        "logging", "logging", "log_group", "LogGroup", entity="loggroup", behaviour="logging.Logged", **_LOGGING
+    ),
+    "oci:Logging/log:Log": Row(
+        "logging", "logging", "log", "Log", entity="log", within=("logGroupId",), behaviour="logging.Logged", **_LOGGING
+    ),
+    "oci:DataScience/project:Project": Row("data_science", "data_science", "project", "Project", **_SCIENCE),
+    "oci:DataScience/job:Job": Row(
+        "data_science",
+        "data_science",
+        "job",
+        "Job",
+        defaults={"deleteRelatedJobRuns": False},
+        extra=frozenset({"jobArtifact", "artifactContentLength", "artifactContentDisposition", "deleteRelatedJobRuns"}),
+        delete_options={"delete_related_job_runs": "deleteRelatedJobRuns"},
+        behaviour="science.Job",
+        **_SCIENCE,
+    ),
+    "oci:Vault/secret:Secret": Row(
+        "vault",
+        "vault",
+        "secret",
+        "Secret",
+        ready=frozenset({"ACTIVE"}),
+        gone=frozenset({"DELETED", "PENDING_DELETION", "SCHEDULING_DELETION"}),
+        renamed={"sourceRegionInformations": "sourceRegionInformation"},
+        behaviour="vault.Secret",
+    ),
+}

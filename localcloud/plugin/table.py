@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A resource type made from a row: create, read, update and delete as OCI's API does them for most types."""
+
+import hashlib
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from catalog.tables import table
+from localcloud.plugin.convert import fields, from_model, project, to_model
+from localcloud.plugin.rows import Row
+from provider.base.diff import Diff, Rules, canonical, changed_keys, compare
+from provider.base.errors import Failure, PartialFailureError, ProviderError
+from provider.base.resource import Call, Checked, Created, Live, Resource, unknown_where_missing
+from provider.base.values import Properties
+from provider.oci.calls import attempt, found, is_gone, make_once
+from provider.oci.session import Session
+
+_SECONDS = 1200.0  # the default of Oracle's provider for every type here
+_SECONDS_IN_USE = 60.0
+_FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.05, 5.0, 1.5
+_UNINTERESTING = frozenset({"__defaults", "id"})
+
+
+def rules_of(token: str) -> Rules:
+    row: Mapping[str, list[str]] = table("replacement").get(token, {})
+    return Rules(**{key: frozenset(row.get(key, ())) for key in ("replace", "computed", "unordered")})
+
+
+class TableResource(Resource):
+    """The conventions; what a type does otherwise is a subclass in localcloud.plugin.special."""
+
+    def __init__(self, token: str, row: Row, session: Callable[[], Session]) -> None:
+        self.row = row
+        self.token = token
+        self.rules = rules_of(token)
+        self._session = session
+
+    # -- names and models
+
+    @property
+    def client(self) -> Any:
+        return self._session().client(self.row.client)
+
+    @property
+    def _stem(self) -> str:
+        return "".join(word.capitalize() for word in self.row.noun.split("_"))
+
+    def inputs_of_api(self) -> frozenset[str]:
+        """The Pulumi names of all that can be given."""
+        created = fields(self.row.service, f"Create{self._stem}Details")
+        changed = fields(self.row.service, f"Update{self._stem}Details")
+        api = self._back(dict.fromkeys((*created, *changed)))
+        return frozenset(api) | self.row.extra | frozenset(self.row.within)
+
+    def outputs_of_api(self) -> frozenset[str]:
+        return frozenset(self._back(dict.fromkeys(fields(self.row.service, self.row.model))))
+
+    def _details(self, kind: str, inputs: Properties) -> Any:
+        renamed = {self.row.renamed.get(key, key): value for key, value in inputs.items()}
+        return to_model(self.row.service, f"{kind}{self._stem}Details", self.to_api(renamed))
+
+    def _back(self, properties: Properties) -> Properties:
+        names = {api: name for name, api in self.row.renamed.items()}
+        return {names.get(key, key): value for key, value in properties.items()}
+
+    def to_api(self, inputs: Properties) -> Properties:
+        return inputs
+
+    def from_api(self, outputs: Properties) -> Properties:
+        return outputs
+
+    def shown(self, model: Any, inputs: Properties) -> Properties:
+        """The outputs: what was asked for, overlaid with what is."""
+        return {**inputs, **self._back(self.from_api(from_model(model)))}
+
+    # -- the engine's calls
+
+    def check(self, call: Call, old: Properties, new: Properties) -> Checked:
+        inputs = {**self.row.defaults, **new}
+        if self.row.named and inputs.get("name") is None:
+            seed = call.seed or call.urn.encode()
+            inputs["name"] = old.get("name") or f"{call.name}-{hashlib.sha256(seed).hexdigest()[:7]}"
+        known = self.inputs_of_api() | _UNINTERESTING
+        unknown = sorted(set(inputs) - known)
+        return Checked(inputs, tuple(Failure(key, f"{self.token} has no input `{key}`.") for key in unknown))
+
+    def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
+        keeps_its_name = self.row.named and old.get("name") == new.get("name")
+        return compare(old, new, self.rules, delete_before_replace=keeps_its_name)
+
+    def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
+        if old_outputs is not None:
+            return {**old_outputs, **inputs}
+        return unknown_where_missing(inputs, self.outputs_of_api() - {"id"})
+
+    def create(self, call: Call, inputs: Properties) -> Created:
+        details = self._details("Create", inputs)
+        model = self._create_once(call, inputs, details)
+        made = self.id_of(model, inputs)
+        try:
+            model = self._wait_ready(call, made, model, inputs)
+            self.after_create(call, made, inputs)
+        except ProviderError as error:
+            raise PartialFailureError(made, self.shown(model, inputs), error.cause, error.remedy) from error
+        return Created(made, self.shown(model, inputs))
+
+    def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> Live | None:  # noqa: A002
+        given = {**inputs, **self.parse_id(id)}
+        model = self._get(call, id, {**outputs, **given})
+        if model is None:
+            return None
+        real_id = self.id_of(model, given)
+        live = self.shown(model, {**outputs, **given})
+        return Live(real_id, live, self._live_inputs(live, inputs))
+
+    def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
+        changed = changed_keys(compare(old, new, self.rules))
+        if changed:
+            self._update(call, id, {key: new.get(key) for key in changed}, new)
+        model = self._get(call, id, new)
+        if model is None:
+            raise ProviderError(f"{call.name} no longer exists in the cloud.", "`pulumi refresh`, then `pulumi up`.")
+        return self.shown(self._wait_ready(call, id, model, new), new)
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        options = {
+            option: inputs[key] for option, key in self.row.delete_options.items() if inputs.get(key) is not None
+        }
+        self._while_in_use(call, lambda: self._delete(id, {**outputs, **inputs}, options))
+        self._wait_gone(call, id, {**outputs, **inputs})
+
+    # -- the API's calls
+
+    def call_path(self, id: str, inputs: Properties) -> list[str]:  # noqa: A002
+        missing = [key for key in self.row.within if not inputs.get(key)]
+        if missing:
+            form = "/".join(
+                f"{key}/<ocid>" for key in (*self.row.within, f"{self._stem[:1].lower()}{self._stem[1:]}Id")
+            )
+            raise ProviderError(f"`{id}` does not say where it is.", f"Import it by {form}.")
+        return [*(inputs[key] for key in self.row.within), self.parse_id(id).get("id", id)]
+
+    def parse_id(self, id: str) -> Properties:  # noqa: A002
+        """What an id given to `pulumi import` tells besides the OCID: `logGroupId/…/logId/…` and the like."""
+        parts = id.split("/")
+        if not self.row.within or len(parts) != 2 * (len(self.row.within) + 1):
+            return {}
+        return {**dict(zip(self.row.within, parts[1::2], strict=False)), "id": parts[-1]}
+
+    def id_of(self, model: Any, inputs: Properties) -> str:
+        return str(model.id)
+
+    def after_create(self, call: Call, id: str, inputs: Properties) -> None:  # noqa: A002
+        """What must follow before the resource is whole."""
+
+    def _operation(self, verb: str) -> Callable[..., Any]:
+        operation: Callable[..., Any] = getattr(self.client, f"{verb}_{self.row.noun}")
+        return operation
+
+    def _create_once(self, call: Call, inputs: Properties, details: Any) -> Any:
+        """Made once, even when an earlier attempt was killed before it could say so.
+
+        The token of the request is the same for the same inputs of the same resource, so the cloud answers with what it
+        made then.
+        """
+        base = str(uuid.uuid4()) if call.anew else f"{call.urn}\n{canonical(inputs)}"
+        return make_once(call, f"Create {call.name}", base, lambda token: self._create(call, inputs, details, token))
+
+    def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
+        within = [inputs[key] for key in self.row.within]
+        return self._operation("create")(*within, details, opc_retry_token=token).data
+
+    def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
+        path = self.call_path(id, inputs)
+        model = found(call, f"Read {call.name}", lambda: self._operation("get")(*path))
+        gone = getattr(model, "lifecycle_state", None) in self.row.gone
+        return None if gone else model
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        details = self._details("Update", changed)
+        path = self.call_path(id, new)
+        attempt(call, f"Update {call.name}", lambda: self._operation("update")(*path, details))
+
+    def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
+        self._operation("delete")(*self.call_path(id, inputs), **options)
+
+    # -- waits
+
+    def _wait_ready(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        pause, deadline = _FIRST_PAUSE, call.deadline(_SECONDS)
+        while getattr(model, "lifecycle_state", None) not in {None, *self.row.ready}:
+            state = model.lifecycle_state
+            if state == "FAILED" or time.monotonic() > deadline:
+                reason = getattr(model, "lifecycle_details", None) or "no reason given"
+                raise ProviderError(f"{call.name} is {state}, not {' or '.join(sorted(self.row.ready))}: {reason}")
+            call.report.status(f"{state}, waiting until {' or '.join(sorted(self.row.ready))}")
+            call.stop.wait(pause)
+            pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+            model = self._get(call, id, inputs)
+            if model is None:
+                raise ProviderError(f"{call.name} was deleted while it was waited for.")
+        return model
+
+    def _wait_gone(self, call: Call, id: str, inputs: Properties) -> None:  # noqa: A002
+        pause, deadline = _FIRST_PAUSE, call.deadline(_SECONDS)
+        while (model := self._get(call, id, inputs)) is not None and hasattr(model, "lifecycle_state"):
+            if time.monotonic() > deadline:
+                raise ProviderError(f"{call.name} is still {model.lifecycle_state}; its deletion takes too long.")
+            call.report.status(f"{model.lifecycle_state}, waiting until it is gone")
+            call.stop.wait(pause)
+            pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+
+    def _while_in_use(self, call: Call, operation: Callable[[], None]) -> None:
+        """Deletions are refused while something still lets go of the resource (an address, a run that just ended)."""
+        started = time.monotonic()
+        while True:
+            try:
+                return attempt(call, f"Delete {call.name}", operation)
+            except ProviderError as error:
+                cause = error.__cause__
+                if cause is not None and is_gone(cause):
+                    return None
+                if getattr(cause, "code", None) not in {"Conflict", "IncorrectState"}:
+                    raise
+                if time.monotonic() - started > _SECONDS_IN_USE:
+                    raise
+                call.report.status(f"still in use: {getattr(cause, 'message', '')}")
+            call.stop.wait(1.0)
+
+    def _live_inputs(self, live: Properties, inputs: Properties) -> Properties:
+        if inputs:
+            return {
+                key: project(live.get(key, value), value, key, self.rules.unordered) for key, value in inputs.items()
+            }
+        wanted = self.inputs_of_api()
+        return {key: value for key, value in live.items() if key in wanted and value not in (None, {}, [])}

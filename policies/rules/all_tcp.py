@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every port open is the price of frameworks that pick ports themselves: a security list has to name them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from catalog import frameworks
+from policies.rule import Resource, Rule
+from policies.verdicts import PASS, Unknown, Verdict, every, fail, unknown
+
+LISTS = ("oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList")
+# The freeform tag that says for whom: names of frameworks, or the mode in which everything is open.
+TAG = "all-tcp"
+PROOF_OF_CONCEPT = "proof-of-concept"
+TCP, ALL_PROTOCOLS = "6", "all"
+# As good as all 65535: wider than any range that systems pick ports from by themselves.
+NEARLY_ALL = 60_000
+
+
+def judge(resource: Resource) -> Verdict:
+    rules = [
+        *(resource.properties.get("ingressSecurityRules") or ()),
+        *(resource.properties.get("egressSecurityRules") or ()),
+    ]
+    opened = every(lambda rule: fail("opens every TCP port") if is_all_tcp(rule) else PASS, rules)
+    return needed_by(str(resource.tags.get(TAG) or "")) if opened.outcome == "fail" else opened
+
+
+def is_all_tcp(rule: Mapping[str, Any]) -> bool:
+    if rule.get("protocol") not in (TCP, ALL_PROTOCOLS):
+        return False
+    ports = rule.get("tcpOptions")
+    if rule.get("protocol") == ALL_PROTOCOLS or not ports:
+        return True
+    return int(ports.get("max") or 65535) - int(ports.get("min") or 1) >= NEARLY_ALL
+
+
+def needed_by(named: str) -> Verdict:
+    """Whether one of those named in the tag does need every port."""
+    names = [name for name in named.replace(",", " ").split() if name]
+    own = [name for name in names if name not in (PROOF_OF_CONCEPT, *frameworks.names())]
+    if any(name == PROOF_OF_CONCEPT or (name not in own and picks_ports(name)) for name in names):
+        return PASS
+    if own:
+        return unknown(f"opens every TCP port for {', '.join(own)}, a framework the catalog does not know")
+    told = f"; {', '.join(names)} can be told which ports to use" if names else f" and has no tag `{TAG}`"
+    return fail(f"opens every TCP port{told}")
+
+
+def picks_ports(name: str) -> bool:
+    """Some port of the framework cannot be chosen by its own options, whatever the strategy."""
+    document = frameworks.document(name)
+    strategies = (None, *document.get("strategies", {}))
+    rows = (row for strategy in strategies for row in frameworks.framework(name, strategy).ports)
+    return any(row.default == "all" or row.pinned == "kernel-range" for row in rows)
+
+
+def _list(tag: Any = None, **rule: Any) -> Resource:
+    tags = {TAG: tag} if tag else {}
+    rules = [{"source": "10.20.0.0/24", "protocol": TCP, **rule}]
+    return Resource(LISTS[0], {"ingressSecurityRules": rules, "freeformTags": tags})
+
+
+RULE = Rule(
+    id="all-tcp",
+    level="mandatory",
+    asks="Every TCP port is open only where a framework needs that.",
+    remedy=f"open the framework's own ports, or say who needs all of them in the freeform tag `{TAG}` of the list",
+    types=LISTS,
+    judge=judge,
+    passes={
+        "a port": _list(tcpOptions={"min": 8786, "max": 8786}),
+        "Horovod": _list("horovod"),
+        "Horovod beside Dask": _list("dask, horovod"),
+        "a proof of concept": _list(PROOF_OF_CONCEPT),
+        "ICMP": _list(protocol="1"),
+    },
+    fails={
+        "without a reason": _list(),
+        "all ports by numbers": _list(tcpOptions={"min": 1024, "max": 65535}),
+        "all protocols": _list(protocol=ALL_PROTOCOLS),
+        "for a framework with settable ports": _list("dask"),
+        "on the way out": Resource(
+            LISTS[0], {"egressSecurityRules": [{"destination": "0.0.0.0/0", "protocol": "all"}]}
+        ),
+    },
+    unknown={
+        "ports of another resource": _list(tcpOptions={"min": Unknown("min"), "max": 9000}),
+        "a team's own framework": _list("ray-of-ours"),
+    },
+)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bills, people and clean-ups can tell whose a resource is by its tags alone."""
+
+from typing import Any
+
+from policies.rule import Resource, Rule
+from policies.verdicts import PASS, Unknown, Verdict, fail
+
+WANTED = ("stack", "team", "environment")
+TAGGED = (
+    "oci:Artifacts/containerRepository:ContainerRepository",
+    "oci:Core/internetGateway:InternetGateway",
+    "oci:Core/natGateway:NatGateway",
+    "oci:Core/networkSecurityGroup:NetworkSecurityGroup",
+    "oci:Core/routeTable:RouteTable",
+    "oci:Core/securityList:SecurityList",
+    "oci:Core/serviceGateway:ServiceGateway",
+    "oci:Core/subnet:Subnet",
+    "oci:Core/vcn:Vcn",
+    "oci:DataScience/job:Job",
+    "oci:DataScience/jobRun:JobRun",
+    "oci:DataScience/notebookSession:NotebookSession",
+    "oci:DataScience/project:Project",
+    "oci:Identity/compartment:Compartment",
+    "oci:Identity/dynamicGroup:DynamicGroup",
+    "oci:Identity/policy:Policy",
+    "oci:Logging/log:Log",
+    "oci:Logging/logGroup:LogGroup",
+    "oci:ObjectStorage/bucket:Bucket",
+    "oci:Vault/secret:Secret",
+    "trainyard:index:Run",
+)
+
+
+def judge(resource: Resource) -> Verdict:
+    missing = [name for name in WANTED if not resource.tags.get(name)]
+    return fail(f"has no tag {', '.join(f'`{name}`' for name in missing)}") if missing else PASS
+
+
+def _bucket(**tags: Any) -> Resource:
+    return Resource("oci:ObjectStorage/bucket:Bucket", {"freeformTags": tags})
+
+
+RULE = Rule(
+    id="missing-tags",
+    level="mandatory",
+    asks=f"Everything that can be tagged says its {', '.join(WANTED[:-1])} and {WANTED[-1]}.",
+    remedy="add them to freeformTags (to tags, for a run)",
+    types=TAGGED,
+    judge=judge,
+    passes={
+        "all three": _bucket(stack="vision-dev", team="vision", environment="dev", owner="ann"),
+        "a run": Resource(
+            "trainyard:index:Run", {"tags": {"stack": "vision-dev", "team": "vision", "environment": "dev"}}
+        ),
+    },
+    fails={
+        "none at all": Resource("oci:Core/vcn:Vcn", {}),
+        "one is missing": _bucket(stack="vision-dev", team="vision"),
+        "one is empty": _bucket(stack="vision-dev", team="", environment="dev"),
+    },
+    unknown={
+        "a tag of another resource": _bucket(stack="vision-dev", team=Unknown("freeformTags.team"), environment="dev"),
+        "all decided elsewhere": Resource("oci:Core/vcn:Vcn", {"freeformTags": Unknown("freeformTags")}),
+    },
+)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Old inputs against new ones: which properties differ, and which of these need a new resource."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from provider.base.values import UNKNOWN, Properties
+
+Kind = Literal["add", "update", "delete"]
+
+_INDEX = re.compile(r"\[\d+\]")
+_PLAIN_KEY = re.compile(r"^[A-Za-z_$][A-Za-z0-9_$-]*$")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a resource type changes. Paths are dotted, without list indices, and cover what lies below them.
+
+    `computed` values are filled in by the cloud when left out, so leaving them out later changes nothing.
+    `unordered` lists are the same in any order. `ignored` properties never make a difference.
+    """
+
+    replace: frozenset[str] = frozenset()
+    computed: frozenset[str] = frozenset()
+    unordered: frozenset[str] = frozenset()
+    ignored: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Change:
+    kind: Kind
+    replaces: bool
+
+
+@dataclass(frozen=True)
+class Diff:
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    delete_before_replace: bool = False
+
+    @property
+    def replaces(self) -> list[str]:
+        return [path for path, change in self.changes.items() if change.replaces]
+
+
+def compare(old: Properties, new: Properties, rules: Rules, delete_before_replace: bool = False) -> Diff:
+    changes = {path: Change(kind, _touches(path, rules.replace)) for path, kind in _walk("", old, new, rules)}
+    return Diff(changes, delete_before_replace)
+
+
+def changed_keys(diff: Diff) -> set[str]:
+    """The top-level properties that differ."""
+    return {re.split(r"[.\[]", path, maxsplit=1)[0] for path in diff.changes}
+
+
+def _walk(path: str, old: Any, new: Any, rules: Rules) -> Iterator[tuple[str, Kind]]:
+    bare = _bare(path)
+    if path and (bare in rules.ignored or _same(old, new, bare in rules.unordered)):
+        return
+    if old is None and path:
+        yield path, "add"
+    elif new is None and path:
+        if not _covered(path, rules.computed):
+            yield path, "delete"
+    elif isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted({**old, **new}):
+            yield from _walk(_join(path, key), old.get(key), new.get(key), rules)
+    elif isinstance(old, list) and isinstance(new, list) and bare not in rules.unordered:
+        for index in range(max(len(old), len(new))):
+            yield from _walk(f"{path}[{index}]", _at(old, index), _at(new, index), rules)
+    else:
+        yield path, "update"
+
+
+def _at(items: list[Any], index: int) -> Any:
+    return items[index] if index < len(items) else None
+
+
+def _same(old: Any, new: Any, unordered: bool) -> bool:
+    if old is UNKNOWN or new is UNKNOWN:
+        return False
+    if unordered and isinstance(old, list) and isinstance(new, list):
+        return sorted(map(canonical, old)) == sorted(map(canonical, new))
+    return canonical(old) == canonical(new)
+
+
+def canonical(value: Any) -> str:
+    """One text for equal values; a property that is null is the same as one that is absent."""
+    return json.dumps(_without_nulls(value), sort_keys=True, default=repr)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _bare(path: str) -> str:
+    return _INDEX.sub("", path)
+
+
+def _touches(path: str, replacing: frozenset[str]) -> bool:
+    """A path is replacing when it, something above it, or a part of the object that comes or goes with it is."""
+    return _covered(path, replacing) or any(below.startswith(f"{_bare(path)}.") for below in replacing)
+
+
+def _covered(path: str, covering: frozenset[str]) -> bool:
+    bare = _bare(path)
+    return any(bare == above or bare.startswith((f"{above}.", f"{above}[")) for above in covering)
+
+
+def _join(path: str, key: str) -> str:
+    if not _PLAIN_KEY.match(key):
+        return f"{path}[{json.dumps(key)}]"
+    return f"{path}.{key}" if path else key

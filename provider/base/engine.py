@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines to whoever watches the engine."""
+
+import sys
+from typing import Any
+
+import grpc
+
+from provider.base.values import redact
+from provider.base.wire import UNLIMITED_MESSAGES, engine_pb2, engine_pb2_grpc
+
+
+class Engine:
+    """The engine's log; without an engine (a plugin started by hand) the lines go to stderr."""
+
+    def __init__(self, address: str = "") -> None:
+        self._stub: Any = None
+        if address:
+            self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address, UNLIMITED_MESSAGES))
+
+    def log(self, severity: str, message: str, urn: str = "", ephemeral: bool = False) -> None:
+        if self._stub is None:
+            print(message, file=sys.stderr)
+            return
+        request = engine_pb2.LogRequest(
+            severity=engine_pb2.LogSeverity.Value(severity), message=message, urn=urn, ephemeral=ephemeral
+        )
+        try:
+            self._stub.Log(request, timeout=10)
+        except grpc.RpcError as error:
+            # A line that can't be shown must not fail the resource it speaks of.
+            print(f"{message} (the engine did not take this line: {error})", file=sys.stderr)
+
+
+class UrnReporter:
+    """A resource's voice, which never speaks its secrets."""
+
+    def __init__(self, engine: Engine, urn: str, secrets: frozenset[str]) -> None:
+        self._engine = engine
+        self._urn = urn
+        self._secrets = secrets
+
+    def info(self, message: str) -> None:
+        self._say("INFO", message)
+
+    def warning(self, message: str) -> None:
+        self._say("WARNING", message)
+
+    def status(self, message: str) -> None:
+        self._say("INFO", message, ephemeral=True)
+
+    def _say(self, severity: str, message: str, ephemeral: bool = False) -> None:
+        self._engine.log(severity, redact(message, self._secrets), self._urn, ephemeral)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's protocol, spoken for a `Plugin`."""
+
+import json
+import traceback
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import grpc
+from google.protobuf import empty_pb2
+
+from provider.base.diff import Change, Diff, canonical
+from provider.base.engine import Engine, UrnReporter
+from provider.base.errors import Failure, PartialFailureError, ProviderError
+from provider.base.resource import Call, Plugin, Resource, Stop
+from provider.base.values import Properties, Secret, decode, encode, has_unknown, redact, reveal, seal, secret_texts
+from provider.base.wire import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
+
+_KINDS: Mapping[str, Any] = {"add": 0, "delete": 2, "update": 4}  # PropertyDiff.Kind; one more when it replaces
+
+
+class Servicer(provider_pb2_grpc.ResourceProviderServicer):
+    """Every method opens the secrets of a request, asks the plugin, and seals the answer again."""
+
+    def __init__(self, plugin: Plugin, engine: Engine) -> None:
+        self._plugin = plugin
+        self._engine = engine
+        self._stop = Stop()
+        self._inputs_in_state: dict[str, str] = {}
+
+    def stop_waiting(self) -> None:
+        self._stop.ask()
+
+    # -- the plugin as a whole
+
+    def Handshake(self, request: Any, context: Any) -> Any:  # noqa: N802
+        if request.engine_address:
+            self._engine = Engine(request.engine_address)
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
+
+    def Attach(self, request: Any, context: Any) -> Any:  # noqa: N802
+        self._engine = Engine(request.address)
+        return empty_pb2.Empty()
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return plugin_pb2.PluginInfo(version=self._plugin.version)
+
+    def GetSchema(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return provider_pb2.GetSchemaResponse(schema=json.dumps(self._plugin.schema()))
+
+    @property
+    def asked_to_stop(self) -> bool:
+        return self._stop.asked
+
+    def Cancel(self, request: Any, context: Any) -> Any:  # noqa: N802
+        self.stop_waiting()
+        return empty_pb2.Empty()
+
+    def CheckConfig(self, request: Any, context: Any) -> Any:  # noqa: N802
+        news = decode(request.news)
+        with _Answer(context, news):
+            checked = self._plugin.check_config(reveal(news))
+            return _check_response(checked.inputs, checked.failures, news)
+
+    def DiffConfig(self, request: Any, context: Any) -> Any:  # noqa: N802
+        old, new = decode(request.old_inputs or request.olds), decode(request.news)
+        with _Answer(context, old, new):
+            replacing = set(self._plugin.replacing_config(reveal(old), reveal(new)))
+            keys = [key for key in sorted({**old, **new}) if reveal(old.get(key)) != reveal(new.get(key))]
+            return _diff_response(Diff({key: Change("update", key in replacing) for key in keys}))
+
+    def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
+        config = decode(request.args)
+        with _Answer(context, config):
+            known = {key: value for key, value in config.items() if not has_unknown(value)}
+            self._plugin.configure(reveal(known))
+        return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
+
+    # -- resources
+
+    def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
+        old, new = decode(request.olds), decode(request.news)
+        with _Answer(context, old, new):
+            if old:
+                self._inputs_in_state[request.urn] = canonical(reveal(old))
+            call = self._call(request, new, seed=request.randomSeed)
+            checked = self._resource(call.type).check(call, reveal(old), reveal(new))
+            return _check_response(checked.inputs, checked.failures, new)
+
+    def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
+        old, outputs, new = decode(request.old_inputs), decode(request.olds), decode(request.news)
+        with _Answer(context, old, outputs, new):
+            call = self._call(request, new)
+            return _diff_response(self._resource(call.type).diff(call, reveal(old), reveal(outputs), reveal(new)))
+
+    def Create(self, request: Any, context: Any) -> Any:  # noqa: N802
+        inputs = decode(request.properties)
+        with _Answer(context, inputs):
+            call = self._call(request, inputs)
+            resource = self._resource(call.type)
+            if request.preview:
+                return provider_pb2.CreateResponse(properties=_seal(resource, resource.preview(inputs, None), inputs))
+            anew = self._inputs_in_state.get(request.urn) == canonical(reveal(inputs))
+            with _Kept(context, resource, inputs):
+                created = resource.create(replace(call, anew=anew), reveal(inputs))
+            return provider_pb2.CreateResponse(id=created.id, properties=_seal(resource, created.outputs, inputs))
+
+    def Read(self, request: Any, context: Any) -> Any:  # noqa: N802
+        outputs, inputs = decode(request.properties), decode(request.inputs)
+        with _Answer(context, outputs, inputs):
+            call = self._call(request, outputs, inputs)
+            resource = self._resource(call.type)
+            with _Kept(context, resource, inputs, outputs):
+                live = resource.read(call, request.id, reveal(outputs), reveal(inputs))
+            if live is None:
+                return provider_pb2.ReadResponse()
+            return provider_pb2.ReadResponse(
+                id=live.id,
+                properties=_seal(resource, live.outputs, inputs, outputs),
+                inputs=encode(seal(live.inputs, inputs)),
+            )
+
+    def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
+        outputs, old, new = decode(request.olds), decode(request.old_inputs), decode(request.news)
+        with _Answer(context, outputs, old, new):
+            call = self._call(request, outputs, old, new)
+            resource = self._resource(call.type)
+            if request.preview:
+                return provider_pb2.UpdateResponse(properties=_seal(resource, resource.preview(new, outputs), new))
+            with _Kept(context, resource, new, outputs):
+                updated = resource.update(call, request.id, reveal(outputs), reveal(old), reveal(new))
+            return provider_pb2.UpdateResponse(properties=_seal(resource, updated, new, outputs))
+
+    def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
+        outputs, inputs = decode(request.properties), decode(request.old_inputs)
+        with _Answer(context, outputs, inputs):
+            call = self._call(request, outputs, inputs)
+            self._resource(call.type).delete(call, request.id, reveal(outputs), reveal(inputs))
+        return empty_pb2.Empty()
+
+    def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802
+        args = decode(request.args)
+        with _Answer(context, args):
+            function = self._plugin.function(request.tok)
+            if function is None:
+                raise ProviderError(f"The provider `{self._plugin.name}` has no function `{request.tok}`.")
+            return provider_pb2.InvokeResponse(**{"return": encode(seal(function(reveal(args)), args))})
+
+    def _call(self, request: Any, *values: Properties, seed: bytes = b"") -> Call:
+        _, _, type_chain, *name = request.urn.split("::", 3)
+        report = UrnReporter(self._engine, request.urn, secret_texts(*values))
+        kind = request.type or type_chain.split("$")[-1]
+        shown = request.name or (name[0] if name else "")
+        return Call(request.urn, kind, shown, report, self._stop, getattr(request, "timeout", 0.0), seed)
+
+    def _resource(self, token: str) -> Resource:
+        resource = self._plugin.resource(token)
+        if resource is None:
+            raise ProviderError(f"The provider `{self._plugin.name}` does not know the type `{token}`.")
+        return resource
+
+
+class _Answer:
+    """Turns what goes wrong inside into an answer the engine shows as text, without secrets."""
+
+    def __init__(self, context: Any, *values: Properties) -> None:
+        self._context = context
+        self._values = values
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None or _already_answered(self._context):
+            return
+        if isinstance(error, ProviderError):
+            message = str(error)
+        else:
+            message = "".join(traceback.format_exception(error))
+            message = f"This is a bug in the provider; please report it with these lines.\n{message}"
+        self._context.abort(grpc.StatusCode.UNKNOWN, redact(message, secret_texts(*self._values)))
+
+
+class _Kept:
+    """Hands a resource that exists, but is not as wished, to the engine, so that it is not lost."""
+
+    def __init__(self, context: Any, resource: Resource, inputs: Properties, *olds: Properties) -> None:
+        self._context, self._resource, self._inputs, self._olds = context, resource, inputs, olds
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, PartialFailureError):
+            self._abort(error)
+
+    def _abort(self, error: PartialFailureError) -> NoReturn:
+        message = redact(str(error), secret_texts(self._inputs, *self._olds))
+        detail = provider_pb2.ErrorResourceInitFailed(
+            id=error.resource_id,
+            properties=_seal(self._resource, error.outputs, self._inputs, *self._olds),
+            reasons=[message],
+            inputs=encode(self._inputs),
+        )
+        status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message)
+        status.details.add().Pack(detail)
+        self._context.set_trailing_metadata([("grpc-status-details-bin", status.SerializeToString())])
+        self._context.abort(grpc.StatusCode.UNKNOWN, message)
+        raise AssertionError("abort always raises")
+
+
+def _already_answered(context: Any) -> bool:
+    return context.code() is not None
+
+
+def _seal(resource: Resource, outputs: Mapping[str, Any], *models: Properties) -> Any:
+    marked = {key: Secret(value) if key in resource.secret_outputs else value for key, value in outputs.items()}
+    return encode(seal(marked, *models))
+
+
+def _check_response(inputs: Properties, failures: tuple[Failure, ...], model: Properties) -> Any:
+    texts = secret_texts(model)
+    return provider_pb2.CheckResponse(
+        inputs=encode(seal(inputs, model)),
+        failures=[provider_pb2.CheckFailure(property=f.property, reason=redact(f.reason, texts)) for f in failures],
+    )
+
+
+def _diff_response(diff: Diff) -> Any:
+    detailed = {
+        path: provider_pb2.PropertyDiff(kind=_KINDS[change.kind] + change.replaces, inputDiff=True)
+        for path, change in diff.changes.items()
+    }
+    return provider_pb2.DiffResponse(
+        changes=provider_pb2.DiffResponse.DIFF_SOME if detailed else provider_pb2.DiffResponse.DIFF_NONE,
+        replaces=diff.replaces,
+        diffs=list(diff.changes),
+        detailedDiff=detailed,
+        hasDetailedDiff=True,
+        deleteBeforeReplace=diff.delete_before_replace and bool(diff.replaces),
+    )

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Job runs of OCI Data Science: the requests that make them, and how they read back. Pure but for the SDK's models."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from provider.base.values import Properties, Secret
+from provider.runs.model import Node, NodeRun, RunSpec
+
+RUN_TAG = "trainyard-run"
+NODE_TAG = "trainyard-node"
+RELEASED_TAG = "trainyard-run-released"
+_OURS = frozenset({RUN_TAG, NODE_TAG, RELEASED_TAG})
+MAIN_VARIABLE = "MAIN_JOB_RUN_OCID"
+# What a node group is, as job runs are.
+_GROUP_STATES = {"CREATING": "ACCEPTED", "ACTIVE": "IN_PROGRESS", "DELETING": "IN_PROGRESS"}
+
+
+def models() -> Any:
+    return import_module("oci.data_science.models")
+
+
+def tags(spec: RunSpec, node: Node | None) -> dict[str, str]:
+    ours = {RUN_TAG: spec.fingerprint}
+    if node is not None:
+        ours[NODE_TAG] = f"{node.rank}/{node.role}/{node.name}"
+    return {**spec.tags, **ours}
+
+
+def node_of(run_tags: Mapping[str, str]) -> tuple[str, str, int]:
+    """Name, role and rank of the node whose run bears these tags."""
+    rank, _, rest = run_tags.get(NODE_TAG, "").partition("/")
+    role, _, name = rest.partition("/")
+    return name, role, int(rank) if rank.isdigit() else 0
+
+
+def own_tags(run_tags: Mapping[str, str] | None) -> dict[str, str]:
+    return {key: value for key, value in (run_tags or {}).items() if key not in _OURS}
+
+
+def request(spec: RunSpec, node: Node | None, main: str | None, job: Any) -> Any:
+    """CreateJobRunDetails for one node (None: for all node groups at once); `main` is the main node's run."""
+    of = models()
+    details: dict[str, Any] = {
+        "project_id": spec.project,
+        "compartment_id": spec.compartment,
+        "job_id": spec.job,
+        "display_name": display_name(spec, node),
+        "freeform_tags": tags(spec, node),
+        "job_log_configuration_override_details": _log_override(spec),
+    }
+    if node is None:
+        details["job_node_configuration_override_details"] = of.MultiNodeJobNodeConfigurationDetails(
+            maximum_runtime_in_minutes=spec.maximum_runtime_minutes,
+            job_node_group_configuration_details_list=[_group(spec, group, job) for group in spec.nodes],
+        )
+    else:
+        environment = {**node.environment, **({MAIN_VARIABLE: main} if main else {})}
+        details["job_configuration_override_details"] = of.DefaultJobConfigurationDetails(
+            environment_variables=environment or None,
+            command_line_arguments=node.command_line,
+            maximum_runtime_in_minutes=spec.maximum_runtime_minutes,
+        )
+        details["job_environment_configuration_override_details"] = _image_override(
+            spec, job.job_environment_configuration_details
+        )
+    return of.CreateJobRunDetails(**details)
+
+
+def display_name(spec: RunSpec, node: Node | None) -> str:
+    return spec.display_name if node is None or len(spec.nodes) == 1 else f"{spec.display_name}-{node.name}"
+
+
+def _group(spec: RunSpec, node: Node, job: Any) -> Any:
+    of = models()
+    of_job = {group.name: group for group in _groups(job.job_node_configuration_details)}
+    declared = of_job.get(node.name)
+    return of.JobNodeGroupConfigurationDetails(
+        name=node.name,
+        replicas=node.replicas,
+        minimum_success_replicas=node.minimum_success,
+        job_configuration_details=of.DefaultJobConfigurationDetails(
+            environment_variables=dict(node.environment) or None, command_line_arguments=node.command_line
+        ),
+        job_environment_configuration_details=_image_override(
+            spec, declared.job_environment_configuration_details if declared else None
+        ),
+    )
+
+
+def _groups(configuration: Any) -> Sequence[Any]:
+    return getattr(configuration, "job_node_group_configuration_details_list", None) or ()
+
+
+def _log_override(spec: RunSpec) -> Any:
+    if not spec.log_group:
+        return None
+    return models().JobLogConfigurationDetails(
+        enable_logging=True,
+        log_group_id=spec.log_group,
+        log_id=spec.log,
+        enable_auto_log_creation=spec.log is None,
+    )
+
+
+def _image_override(spec: RunSpec, of_job: Any) -> Any:
+    """The run's image in the job's setting: an override replaces all of it, so command and entry point go along."""
+    if not spec.image or getattr(of_job, "image", None) == spec.image:
+        return None
+    return models().OcirContainerJobEnvironmentConfigurationDetails(
+        image=spec.image, cmd=getattr(of_job, "cmd", None), entrypoint=getattr(of_job, "entrypoint", None)
+    )
+
+
+def node_run(run: Any, name: str | None = None) -> NodeRun:
+    """From a job run, or from its summary in a list."""
+    return NodeRun(
+        name=name or node_of(run.freeform_tags or {})[0] or run.display_name or run.id,
+        id=run.id,
+        state=run.lifecycle_state,
+        details=run.lifecycle_details or "",
+        started_at=_rfc3339(run.time_started),
+        finished_at=_rfc3339(run.time_finished),
+    )
+
+
+def group_runs(run: Any, names: Sequence[str]) -> list[NodeRun]:
+    """The node groups of one multi-node job run; the run's own end is theirs."""
+    whole = node_run(run, name="")
+    groups = {group.name: group for group in getattr(run, "node_group_details_list", None) or ()}
+    return [_group_run(whole, name, groups.get(name)) for name in names or sorted(groups)]
+
+
+def _group_run(whole: NodeRun, name: str, group: Any) -> NodeRun:
+    state, details = whole.state, whole.details
+    if group is not None and not whole.over:
+        state = _GROUP_STATES.get(group.lifecycle_state, group.lifecycle_state)
+    if group is not None and group.lifecycle_details:
+        details = group.lifecycle_details
+    return NodeRun(name, whole.id, state, details, whole.started_at, whole.finished_at)
+
+
+def described_inputs(runs: Sequence[Any]) -> Properties:
+    """The inputs that would have made these job runs, the main node's first: what import needs."""
+    main = runs[0]
+    groups = _groups(main.job_node_configuration_override_details)
+    inputs: Properties = {
+        "platform": "oci",
+        "job": main.job_id,
+        "project": main.project_id,
+        "compartment": main.compartment_id,
+        "displayName": _common_name(main, runs),
+        "layout": "node-groups" if groups else "run-per-node",
+        "nodes": [_described_group(group) for group in groups] or [_described_node(run) for run in runs],
+        "tags": own_tags(main.freeform_tags) or None,
+        "image": _image(main.job_environment_configuration_override_details),
+        "maximumRuntimeMinutes": getattr(
+            main.job_node_configuration_override_details if groups else main.job_configuration_override_details,
+            "maximum_runtime_in_minutes",
+            None,
+        ),
+    }
+    logs = main.job_log_configuration_override_details
+    if logs is not None and logs.enable_logging:
+        inputs |= {"logGroup": logs.log_group_id, "log": logs.log_id}
+    return {key: value for key, value in inputs.items() if value is not None}
+
+
+def _common_name(main: Any, runs: Sequence[Any]) -> str:
+    name = node_of(main.freeform_tags or {})[0]
+    shown = str(main.display_name or main.id)
+    return shown.removesuffix(f"-{name}") if name and len(runs) > 1 else shown
+
+
+def _described_node(run: Any) -> Properties:
+    name, role, rank = node_of(run.freeform_tags or {})
+    described = {"name": name or "main", "rank": rank, **({"role": role} if role else {})}
+    return {**described, **_described_configuration(run.job_configuration_override_details)}
+
+
+def _described_group(group: Any) -> Properties:
+    described = {"name": group.name, "replicas": group.replicas, "minimumSuccess": group.minimum_success_replicas}
+    configuration = _described_configuration(group.job_configuration_details)
+    return {**{key: value for key, value in described.items() if value is not None}, **configuration}
+
+
+def _described_configuration(configuration: Any) -> Properties:
+    environment = dict(getattr(configuration, "environment_variables", None) or {})
+    environment.pop(MAIN_VARIABLE, None)
+    line = getattr(configuration, "command_line_arguments", None)
+    # Nothing tells which of a foreign run's variables are secrets, so all are taken to be.
+    described: Properties = {"environment": {key: Secret(value) for key, value in environment.items()}}
+    return {**described, "arguments": shlex.split(line)} if line else described
+
+
+def _image(environment: Any) -> str | None:
+    image: str | None = getattr(environment, "image", None)
+    return image
+
+
+def _rfc3339(moment: Any) -> str | None:
+    return moment.isoformat().replace("+00:00", "Z") if moment is not None else None

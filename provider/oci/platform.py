@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs on OCI Data Science."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from provider.base.errors import ProviderError
+from provider.base.resource import Call
+from provider.base.values import Properties
+from provider.oci import images, job_runs, logs
+from provider.oci.calls import attempt, found, is_gone, make_once
+from provider.oci.session import Session
+from provider.runs.model import NodeRun, RunSpec
+
+_PAGE = 100
+
+
+def platform(config: Properties) -> "OciPlatform":
+    return OciPlatform(Session.of(config))
+
+
+class OciPlatform:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def _client(self) -> Any:
+        return self._session.client("data_science")
+
+    def ensure(self, call: Call, spec: RunSpec, known: Sequence[NodeRun]) -> Iterator[NodeRun]:
+        access = spec.timeouts.access
+        job = attempt(call, "Read the job", lambda: self._client.get_job(spec.job), access).data
+        past = list(self._runs_of_job(call, spec.compartment, spec.job, access))
+        made = [run for run in past if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == spec.fingerprint]
+        if made and not known and not call.anew:
+            call.report.info(
+                f"found {len(made)} job run(s) that an earlier, cut-off attempt had made; going on from there"
+            )
+        lives = sum((run.freeform_tags or {}).get(job_runs.RELEASED_TAG) == spec.fingerprint for run in past)
+        if call.anew and not known:
+            made, lives = [], lives + len(made)
+        if spec.image and len(made) < (1 if spec.layout == "node-groups" else len(spec.nodes)):
+            images.must_exist(self._session, call, spec.image, spec.compartment, access)
+        if spec.layout == "node-groups":
+            yield from self._ensure_groups(call, spec, job, made, lives)
+        else:
+            yield from self._ensure_nodes(call, spec, job, {job_runs.node_run(run).name: run for run in made}, lives)
+
+    def _ensure_groups(self, call: Call, spec: RunSpec, job: Any, made: list[Any], lives: int) -> Iterator[NodeRun]:
+        run = made[0] if made else self._create(call, spec, "", lives, job_runs.request(spec, None, None, job))
+        yield from job_runs.group_runs(run, [node.name for node in spec.nodes])
+
+    def _ensure_nodes(self, call: Call, spec: RunSpec, job: Any, made: dict[str, Any], lives: int) -> Iterator[NodeRun]:
+        main: str | None = None
+        for node in spec.nodes:
+            run = made.get(node.name)
+            if run is None:
+                run = self._create(call, spec, node.name, lives, job_runs.request(spec, node, main, job))
+            main = main or run.id
+            yield job_runs.node_run(run, node.name)
+
+    def _create(self, call: Call, spec: RunSpec, name: str, lives: int, details: Any) -> Any:
+        call.report.status(f"starting {details.display_name}")
+        return make_once(
+            call,
+            f"Start the job run {details.display_name}",
+            f"{spec.fingerprint}/{name}/{lives}",
+            lambda token: self._client.create_job_run(details, opc_retry_token=token).data,
+            spec.timeouts.access,
+        )
+
+    def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
+        runs = {run_id: self._get(call, run_id) for run_id in dict.fromkeys(node.id for node in nodes)}
+        return [_observed(node, runs[node.id], shared=len(runs) < len(nodes)) for node in nodes]
+
+    def _get(self, call: Call, run_id: str) -> Any:
+        return found(call, "Read the job run", lambda: self._client.get_job_run(run_id))
+
+    def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
+        for run_id in dict.fromkeys(node.id for node in nodes):
+            attempt(call, "Cancel the job run", partial(self._cancel, run_id))
+
+    def _cancel(self, run_id: str) -> None:
+        try:
+            self._client.cancel_job_run(run_id)
+        except Exception as error:
+            # It ended by itself between the look and the cancel: what was wanted is so.
+            if not is_gone(error) and getattr(error, "status", None) != 409:
+                raise
+
+    def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
+        for run_id in dict.fromkeys(node.id for node in nodes):
+            run = self._get(call, run_id)
+            tags = dict(run.freeform_tags or {}) if run is not None else {}
+            if job_runs.RUN_TAG in tags:
+                tags[job_runs.RELEASED_TAG] = tags.pop(job_runs.RUN_TAG)
+                self._tag(call, run_id, freeform_tags=tags)
+
+    def relabel(self, call: Call, spec: RunSpec, nodes: Sequence[NodeRun]) -> None:
+        by_name = {node.name: node for node in spec.nodes}
+        for node in nodes:
+            declared = by_name.get(node.name) if spec.layout == "run-per-node" else None
+            name, tags = job_runs.display_name(spec, declared), job_runs.tags(spec, declared)
+            self._tag(call, node.id, display_name=name, freeform_tags=tags)
+
+    def _tag(self, call: Call, run_id: str, **fields: Any) -> None:
+        details = job_runs.models().UpdateJobRunDetails(**fields)
+        attempt(call, "Update the job run", lambda: self._client.update_job_run(run_id, details))
+
+    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+        run = self._get(call, node.id)
+        if run is None:
+            raise ProviderError("the job run no longer exists")
+        return logs.last_lines(self._session, call, run, limit)
+
+    def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
+        main = self._get(call, run_id)
+        if main is None or main.lifecycle_state == "DELETED":
+            return None
+        runs = [main, *self._siblings(call, main)]
+        inputs = job_runs.described_inputs(runs)
+        if inputs["layout"] == "node-groups":
+            return inputs, job_runs.group_runs(main, [node["name"] for node in inputs["nodes"]])
+        names = [node["name"] for node in inputs["nodes"]]
+        return inputs, [job_runs.node_run(run, name) for run, name in zip(runs, names, strict=True)]
+
+    def _siblings(self, call: Call, main: Any) -> list[Any]:
+        mark = (main.freeform_tags or {}).get(job_runs.RUN_TAG)
+        if not mark:
+            return []
+        others = [
+            run.id
+            for run in self._runs_of_job(call, main.compartment_id, main.job_id, 0)
+            if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == mark and run.id != main.id
+        ]
+        runs = [run for run in (self._get(call, run_id) for run_id in others) if run is not None]
+        return sorted(runs, key=lambda run: job_runs.node_of(run.freeform_tags or {})[2])
+
+    def _runs_of_job(self, call: Call, compartment: str, job: str, access_minutes: float) -> Iterator[Any]:
+        page: str | None = None
+        while True:
+            options = {"job_id": job, "limit": _PAGE, **({"page": page} if page else {})}
+            answer = attempt(
+                call,
+                "List the job's runs",
+                partial(self._client.list_job_runs, compartment, **options),
+                access_minutes,
+            )
+            yield from (run for run in answer.data if run.lifecycle_state != "DELETED")
+            page = answer.headers.get("opc-next-page")
+            if not page:
+                return
+
+
+def _observed(node: NodeRun, run: Any, shared: bool) -> NodeRun:
+    if run is None:
+        return NodeRun(node.name, node.id, "DELETED", "the job run no longer exists")
+    groups = getattr(run, "node_group_details_list", None)
+    return job_runs.group_runs(run, [node.name])[0] if shared or groups else job_runs.node_run(run, node.name)

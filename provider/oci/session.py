@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the cloud is and who calls it: found as Oracle's own clients find it (docs/contracts.md)."""
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from provider.base.errors import ProviderError
+
+OVERRIDES_VARIABLES = ("TF_VAR_CLIENT_HOST_OVERRIDES", "OCI_CLIENT_HOST_OVERRIDES", "CLIENT_HOST_OVERRIDES")
+
+# Seconds to connect and to read.
+_TIMEOUT = (10.0, 60.0)
+
+CLIENTS: Mapping[str, tuple[str, str]] = {
+    "artifacts": ("oci.artifacts", "ArtifactsClient"),
+    "core": ("oci.core", "VirtualNetworkClient"),
+    "data_science": ("oci.data_science", "DataScienceClient"),
+    "identity": ("oci.identity", "IdentityClient"),
+    "logging": ("oci.logging", "LoggingManagementClient"),
+    "log_search": ("oci.loggingsearch", "LogSearchClient"),
+    "object_storage": ("oci.object_storage", "ObjectStorageClient"),
+    "vault": ("oci.vault", "VaultsClient"),
+}
+
+
+def host_overrides(environment: Mapping[str, str]) -> dict[str, str]:
+    """Endpoint by client class, from `oci_core.VirtualNetworkClient=http://127.0.0.1:1;…` (prefixes don't matter)."""
+    text = next((environment[name] for name in OVERRIDES_VARIABLES if environment.get(name)), "")
+    endpoints = {}
+    for entry in filter(None, (part.strip() for part in text.split(";"))):
+        key, equals, url = entry.partition("=")
+        if not equals or not url.startswith(("http://", "https://")):
+            raise ProviderError(
+                f"CLIENT_HOST_OVERRIDES has an entry that is no endpoint: `{entry}`.",
+                "An entry is `oci_core.VirtualNetworkClient=http://HOST:PORT`; entries are separated by `;`.",
+            )
+        endpoints[key.strip().rsplit(".", 1)[-1]] = url.strip().rstrip("/")
+    return endpoints
+
+
+@dataclass
+class Session:
+    """The SDK's clients for one set of credentials, made when first needed."""
+
+    region: str | None = None
+    profile: str | None = None
+    config_file: str | None = None
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    _clients: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
+    _credentials: dict[str, Any] | None = field(default=None, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> "Session":
+        """From a provider's configuration first, the environment second, Oracle's defaults last."""
+        variables = os.environ if environment is None else environment
+        return cls(
+            region=config.get("region") or variables.get("OCI_REGION"),
+            profile=config.get("profile") or variables.get("OCI_CONFIG_PROFILE"),
+            config_file=config.get("configFile") or variables.get("OCI_CONFIG_FILE"),
+            endpoints=host_overrides(variables),
+        )
+
+    @property
+    def credentials(self) -> dict[str, Any]:
+        with self._lock:
+            if self._credentials is None:
+                self._credentials = self._read_credentials()
+            return self._credentials
+
+    @property
+    def tenancy(self) -> str:
+        return str(self.credentials["tenancy"])
+
+    def client(self, name: str, region: str | None = None) -> Any:
+        """The named client (a row of CLIENTS), for another region than the session's when one is given."""
+        with self._lock:
+            key = (name, region or "")
+            if key not in self._clients:
+                self._clients[key] = self._make(name, region)
+            return self._clients[key]
+
+    def _make(self, name: str, region: str | None) -> Any:
+        module, class_name = CLIENTS[name]
+        config = {**self.credentials, **({"region": region} if region else {})}
+        options: dict[str, Any] = {
+            "timeout": _TIMEOUT,
+            # Retries are ours (provider.oci.calls): visible, bounded, and ended by Ctrl-C.
+            "retry_strategy": import_module("oci.retry").NoneRetryStrategy(),
+            "circuit_breaker_strategy": import_module("oci.circuit_breaker").NoCircuitBreakerStrategy(),
+        }
+        if class_name in self.endpoints:
+            options["service_endpoint"] = self.endpoints[class_name]
+        signer = _session_token_signer(config)
+        if signer is not None:
+            options["signer"] = signer
+        return getattr(import_module(module), class_name)(config, **options)
+
+    def _read_credentials(self) -> dict[str, Any]:
+        oci_config = import_module("oci.config")
+        file = self.config_file or oci_config.DEFAULT_LOCATION
+        profile = self.profile or oci_config.DEFAULT_PROFILE
+        try:
+            found: dict[str, Any] = dict(oci_config.from_file(file, profile))
+            if self.region:
+                found["region"] = self.region
+            if "security_token_file" not in found:
+                oci_config.validate_config(found)
+        except Exception as error:  # the SDK raises half a dozen unrelated types here
+            raise ProviderError(
+                f"No usable OCI credentials: profile `{profile}` of {file}: {error}",
+                "Make them with `oci setup config`, or name others with OCI_CONFIG_FILE and OCI_CONFIG_PROFILE "
+                "(`trainyard cloud env` prints those of the local cloud).",
+            ) from error
+        return found
+
+
+def _session_token_signer(config: Mapping[str, Any]) -> Any:
+    """For profiles made by `oci session authenticate`, which have a token in place of an uploaded key."""
+    if "security_token_file" not in config:
+        return None
+    token = Path(config["security_token_file"]).expanduser().read_text(encoding="utf-8").strip()
+    key = import_module("oci.signer").load_private_key_from_file(config["key_file"], config.get("pass_phrase"))
+    return import_module("oci.auth.signers").SecurityTokenSigner(token, key)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Pulumi provider `trainyard`: the resources that no other provider has."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from provider.base.errors import ProviderError
+from provider.base.resource import Plugin, Resource
+from provider.base.values import Properties
+from provider.runs.platform import Platforms
+from provider.runs.resource import Run
+
+VERSION = "0.1.0"
+_CONFIGURATION = ("region", "profile", "configFile")
+
+
+class Trainyard(Plugin):
+    name = "trainyard"
+    version = VERSION
+
+    def __init__(self) -> None:
+        self._configured: Platforms | None = None
+        self._resources: Mapping[str, Resource] = {"trainyard:index:Run": Run(self._platforms)}
+
+    def configure(self, config: Properties) -> None:
+        self._configured = Platforms({key: config[key] for key in _CONFIGURATION if config.get(key)})
+
+    def replacing_config(self, old: Properties, new: Properties) -> Iterable[str]:
+        # Another profile or file may be the same account; another region never has the same runs.
+        return [key for key in ("region",) if old.get(key) and new.get(key) and old[key] != new[key]]
+
+    def resource(self, token: str) -> Resource | None:
+        return self._resources.get(token)
+
+    def schema(self) -> Mapping[str, Any]:
+        described: Mapping[str, Any] = json.loads((Path(__file__).parent / "schema.json").read_text(encoding="utf-8"))
+        return described
+
+    def _platforms(self) -> Platforms:
+        if self._configured is None:
+            raise ProviderError(
+                "The provider `trainyard` was not configured.", "This is a bug of the engine or the host."
+            )
+        return self._configured

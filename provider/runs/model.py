@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training run as values: what was asked for, what it became, how far it is."""
+
+import hashlib
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from provider.base.diff import canonical
+from provider.base.values import Properties
+
+UNTIL = ("accepted", "started", "finished")
+LAYOUTS = ("run-per-node", "node-groups")
+# What may change while a run goes on; all else is what the run runs.
+MUTABLE = frozenset({"tags", "displayName", "until", "timeouts"})
+
+TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION", "DELETED"})
+UNSUCCESSFUL = TERMINAL - {"SUCCEEDED"}
+# From worst to best: a run is as good as the worst of its nodes.
+_WORST_FIRST = ("FAILED", "CANCELED", "NEEDS_ATTENTION", "ACCEPTED", "IN_PROGRESS", "SUCCEEDED")
+_SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node, or in the layout `node-groups` one group of like nodes."""
+
+    name: str
+    role: str = ""
+    rank: int = 0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    replicas: int | None = None
+    minimum_success: int | None = None
+
+    @property
+    def command_line(self) -> str | None:
+        return shlex.join(self.arguments) if self.arguments else None
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """In minutes."""
+
+    access: float = 5.0
+    started: float = 30.0
+    finished: float = 24 * 60.0
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    platform: str
+    job: str
+    project: str
+    compartment: str
+    display_name: str
+    tags: Mapping[str, str]
+    nodes: tuple[Node, ...]
+    layout: str
+    image: str | None
+    maximum_runtime_minutes: int | None
+    log_group: str | None
+    log: str | None
+    until: str
+    timeouts: Timeouts
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """One node's run as the platform tells it."""
+
+    name: str
+    id: str
+    state: str
+    details: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.state in TERMINAL
+
+
+def run_spec(urn: str, inputs: Properties) -> RunSpec:
+    """The inputs of a checked resource, as values."""
+    return RunSpec(
+        platform=inputs["platform"],
+        job=inputs["job"],
+        project=inputs["project"],
+        compartment=inputs["compartment"],
+        display_name=inputs["displayName"],
+        tags=inputs.get("tags") or {},
+        nodes=tuple(_node(node) for node in inputs["nodes"]),
+        layout=inputs["layout"],
+        image=inputs.get("image"),
+        maximum_runtime_minutes=inputs.get("maximumRuntimeMinutes"),
+        log_group=inputs.get("logGroup"),
+        log=inputs.get("log"),
+        until=inputs["until"],
+        timeouts=Timeouts(**{key: float(value) for key, value in (inputs.get("timeouts") or {}).items()}),
+        fingerprint=fingerprint(urn, inputs),
+    )
+
+
+def _node(node: Mapping[str, Any]) -> Node:
+    return Node(
+        name=node["name"],
+        role=node.get("role") or "",
+        rank=node.get("rank") or 0,
+        environment=node.get("environment") or {},
+        arguments=tuple(node.get("arguments") or ()),
+        replicas=node.get("replicas"),
+        minimum_success=node.get("minimumSuccess"),
+    )
+
+
+def fingerprint(urn: str, inputs: Properties) -> str:
+    """The same for the same run of the same resource, so that a create that was cut off finds what it had made."""
+    runs = {key: value for key, value in inputs.items() if key not in MUTABLE}
+    return hashlib.sha256(f"{urn}\n{canonical(runs)}".encode()).hexdigest()[:32]
+
+
+def overall(nodes: Iterable[NodeRun]) -> str:
+    states = {_SHOWN_AS.get(node.state, node.state) for node in nodes}
+    return next((state for state in _WORST_FIRST if state in states), "ACCEPTED")
+
+
+def outputs(inputs: Properties, nodes: Iterable[NodeRun]) -> Properties:
+    known = list(nodes)
+    finished = [node.finished_at for node in known if node.finished_at]
+    result = {
+        **inputs,
+        "state": overall(known),
+        "nodeRuns": [
+            {"name": node.name, "id": node.id, "state": node.state, "details": node.details} for node in known
+        ],
+    }
+    started = [node.started_at for node in known if node.started_at]
+    if started:
+        result["startedAt"] = min(started)
+    if finished and all(node.over for node in known):
+        result["finishedAt"] = max(finished)
+    return result
+
+
+def never_began(state: Properties) -> bool:
+    """Whether these outputs are of a run that failed before any node of it did anything."""
+    return state.get("state") == "FAILED" and "startedAt" not in state

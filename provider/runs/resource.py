@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard:index:Run`: one training run, on whatever platform it names."""
+
+from collections.abc import Callable
+from typing import Any
+
+from provider.base.diff import Change, Diff, Rules
+from provider.base.errors import Cancelled, PartialFailureError, ProviderError
+from provider.base.resource import Call, Checked, Created, Live, Resource, unknown_where_missing
+from provider.base.values import Properties
+from provider.runs.check import INPUTS, failures, with_defaults
+from provider.runs.model import MUTABLE, UNTIL, NodeRun, RunSpec, never_began, outputs, run_spec
+from provider.runs.platform import Platform, Platforms
+from provider.runs.waiting import NotInTimeError, broken, settle, wait_for_end
+
+_LAST_LINES = 20
+_MINUTES_TO_END = 20.0
+# How far `up` has seen the run come: kept in the state, not shown to programs. What was reached once is not waited for
+# again, so a new tag on a run that failed long after it started is no failure.
+_REACHED = "__reached"
+# Of a run that `up` saw fail before it began; nothing ran, so starting it again is what was asked for all along.
+_UNBEGUN = "__unbegun"
+_START_AGAIN = "Correct the cause; a change in what the run runs starts it again, and so does a higher `attempt`."
+_NEXT_TIME = (
+    "It had not begun: correct the cause, or give new policies a minute to come into force; the next `up` starts it."
+)
+_OUTPUTS = ("state", "nodeRuns", "startedAt", "finishedAt")
+
+
+class Run(Resource):
+    rules = Rules(replace=INPUTS - MUTABLE)
+
+    def __init__(self, platforms: Callable[[], Platforms]) -> None:
+        self._platforms = platforms
+
+    def check(self, call: Call, old: Properties, new: Properties) -> Checked:
+        inputs = with_defaults(new)
+        return Checked(inputs, tuple(failures(inputs)))
+
+    def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
+        """What failed before it began (access not yet in force, say) ran nothing: the next `up` starts it again."""
+        found = super().diff(call, old, old_outputs, new)
+        if old_outputs.get(_UNBEGUN):
+            return Diff({**found.changes, "state": Change("update", replaces=True)}, found.delete_before_replace)
+        return found
+
+    def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
+        return unknown_where_missing({**(old_outputs or {}), **inputs}, _OUTPUTS)
+
+    def create(self, call: Call, inputs: Properties) -> Created:
+        nodes = self._bring_up(call, inputs, [])
+        return Created(nodes[0].id, _reached(outputs(inputs, nodes)))
+
+    def update(
+        self,
+        call: Call,
+        id: str,  # noqa: A002
+        outputs_before: Properties,
+        old: Properties,
+        new: Properties,
+    ) -> Properties:
+        nodes = _node_runs(outputs_before)
+        spec, platform = run_spec(call.urn, new), self._platforms()[new["platform"]]
+        if any(old.get(key) != new.get(key) for key in ("tags", "displayName")):
+            platform.relabel(call, spec, nodes)
+        nodes = platform.observe(call, nodes)
+        if not _has_reached(outputs_before, new["until"]):
+            nodes = self._bring_up(call, new, nodes)
+        return _reached(outputs(new, nodes))
+
+    def read(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> Live | None:  # noqa: A002
+        platform = self._platforms()[inputs.get("platform") or "oci"]
+        described = platform.describe(call, id)
+        if described is None:
+            return None
+        live_inputs, nodes = described
+        if inputs:
+            live_inputs = {**inputs, **{key: live_inputs[key] for key in ("tags", "displayName") if key in inputs}}
+        else:
+            live_inputs = with_defaults(live_inputs)
+        state = outputs(live_inputs, nodes)
+        remembered = {key: outputs_before[key] for key in (_REACHED, _UNBEGUN) if key in outputs_before}
+        return Live(id, {**state, **remembered}, live_inputs)
+
+    def delete(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> None:  # noqa: A002
+        platform = self._platforms()[outputs_before.get("platform") or "oci"]
+        nodes = platform.observe(call, _node_runs(outputs_before))
+        try:
+            platform.cancel(call, [node for node in nodes if not node.over])
+            wait_for_end(call, platform, nodes, _MINUTES_TO_END)
+        except NotInTimeError as late:
+            raise ProviderError(
+                f"The run was cancelled but has not ended within {late.minutes:g} minutes: {_states(nodes)}.",
+                "Run the same command again; it goes on waiting.",
+            ) from None
+        platform.release(call, nodes)
+
+    def _bring_up(self, call: Call, inputs: Properties, nodes: list[NodeRun]) -> list[NodeRun]:
+        """Start what is missing and wait as far as asked; what exists is never lost, whatever happens."""
+        spec, platform = run_spec(call.urn, inputs), self._platforms()[inputs["platform"]]
+        try:
+            if len(nodes) < len(spec.nodes):
+                self._start(call, platform, spec, nodes)
+            settle(call, platform, spec, nodes)
+        except Exception as error:
+            if not nodes:
+                raise
+            raise _kept(error, spec, inputs, nodes) from error
+        if broken(nodes):
+            raise self._failure(call, platform, spec, inputs, nodes)
+        return nodes
+
+    def _start(self, call: Call, platform: Platform, spec: RunSpec, nodes: list[NodeRun]) -> None:
+        known = list(nodes)
+        nodes.clear()
+        try:
+            for node in platform.ensure(call, spec, known):
+                nodes.append(node)
+        finally:
+            missing = [node for node in known if node.id not in {n.id for n in nodes}]
+            nodes.extend(missing)
+
+    def _failure(
+        self, call: Call, platform: Platform, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
+    ) -> PartialFailureError:
+        lost = broken(nodes)[0]
+        cause = [f"The run {spec.display_name} is {lost.state}: node {lost.name}: {lost.details or 'no reason given'}"]
+        alive = [node for node in nodes if not node.over]
+        if alive:
+            platform.cancel(call, alive)
+            cause.append(f"Its other nodes were cancelled: {', '.join(node.name for node in alive)}.")
+        kept = outputs(inputs, platform.observe(call, nodes))
+        if never_began(kept):
+            return PartialFailureError(nodes[0].id, {**kept, _UNBEGUN: True}, "\n".join(cause), _NEXT_TIME)
+        cause[1:1] = _quoted(call, platform, lost)
+        return PartialFailureError(nodes[0].id, kept, "\n".join(cause), _START_AGAIN)
+
+
+def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]) -> PartialFailureError:
+    run_id, state = nodes[0].id, outputs(inputs, nodes)
+    if isinstance(error, NotInTimeError):
+        cause = f"The run {spec.display_name} is not {spec.until} after {error}: {_states(nodes)}."
+        return PartialFailureError(
+            run_id, state, cause, "It goes on; run the same command again to go on waiting, or raise `timeouts`."
+        )
+    if isinstance(error, Cancelled):
+        cause = f"Stopped waiting for the run {spec.display_name}: {_states(nodes)}."
+        return PartialFailureError(run_id, state, cause, "It goes on; `up` waits for it again, `destroy` cancels it.")
+    if isinstance(error, ProviderError):
+        return PartialFailureError(run_id, state, error.cause, error.remedy)
+    return PartialFailureError(
+        run_id, state, f"{type(error).__name__}: {error}", "Run the same command again to go on."
+    )
+
+
+def _quoted(call: Call, platform: Platform, node: NodeRun) -> list[str]:
+    try:
+        lines = platform.last_lines(call, node, _LAST_LINES)
+    except ProviderError as error:
+        return [f"Its log could not be read: {error.cause}"]
+    return [f"Its last lines ({node.name}):", *(f"  {line}" for line in lines)] if lines else ["It wrote no log lines."]
+
+
+def _reached(state: Properties) -> Properties:
+    return {**state, _REACHED: state["until"]}
+
+
+def _has_reached(state: Properties, until: str) -> bool:
+    return _REACHED in state and UNTIL.index(until) <= UNTIL.index(state[_REACHED])
+
+
+def _node_runs(state: Properties) -> list[NodeRun]:
+    recorded: list[dict[str, Any]] = state.get("nodeRuns") or []
+    return [NodeRun(node["name"], node["id"], node["state"], node.get("details") or "") for node in recorded]
+
+
+def _states(nodes: list[NodeRun]) -> str:
+    return ", ".join(f"{node.name} {node.state}" for node in nodes)

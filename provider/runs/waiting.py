@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounded, visible waits for the state of a run."""
+
+import time
+from collections.abc import Sequence
+
+from provider.base.resource import Call
+from provider.runs.model import UNSUCCESSFUL, NodeRun, RunSpec, overall
+from provider.runs.platform import Platform
+
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 10.0
+_GROWTH = 1.4
+_SECONDS_BETWEEN_LINES = 60.0
+
+
+class NotInTimeError(Exception):
+    """The run has not come so far within the time it was given."""
+
+    def __init__(self, minutes: float) -> None:
+        super().__init__(f"{minutes:g} minutes")
+        self.minutes = minutes
+
+
+def reached(until: str, nodes: Sequence[NodeRun]) -> bool:
+    if until == "accepted":
+        return True
+    if until == "started":
+        return all(node.state != "ACCEPTED" for node in nodes)
+    return all(node.over for node in nodes)
+
+
+def broken(nodes: Sequence[NodeRun]) -> list[NodeRun]:
+    """The nodes that ended without success; what ended because of another comes last."""
+    lost = [node for node in nodes if node.state in UNSUCCESSFUL]
+    return sorted(lost, key=lambda node: (node.state != "FAILED", node.finished_at or "9999"))
+
+
+def settle(call: Call, platform: Platform, spec: RunSpec, nodes: list[NodeRun]) -> list[NodeRun]:
+    """Wait until the run is as far as `until` says, or one of its nodes is lost; `nodes` is kept up to date."""
+    minutes = {"accepted": spec.timeouts.access, "started": spec.timeouts.started}.get(
+        spec.until, spec.timeouts.started + spec.timeouts.finished
+    )
+    watch = _Watch(call, spec)
+    pause, deadline = _FIRST_PAUSE, call.deadline(minutes * 60)
+    while not (broken(nodes) or reached(spec.until, nodes)):
+        if time.monotonic() > deadline:
+            raise NotInTimeError(minutes)
+        call.stop.wait(pause)
+        pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+        nodes[:] = platform.observe(call, nodes)
+        watch.look(nodes)
+    return nodes
+
+
+def wait_for_end(call: Call, platform: Platform, nodes: list[NodeRun], minutes: float) -> list[NodeRun]:
+    pause, deadline = _FIRST_PAUSE, call.deadline(minutes * 60)
+    while not all(node.over for node in nodes):
+        if time.monotonic() > deadline:
+            raise NotInTimeError(minutes)
+        call.report.status(f"waiting for {_count([n for n in nodes if not n.over])} to end")
+        call.stop.wait(pause)
+        pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+        nodes[:] = platform.observe(call, nodes)
+    return nodes
+
+
+class _Watch:
+    """Says how far the run is: beside the resource all the time, as a line of its own when it changes or takes long."""
+
+    def __init__(self, call: Call, spec: RunSpec) -> None:
+        self._call, self._spec = call, spec
+        self._said, self._said_at = "", time.monotonic()
+
+    def look(self, nodes: Sequence[NodeRun]) -> None:
+        now, elapsed = overall(nodes), time.monotonic() - self._call.started
+        states = ", ".join(f"{node.name} {node.state}" for node in nodes[:4]) + (" …" if len(nodes) > 4 else "")
+        self._call.report.status(f"{now} after {elapsed:.0f} s, waiting until {self._spec.until}: {states}")
+        if now != self._said or time.monotonic() - self._said_at > _SECONDS_BETWEEN_LINES:
+            self._call.report.info(f"run {self._spec.display_name}: {now} after {elapsed:.0f} s ({states})")
+            self._said, self._said_at = now, time.monotonic()
+
+
+def _count(nodes: Sequence[NodeRun]) -> str:
+    return "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many addresses a stack's subnet has to hold."""
+
+from __future__ import annotations
+
+from schemas.model import Stack
+
+# OCI keeps the first two addresses and the last one of every subnet.
+RESERVED_ADDRESSES = 3
+
+
+def addresses_needed(stack: Stack) -> int:
+    """Every run of every job may be live at once, and each node has an address."""
+    return sum(job.nodes * max(1, len(job.runs)) for job in stack.jobs.values())

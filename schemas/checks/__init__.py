@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Meaning checks: each a small function with a code, asked about a Stack and given facts; they never fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+# Importing a file of checks declares them.
+from schemas.checks import access, env, images, names, network, platform, ports, roles, runs  # noqa: F401
+from schemas.checks.registry import RULES, Rule
+from schemas.facts import Facts
+from schemas.findings import Finding
+from schemas.model import Stack
+
+
+def rules() -> Mapping[str, Rule]:
+    return RULES
+
+
+def check(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """Everything that is wrong with what a stack means."""
+    for rule in RULES.values():
+        if rule.platform in (None, stack.platform):
+            for wrong in rule.check(stack, facts):
+                yield Finding(rule.code, wrong.path, wrong.message, wrong.remedy, rule.severity)

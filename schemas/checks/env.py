@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of environment variables: names others own, and secrets in plain text. Values are never printed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from catalog.frameworks import Framework
+from schemas.checks.registry import Wrong, at, rule
+from schemas.facts import Facts
+from schemas.findings import Path
+from schemas.model import EnvValue, Stack
+
+# Prefix -> who sets the variable. Names and prefixes: a prefix ends with an underscore.
+OWNED = {
+    "OCI__": "ADS images read and trainyard sets it",
+    "OCI_RESOURCE_PRINCIPAL_": "OCI gives it to every run: it is the run's identity",
+    "TRAINYARD_": "trainyard's launcher reads it",
+    "JOB_OCID": "OCI Data Science sets it",
+    "JOB_RUN_OCID": "OCI Data Science sets it",
+    "PROJECT_OCID": "OCI Data Science sets it",
+    "JOB_RUN_ENTRYPOINT": "OCI Data Science starts the code artifact by it",
+    "CLUSTER_NODES_METADATA_FILE": "OCI Data Science sets it in node groups",
+    "INITIAL_CLUSTER_SIZE": "OCI Data Science sets it in node groups",
+    "NODE_COUNT": "OCI Data Science sets it in node groups",
+    "NODE_RANK": "it says which node this is",
+    "MAIN_JOB_RUN_OCID": "nodes find the main node by it",
+    "RANK": "it says which process this is",
+    "LOCAL_RANK": "it says which process this is",
+    "WORLD_SIZE": "the number of processes follows from the roles",
+    "MASTER_ADDR": "the launcher finds the main node's address",
+    "MASTER_PORT": "it follows from `ports`",
+    "TF_CONFIG": "the launcher writes it from the roles",
+    "CONDA_ENV_TYPE": "the environment is a container, not conda",
+}
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|PWD_?SECRET|SECRETS?|TOKENS?|API_?KEYS?|ACCESS_?KEYS?|PRIVATE_?KEYS?"
+    r"|SECRET_?KEYS?|CREDENTIALS?|AUTH)(?:_[0-9]+)?$",
+    re.IGNORECASE,
+)
+# `MAX_TOKENS: "512"` and `USE_AUTH: "true"` say how much or whether, not what.
+_NO_SECRET = re.compile(r"[0-9.]*|true|false|yes|no|on|off|none|null", re.IGNORECASE)
+_SECRET_OPTION = re.compile(r"^--?[A-Za-z-]*(?:password|passwd|token|secret|api[-_]?key)(?:=|$)", re.IGNORECASE)
+_SECRET_VALUES = (
+    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
+    re.compile(r"\b(?:ghp|gho|ghs|ghu|github_pat|glpat|hf|xox[abp])[_-][A-Za-z0-9_-]{16,}"),
+    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\."),
+    re.compile(r"\bsk-[A-Za-z0-9_-]{20,}"),
+    re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]+@", re.IGNORECASE),
+)
+_DENSE = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
+_HEX = re.compile(r"[0-9a-fA-F-]+")
+
+
+def _variables(stack: Stack) -> Iterator[tuple[Path, str, EnvValue, str]]:
+    """Where each variable stands, its name and value, and the job it belongs to."""
+    for job, spec in stack.jobs.items():
+        for name, value in spec.env.items():
+            yield at("jobs", job, "env", name), name, value, job
+        for role, part in spec.roles.items():
+            for name, value in part.env.items():
+                yield at("jobs", job, "roles", role, "env", name), name, value, job
+        for run, one in spec.runs.items():
+            for name, value in one.env.items():
+                yield at("jobs", job, "runs", run, "env", name), name, value, job
+
+
+def _owner(name: str) -> str | None:
+    upper = name.upper()
+    if upper in OWNED:
+        return OWNED[upper]
+    return next((why for prefix, why in OWNED.items() if prefix.endswith("_") and upper.startswith(prefix)), None)
+
+
+def _set_by(framework: Framework) -> set[str]:
+    told = framework.ads.environment if framework.ads else {}
+    return {*framework.reserved, *framework.environment, *told}
+
+
+@rule("TY501", "a reserved environment variable")
+def reserved(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for path, name, _, job in _variables(stack):
+        framework = facts.framework(stack.jobs[job])
+        why = _owner(name)
+        if why is None and framework is not None and name in _set_by(framework):
+            why = f"{framework.name}'s launcher sets it"
+        if why is not None:
+            yield Wrong(path, f"`{name}` is reserved: {why}", "remove it, or use a name of your own")
+
+
+@rule("TY502", "a secret in plain text, by its name")
+def secret_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for path, name, value, _job in _variables(stack):
+        if not isinstance(value, str) or "${" in value or _NO_SECRET.fullmatch(value):
+            continue
+        if _SECRET_NAME.search(name):
+            yield Wrong(path, f"`{name}` looks like a secret and stands in plain text", _make_secret(path))
+
+
+@rule("TY503", "a secret in plain text, by its value")
+def secret_value(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for path, name, value, _job in _variables(stack):
+        if isinstance(value, str) and not _SECRET_NAME.search(name) and looks_secret(value):
+            yield Wrong(path, f"the value of `{name}` looks like a secret and stands in plain text", _make_secret(path))
+
+
+@rule("TY504", "a secret in a command, an address or a tag")
+def secret_elsewhere(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    remedy = "keep it as a `secure:` environment variable, or in `trainyard:vault`"
+    for path, words in _texts(stack):
+        for word, following in zip(words, [*words[1:], ""], strict=False):
+            option = _SECRET_OPTION.match(word)
+            value = word.partition("=")[2] or following
+            given = bool(option and value and not value.startswith(("$", "-")))
+            if given or any(pattern.search(word) for pattern in _SECRET_VALUES):
+                yield Wrong(path, "holds what looks like a secret, in plain text", remedy)
+                break
+
+
+def _texts(stack: Stack) -> Iterator[tuple[Path, list[str]]]:
+    for name, job in stack.jobs.items():
+        yield at("jobs", name, "command"), job.command.split()
+        for role, part in job.roles.items():
+            yield at("jobs", name, "roles", role, "command"), (part.command or "").split()
+        for run, one in job.runs.items():
+            yield at("jobs", name, "runs", run, "args"), list(one.args)
+        if job.code and job.code.git:
+            yield at("jobs", name, "code", "git", "url"), [job.code.git.url]
+    for key, value in stack.tags.items():
+        yield at("tags", key), [value]
+
+
+def looks_secret(value: str) -> bool:
+    """Known forms of keys and tokens, and long words too random to be anything else."""
+    if any(pattern.search(value) for pattern in _SECRET_VALUES):
+        return True
+    return bool(_DENSE.fullmatch(value)) and not _HEX.fullmatch(value) and _random(value)
+
+
+def _random(value: str) -> bool:
+    kinds = sum(any(test(letter) for letter in value) for test in (str.islower, str.isupper, str.isdigit))
+    if kinds < 3:
+        return False
+    counts = Counter(value)
+    entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
+    return entropy > 4.0
+
+
+def _make_secret(path: Path) -> str:
+    return f"`pulumi config set --secret --path '{'.'.join(str(part) for part in path[1:])}'`"

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of names: what OCI would refuse, OCIDs of the wrong kind, references nobody answers, tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from schemas.checks.registry import Wrong, at, rule
+from schemas.convert import camel
+from schemas.facts import Facts
+from schemas.findings import Path
+from schemas.model import Stack
+from schemas.names import suggestion
+from schemas.references import REFERENCES, SECRET, names_in
+
+_BUCKET = re.compile(r"[A-Za-z0-9_.-]{1,256}")
+_REPOSITORY = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
+_SECRET_NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
+LONGEST_NAME = 255
+LONGEST_GROUP = 100
+MOST_TAGS = 10
+# A run carries these, all but the last at once; OCI takes ten free-form tags on a resource.
+OUR_TAGS = (
+    "stack",
+    "team",
+    "environment",
+    "managed-by",
+    "job",
+    "run",
+    "trainyard-run",
+    "trainyard-node",
+    "trainyard-run-released",
+)
+# Where an OCID stands -> the kinds it may be of.
+_KINDS: tuple[tuple[Path, tuple[str, ...]], ...] = (
+    (("compartment",), ("compartment", "tenancy")),
+    (("tenancy",), ("tenancy",)),
+    (("network", "vcn"), ("vcn",)),
+    (("network", "subnet"), ("subnet",)),
+    (("network", "route_table"), ("routetable",)),
+    (("network", "compartment"), ("compartment", "tenancy")),
+    (("bucket", "key"), ("key",)),
+    (("logs", "existing", "group"), ("loggroup",)),
+    (("logs", "existing", "log"), ("log",)),
+    (("project", "existing"), ("datascienceproject",)),
+    (("vault", "vault"), ("vault",)),
+    (("vault", "key"), ("key",)),
+)
+
+
+def _ocids(stack: Stack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+    for keys, kinds in _KINDS:
+        value: object = stack
+        for key in keys:
+            value = getattr(value, str(key), None)
+        if isinstance(value, str):
+            first, *rest = (camel(str(key)) for key in keys)
+            yield at(first, *rest), value, kinds
+    for name, job in stack.jobs.items():
+        if job.code and job.code.git and job.code.git.secret and "${" not in job.code.git.secret:
+            yield at("jobs", name, "code", "git", "secret"), job.code.git.secret, ("vaultsecret",)
+
+
+@rule("TY601", "a bucket's name that OCI would refuse", platform="oci")
+def bucket(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    names: list[tuple[Path, str | None]] = [
+        (at("bucket", "name"), stack.bucket.name),
+        (at("bucket", "existing"), stack.bucket.existing),
+    ]
+    for job, spec in stack.jobs.items():
+        names += [(at("jobs", job, "inputs", index, "bucket"), item.bucket) for index, item in enumerate(spec.inputs)]
+    for path, name in names:
+        if name is not None and not _BUCKET.fullmatch(name):
+            message = f"`{name[:80]}` is no name of a bucket"
+            yield Wrong(path, message, "use up to 256 letters, digits, `-`, `_` and `.`")
+
+
+@rule("TY602", "a repository's name that OCI would refuse", platform="oci")
+def repository(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for key, name in (("repository", stack.registry.repository), ("existing", stack.registry.existing)):
+        if name is not None and (len(name) > LONGEST_NAME or not _REPOSITORY.fullmatch(name)):
+            lower = name.lower()
+            better = f"`{lower}`" if _REPOSITORY.fullmatch(lower) else "`vision/training`"
+            message = f"`{name[:80]}` is no name of a repository"
+            yield Wrong(at("registry", key), message, f"use lowercase letters, digits, `-`, `_`, `.` and `/`: {better}")
+
+
+@rule("TY603", "names grow longer than OCI takes", platform="oci")
+def too_long(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    if stack.project.name is not None and len(stack.project.name) > LONGEST_NAME:
+        message = f"the name has {len(stack.project.name)} characters; OCI takes {LONGEST_NAME}"
+        yield Wrong(at("project", "name"), message, "choose a shorter one")
+
+
+@rule("TY604", "tags that OCI would refuse", platform="oci")
+def tags(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    ours = len(OUR_TAGS) - 1
+    allowed = MOST_TAGS - ours
+    own = [key for key in stack.tags if key not in OUR_TAGS]
+    if len(own) > allowed:
+        message = f"{len(own)} tags; OCI takes {MOST_TAGS} and trainyard's own are {ours}"
+        yield Wrong(at("tags"), message, f"keep {allowed}")
+    for key, value in stack.tags.items():
+        if len(key) > 100 or len(value) > 256 or key != key.strip():
+            message = f"the tag `{key[:40]}` is longer than OCI takes, or its key has spaces around it"
+            yield Wrong(at("tags", key), message, "keys have up to 100 characters, values up to 256")
+
+
+@rule("TY605", "one to make and an existing one are both named")
+def name_and_existing(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    pairs = {
+        ("bucket", "name"): stack.bucket.name and stack.bucket.existing,
+        ("bucket", "key"): stack.bucket.key and stack.bucket.existing,
+        ("registry", "repository"): stack.registry.repository and stack.registry.existing,
+        ("project", "name"): stack.project.name and stack.project.existing,
+    }
+    for (concern, key), both in pairs.items():
+        if both:
+            message = f"`{key}` describes one to make, and `existing` names one that is there"
+            yield Wrong(at(concern, key), message, f"keep `{key}` or `existing`")
+
+
+@rule("TY606", "two things get the same name")
+def same_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    taken: dict[str, str] = {}
+    for job, spec in stack.jobs.items():
+        for run in spec.runs:
+            name = f"{stack.team}-{stack.environment}-{job}-{run}"
+            if name in taken:
+                message = f"the run is called `{name}`, as the run of the job `{taken[name]}` is"
+                yield Wrong(at("jobs", job, "runs", run), message, "rename the job or the run")
+            taken[name] = job
+
+
+@rule("TY607", "a retention OCI does not have", platform="oci")
+def retention(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    days = stack.logs.retention_days
+    if days not in range(30, 181, 30):
+        nearest = min(range(30, 181, 30), key=lambda choice: abs(choice - days))
+        message = f"{days} days; OCI keeps logs for 30, 60, 90, 120, 150 or 180"
+        yield Wrong(at("logs", "retentionDays"), message, f"use {nearest}")
+
+
+@rule("TY608", "an OCID of the wrong kind", platform="oci")
+def wrong_kind(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for path, ocid, kinds in _ocids(stack):
+        kind = ocid.split(".")[1]
+        if kind not in kinds:
+            wanted = " or ".join(kinds)
+            yield Wrong(path, f"is the OCID of a {kind}; a {wanted} is wanted", f"look for ocid1.{kinds[0]}.…")
+
+
+@rule("TY609", "an OCID of another region", platform="oci")
+def wrong_region(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    key = facts.regions.get(stack.region)
+    for path, ocid, _kinds in _ocids(stack):
+        region = ocid.split(".")[3]
+        known = region in facts.regions or region in facts.regions.values()
+        if key and known and region not in (key, stack.region):
+            message = f"lies in the region `{region}`; the stack is in {stack.region} (`{key}`)"
+            yield Wrong(path, message, f"name one of {stack.region}, or change `oci:region`")
+
+
+@rule("TY610", "a region that does not exist", platform="oci")
+def unknown_region(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    if stack.region not in facts.regions:
+        close = suggestion(stack.region, facts.regions) if len(stack.region) > 3 else ""
+        remedy = close if close.startswith("did") else "use a region's name, such as us-ashburn-1"
+        yield Wrong(("config", "oci:region"), f"`{stack.region}` is no OCI region", remedy)
+
+
+@rule("TY611", "a vault secret's name that OCI would refuse", platform="oci")
+def vault_secret(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name in stack.vault.secrets if stack.vault else ():
+        if not _SECRET_NAME.fullmatch(name):
+            message = f"`{name[:80]}` is no name of a secret"
+            yield Wrong(at("vault", "secrets", name), message, "use up to 255 letters, digits, `-`, `_` and `.`")
+
+
+@rule("TY612", "a tag that trainyard sets itself")
+def own_tag(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for key in stack.tags:
+        if key in OUR_TAGS:
+            yield Wrong(at("tags", key), f"trainyard sets the tag `{key}` itself", "use another key")
+
+
+@rule("TY613", "an unknown reference")
+def reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    secrets = [f"{SECRET}{name}" for name in (stack.vault.secrets if stack.vault else ())]
+    known = [*REFERENCES, *secrets]
+    for path, text in _texts(stack):
+        for name in names_in(text):
+            if name not in known:
+                remedy = suggestion(name, known)
+                if name.isupper():
+                    remedy = f"a variable of the node is written `${name}`"
+                yield Wrong(path, f"`${{{name}}}` is no reference", remedy)
+
+
+def _texts(stack: Stack) -> Iterator[tuple[Path, str]]:
+    for name, job in stack.jobs.items():
+        here = at("jobs", name)
+        yield (*here, "image"), job.image
+        yield (*here, "command"), job.command
+        for key, value in job.env.items():
+            yield (*here, "env", key), value if isinstance(value, str) else ""
+        for role, part in job.roles.items():
+            yield (*here, "roles", role, "command"), part.command or ""
+            for key, value in part.env.items():
+                yield (*here, "roles", role, "env", key), value if isinstance(value, str) else ""
+        for run, one in job.runs.items():
+            for index, word in enumerate(one.args):
+                yield (*here, "runs", run, "args", index), word
+            for key, value in one.env.items():
+                yield (*here, "runs", run, "env", key), value if isinstance(value, str) else ""

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of ports, driven by the framework's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+from catalog.frameworks import Framework, PortRow
+from schemas.checks.registry import Wrong, at, rule
+from schemas.facts import Facts
+from schemas.model import Job, PortRange, Stack
+from schemas.names import suggestion
+
+# Linux takes ports of this range for outgoing connections unless told otherwise.
+EPHEMERAL = PortRange(32768, 60999)
+PRIVILEGED = 1024
+
+
+def _known(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, Framework]]:
+    for name, job in stack.jobs.items():
+        if framework := facts.framework(job):
+            yield name, job, framework
+
+
+def _options(job: Job, framework: Framework) -> Mapping[str, Any]:
+    return {**{name: row.default for name, row in framework.options.items()}, **job.options}
+
+
+def _active(row: PortRow, job: Job, framework: Framework) -> bool:
+    return row.when is None or bool(_options(job, framework).get(row.when))
+
+
+def _range(row: PortRow, job: Job) -> PortRange | None:
+    """What the job uses for a row; None for all ports."""
+    value = job.ports.get(row.label, row.default)
+    if value == "all":
+        return None
+    return value if isinstance(value, PortRange) else PortRange.from_shorthand(value)
+
+
+def _written(stack: Stack, facts: Facts) -> Iterator[tuple[tuple[str | int, ...], PortRow, PortRange, Job, Framework]]:
+    """Every port range a team wrote for a label its framework has."""
+    for name, job, framework in _known(stack, facts):
+        for label, value in job.ports.items():
+            row = framework.port(label)
+            if row is not None and isinstance(value, PortRange):
+                yield at("jobs", name, "ports", label), row, value, job, framework
+
+
+@rule("TY201", "an unknown port label")
+def unknown_label(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        labels = [row.label for row in framework.ports]
+        for label in job.ports:
+            if label not in labels:
+                message = f"{framework.name} has no port `{label}`"
+                yield Wrong(at("jobs", name, "ports", label), message, suggestion(label, labels))
+
+
+@rule("TY202", "a port range is too small")
+def too_small(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        for row in framework.ports:
+            ports = _range(row, job)
+            if ports is None or not _active(row, job, framework) or ports.last < ports.first:
+                continue
+            wanted = _options(job, framework).get(row.per_node) if row.per_node else 1
+            needed = max(row.minimum_size, wanted) if type(wanted) is int else row.minimum_size
+            if ports.size < needed:
+                where = ("ports", row.label) if row.label in job.ports else ("options", row.per_node or "")
+                because = f"{needed} for each node" if row.per_node and wanted == needed else f"at least {needed}"
+                message = f"the range {ports} of `{row.label}` has {ports.size} ports; {because} are needed"
+                remedy = f"set `ports: {{ {row.label}: {ports.first}-{ports.first + needed - 1} }}` or larger"
+                yield Wrong(at("jobs", name, *where), message, remedy)
+
+
+@rule("TY203", "a privileged port")
+def privileged(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for path, _, ports, _, _ in _written(stack, facts):
+        if 0 < ports.first < PRIVILEGED:
+            message = f"{ports} begins below {PRIVILEGED}: training does not run as root"
+            yield Wrong(path, message, f"use ports from {PRIVILEGED} on")
+
+
+@rule("TY204", "a port range that is none")
+def no_range(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for label, ports in job.ports.items():
+            if not isinstance(ports, PortRange):
+                continue
+            if ports.last < ports.first:
+                remedy = f"write {ports.last}-{ports.first}"
+                yield Wrong(at("jobs", name, "ports", label), f"{ports} ends before it begins", remedy)
+            elif ports.first < 1 or ports.last > 65535:
+                yield Wrong(
+                    at("jobs", name, "ports", label), f"{ports} is outside 1-65535", "use ports from 1 to 65535"
+                )
+
+
+@rule("TY205", "two port ranges of a job overlap on one node")
+def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        rows = [row for row in framework.ports if _active(row, job, framework)]
+        for one, other in combinations(rows, 2):
+            first, second = _range(one, job), _range(other, job)
+            shared = set(one.listens) & set(other.listens)
+            if first and second and shared and first.overlaps(second):
+                label = other.label if other.label in job.ports else one.label
+                message = (
+                    f"`{one.label}` ({first}) and `{other.label}` ({second}) overlap "
+                    f"on the node of `{sorted(shared)[0]}`"
+                )
+                yield Wrong(at("jobs", name, "ports", label), message, "move one of them to ports of its own")
+
+
+@rule("TY206", "ports of frameworks that share a subnet overlap", severity="warning")
+def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    """Rules of a security list hold for the whole subnet: what is opened for one is open on the other's nodes."""
+    seen: set[tuple[str, str, str, str]] = set()
+    for (name, job, one), (_, other_job, other) in combinations(_known(stack, facts), 2):
+        if one.name == other.name:
+            continue
+        for row, ports in _used(job, one):
+            for other_row, other_ports in _used(other_job, other):
+                key = (one.name, row.label, other.name, other_row.label)
+                if ports.overlaps(other_ports) and key not in seen:
+                    seen.add(key)
+                    message = (
+                        f"`{row.label}` of {one.name} ({ports}) overlaps `{other_row.label}` of {other.name} "
+                        f"({other_ports}): the subnet's rules would open each to the other's nodes"
+                    )
+                    yield Wrong(at("jobs", name, "ports", row.label), message, "give one of them other ports")
+
+
+def _used(job: Job, framework: Framework) -> Iterator[tuple[PortRow, PortRange]]:
+    for row in framework.ports:
+        ports = _range(row, job)
+        if ports is not None and _active(row, job, framework):
+            yield row, ports
+
+
+@rule("TY207", "a listening port that outgoing connections may take", severity="warning")
+def ephemeral(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for path, row, ports, _, _ in _written(stack, facts):
+        if row.pinned == "start-option" and ports.overlaps(EPHEMERAL):
+            message = f"{ports} lies in {EPHEMERAL}, which Linux uses for outgoing connections: it may be taken"
+            yield Wrong(path, message, f"use ports below {EPHEMERAL.first}")
+
+
+@rule("TY208", "a port that nothing uses", severity="warning")
+def unused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        for label in job.ports:
+            row = framework.port(label)
+            if row is not None and not _active(row, job, framework):
+                message = f"`{label}` is not used: the option `{row.when}` is off"
+                yield Wrong(
+                    at("jobs", name, "ports", label), message, f"set `options: {{ {row.when}: true }}`, or remove it"
+                )
+
+
+@rule("TY209", "a dashboard is open", severity="warning")
+def dashboard(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, _ in _known(stack, facts):
+        if job.options.get("dashboard") is True:
+            message = "the dashboard has no login: everybody on the subnet sees it"
+            yield Wrong(at("jobs", name, "options", "dashboard"), message, "turn it off where nobody looks at it")
+
+
+@rule("TY210", "all ports where one range is needed")
+def not_all(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        for label, value in job.ports.items():
+            row = framework.port(label)
+            if row is not None and value == "all" and row.pinned == "start-option" and row.default != "all":
+                message = f"`{label}` is told to {framework.name} when it starts; `all` cannot be told"
+                yield Wrong(at("jobs", name, "ports", label), message, f"name a port or range, such as {row.default}")
+
+
+@rule("TY211", "a range where one port is needed")
+def one_port(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for path, row, ports, _, _ in _written(stack, facts):
+        single = isinstance(row.default, int) and row.per_node is None and row.minimum_size == 1
+        if single and ports.size > 1:
+            message = f"`{row.label}` is one port; {ports} are {ports.size}"
+            yield Wrong(path, message, f"use `{row.label}: {ports.first}`")

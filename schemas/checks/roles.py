@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of frameworks, strategies, roles and options against the framework's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from catalog.frameworks import Framework, OptionRow
+from schemas.checks.registry import Wrong, at, rule
+from schemas.facts import Facts
+from schemas.model import Job, Role, Stack
+from schemas.names import listing, plural, suggestion
+
+
+def _known(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, Framework]]:
+    for name, job in stack.jobs.items():
+        if framework := facts.framework(job):
+            yield name, job, framework
+
+
+def _called(framework: Framework) -> str:
+    return f"{framework.name} ({framework.strategy})" if framework.strategy else framework.name
+
+
+@rule("TY401", "an unknown framework")
+def unknown_framework(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.framework not in facts.framework_names():
+            remedy = suggestion(job.framework, facts.framework_names())
+            yield Wrong(at("jobs", name, "framework"), f"`{job.framework}` is no framework", remedy)
+
+
+@rule("TY402", "an unknown strategy")
+def unknown_strategy(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        strategies = facts.strategies(job.framework)
+        if job.strategy is None or job.framework not in facts.framework_names() or job.strategy in strategies:
+            continue
+        message = f"{job.framework} has no strategy `{job.strategy}`"
+        yield Wrong(at("jobs", name, "strategy"), message, suggestion(job.strategy, strategies))
+
+
+@rule("TY403", "an unknown role")
+def unknown_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        for role in job.roles:
+            if role not in framework.roles:
+                message = f"{_called(framework)} has no role `{role}`"
+                yield Wrong(at("jobs", name, "roles", role), message, suggestion(role, framework.roles))
+
+
+@rule("TY404", "a number of nodes the framework cannot have")
+def wrong_count(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        for role, row in framework.roles.items():
+            spec = job.roles.get(role)
+            if spec is None:
+                continue
+            if spec.replicas < row.minimum:
+                message = f"`{role}` has {spec.replicas} nodes; {_called(framework)} needs {row.minimum}: {row.why}"
+                yield Wrong(at("jobs", name, "roles", role), message, f"use {row.minimum} or more")
+            if row.maximum is not None and spec.replicas > row.maximum:
+                message = f"`{role}` has {spec.replicas} nodes; {_called(framework)} has {row.maximum}: {row.why}"
+                yield Wrong(at("jobs", name, "roles", role), message, f"use {row.maximum}")
+
+
+@rule("TY405", "a role is missing")
+def missing_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        for role, row in framework.roles.items():
+            if role not in job.roles and row.minimum > 0:
+                message = f"{_called(framework)} needs the role `{role}`: {row.why}"
+                yield Wrong(at("jobs", name, "roles"), message, f"add `{role}: {row.minimum}`")
+
+
+@rule("TY406", "an unknown option")
+def unknown_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        for option in job.options:
+            if option not in framework.options:
+                message = f"{_called(framework)} has no option `{option}`"
+                yield Wrong(at("jobs", name, "options", option), message, suggestion(option, framework.options))
+
+
+@rule("TY407", "an option's value does not fit")
+def wrong_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        for option, value in job.options.items():
+            row = framework.options.get(option)
+            complaint = _complaint(row, value) if row else None
+            if row and complaint:
+                yield Wrong(at("jobs", name, "options", option), f"`{option}` {complaint}", row.meaning)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "string": (str,),
+}
+
+
+def _complaint(row: OptionRow, value: bool | int | float | str) -> str | None:
+    if type(value) not in _TYPES[row.type]:
+        return f"is not of the type {row.type}"
+    if row.values and value not in row.values:
+        return f"is not one of {listing(row.values)}"
+    if isinstance(value, int | float):
+        if row.minimum is not None and value < row.minimum:
+            return f"is less than {row.minimum:g}"
+        if row.maximum is not None and value > row.maximum:
+            return f"is more than {row.maximum:g}"
+    return None
+
+
+@rule("TY408", "one-node training with several nodes")
+def mirrored(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        if framework.strategy == "mirrored" and job.nodes > 1:
+            message = f"the strategy `mirrored` uses the GPUs of one node; {job.nodes} nodes are asked for"
+            yield Wrong(at("jobs", name, "roles"), message, "use `strategy: multi-worker-mirrored`, or one node")
+
+
+@rule("TY409", "elastic bounds that cannot hold")
+def elastic(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        least, most = job.options.get("minNodes", 0), job.options.get("maxNodes", 0)
+        if "elastic" not in framework.options or type(least) is not int or type(most) is not int:
+            continue
+        path = at("jobs", name, "options")
+        if (least or most) and job.options.get("elastic") is not True:
+            yield Wrong(path, "`minNodes` and `maxNodes` have no effect without `elastic`", "add `elastic: true`")
+        if least > job.nodes:
+            message = f"`minNodes` is {least}, but the job has {plural(job.nodes, 'node')}"
+            yield Wrong((*path, "minNodes"), message, f"use {job.nodes} or less, or more workers")
+        if most and most < max(least, job.nodes):
+            message = f"`maxNodes` is {most}, but the job starts with {plural(job.nodes, 'node')}"
+            yield Wrong((*path, "maxNodes"), message, f"use {max(least, job.nodes)} or more")
+
+
+@rule("TY410", "a framework's file cannot be used")
+def own_file(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, own in facts.own_frameworks.items():
+        if own.problem is not None:
+            message = f"`{stack.frameworks[name]}` {own.problem}"
+            remedy = "write it with the columns of catalog/frameworks/*.toml, inside the project"
+            yield Wrong(at("frameworks", name), message, remedy)
+
+
+@rule("TY411", "a framework of that name is built in")
+def own_name(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    built_in = set(facts.framework_names()[: -len(facts.own_frameworks) or None])
+    for name in facts.own_frameworks:
+        if name in built_in:
+            yield Wrong(at("frameworks", name), f"`{name}` is built in", "give yours another name")
+
+
+@rule("TY412", "GPUs are asked for on a shape without any")
+def without_gpu(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        shape = facts.shapes.get(job.shape.name)
+        if shape is None or shape.get("accelerators"):
+            continue
+        if job.options.get("backend") == "nccl":
+            message = f"NCCL needs GPUs, and {job.shape.name} has none"
+            yield Wrong(at("jobs", name, "options", "backend"), message, "use `backend: gloo`, or a GPU shape")
+
+
+@rule("TY413", "completion counts more nodes than there are")
+def completion(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for role, spec in job.roles.items():
+            for key, count in _counts(spec):
+                if count == 0 or count > spec.replicas:
+                    message = f"`{key}` is {count}, and `{role}` has {plural(spec.replicas, 'node')}"
+                    path = at("jobs", name, "roles", role, "completion", key)
+                    yield Wrong(path, message, f"use 1 to {spec.replicas}, or -1")
+
+
+def _counts(spec: Role) -> Iterator[tuple[str, int]]:
+    if spec.completion.min_failed != 1:
+        yield "minFailed", spec.completion.min_failed
+    if spec.completion.min_succeeded is not None:
+        yield "minSucceeded", spec.completion.min_succeeded
+
+
+@rule("TY414", "more processes than GPUs", severity="warning")
+def oversubscribed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        gpus = facts.shapes.get(job.shape.name, {}).get("accelerators", 0)
+        processes = job.options.get("processes")
+        if gpus and type(processes) is int and processes > gpus:
+            message = f"{processes} processes share the {plural(gpus, 'GPU')} of {job.shape.name}"
+            yield Wrong(at("jobs", name, "options", "processes"), message, f"use {gpus}, one a GPU")

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of machines, code, input data, and of how long runs may take."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from schemas.checks.registry import Wrong, at, rule
+from schemas.facts import Facts, Folder
+from schemas.findings import Path
+from schemas.model import Job, Stack
+from schemas.names import nearest, suggestion
+
+SHORTEST, LONGEST = 10, 30 * 24 * 60
+SMALLEST_DISK, LARGEST_DISK = 50, 10_240
+# What a deployment may reasonably wait for: a day.
+LONGEST_WAIT = 24 * 60
+LARGEST_CODE = 100_000_000
+MOST_MOUNTS = 5
+_SYSTEM_FOLDERS = ("/bin", "/dev", "/etc", "/home/datascience/decompressed_artifact", "/lib", "/proc", "/sys", "/usr")
+_SCRIPT = re.compile(r"[\w./-]+\.(?:py|sh)")
+
+
+@rule("TY801", "a maximum runtime OCI does not take", platform="oci")
+def runtime(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        minutes = job.maximum_runtime_minutes
+        if not SHORTEST <= minutes <= LONGEST:
+            message = f"{minutes} minutes; OCI ends runs after {SHORTEST} to {LONGEST} (30 days)"
+            use = SHORTEST if minutes < SHORTEST else LONGEST
+            yield Wrong(at("jobs", name, "maximumRuntimeMinutes"), message, f"use {use}, or what the training takes")
+
+
+@rule("TY802", "a deployment would wait too long for a run", severity="warning")
+def long_wait(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for run, spec in job.runs.items():
+            if spec.until == "finished" and job.maximum_runtime_minutes > LONGEST_WAIT:
+                hours = job.maximum_runtime_minutes // 60
+                message = f"`pulumi up` waits until the run has finished, and it may take {hours} hours"
+                remedy = f"use `until: started`, or `maximumRuntimeMinutes: {LONGEST_WAIT}` or less"
+                yield Wrong(at("jobs", name, "runs", run, "until"), message, remedy)
+
+
+@rule("TY803", "block storage OCI does not have", platform="oci")
+def disk(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        size = job.block_storage_gb
+        if not SMALLEST_DISK <= size <= LARGEST_DISK:
+            message = f"{size} GB; a node's disk has {SMALLEST_DISK} to {LARGEST_DISK}"
+            use = SMALLEST_DISK if size < SMALLEST_DISK else LARGEST_DISK
+            yield Wrong(at("jobs", name, "blockStorageGb"), message, f"use {use}")
+
+
+def _code(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, str, Folder]]:
+    for name, job in stack.jobs.items():
+        if job.code and job.code.folder and job.code.folder in facts.folders:
+            yield name, job, job.code.folder, facts.folders[job.code.folder]
+
+
+@rule("TY804", "a code folder that is not there")
+def missing_folder(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, _, path, folder in _code(stack, facts):
+        if not folder.exists:
+            remedy = "paths begin at the folder of the stack file; make the folder or correct the path"
+            yield Wrong(at("jobs", name, "code"), f"`{path}` does not exist", remedy)
+        elif not folder.is_folder:
+            yield Wrong(at("jobs", name, "code"), f"`{path}` is not a folder", "name the folder it lies in")
+        elif folder.inside and folder.complete and not folder.files:
+            yield Wrong(at("jobs", name, "code"), f"`{path}` is empty", "put the training code into it")
+
+
+@rule("TY805", "a code folder outside the project")
+def outside(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, _, path, folder in _code(stack, facts):
+        if folder.exists and not folder.inside:
+            message = f"`{path}` lies outside the project: others who check it out do not have it"
+            yield Wrong(at("jobs", name, "code"), message, "move the code beside the stack file, or use git")
+
+
+@rule("TY806", "a code folder that is too large")
+def too_large(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, _, path, folder in _code(stack, facts):
+        if folder.bytes > LARGEST_CODE or not folder.complete:
+            size = f"{folder.bytes / 1e6:.0f} MB in {len(folder.files)} files"
+            message = f"`{path}` has {size}{'' if folder.complete else ' and more'}; code travels up to 100 MB"
+            yield Wrong(at("jobs", name, "code"), message, "keep data in the bucket, or put the code into the image")
+
+
+@rule("TY807", "code from a folder and from git")
+def two_sources(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.code and job.code.folder and job.code.git:
+            message = "names a folder and a git repository"
+            yield Wrong(at("jobs", name, "code"), message, "keep one of them")
+
+
+@rule("TY808", "code from git that moves", severity="warning")
+def moving_code(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.code and job.code.git and job.code.git.commit is None:
+            what = f"the branch `{job.code.git.branch}`" if job.code.git.branch else "the default branch"
+            message = f"takes {what}: nodes may get different code, and runs cannot be repeated"
+            yield Wrong(at("jobs", name, "code", "git"), message, "add `commit`")
+
+
+@rule("TY809", "the command's script is not in the code folder")
+def missing_script(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, path, folder in _code(stack, facts):
+        if not (folder.inside and folder.complete and folder.files):
+            continue
+        for where, command in _commands(name, job):
+            script = _script(command)
+            if script is not None and script.removeprefix("./") not in folder.files:
+                close = nearest(script, folder.files)
+                remedy = f"did you mean `{close}`?" if close else f"put it into `{path}`"
+                yield Wrong(where, f"`{script}` is not in `{path}`", remedy)
+
+
+def _commands(name: str, job: Job) -> Iterator[tuple[Path, str]]:
+    yield at("jobs", name, "command"), job.command
+    for role, part in job.roles.items():
+        if part.command is not None:
+            yield at("jobs", name, "roles", role, "command"), part.command
+
+
+def _script(command: str) -> str | None:
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    if words and words[0] in ("python", "python3", "bash", "sh"):
+        words = words[1:]
+    relative = bool(words) and not words[0].startswith("/") and ".." not in words[0].split("/")
+    return words[0] if relative and _SCRIPT.fullmatch(words[0]) else None
+
+
+@rule("TY810", "a command that cannot be read")
+def unreadable_command(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for where, command in _commands(name, job):
+            try:
+                words = shlex.split(command)
+            except ValueError as problem:
+                yield Wrong(where, f"cannot be split into words: {problem}".lower(), "close the quotes")
+                continue
+            if not words:
+                yield Wrong(where, "is empty", "name the training script")
+
+
+@rule("TY811", "an unknown shape", severity="warning", platform="oci")
+def unknown_shape(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.shape.name not in facts.shapes:
+            remedy = suggestion(job.shape.name, facts.shapes)
+            if not remedy.startswith("did"):
+                remedy = "check its name; a new shape works all the same"
+            message = f"`{job.shape.name}` is not in the catalog of shapes"
+            yield Wrong(at("jobs", name, "shape"), message, remedy)
+
+
+@rule("TY812", "a flexible shape without its size", platform="oci")
+def flexible(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        shape = job.shape
+        if shape.name.endswith(".Flex") and (shape.ocpus is None or shape.memory_gb is None):
+            message = f"{shape.name} is flexible: it needs `ocpus` and `memoryGb`"
+            remedy = f"write `shape: {{ name: {shape.name}, ocpus: 4, memoryGb: 64 }}`"
+            yield Wrong(at("jobs", name, "shape"), message, remedy)
+
+
+@rule("TY813", "a fixed shape with a size", platform="oci")
+def fixed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        shape = job.shape
+        known = shape.name in facts.shapes and not facts.shapes[shape.name].get("flex")
+        if known and (shape.ocpus is not None or shape.memory_gb is not None):
+            message = f"{shape.name} has a fixed size: `ocpus` and `memoryGb` have no effect"
+            yield Wrong(at("jobs", name, "shape"), message, f"write `shape: {shape.name}`")
+
+
+@rule("TY814", "memory that does not go with the OCPUs", platform="oci")
+def memory(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        ocpus, gigabytes = job.shape.ocpus, job.shape.memory_gb
+        if ocpus and gigabytes and not ocpus <= gigabytes <= 64 * ocpus:
+            message = f"{gigabytes:g} GB for {ocpus:g} OCPUs; OCI has 1 to 64 GB for each"
+            remedy = f"use {ocpus:g} to {64 * ocpus:g} GB"
+            yield Wrong(at("jobs", name, "shape", "memoryGb"), message, remedy)
+
+
+@rule("TY815", "input data mounted where it cannot be")
+def mounts(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        seen: dict[str, int] = {}
+        for index, item in enumerate(job.inputs):
+            path = at("jobs", name, "inputs", index, "mount")
+            mount = item.mount.rstrip("/")
+            if ".." in mount.split("/") or any(mount == top or mount.startswith(f"{top}/") for top in _SYSTEM_FOLDERS):
+                yield Wrong(path, f"`{item.mount}` belongs to the node's own system", "mount it under /data")
+            if mount in seen:
+                message = f"`{item.mount}` is the mount of input {seen[mount] + 1} too"
+                yield Wrong(path, message, "give each input a folder of its own")
+            seen.setdefault(mount, index)
+
+
+@rule("TY816", "more mounts than OCI takes", platform="oci")
+def too_many_mounts(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if len(job.inputs) > MOST_MOUNTS:
+            message = f"{len(job.inputs)} inputs; a job mounts up to {MOST_MOUNTS}"
+            yield Wrong(at("jobs", name, "inputs"), message, "read several prefixes through one mount")
+
+
+@rule("TY817", "an input of everything the runs write", severity="warning")
+def own_bucket(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for index, item in enumerate(job.inputs):
+            if item.bucket in (None, stack.bucket.name, stack.bucket.existing) and not item.prefix:
+                message = "mounts the whole bucket of the stack, checkpoints and all"
+                yield Wrong(at("jobs", name, "inputs", index), message, "add `prefix`")

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between plain values and the frozen model, by the dataclasses' types alone.
+
+`structure` expects values that have the right shape (schemas/shape.py judges that first).
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from schemas.model import Secret
+
+T = TypeVar("T")
+_Reader = Callable[[Any], Any]
+
+
+class ShapeError(ValueError):
+    """A value that no type of the model fits."""
+
+
+@cache
+def camel(name: str) -> str:
+    """The key of the file for a field of the model."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def structure(kind: Callable[..., T], value: Any) -> T:
+    """A frozen value of the model from plain mappings, lists and scalars."""
+    result: T = _reader(kind)(value)
+    return result
+
+
+def unstructure(value: Any) -> Any:
+    """Plain values that `structure` turns into the same again; what equals its default is left out."""
+    if isinstance(value, Secret):
+        return {"secure": value.value or "sealed"}
+    if hasattr(value, "to_shorthand"):
+        return value.to_shorthand()
+    if is_dataclass(value):
+        return {
+            camel(column.name): unstructure(item)
+            for column in fields(value)
+            if (item := getattr(value, column.name)) != default_of(column) or default_of(column) is MISSING
+        }
+    if isinstance(value, Mapping):
+        return {key: unstructure(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [unstructure(item) for item in value]
+    return value
+
+
+def seal(kind: Any, value: Any) -> Any:
+    """`value` with every text that may be a secret wrapped as one: for keys known to hold secrets, not where."""
+    if is_dataclass(kind) and isinstance(value, Mapping):
+        hints = columns(cast(type, kind))
+        return {key: seal(hints[key], item) if key in hints else item for key, item in value.items()}
+    choices = _choices(kind)
+    if Secret in choices:
+        return {"secure": value} if isinstance(value, str) else value
+    for choice in choices:
+        if get_origin(choice) in _MAPPINGS and isinstance(value, Mapping):
+            return {key: seal(get_args(choice)[1], item) for key, item in value.items()}
+        if get_origin(choice) is tuple and isinstance(value, list):
+            return [seal(get_args(choice)[0], item) for item in value]
+        if is_dataclass(choice) and choice is not kind:
+            return seal(choice, value)
+    return value
+
+
+@cache
+def columns(kind: Any) -> Mapping[str, Any]:
+    """Key of the file -> type, for every field of a dataclass."""
+    hints = get_type_hints(kind)
+    return {camel(column.name): hints[column.name] for column in fields(kind)}
+
+
+def default_of(column: Any) -> Any:
+    return column.default_factory() if column.default_factory is not MISSING else column.default
+
+
+_MAPPINGS = (Mapping, dict)
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    """The alternatives of a type, itself when it has none."""
+    origin = get_origin(kind)
+    return get_args(kind) if origin in (Union, types.UnionType) else (kind,)
+
+
+@cache
+def _reader(kind: Any) -> _Reader:
+    """How a value of a type is read; worked out once for each type."""
+    if kind is Secret:
+        return _secret
+    if is_dataclass(kind):
+        return _dataclass_reader(kind)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _union_reader(arguments)
+    if origin in _MAPPINGS:
+        item = _reader(arguments[1])
+        return lambda value: {str(key): item(part) for key, part in _expect(Mapping, value).items()}
+    if origin is tuple:
+        part = _reader(arguments[0])
+        return lambda value: tuple(part(item) for item in _expect(list, value))
+    if origin is Literal:
+        return lambda value: value if value in arguments else _refuse(value)
+    return _scalar_reader(kind)
+
+
+def _scalar_reader(kind: type[Any]) -> _Reader:
+    def read(value: Any) -> Any:
+        if kind is int and isinstance(value, float) and value.is_integer():
+            return int(value)
+        if kind is float and type(value) is int:
+            return float(value)
+        return value if type(value) is kind else _refuse(value)
+
+    return read
+
+
+def _dataclass_reader(kind: Any) -> _Reader:
+    by_key = {camel(column.name): column.name for column in fields(kind)}
+
+    def read(value: Any) -> Any:
+        readers = {key: _reader(hint) for key, hint in columns(kind).items()}
+        if not isinstance(value, Mapping):
+            shorthand = getattr(kind, "from_shorthand", None)
+            # 3.0 is a whole number to JSON Schema, and to the engine.
+            whole = isinstance(value, float) and value.is_integer()
+            return shorthand(int(value) if whole else value) if shorthand else _refuse(value)
+        try:
+            return kind(**{by_key[key]: readers[key](item) for key, item in value.items()})
+        except (KeyError, TypeError) as problem:
+            raise ShapeError(f"{kind.__name__}: {problem}") from problem
+
+    return read
+
+
+def _union_reader(arguments: tuple[Any, ...]) -> _Reader:
+    """The first alternative that fits; literals and scalars first, they are the narrowest."""
+    ordered = sorted(arguments, key=lambda kind: is_dataclass(kind) and kind is not Secret)
+    readers = [_reader(kind) for kind in ordered if kind is not types.NoneType]
+    optional = types.NoneType in arguments
+
+    def read(value: Any) -> Any:
+        if value is None and optional:
+            return None
+        for reader in readers:
+            try:
+                return reader(value)
+            except ShapeError:
+                continue
+        return _refuse(value)
+
+    return read
+
+
+def _secret(value: Any) -> Secret:
+    if isinstance(value, Mapping) and set(value) == {"secure"} and isinstance(value["secure"], str):
+        return Secret(value["secure"] or None)
+    raise ShapeError("no secret")
+
+
+def _expect(kind: Any, value: Any) -> Any:
+    return value if isinstance(value, kind) else _refuse(value)
+
+
+def _refuse(value: Any) -> Any:
+    raise ShapeError(f"{type(value).__name__} does not fit")

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What meaning checks are given beside the Stack: the catalog's tables, and what lies beside the stack file.
+
+Checks never fetch: all reading of files happens here, before they are asked.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from catalog import frameworks
+from catalog.tables import table
+from schemas.model import Job, Stack
+
+# A folder is not walked further than this: whoever names / or a home folder gets an answer at once.
+MOST_FILES = 20_000
+_ROOT_MARKS = ("Pulumi.yaml", "Pulumi.yml", ".git")
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What is known of a folder of training code."""
+
+    exists: bool
+    is_folder: bool = False
+    inside: bool = True
+    bytes: int = 0
+    complete: bool = True
+    files: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFramework:
+    """A team's framework file: its columns, or why there are none."""
+
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    shapes: Mapping[str, Mapping[str, Any]]
+    regions: Mapping[str, str]
+    platforms: Mapping[str, Mapping[str, Any]]
+    own_frameworks: Mapping[str, OwnFramework] = field(default_factory=dict)
+    folders: Mapping[str, Folder] = field(default_factory=dict)
+
+    def framework_names(self) -> tuple[str, ...]:
+        return (*_known_frameworks(), *self.own_frameworks)
+
+    def framework(self, job: Job) -> frameworks.Framework | None:
+        """The row of a job's framework; None when it or its strategy is unknown (other checks say so)."""
+        own = self.own_frameworks.get(job.framework)
+        if own is not None:
+            return _own_row(own, job.strategy)
+        if job.framework not in _known_frameworks():
+            return None
+        declared = frameworks.document(job.framework).get("strategies", {})
+        if job.strategy is not None and job.strategy not in declared:
+            return None
+        return frameworks.framework(job.framework, job.strategy)
+
+    def strategies(self, framework: str) -> tuple[str, ...]:
+        own = self.own_frameworks.get(framework)
+        if own is not None:
+            return tuple(own.columns.get("strategies", ()))
+        known = framework in _known_frameworks()
+        return tuple(frameworks.document(framework).get("strategies", ())) if known else ()
+
+
+@cache
+def _known_frameworks() -> tuple[str, ...]:
+    return frameworks.names()
+
+
+def _own_row(own: OwnFramework, strategy: str | None) -> frameworks.Framework | None:
+    if own.problem is not None or (strategy is not None and strategy not in own.columns.get("strategies", {})):
+        return None
+    return frameworks.parse(own.columns, strategy)
+
+
+def gather(stack: Stack, folder: Path) -> Facts:
+    """The facts for one stack, whose file lies in `folder`."""
+    root = _root(folder)
+    named = {job.code.folder for job in stack.jobs.values() if job.code and job.code.folder}
+    return Facts(
+        shapes=table("shapes"),
+        regions=table("regions")["keys"],
+        platforms=table("platforms"),
+        own_frameworks={name: _read_own(folder / file, root) for name, file in stack.frameworks.items()},
+        folders={name: _look(folder / name, root) for name in named},
+    )
+
+
+def _root(folder: Path) -> Path:
+    """The project a stack file belongs to: code may lie anywhere inside it."""
+    absolute = Path(os.path.realpath(folder))
+    for candidate in (absolute, *absolute.parents):
+        if any((candidate / mark).exists() for mark in _ROOT_MARKS):
+            return candidate
+    return absolute
+
+
+def _read_own(file: Path, root: Path) -> OwnFramework:
+    try:
+        if not Path(os.path.realpath(file)).is_relative_to(root):
+            return OwnFramework(problem="lies outside the project")
+        columns = tomllib.loads(file.read_text("utf-8"))
+        for strategy in (None, *_strategies(columns)):
+            frameworks.parse(columns, strategy)
+    except OSError as problem:
+        return OwnFramework(problem=f"cannot be read: {problem.strerror}")
+    except (ValueError, AttributeError, TypeError) as problem:
+        return OwnFramework(problem=str(problem))
+    return OwnFramework(columns)
+
+
+def _strategies(columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    strategies = columns.get("strategies", {})
+    if not isinstance(strategies, Mapping):
+        raise frameworks.FrameworkError("`strategies` must be a table")
+    return strategies
+
+
+def _look(folder: Path, root: Path) -> Folder:
+    try:
+        real = Path(os.path.realpath(folder))
+        inside = real.is_relative_to(root)
+        if not real.is_dir():
+            return Folder(exists=real.exists(), inside=inside)
+        return _measure(real, inside) if inside else Folder(exists=True, is_folder=True, inside=False)
+    except (OSError, ValueError):
+        return Folder(exists=False)
+
+
+def _measure(folder: Path, inside: bool) -> Folder:
+    total, names, complete = 0, set[str](), True
+    for name, size in _files(folder):
+        total += size
+        names.add(name)
+        if len(names) >= MOST_FILES:
+            complete = False
+            break
+    return Folder(True, True, inside, total, complete, frozenset(names))
+
+
+def _files(folder: Path) -> Iterator[tuple[str, int]]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in (".git", "__pycache__")]
+        for name in names:
+            file = Path(parent, name)
+            yield file.relative_to(folder).as_posix(), file.lstat().st_size

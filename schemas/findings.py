@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Finding: one thing that is wrong with a stack file, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+# Where in the file: keys and indexes from the top, as ("config", "trainyard:jobs", "resnet", "image").
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    code: str
+    path: Path
+    message: str
+    remedy: str
+    severity: Severity = "error"
+    file: str = ""
+    line: int = 0
+    column: int = 0

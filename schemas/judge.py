@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load and check in one step: what the commands and the Pulumi program begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.checks import check, rules
+from schemas.facts import Facts, gather
+from schemas.findings import Finding
+from schemas.load import Loaded, load_config, load_file
+from schemas.model import Stack
+from schemas.source import Source, titles
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A stack with everything found about it. `stack` and `facts` are None when its shape is too wrong."""
+
+    stack: Stack | None
+    facts: Facts | None
+    findings: tuple[Finding, ...]
+    source: Source
+    folder: Path
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+
+def judge_file(file: Path, shown_as: str | None = None) -> Judged:
+    """What `trainyard check` knows of a file: secrets stay opaque, no cloud and no engine is asked."""
+    return _judge(load_file(file, shown_as))
+
+
+def judge_config(
+    values: Mapping[str, str], secret_keys: Collection[str], name: str, file: Path | None = None
+) -> Judged:
+    """The same of the configuration Pulumi gives a program."""
+    return _judge(load_config(values, secret_keys, name, file))
+
+
+def _judge(loaded: Loaded) -> Judged:
+    if loaded.stack is None:
+        return Judged(None, None, loaded.findings, loaded.source, loaded.folder)
+    facts = gather(loaded.stack, loaded.folder)
+    meant = [loaded.located(finding) for finding in check(loaded.stack, facts)]
+    findings = sorted((*loaded.findings, *meant), key=lambda finding: (finding.line, finding.column, finding.code))
+    return Judged(loaded.stack, facts, tuple(findings), loaded.source, loaded.folder)
+
+
+def codes() -> dict[str, str]:
+    """Every code and its title, in order."""
+    return dict(sorted({**titles(), **{code: rule.title for code, rule in rules().items()}}.items()))

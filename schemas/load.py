@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two doors to one Stack: the file itself, and the configuration Pulumi gives a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path as FilePath
+from typing import Any
+
+from schemas.convert import ShapeError, camel, columns, seal, structure
+from schemas.findings import Finding, Path
+from schemas.model import Stack
+from schemas.scalars import within_64_bits
+from schemas.shape import Problem, problems
+from schemas.source import Source, read
+
+NAMESPACE = "trainyard:"
+# What Linux takes in one environment variable, less its name and some room.
+MOST_CONFIGURATION = 128 * 1024 - 1024
+# Where a platform's region stands; platforms without regions have no row.
+REGION_KEYS = {"oci": "oci:region", "aws-dl1": "aws:region"}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """`stack` is None when the shape is too wrong to tell what was meant; `folder` is where paths in the file start."""
+
+    stack: Stack | None
+    findings: tuple[Finding, ...]
+    source: Source
+    folder: FilePath
+
+    def located(self, finding: Finding) -> Finding:
+        """The finding with the file, line and column of its path."""
+        line, column = self.source.position(finding.path)
+        return replace(finding, file=self.source.file, line=line, column=column)
+
+
+def stack_name(file: FilePath) -> str:
+    """`Pulumi.<stack>.yaml` is how Pulumi names the files of stacks."""
+    return file.stem.removeprefix("Pulumi.")
+
+
+def load_file(file: FilePath, shown_as: str | None = None) -> Loaded:
+    """The Stack of a file, its secrets opaque, and every shape finding. Never raises for what the file holds."""
+    source = read(file, shown_as)
+    if not source.findings or source.data is not None:
+        _require_mappings(source)
+    data = source.data if isinstance(source.data, Mapping) else None
+    return _finish(source, data, stack_name(file), file.parent, opaque=True)
+
+
+def load_config(
+    values: Mapping[str, str], secret_keys: Collection[str], name: str, file: FilePath | None = None
+) -> Loaded:
+    """The Stack of what Pulumi gives a program: decrypted texts, `-c` overrides applied.
+
+    The file, when there is one, only says on which line things stand and where in an object its secrets are.
+    """
+    source = read(file) if file is not None else Source(f"the configuration of stack {name}")
+    written = source.data.get("config") if isinstance(source.data, Mapping) else None
+    in_file: Mapping[str, Any] = written if isinstance(written, Mapping) else {}
+    source.findings.clear()
+    hints = columns(Stack)
+    config: dict[str, Any] = {}
+    for key, text in values.items():
+        hint = hints.get(key.removeprefix(NAMESPACE)) if key.startswith(NAMESPACE) else None
+        value = text if hint in (None, str, str | None) else _parsed(text)
+        if key in secret_keys and hint is not None:
+            value = _with_secrets(value, in_file[key]) if _holds_secret(in_file.get(key)) else seal(hint, value)
+        config[key] = value
+    return _finish(source, {"config": config}, name, file.parent if file else FilePath(), opaque=False)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, parse_int=lambda digits: within_64_bits(int(digits)))
+    except (ValueError, OverflowError, RecursionError):
+        return text
+
+
+def _is_secret(value: Any) -> bool:
+    return isinstance(value, Mapping) and set(value) == {"secure"} and isinstance(value["secure"], str)
+
+
+def _holds_secret(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return _is_secret(value) or any(_holds_secret(item) for item in value.values())
+    return isinstance(value, list) and any(_holds_secret(item) for item in value)
+
+
+def _with_secrets(value: Any, in_file: Any) -> Any:
+    """`value` with the texts wrapped that stand as `secure:` in the file."""
+    if _is_secret(in_file):
+        return {"secure": value} if isinstance(value, str) else value
+    if isinstance(value, Mapping) and isinstance(in_file, Mapping):
+        return {key: _with_secrets(item, in_file.get(key)) for key, item in value.items()}
+    if isinstance(value, list) and isinstance(in_file, list):
+        rest = [None] * (len(value) - len(in_file))
+        return [_with_secrets(item, other) for item, other in zip(value, [*in_file, *rest], strict=False)]
+    return value
+
+
+def _require_mappings(source: Source) -> None:
+    if source.data is None:
+        source.add("TY006", (), "is empty", "begin with `config:` and `trainyard:team:`; examples are in stacks/")
+    elif not isinstance(source.data, Mapping):
+        source.add("TY006", (), "is not a mapping", "begin with `config:`; examples are in stacks/")
+
+
+def _finish(source: Source, data: Mapping[str, Any] | None, name: str, folder: FilePath, *, opaque: bool) -> Loaded:
+    found = [] if data is None else [*problems(data), *_region_problem(data), *_size_problem(data)]
+    for problem in found:
+        source.add(*problem)
+    stack = _build(data, name, opaque) if data is not None and not source.findings else None
+    findings = tuple(sorted(source.findings, key=lambda finding: (finding.line, finding.column, finding.code)))
+    return Loaded(stack, findings, source, folder)
+
+
+def _region_problem(data: Mapping[str, Any]) -> list[Problem]:
+    config = data.get("config")
+    if not isinstance(config, Mapping):
+        return []
+    platform = config.get("trainyard:platform", "oci")
+    key = REGION_KEYS.get(platform) if isinstance(platform, str) else None
+    if key is None or isinstance(config.get(key), str):
+        return []
+    path: Path = ("config", key) if key in config else ("config",)
+    return [Problem("TY012", path, f"`{key}` is missing", f"add `{key}: us-ashburn-1`, the region everything is in")]
+
+
+def _size_problem(data: Mapping[str, Any]) -> list[Problem]:
+    """The engine hands the whole configuration to its plugins in one environment variable, and Linux bounds those."""
+    config = data.get("config")
+    if not isinstance(config, Mapping):
+        return []
+    told = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in config.items()}
+    size = len(json.dumps(told))
+    if size <= MOST_CONFIGURATION:
+        return []
+    message = f"the configuration takes {size} bytes, and Pulumi's engine can pass on at most {MOST_CONFIGURATION}"
+    return [
+        Problem("TY017", ("config",), message, "split the jobs over several stacks, or move variables into the image")
+    ]
+
+
+def _build(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | None:
+    config: Mapping[str, Any] = data["config"]
+    if opaque:
+        config = _without_ciphertext(config)
+    own = {camel(column.name) for column in fields(Stack)} - {"name", "region"}
+    values = {key: config[NAMESPACE + key] for key in own if NAMESPACE + key in config}
+    platform = values.get("platform", "oci")
+    region = config.get(REGION_KEYS.get(platform, ""), "")
+    try:
+        return structure(Stack, {**values, "name": name, "region": region})
+    except ShapeError:
+        return None
+
+
+def _without_ciphertext(value: Any) -> Any:
+    if _is_secret(value):
+        return {"secure": ""}
+    if isinstance(value, Mapping):
+        return {key: _without_ciphertext(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_ciphertext(item) for item in value]
+    return value

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nearest right name to a wrong one, and how names are told to people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def nearest(wrong: str, right: Iterable[str]) -> str | None:
+    from difflib import SequenceMatcher, get_close_matches  # costs more to import than most files need
+
+    folded = {name.casefold(): name for name in right}
+    found = sorted(get_close_matches(wrong.casefold(), folded, n=3, cutoff=0.6))
+    # Of equally near ones the first: us-ashburn-1 rather than us-ashburn-2.
+    best = max(found, key=lambda name: SequenceMatcher(None, wrong.casefold(), name).ratio(), default=None)
+    return folded[best] if best is not None else None
+
+
+def suggestion(wrong: str, right: Iterable[str]) -> str:
+    """A remedy: the nearest name when there is one, else all of them."""
+    choices = list(right)
+    close = nearest(wrong, choices)
+    if close is not None:
+        return f"did you mean `{close}`?"
+    return f"use one of {listing(choices)}" if choices else "remove it"
+
+
+def listing(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def plural(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

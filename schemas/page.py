@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/findings.md, from the codes themselves: `python -m schemas.page > docs/findings.md`."""
+
+from __future__ import annotations
+
+import sys
+
+from schemas.checks import rules
+from schemas.judge import codes
+
+_HEAD = """\
+<!-- SPDX-License-Identifier: Apache-2.0 -->
+# What `trainyard check` finds
+
+Made by `python -m schemas.page`; a test keeps it fresh. An error fails the check, a warning only with `--strict`.
+Codes up to TY099 concern the file's shape; what a stack means is judged when the shape is right.
+
+| code | severity | platform | what is wrong |
+| --- | --- | --- | --- |
+"""
+
+
+def render() -> str:
+    meaning = rules()
+    lines = []
+    for code, title in codes().items():
+        rule = meaning.get(code)
+        severity, platform = (rule.severity, rule.platform or "every") if rule else ("error", "every")
+        lines.append(f"| {code} | {severity} | {platform} | {title} |\n")
+    return _HEAD + "".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

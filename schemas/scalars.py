@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What plain scalars mean to Pulumi's engine (YAML 1.2 in most things: `yes` is a text, 0o17 a number)."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+}
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ][0-9:.]+.*)?")
+_NOT_FINITE = re.compile(r"\.nan|[-+]?\.inf", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """A plain scalar that the engine would turn into something nobody meant."""
+
+    kind: str
+
+
+def resolve(text: str) -> Any:
+    """What a scalar without quotes means to the engine."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "0123456789+-.":
+        return text
+    if _DATE.fullmatch(text):
+        return Unclear("a date")
+    if _NOT_FINITE.fullmatch(text):
+        return Unclear("no finite number")
+    digits = text.replace("_", "") if text[0] != "." else text
+    if number := _INTEGER.fullmatch(digits):
+        return _integer(number[1], number[2].lower(), text)
+    if _FLOAT.fullmatch(digits) and math.isfinite(value := float(digits)):
+        return value
+    return text
+
+
+def within_64_bits(value: int) -> int | float:
+    """The engine keeps 64 bits with a sign, and makes floating-point numbers of anything larger."""
+    return value if -(2**63) <= value < 2**63 else float(value)
+
+
+def _integer(sign: str, digits: str, text: str) -> int | float | str:
+    if len(digits) > 80:
+        return text
+    if digits[:2] in ("0x", "0b", "0o"):
+        value = int(digits, 0)
+    elif digits[0] == "0":
+        value = int(digits, 8)
+    else:
+        value = int(digits)
+    value = -value if sign == "-" else value
+    return within_64_bits(value)

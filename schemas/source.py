@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""YAML with line numbers, read as Pulumi's engine reads it.
+
+Events are read one by one rather than composed: depth, size and aliases are bounded before anything can grow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+import yaml
+
+from schemas.findings import Finding, Path
+from schemas.scalars import Unclear, resolve
+
+MAXIMUM_BYTES = 2_000_000
+MAXIMUM_DEPTH = 40
+MAXIMUM_VALUES = 200_000
+
+Position = tuple[int, int]
+# The codes of what is found before a file's meaning can be judged.
+_TITLES = {
+    "TY001": "a file cannot be read",
+    "TY002": "a file is not UTF-8",
+    "TY003": "a file is not YAML",
+    "TY004": "a key stands twice",
+    "TY005": "a file is too large or too deep",
+    "TY006": "a file is not a stack file",
+    "TY007": "a text without quotes is read as something else",
+    "TY010": "an unknown key",
+    "TY011": "a value of the wrong kind",
+    "TY012": "a key is missing",
+    "TY013": "a value that is not one of those allowed",
+    "TY014": "a malformed value",
+    "TY015": "a secret in plain text where a secret is demanded",
+    "TY016": "a secret where none may stand",
+    "TY017": "a configuration larger than the engine can pass on",
+}
+_TEXT_TAG = "tag:yaml.org,2002:str"
+
+
+def titles() -> dict[str, str]:
+    return dict(_TITLES)
+
+
+@dataclass(slots=True)
+class Source:
+    """A file's values and where each of them stands."""
+
+    file: str
+    text: str = ""
+    data: Any = None
+    findings: list[Finding] = field(default_factory=list)
+    marks: dict[Path, Position] = field(default_factory=dict)
+
+    def position(self, path: Path) -> Position:
+        """Where a path stands; for what is absent, where its nearest parent stands."""
+        for length in range(len(path), -1, -1):
+            if (mark := self.marks.get(path[:length])) is not None:
+                return mark
+        return (1, 1) if self.text else (0, 0)
+
+    def add(self, code: str, path: Path, message: str, remedy: str, mark: Position | None = None) -> None:
+        line, column = mark or self.position(path)
+        self.findings.append(Finding(code, path, message, remedy, file=self.file, line=line, column=column))
+
+
+def read(file: FilePath, shown_as: str | None = None) -> Source:
+    """The values of a file; what prevents reading it is a finding."""
+    source = Source(shown_as or str(file))
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(MAXIMUM_BYTES + 1)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        source.add("TY001", (), f"cannot be read: {reason}", "name a stack file that exists and that you may read")
+        return source
+    if len(data) > MAXIMUM_BYTES:
+        source.add("TY005", (), f"is larger than {MAXIMUM_BYTES // 1_000_000} MB", "split it into several stacks")
+        return source
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        source.add("TY002", (), f"byte {problem.start} is not UTF-8", "save the file as UTF-8", (line, 1))
+        return source
+    return parse(text, source.file, source)
+
+
+def parse(text: str, file: str = "<text>", source: Source | None = None) -> Source:
+    source = source or Source(file)
+    source.text = text
+    try:
+        _Builder(source).build()
+    except yaml.YAMLError as problem:
+        _not_yaml(source, problem)
+    except _TooMuchError as problem:
+        source.add("TY005", (), str(problem), "write it flatter and without repeated aliases", problem.mark)
+        source.data = None
+    return source
+
+
+def _not_yaml(source: Source, problem: yaml.YAMLError) -> None:
+    mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
+    place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    what = getattr(problem, "problem", None) or getattr(problem, "reason", None) or "it cannot be parsed"
+    lines = source.text.splitlines()
+    line = lines[place[0] - 1] if place[0] <= len(lines) else ""
+    remedy = "correct the line; strings with `: `, `#`, `{`, `*`, `&` or `%` need quotes"
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        remedy = "indent with spaces: YAML does not allow tabs"
+    source.add("TY003", (), f"is not YAML: {what}", remedy, place)
+    source.data = None
+
+
+class _TooMuchError(Exception):
+    def __init__(self, message: str, mark: Position) -> None:
+        super().__init__(message)
+        self.mark = mark
+
+
+@dataclass(slots=True)
+class _Open:
+    """A mapping or list being read. `sizes` counts values once for every alias, as they will be walked."""
+
+    value: Any
+    path: Path
+    anchor: str | None
+    key: str | None = None
+    expects_key: bool = True
+    size: int = 1
+    merged: list[Any] = field(default_factory=list)
+
+
+class _Builder:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.stack: list[_Open] = []
+        self.anchors: dict[str, tuple[Any, int]] = {}
+        self.documents = 0
+
+    def build(self) -> None:
+        for event in yaml.parse(self.source.text, Loader=yaml.CSafeLoader):
+            mark = (event.start_mark.line + 1, event.start_mark.column + 1)  # type: ignore[union-attr]
+            match event:
+                case yaml.ScalarEvent():
+                    self._scalar(event, mark)
+                case yaml.MappingStartEvent():
+                    self._open({}, event, mark)
+                case yaml.SequenceStartEvent():
+                    self._open([], event, mark)
+                case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                    self._close(mark)
+                case yaml.AliasEvent():
+                    self._alias(event.anchor or "", mark)
+                case yaml.DocumentStartEvent():
+                    self.documents += 1
+                    if self.documents > 1:
+                        self.source.add("TY006", (), "holds a second document", "keep one stack to a file", mark)
+                        return
+
+    def _path(self, mark: Position) -> Path:
+        """The path of the value that comes next."""
+        if not self.stack:
+            return ()
+        top = self.stack[-1]
+        if isinstance(top.value, list):
+            path = (*top.path, len(top.value))
+            self.source.marks.setdefault(path, mark)
+            return path
+        return (*top.path, top.key or "")
+
+    def _scalar(self, event: Any, mark: Position) -> None:
+        top = self.stack[-1] if self.stack else None
+        is_key = top is not None and isinstance(top.value, dict) and top.expects_key
+        plain = event.implicit[0] and event.tag in (None, "!")
+        path = (*top.path, event.value) if is_key and top else self._path(mark)
+        if not plain and event.tag not in (None, "!", _TEXT_TAG):
+            self.source.add("TY003", path, f"has the tag {event.tag}", "remove the tag; put quotes around texts", mark)
+        value = resolve(event.value) if plain else event.value
+        if isinstance(value, Unclear):
+            self.source.add("TY007", path, f"`{event.value}` is read as {value.kind}", "put it in quotes", mark)
+            value = event.value
+        if is_key and top:
+            self._key(top, value, event.value, plain, mark)
+            return
+        if event.anchor:
+            self.anchors[event.anchor] = (value, 1)
+        self._put(value, 1, mark)
+
+    def _key(self, top: _Open, value: Any, text: str, plain: bool, mark: Position) -> None:
+        if isinstance(value, float) or value is None:
+            self.source.add("TY007", (*top.path, text), f"the key `{text}` is not a text", "put it in quotes", mark)
+        key = str(value) if type(value) is int else text
+        if key in top.value and not (plain and key == "<<"):
+            first = self.source.marks.get((*top.path, key), mark)[0]
+            self.source.add(
+                "TY004", (*top.path, key), f"`{key}` stands here twice, first on line {first}", "keep one of them", mark
+            )
+        top.key, top.expects_key = key, False
+        self.source.marks[(*top.path, key)] = mark
+
+    def _open(self, value: Any, event: Any, mark: Position) -> None:
+        if self.stack and isinstance(self.stack[-1].value, dict) and self.stack[-1].expects_key:
+            raise yaml.composer.ComposerError(None, None, "a key must be a text", event.start_mark)
+        if len(self.stack) >= MAXIMUM_DEPTH:
+            raise _TooMuchError(f"is nested deeper than {MAXIMUM_DEPTH} levels", mark)
+        path = self._path(mark)
+        self.source.marks.setdefault(path, mark)
+        self.stack.append(_Open(value, path, event.anchor))
+
+    def _close(self, mark: Position) -> None:
+        done = self.stack.pop()
+        for other in done.merged:
+            for key, item in other.items():
+                done.value.setdefault(key, item)
+        if done.anchor:
+            self.anchors[done.anchor] = (done.value, done.size)
+        self._put(done.value, done.size, mark)
+
+    def _alias(self, anchor: str, mark: Position) -> None:
+        if self.stack and isinstance(self.stack[-1].value, dict) and self.stack[-1].expects_key:
+            raise _TooMuchError("uses an alias as a key", mark)
+        if anchor not in self.anchors:
+            raise _TooMuchError(f"uses *{anchor}, which is not defined above", mark)
+        self._path(mark)
+        value, size = self.anchors[anchor]
+        self._put(value, size, mark)
+
+    def _put(self, value: Any, size: int, mark: Position) -> None:
+        if not self.stack:
+            self.source.data = value
+            return
+        top = self.stack[-1]
+        top.size += size
+        if top.size > MAXIMUM_VALUES:
+            raise _TooMuchError(f"grows to more than {MAXIMUM_VALUES} values", mark)
+        if isinstance(top.value, list):
+            top.value.append(value)
+            return
+        if top.key == "<<" and (merged := _mappings(value)):
+            top.merged += merged
+        else:
+            top.value[top.key] = value
+        top.expects_key = True
+
+
+def _mappings(value: Any) -> list[Any]:
+    values = value if isinstance(value, list) else [value]
+    return values if all(isinstance(item, dict) for item in values) else []

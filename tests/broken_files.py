@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The broken stack files, and what `check` must say of each: lines `# expect: CODE line N: word of the remedy`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "broken"
+_EXPECT = re.compile(r"# expect: (TY\d{3}) line (\d+): (.+)")
+
+
+@dataclass(frozen=True)
+class Expected:
+    code: str
+    line: int
+    remedy: str
+
+
+def files() -> list[Path]:
+    return sorted(FOLDER.glob("*.yaml"))
+
+
+def expected(file: Path) -> list[Expected]:
+    matches = map(_EXPECT.match, file.read_text("latin-1").splitlines())
+    return [Expected(match[1], int(match[2]), match[3]) for match in matches if match]

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Access is in force: without any one statement of a plan a call that its people need fails, and the log names it.
+
+The statements come from the plan of an example; each is taken away in turn while a person does the whole day's work.
+Where a call is refused, what the server's log proposes is granted, and that must be enough to go on.
+"""
+
+import io
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import oci
+import pytest
+
+from components.oci.deployer import deployer_lines
+from components.oci.statements import Line, lines, users
+from components.plan.model import Plan
+from iam.parse import parse
+from iam.permissions import grants
+from iam.printing import subject_text
+from localcloud.control import Cloud
+from tests.cloud_fixture import Clients, eventually, local_cloud
+from tests.examples import plan
+
+EXAMPLE = "local"
+GROUP = "scientists"  # what the profile `user` is in; it stands for the group of deployers as well
+# Statements for services that the local cloud does not have: nothing can be refused.
+WITHOUT_SERVICE = ("metrics",)
+_REMEDY = re.compile(r"would grant it: ([^;\n]+)")
+Step = Callable[[], object]
+
+
+@dataclass
+class Day:
+    """The steps of one person's work, through the official SDK. What is made is kept by name."""
+
+    clients: Clients
+    plan: Plan
+    number: int
+    made: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def compartment(self) -> str:
+        return self.clients.cloud.compartment
+
+    @property
+    def namespace(self) -> str:
+        return self.clients.cloud.namespace
+
+    def _keep(self, name: str, call: Callable[..., Any], *arguments: Any) -> None:
+        self.made[name] = call(*arguments).data.id
+
+    def _details(self, **more: Any) -> dict[str, Any]:
+        return {"compartmentId": self.compartment, "displayName": f"day-{self.number}", **more}
+
+    def network(self) -> Iterator[Step]:
+        network, made = self.clients.network, self.made
+        yield lambda: self._keep("vcn", network.create_vcn, self._details(cidrBlocks=["10.9.0.0/16"]))
+        yield lambda: network.get_vcn(made["vcn"])
+        yield lambda: made.update(service=network.list_services().data[0].id)
+        services = [{"serviceId": made["service"]}]
+        gateway = self._details(vcnId=made["vcn"], services=services)
+        yield lambda: self._keep("gateway", network.create_service_gateway, gateway)
+        yield lambda: self._keep("table", network.create_route_table, self._details(vcnId=made["vcn"], routeRules=[]))
+        rules: dict[str, Any] = {"ingressSecurityRules": [], "egressSecurityRules": []}
+        yield lambda: self._keep("list", network.create_security_list, self._details(vcnId=made["vcn"], **rules))
+        subnet = self._details(
+            vcnId=made["vcn"], cidrBlock="10.9.1.0/24", routeTableId=made["table"], securityListIds=[made["list"]]
+        )
+        yield lambda: self._keep("subnet", network.create_subnet, subnet)
+        yield lambda: network.get_subnet(made["subnet"])
+
+    def storage(self) -> Iterator[Step]:
+        bucket = {"name": self.plan.bucket.name, "compartmentId": self.compartment}
+        yield lambda: self.clients.storage.create_bucket(self.namespace, bucket)
+        yield lambda: self.clients.storage.get_bucket(self.namespace, self.plan.bucket.name)
+        repository = {"displayName": self.plan.registry.repository, "compartmentId": self.compartment}
+        yield lambda: self._keep("repository", self.clients.artifacts.create_container_repository, repository)
+
+    def logs(self) -> Iterator[Step]:
+        logging, made = self.clients.logging, self.made
+        yield lambda: logging.create_log_group(self._details())
+        group = f"day-{self.number}"
+        yield lambda: made.update(group=logging.list_log_groups(self.compartment, display_name=group).data[0].id)
+        yield lambda: logging.create_log(made["group"], {"displayName": "runs", "logType": "CUSTOM"})
+        yield lambda: made.update(log=logging.list_logs(made["group"]).data[0].id)
+
+    def access(self) -> Iterator[Step]:
+        identity, tenancy = self.clients.identity, self.clients.cloud.tenancy
+        yield lambda: identity.list_region_subscriptions(tenancy)
+        group = {
+            "compartmentId": tenancy, "name": f"day-{self.number}", "description": "runs",
+            "matchingRule": "all {resource.type = 'datasciencejobrun'}",
+        }  # fmt: skip
+        yield lambda: self._keep("runs", identity.create_dynamic_group, group)
+        policy = {
+            "compartmentId": self.compartment, "name": f"day-{self.number}", "description": "runs",
+            "statements": [f"Allow group {GROUP} to inspect vcns in compartment id {self.compartment}"],
+        }  # fmt: skip
+        yield lambda: self._keep("policy", identity.create_policy, policy)
+
+    def job(self) -> Iterator[Step]:
+        science, made = self.clients.data_science, self.made
+        yield lambda: self._keep("project", science.create_project, self._details())
+        job = self._details(
+            projectId=made["project"],
+            jobConfigurationDetails={"jobType": "DEFAULT"},
+            jobInfrastructureConfigurationDetails={
+                "jobInfrastructureType": "STANDALONE", "shapeName": "VM.Standard2.1", "blockStorageSizeInGBs": 50,
+                "subnetId": made["subnet"],
+            },
+            jobLogConfigurationDetails={"enableLogging": True, "logGroupId": made["group"], "logId": made["log"]},
+        )  # fmt: skip
+        yield lambda: self._keep("job", science.create_job, job)
+        artifact = (made["job"], b"print('trained')")
+        yield lambda: science.create_job_artifact(*artifact, content_disposition="attachment; filename=train.py")
+
+    def run(self) -> Iterator[Step]:
+        science, made = self.clients.data_science, self.made
+        yield lambda: science.get_project(made["project"])
+        yield lambda: science.get_job(made["job"])
+        run = self._details(projectId=made["project"], jobId=made["job"])
+        yield lambda: self._keep("run", science.create_job_run, run)
+        yield lambda: eventually(
+            lambda: science.get_job_run(made["run"]).data.lifecycle_state,
+            lambda state: state in ("SUCCEEDED", "FAILED"),
+        )
+        yield self._search
+
+    def _search(self) -> None:
+        group, log = self.made["group"], self.made["log"]
+        self.clients.logging.get_log(group, log)
+        now = datetime.now(UTC)
+        details = oci.loggingsearch.models.SearchLogsDetails(
+            time_start=now - timedelta(hours=1),
+            time_end=now,
+            search_query=f'search "{self.compartment}/{group}/{log}"',
+        )
+        self.clients.log_search.search_logs(details)
+
+    def data(self) -> Iterator[Step]:
+        storage, place = self.clients.storage, (self.namespace, self.plan.bucket.name)
+        yield lambda: storage.get_bucket(*place)
+        yield lambda: storage.put_object(*place, "input", io.BytesIO(b"1"))
+        yield lambda: storage.get_object(*place, "input")
+        yield lambda: storage.delete_object(*place, "input")
+        yield lambda: self.clients.artifacts.get_container_repository(self.made["repository"])
+
+    def removal(self) -> Iterator[Step]:
+        """In an order that nothing stands in the way; each may be asked for by whoever may make it."""
+        made, network, science = self.made, self.clients.network, self.clients.data_science
+        calls: list[tuple[str, Callable[..., Any]]] = [
+            ("job", partial(science.delete_job, delete_related_job_runs=True)),
+            ("project", science.delete_project),
+            ("policy", self.clients.identity.delete_policy),
+            ("runs", self.clients.identity.delete_dynamic_group),
+            ("subnet", network.delete_subnet),
+            ("list", network.delete_security_list),
+            ("table", network.delete_route_table),
+            ("gateway", network.delete_service_gateway),
+            ("vcn", network.delete_vcn),
+            ("repository", self.clients.artifacts.delete_container_repository),
+        ]
+        yield from (partial(self._remove, call, name) for name, call in calls)
+        yield lambda: self.clients.logging.delete_log(made["group"], made["log"])
+        yield lambda: self.clients.logging.delete_log_group(made["group"])
+        yield lambda: self.clients.storage.delete_bucket(self.namespace, self.plan.bucket.name)
+
+    def _remove(self, call: Callable[..., Any], name: str) -> None:
+        call(self.made[name])
+
+    def deployment(self) -> Iterator[Step]:
+        yield from itertools.chain(
+            self.network(), self.access(), self.storage(), self.logs(), self.job(), self.run(), self.removal()
+        )
+
+    def training(self) -> Iterator[Step]:
+        yield from itertools.chain(self.run(), self.data())
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The cloud's own log, and the one policy that is tried."""
+
+    admin: Clients
+    policy: str
+
+    def grant(self, statements: Sequence[str]) -> None:
+        self.admin.identity.update_policy(self.policy, {"statements": list(statements)})
+
+    def log(self) -> str:
+        return (self.admin.cloud.home / "server.log").read_text()
+
+    def refusals(self, work: Iterator[Step], granted: Sequence[str]) -> list[str]:
+        """What the log proposed each time a step was refused, before it was granted and the step tried again."""
+        proposed: list[str] = []
+        self.grant(granted)
+        for step in work:
+            while (proposals := self._tried(step)) is not None:
+                assert proposals, "a call was refused and the log proposes nothing"
+                assert not set(proposals) & set(proposed), f"granted, and still asked for: {proposals}"
+                proposed += proposals
+                self.grant([*granted, *proposed])
+        return proposed
+
+    def _tried(self, step: Step) -> list[str] | None:
+        before = len(self.log())
+        try:
+            step()
+        except oci.exceptions.ServiceError as error:
+            refused = [line for line in self.log()[before:].splitlines() if " refused " in line]
+            if error.code != "NotAuthorizedOrNotFound" or not refused:
+                raise
+            return _REMEDY.findall(refused[-1])
+        return None
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    with local_cloud(Path(tmp_path_factory.mktemp("watched")) / "cloud") as cloud:
+        yield _watched(cloud)
+
+
+def _watched(cloud: Cloud) -> Watched:
+    admin = Clients(cloud)
+    nothing = "Allow group Administrators to inspect vcns in tenancy"
+    details = {"compartmentId": cloud.tenancy, "name": "tried", "description": "tried", "statements": [nothing]}
+    return Watched(admin, admin.identity.create_policy(details).data.id)
+
+
+NUMBERS = itertools.count(1)
+
+
+def _cleaned(day: Day, admin: Clients) -> None:
+    for step in Day(admin, day.plan, day.number, day.made).removal():
+        try:
+            step()
+        except (oci.exceptions.ServiceError, KeyError):
+            continue  # gone already, or never made
+
+
+def _of_users(made: Plan) -> list[Line]:
+    people = users(made.access)
+    return [line for line in lines(made) if line.statement.subject == people]
+
+
+DEPLOYERS = [line.text for line in deployer_lines(plan(EXAMPLE), GROUP)]
+USERS = [line.text for line in _of_users(plan(EXAMPLE)) if not any(what in line.text for what in WITHOUT_SERVICE)]
+
+
+def _names(proposals: Sequence[str], statement: str) -> bool:
+    """Whether one proposal speaks of the same people, place and permissions that the statement would grant."""
+    taken = parse(statement)
+    return any(
+        subject_text(proposal.subject) == subject_text(taken.subject) and grants(proposal.grant) & grants(taken.grant)
+        for proposal in map(parse, proposals)
+    )
+
+
+def test_the_deployers_statements_are_enough(watched: Watched) -> None:
+    made = plan(EXAMPLE)
+    day = Day(Clients(watched.admin.cloud, "user"), made, next(NUMBERS))
+    try:
+        assert watched.refusals(day.deployment(), DEPLOYERS) == []
+    finally:
+        _cleaned(day, watched.admin)
+
+
+@pytest.mark.parametrize("index", range(len(DEPLOYERS)), ids=lambda index: DEPLOYERS[index].split(" in ")[0][-60:])
+def test_without_one_of_the_deployers_statements_a_call_fails(watched: Watched, index: int) -> None:
+    rest = [*DEPLOYERS[:index], *DEPLOYERS[index + 1 :]]
+    day = Day(Clients(watched.admin.cloud, "user"), plan(EXAMPLE), next(NUMBERS))
+    try:
+        proposals = watched.refusals(day.deployment(), rest)
+    finally:
+        _cleaned(day, watched.admin)
+    assert proposals, "nobody missed it"
+    assert _names(proposals, DEPLOYERS[index]), proposals
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A cloud of their own for the users, with what the deployer has made in it."""
+
+    watched: Watched
+    made: Day
+
+    def day(self) -> Day:
+        user = Clients(self.watched.admin.cloud, "user")
+        return Day(user, self.made.plan, next(NUMBERS), dict(self.made.made))
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    with local_cloud(Path(tmp_path_factory.mktemp("deployed")) / "cloud") as cloud:
+        day = Day(Clients(cloud), plan(EXAMPLE), next(NUMBERS))
+        for step in itertools.chain(day.network(), day.storage(), day.logs(), day.job()):
+            step()
+        yield Deployed(_watched(cloud), day)
+
+
+def test_the_users_statements_are_enough(deployed: Deployed) -> None:
+    assert deployed.watched.refusals(deployed.day().training(), USERS) == []
+
+
+@pytest.mark.parametrize("index", range(len(USERS)), ids=lambda index: USERS[index].split(" in ")[0][-60:])
+def test_without_one_of_the_users_statements_a_call_fails(deployed: Deployed, index: int) -> None:
+    rest = [*USERS[:index], *USERS[index + 1 :]]
+    proposals = deployed.watched.refusals(deployed.day().training(), rest)
+    assert proposals, "nobody missed it"
+    assert _names(proposals, USERS[index]), proposals

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console, in a real browser and on the wire: it shows the tenancy and believes no name in it."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.control import Cloud
+from tests.cloud_fixture import Clients
+from tests.flows.cloud_world import World
+
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+PAGES = ("/console", "/console/page.js", "/console/page.css", "/console/data")
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"></textarea><script>document.title='owned'</script>"
+
+
+@pytest.fixture(scope="module")
+def world(shared_cloud: Cloud) -> World:
+    """A tenancy with something of everything, some of it named by someone who means ill."""
+    world = World(Clients(shared_cloud))
+    clients, here = world.clients, {"compartmentId": world.compartment}
+    rule = {
+        "protocol": "6",
+        "source": "10.0.0.0/16",
+        "tcpOptions": {"destinationPortRange": {"min": 29400, "max": 29410}},
+    }
+    rules = {"ingressSecurityRules": [{**rule, "description": HOSTILE}], "egressSecurityRules": []}
+    details = {**here, "vcnId": world.vcn.id, "displayName": HOSTILE, **rules}
+    clients.network.create_security_list(details)
+    clients.storage.create_bucket(shared_cloud.namespace, {**here, "name": "results"})
+    clients.storage.put_object(shared_cloud.namespace, "results", HOSTILE, b"1")
+    statement = "Allow group scientists to read vcns in compartment training"
+    policy = {"compartmentId": shared_cloud.tenancy, "name": "readers", "description": "d", "statements": [statement]}
+    clients.identity.create_policy(policy)
+    job = world.job(f"print({HOSTILE!r})", variables={"PASSWORD": "s3cret-value"})
+    run = world.run(job, display_name="hostile run")
+    world.finished(run)
+    world.printed(run, "owned")
+    with pytest.raises(Exception, match="NotAuthorizedOrNotFound"):
+        Clients(shared_cloud, "user").data_science.list_jobs(world.compartment)
+    return world
+
+
+def _get(cloud: Cloud, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
+    address = cloud.endpoint.removeprefix("http://")
+    connection = http.client.HTTPConnection(address, timeout=10)
+    try:
+        connection.request(method, path, headers={"Host": address, **headers})
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+def _data(cloud: Cloud) -> dict[str, Any]:
+    sections = json.loads(_get(cloud, "/console/data")[2])["sections"]
+    return {section["title"]: section["items"] for section in sections}
+
+
+def test_the_data_is_the_tenancy_as_it_is(world: World) -> None:
+    found = _data(world.clients.cloud)
+    rows = [row for table in found["Network"][0]["tables"] for row in table["rows"]]
+    assert ["in", "TCP", "10.0.0.0/16", "29400-29410", HOSTILE] in rows
+    statements = [
+        row[0] for item in found["Who may do what"] for table in item.get("tables", []) for row in table["rows"]
+    ]
+    assert any("scientists" in statement for statement in statements)
+    (bucket,) = found["Buckets"]
+    assert (bucket["name"], bucket["tables"][0]["rows"][0][0]) == ("results", HOSTILE)
+    (run,) = found["Runs"]
+    assert (run["name"], run["state"], run["text"]) == ("hostile run", "SUCCEEDED", [HOSTILE])
+    calls = found["Last calls"][0]["tables"][0]["rows"]
+    (refused,) = [row for row in calls if row[4].startswith("ListJobs 404")]
+    assert "would grant it: Allow group scientists" in refused[5]
+
+
+def test_secrets_are_not_shown(world: World) -> None:
+    text = _get(world.clients.cloud, "/console/data")[2].decode()
+    assert "PASSWORD" in text
+    assert "s3cret-value" not in text
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_only_this_machine_by_its_own_name_is_answered(shared_cloud: Cloud, path: str) -> None:
+    port = shared_cloud.endpoint.rpartition(":")[2]
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1.evil.example:{port}", "127.0.0.1:1"):
+        assert _get(shared_cloud, path, Host=host)[0] == 403, host
+    assert _get(shared_cloud, path, Host=f"localhost:{port}")[0] == 200
+    assert _get(shared_cloud, path, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_it_only_reads_and_lets_nothing_in(shared_cloud: Cloud, path: str) -> None:
+    assert {_get(shared_cloud, path, method)[0] for method in ("POST", "PUT", "DELETE", "PATCH")} == {405}
+    status, headers, _ = _get(shared_cloud, path)
+    assert status == 200
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize(
+    "path", ["/console/../state.sqlite3", "/console/%2e%2e/config", "/console/page.py", "/console/"]
+)
+def test_nothing_else_is_served(shared_cloud: Cloud, path: str) -> None:
+    assert _get(shared_cloud, path)[0] == 404
+
+
+def test_nothing_comes_from_outside() -> None:
+    folder = Path(__file__).parents[2] / "localcloud" / "console"
+    for file in (*folder.glob("*.html"), *folder.glob("*.js"), *folder.glob("*.css")):
+        assert not re.findall(r"https?://|innerHTML|document\.write|eval\(", file.read_text()), file
+
+
+def _browser() -> str:
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("no Chromium on this machine; tests/apt-packages.txt names the package")
+    return found
+
+
+def _browse(cloud: Cloud, folder: Path, *options: str) -> str:
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    command = [
+        _browser(), "--headless", *sandbox, "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}",
+        "--virtual-time-budget=2000", *options, f"{cloud.endpoint}/console",
+    ]  # fmt: skip
+    told = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert told.returncode == 0, told.stderr[-2000:]
+    return told.stdout
+
+
+def test_a_browser_shows_it_and_runs_nothing_of_what_it_shows(world: World, tmp_path: Path) -> None:
+    page = _browse(world.clients.cloud, tmp_path / "browser", "--dump-dom")
+    assert "<title>trainyard: the local cloud</title>" in page
+    for text in (
+        "29400-29410",
+        "Allow group scientists to read vcns",
+        "results",
+        "hostile run",
+        "SUCCEEDED",
+        "ListJobs",
+    ):
+        assert text in page, text
+    assert "&lt;img src=x" in page
+    assert "<img" not in page
+    assert page.count("<script") == 1
+
+
+def test_the_picture_is_not_empty(world: World, tmp_path: Path) -> None:
+    picture = tmp_path / "console.png"
+    _browse(world.clients.cloud, tmp_path / "browser", f"--screenshot={picture}", "--window-size=1200,1600")
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert picture.stat().st_size > 20_000

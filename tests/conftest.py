@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every test shares: seeds that make a red run repeatable, and CI's rule that nothing is skipped in silence."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.counts import wanted
+
+# The fixtures `cloud` and `shared_cloud`.
+pytest_plugins = ("tests.cloud_fixture",)
+NO_SKIPS = "TRAINYARD_NO_SKIPS"
+# gRPC tells on stderr of every connection that its other side closes.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+EXAMPLES = wanted(sample=50, full=5000)
+settings.register_profile("sample", max_examples=EXAMPLES, deadline=None, derandomize=True)
+settings.register_profile("torture", max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("torture" if os.environ.get("TRAINYARD_TORTURE") else "sample")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where a skip would hide a missing install step, it is a failure."""
+    report = yield
+    if report.skipped and os.environ.get(NO_SKIPS) and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and {NO_SKIPS} is set: {report.longrepr}"
+    return report

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of the local cloud's `oci` plugin, the replacement table and `pulumi_oci`, held to one another."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import pytest
+from pulumi import _types
+
+from catalog.tables import table
+from localcloud.plugin.functions import FUNCTIONS
+from localcloud.plugin.names import snake
+from localcloud.plugin.plugin import LocalOci
+from localcloud.plugin.rows import ROWS
+from localcloud.plugin.table import TableResource
+
+# What the real provider has and the local cloud's plugin refuses or leaves out, each for a reason.
+_INPUTS_NOT_TAKEN: Mapping[str, frozenset[str]] = {
+    "oci:ObjectStorage/bucket:Bucket": frozenset({"retentionRules"}),  # the local cloud keeps no retention rules
+    # Keys and copies between regions have no local counterpart.
+    "oci:ObjectStorage/storageObject:StorageObject": frozenset({"opcSseKmsKeyId", "sourceUriDetails"}),
+}
+_OUTPUTS_NOT_SHOWN: Mapping[str, frozenset[str]] = {
+    **_INPUTS_NOT_TAKEN,
+    "oci:ObjectStorage/storageObject:StorageObject": frozenset({"opcSseKmsKeyId", "sourceUriDetails", "workRequestId"}),
+    # The real provider's own bookkeeping, not OCI's.
+    "oci:Identity/policy:Policy": frozenset({"ETag", "lastUpdateETag", "policyHash"}),
+    "oci:DataScience/job:Job": frozenset({"artifactContentMd5", "artifactLastModified", "emptyArtifact"}),
+}
+
+
+def _official(token: str, suffix: str = "") -> Any:
+    _, path, name = token.split(":")
+    return getattr(import_module(f"pulumi_oci.{path.split('/')[0].lower()}"), f"{name}{suffix}")
+
+
+def _ours(token: str) -> TableResource:
+    resource = LocalOci().resource(token)
+    assert isinstance(resource, TableResource)
+    return resource
+
+
+def _inputs(token: str) -> set[str]:
+    return set(_types.input_type_py_to_pulumi_names(_official(token, "Args")).values())
+
+
+@pytest.mark.parametrize("token", ROWS)
+def test_every_input_is_taken(token: str) -> None:
+    assert _inputs(token) - _ours(token).inputs_of_api() == _INPUTS_NOT_TAKEN.get(token, frozenset())
+
+
+@pytest.mark.parametrize("token", ROWS)
+def test_every_output_is_shown(token: str) -> None:
+    shown = _ours(token).outputs_of_api() | _ours(token).inputs_of_api()
+    assert set(_types.resource_types(_official(token))) - shown == _OUTPUTS_NOT_SHOWN.get(token, frozenset())
+
+
+@pytest.mark.parametrize("token", table("replacement"))
+def test_the_replacement_table_names_real_properties(token: str) -> None:
+    named = {path.split(".")[0] for paths in table("replacement")[token].values() for path in paths}
+    assert named <= _inputs(token)
+
+
+def test_every_row_is_in_the_replacement_table() -> None:
+    assert set(ROWS) <= set(table("replacement"))
+
+
+@pytest.mark.parametrize("token", FUNCTIONS)
+def test_every_function_exists(token: str) -> None:
+    _, path, name = token.split(":")
+    assert callable(getattr(import_module(f"pulumi_oci.{path.split('/')[0].lower()}"), snake(name)))

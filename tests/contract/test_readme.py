@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the README and the docs promise is there: commands, targets, files."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cli.main import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_command_and_file_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text("utf-8")
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`(?:\.\./)*make ([a-z]+)`", text)) <= targets
+    for named in re.findall(r"\bdocs/[a-z-]+(?:/[0-9a-z-]+)?\.md", text):
+        assert (ROOT / named).exists(), f"{page.name} names {named}"
+    for command in re.findall(r"\.venv/bin/trainyard ([a-z]+)", text):
+        assert command in COMMANDS, f"{page.name} names `trainyard {command}`"
+
+
+def test_the_readme_leads_with_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert text.index("make up") < text.index("make test") < text.index("How it flows")

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The example stacks, and their plans, for every test that looks at them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from components.plan.build import build_plan
+from components.plan.model import Plan
+from schemas.facts import gather
+from schemas.load import load_file
+from schemas.model import Stack
+
+STACKS = Path(__file__).parent.parent / "stacks"
+EXAMPLES = tuple(sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml")))
+
+
+def stack_file(name: str) -> Path:
+    return STACKS / f"Pulumi.{name}.yaml"
+
+
+@cache
+def stack(name: str) -> Stack:
+    loaded = load_file(stack_file(name))
+    if loaded.stack is None:
+        raise ValueError(f"{name}: {loaded.findings}")
+    return loaded.stack
+
+
+@cache
+def plan(name: str) -> Plan:
+    facts = gather(stack(name), STACKS)
+    return build_plan(stack(name), {key: own.columns for key, own in facts.own_frameworks.items()})

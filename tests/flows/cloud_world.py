@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What flows through the local cloud stand on: a network, a log, a job that runs a script."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+import oci
+
+from tests.cloud_fixture import Clients, eventually
+
+TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION"})
+
+
+@dataclass(frozen=True)
+class World:
+    """Resources made on first use, through the official SDK."""
+
+    clients: Clients
+
+    @property
+    def compartment(self) -> str:
+        return self.clients.cloud.compartment
+
+    @cached_property
+    def project(self) -> str:
+        details = oci.data_science.models.CreateProjectDetails(compartment_id=self.compartment, display_name="project")
+        return str(self.clients.data_science.create_project(details).data.id)
+
+    @cached_property
+    def vcn(self) -> Any:
+        details = oci.core.models.CreateVcnDetails(compartment_id=self.compartment, cidr_blocks=["10.0.0.0/16"])
+        return self.clients.network.create_vcn(details).data
+
+    @cached_property
+    def log_group(self) -> str:
+        details = oci.logging.models.CreateLogGroupDetails(compartment_id=self.compartment, display_name="runs")
+        return self.made(self.clients.logging.create_log_group(details))
+
+    @cached_property
+    def log(self) -> str:
+        details = oci.logging.models.CreateLogDetails(display_name="runs", log_type="CUSTOM")
+        return self.made(self.clients.logging.create_log(self.log_group, details))
+
+    def made(self, response: Any) -> str:
+        """What the work request of a logging call made."""
+        request = self.clients.logging.get_work_request(response.headers["opc-work-request-id"]).data
+        assert request.status == "SUCCEEDED"
+        return str(request.resources[0].identifier)
+
+    def job(self, script: str | None = None, name: str = "train.py", **more: Any) -> str:
+        """A job that logs; with a script it has an artifact."""
+        models = oci.data_science.models
+        variables = more.pop("variables", {})
+        details = models.CreateJobDetails(
+            **{
+                "compartment_id": self.compartment,
+                "project_id": self.project,
+                "display_name": "job",
+                "job_configuration_details": models.DefaultJobConfigurationDetails(environment_variables=variables),
+                "job_infrastructure_configuration_details": (
+                    models.ManagedEgressStandaloneJobInfrastructureConfigurationDetails(
+                        shape_name="VM.Standard2.1", block_storage_size_in_gbs=50
+                    )
+                ),
+                "job_log_configuration_details": models.JobLogConfigurationDetails(
+                    enable_logging=True, log_group_id=self.log_group, log_id=self.log
+                ),
+                **more,
+            }
+        )
+        job = self.clients.data_science.create_job(details).data.id
+        if script is not None:
+            self.upload(job, script.encode(), name)
+        return str(job)
+
+    def upload(self, job: str, content: bytes, name: str) -> None:
+        disposition = f"attachment; filename={name}"
+        self.clients.data_science.create_job_artifact(job, content, content_disposition=disposition)
+
+    def run(self, job: str, **more: Any) -> Any:
+        details = oci.data_science.models.CreateJobRunDetails(
+            compartment_id=self.compartment, project_id=self.project, job_id=job, **more
+        )
+        return self.clients.data_science.create_job_run(details).data
+
+    def read(self, run: Any) -> Any:
+        return self.clients.data_science.get_job_run(run.id).data
+
+    def finished(self, run: Any, seconds: float = 60.0) -> Any:
+        return eventually(lambda: self.read(run), lambda found: found.lifecycle_state in TERMINAL, seconds)
+
+    def lines(self, run: Any) -> list[str]:
+        """What the run printed, as the logging service has it."""
+        found = self.read(run).log_details
+        now = datetime.now(UTC)
+        details = oci.loggingsearch.models.SearchLogsDetails(
+            time_start=now - timedelta(hours=1),
+            time_end=now + timedelta(hours=1),
+            search_query=(
+                f'search "{self.compartment}/{found.log_group_id}/{found.log_id}"'
+                f" | where source = '*{run.id}' | sort by datetime asc"
+            ),
+        )
+        results = self.clients.log_search.search_logs(details, limit=1000).data.results
+        return [result.data["logContent"]["data"]["message"] for result in results]
+
+    def printed(self, run: Any, text: str) -> None:
+        eventually(lambda: self.lines(run), lambda lines: any(text in line for line in lines))
+
+
+def variables(**values: str) -> Mapping[str, Any]:
+    """Overrides of a run's environment."""
+    models = oci.data_science.models
+    overrides = models.DefaultJobConfigurationDetails(environment_variables=values)
+    return {"job_configuration_override_details": overrides}

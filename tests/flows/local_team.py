@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A team with stack files of its own and a home for what local stacks make: what the flows of `up` stand on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from engine.local import environment
+from localcloud import control
+from schemas.model import NOTHING
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGEST_SECONDS = 240.0
+# What a tenancy has before anybody asks for anything, and what it remembers of what was asked.
+NOT_MADE = ("tenancy", "compartment", "group", "user", "user-group-membership", "image-standing-by", "work-request")
+
+
+class Team:
+    """A team's own repository of stack files beside this checkout, with the stacks it asks for."""
+
+    def __init__(self, root: Path, *stacks: str) -> None:
+        self.stacks = root / "team" / "stacks"
+        self.home = root / "home"
+        for folder in ("local", "examples"):
+            shutil.copytree(ROOT / "stacks" / folder, self.stacks / folder)
+        for stack in stacks or ("local",):
+            shutil.copy(ROOT / "stacks" / f"Pulumi.{stack}.yaml", self.stacks)
+        self.file = self.stacks / f"Pulumi.{(stacks or ('local',))[0]}.yaml"
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "cli", *words], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS,
+            env={**os.environ, "TRAINYARD_HOME": str(self.home), "PULUMI_OPTION_COLOR": "never"},
+        )  # fmt: skip
+
+    def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.run(*words, "--local", "--stacks", str(self.stacks))
+
+    def trainyard(self, *words: str) -> str:
+        done = self.attempt(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def change(self, old: str, new: str) -> None:
+        text = self.file.read_text()
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {self.file}"
+        self.file.write_text(text.replace(old, new))
+
+    def configure(self, key: str, value: Any) -> None:
+        """Gives a key of the stack file another value."""
+        written = yaml.safe_load(self.file.read_text())
+        written["config"][f"trainyard:{key}"] = value
+        self.file.write_text(yaml.safe_dump(written, sort_keys=False))
+
+    @property
+    def cloud(self) -> control.Cloud:
+        return control.start(self.home / "cloud")
+
+    def env(self, more: Mapping[str, str] = NOTHING) -> dict[str, str]:
+        return environment(self.home) | dict(self.cloud.env) | {"PULUMI_OPTION_COLOR": "never", **more}
+
+    def pulumi(self, *words: str, more: Mapping[str, str] = NOTHING) -> subprocess.CompletedProcess[str]:
+        """Plain Pulumi, with nothing of ours but the endpoint of the cloud in its environment."""
+        return subprocess.run(
+            ["pulumi", *words], cwd=ROOT, env=self.env(more), capture_output=True, text=True, timeout=LONGEST_SECONDS
+        )
+
+    def on_stack(self, command: str, *words: str) -> str:
+        """A Pulumi command on the first stack, which is up, by its copied file."""
+        name = self.file.stem.removeprefix("Pulumi.")
+        copy = self.home / "pulumi" / "stacks" / self.file.name
+        there = {"TRAINYARD_STACKS": str(self.stacks)}
+        done = self.pulumi(
+            command, "--stack", name, "--config-file", str(copy), "--non-interactive", *words, more=there
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def resources(self) -> list[dict[str, Any]]:
+        """The state of the first stack, as Pulumi exports it."""
+        name = self.file.stem.removeprefix("Pulumi.")
+        folder = str(self.home / "pulumi" / "stacks")
+        told = json.loads(self.pulumi("stack", "export", "--stack", name, "--cwd", folder).stdout)
+        return list(told["deployment"]["resources"])
+
+    def in_cloud(self) -> list[tuple[str, str]]:
+        """Kind and name of all that anybody made and nobody removed, straight from the cloud's own tables."""
+        with sqlite3.connect(f"file:{self.home / 'cloud' / 'state.sqlite3'}?mode=ro", uri=True) as state:
+            rows = state.execute("SELECT kind, name FROM resources WHERE live = 1 ORDER BY kind, name").fetchall()
+        state.close()
+        return [(kind, name) for kind, name in rows if kind not in NOT_MADE]
+
+    def end(self) -> None:
+        control.stop(self.home / "cloud")
+
+
+def ended(pid: int) -> bool:
+    """Gone, or dead and not yet collected by whatever is process 1 here."""
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def summary(output: str) -> dict[str, int]:
+    """The counts under `Resources:`."""
+    counts = output.rpartition("Resources:")[2].partition("Duration:")[0]
+    return {word: int(number) for number, word in re.findall(r"(\d+) ([a-z]+)", counts)}

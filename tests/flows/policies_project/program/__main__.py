@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the resources that resources.json lists; `{"later": true}` is a value that another resource will have."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+
+class Anything(pulumi.CustomResource):
+    later: pulumi.Output[Any]
+
+    def __init__(self, kind: str, name: str, properties: dict[str, Any]) -> None:
+        super().__init__(kind, name, {**properties, "later": None})
+
+
+def resolved(value: Any) -> Any:
+    if value == {"later": True}:
+        return other.later
+    if isinstance(value, dict):
+        return {key: resolved(item) for key, item in value.items()}
+    return [resolved(item) for item in value] if isinstance(value, list) else value
+
+
+other = Anything("oci:Other/other:Other", "other", {})
+for kind, name, properties in json.loads(Path("resources.json").read_text()):
+    Anything(kind, name, resolved(properties))

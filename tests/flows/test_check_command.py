@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard check` through its front door."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from schemas.judge import codes
+from tests.broken_files import FOLDER, Expected, expected, files
+
+ROOT = Path(__file__).parents[2]
+GOOD = """\
+config:
+  oci:region: us-ashburn-1
+  trainyard:team: vision
+  trainyard:environment: dev
+  trainyard:compartment: ocid1.compartment.oc1..aaaaaaaavision
+  trainyard:tenancy: ocid1.tenancy.oc1..aaaaaaaacompany
+  trainyard:access: { users: { group: vision-scientists } }
+"""
+
+
+def check(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["check", *map(str, arguments)], catch_exceptions=False)
+
+
+def in_a_process(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cli", "check", *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    file = tmp_path / "Pulumi.good.yaml"
+    file.write_text(GOOD)
+    return file
+
+
+def _matches(finding: dict[str, object], wanted: Expected) -> bool:
+    same = finding["code"] == wanted.code and finding["line"] == wanted.line
+    return same and wanted.remedy.casefold() in str(finding["remedy"]).casefold()
+
+
+@pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
+def test_a_broken_file_gets_exactly_the_findings_it_deserves(file: Path) -> None:
+    result = check("--format", "json", "--strict", file)
+    found = json.loads(result.stdout)["findings"]
+    wanted = expected(file)
+    assert wanted
+    assert result.exit_code == 1
+    assert Counter(finding["code"] for finding in found) == Counter(one.code for one in wanted), found
+    for one in wanted:
+        assert any(_matches(finding, one) for finding in found), (one, found)
+
+
+def test_at_least_forty_files_are_broken() -> None:
+    assert len(files()) >= 40
+
+
+def test_every_code_is_raised_by_a_broken_file_or_a_test_of_its_own() -> None:
+    raised = {one.code for file in files() for one in expected(file)}
+    # A missing file and a folder too large to keep in a repository have tests of their own.
+    assert set(codes()) - raised == {"TY001", "TY017", "TY806"}
+
+
+def test_all_findings_of_all_files_at_once(good: Path) -> None:
+    result = check(good, FOLDER / "latest.yaml", FOLDER / "two-mains.yaml")
+    assert result.exit_code == 1
+    assert "TY302" in result.output
+    assert "TY404" in result.output
+    assert result.output.rstrip().endswith("3 files checked: 1 error, 1 warning")
+
+
+def test_nothing_wrong_is_zero_and_a_warning_alone_too(good: Path) -> None:
+    assert check(good).exit_code == 0
+    assert check(FOLDER / "latest.yaml").exit_code == 0
+    assert check("--strict", FOLDER / "latest.yaml").exit_code == 1
+
+
+def test_a_missing_file_and_a_folder_could_not_be_run(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.yaml", tmp_path):
+        result = check(path)
+        assert result.exit_code == 2
+        assert "TY001" in result.output
+
+
+def test_without_files_the_stacks_folder_is_taken(good: Path) -> None:
+    assert check("--stacks", good.parent).exit_code == 0
+    empty = check("--stacks", good.parent / "nowhere")
+    assert empty.exit_code == 2
+    assert "--stacks" in empty.output
+
+
+def test_text_shows_place_line_and_remedy() -> None:
+    file = FOLDER / "misspelled-key.yaml"
+    output = in_a_process(file).stdout
+    assert f"{file}:13:7: error TY010 trainyard:jobs.resnet.framewrok: `framewrok` is not known here" in output
+    assert "    framewrok: pytorch\n    remedy: did you mean `framework`?" in output
+    assert "\x1b" not in output
+
+
+@pytest.mark.parametrize(
+    ("file", "secret"),
+    [("plain-password", "hunter2"), ("secret-looking-value", "abcdef"), ("secret-argument", "abc123")],
+)
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+def test_no_secret_is_printed(file: str, secret: str, form: str) -> None:
+    assert secret not in check("--format", form, FOLDER / f"{file}.yaml").output
+
+
+def test_lines_on_which_a_secret_may_stand_are_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.slip.yaml"
+    file.write_text(
+        GOOD + "  trainyard:jobs:\n    a:\n      env: { K: { secrue: sesame } }\n      password: sesame\n"
+        "      code: { git: { url: 'https://me:sesame@example.com/x', brnch: main, secret: sesame } }\n"
+    )
+    output = check(file).output
+    assert "secrue" in output
+    assert "brnch" in output
+    assert "sesame" not in output
+
+
+def test_hostile_text_does_not_reach_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.hostile.yaml"
+    file.write_text(GOOD + '  "trainyard:\\e[2Jx\\nline": 1\n')
+    output = check(file).output
+    assert "\x1b" not in output
+    assert output.count("TY010") == 1
+
+
+def test_github_annotations_are_escaped(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.a,b:c%.yaml"
+    file.write_text(GOOD.replace("team: vision", "team: Vision"))
+    line = check("--format", "github", file).output.splitlines()[0]
+    assert line.startswith("::error file=")
+    assert "a%2Cb%3Ac%25.yaml,line=3,col=3,title=TY014::" in line
+    assert "%0A" in line
+
+
+def test_sarif_has_what_code_scanning_reads(tmp_path: Path) -> None:
+    log = json.loads(check("--format", "sarif", FOLDER / "two-mains.yaml", tmp_path / "none.yaml").output)
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    defined = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert {result["ruleId"] for result in run["results"]} == defined == {"TY001", "TY404"}
+    for result in run["results"]:
+        (location,) = result["locations"]
+        region = location["physicalLocation"].get("region", {"startLine": 1, "startColumn": 1})
+        assert min(region.values()) >= 1
+        assert result["level"] in ("error", "warning", "note")
+
+
+def test_neither_engine_nor_cloud_is_imported() -> None:
+    program = (
+        "import sys\nfrom cli.main import main\n"
+        "from click.testing import CliRunner\n"
+        "assert CliRunner().invoke(main, ['check', *sys.argv[1:]]).exit_code == 0\n"
+        "print([name for name in ('pulumi', 'oci', 'pulumi_oci', 'boto3', 'grpc', 'lark') if name in sys.modules])"
+    )
+    file = ROOT / "stacks" / "Pulumi.local.yaml"
+    done = subprocess.run([sys.executable, "-c", program, str(file)], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_a_process_of_its_own_ends_with_the_same_codes() -> None:
+    assert in_a_process("stacks/Pulumi.local.yaml").returncode == 0
+    assert in_a_process(FOLDER / "two-mains.yaml").returncode == 1
+    assert in_a_process("none.yaml").returncode == 2
+    assert in_a_process("--format", "xml", "none.yaml").returncode == 2

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Access on the local cloud: what no statement grants fails, for people and for runs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import oci
+import pytest
+
+from localcloud.control import Cloud
+from tests.cloud_fixture import Clients
+from tests.flows.cloud_world import World
+
+models = oci.identity.models
+
+
+@pytest.fixture(scope="module")
+def world(shared_cloud: Cloud) -> World:
+    return World(Clients(shared_cloud))
+
+
+@pytest.fixture(scope="module")
+def user(shared_cloud: Cloud) -> Clients:
+    return Clients(shared_cloud, "user")
+
+
+def _policy(world: World, name: str, *statements: str) -> str:
+    details = models.CreatePolicyDetails(
+        compartment_id=world.clients.cloud.tenancy, name=name, description=name, statements=list(statements)
+    )
+    return str(world.clients.identity.create_policy(details).data.id)
+
+
+def _refused(call: Callable[..., Any], *arguments: Any) -> None:
+    with pytest.raises(oci.exceptions.ServiceError) as refused:
+        call(*arguments)
+    assert (refused.value.status, refused.value.code) == (404, "NotAuthorizedOrNotFound")
+
+
+def test_a_user_may_what_a_policy_in_force_grants(world: World, user: Clients) -> None:
+    list_ = user.network.list_vcns
+    _refused(list_, world.compartment)
+    policy = _policy(world, "network", "allow group scientists to read vcns in compartment training")
+    list_(world.compartment)
+    _refused(user.network.delete_vcn, world.vcn.id)
+    world.clients.identity.delete_policy(policy)
+    _refused(list_, world.compartment)
+
+
+def test_the_log_says_what_was_missing_and_what_would_grant_it(world: World, user: Clients) -> None:
+    _refused(user.data_science.list_jobs, world.compartment)
+    line = next(
+        line
+        for line in reversed((world.clients.cloud.home / "server.log").read_text().splitlines())
+        if "refused ListJobs" in line
+    )
+    assert "would grant it: allow group scientists to" in line.lower()
+
+
+def test_a_statement_may_name_a_bucket(world: World, user: Clients) -> None:
+    storage = world.clients.storage
+    namespace = storage.get_namespace().data
+    for name in ("ours", "theirs"):
+        details = oci.object_storage.models.CreateBucketDetails(name=name, compartment_id=world.compartment)
+        storage.create_bucket(namespace, details)
+    condition = "where target.bucket.name = 'ours'"
+    _policy(world, "objects", f"allow group scientists to manage objects in compartment training {condition}")
+    user.storage.put_object(namespace, "ours", "a", b"1")
+    user.storage.put_object(namespace, "ours", "a", b"2")
+    assert user.storage.get_object(namespace, "ours", "a").data.content == b"2"
+    _refused(user.storage.put_object, namespace, "theirs", "a", b"1")
+
+
+_AS_ITSELF = """
+import os, re, oci
+signer = oci.auth.signers.get_resource_principals_signer()
+endpoint = re.search('ObjectStorageClient=([^;]+)', os.environ['CLIENT_HOST_OVERRIDES'])[1]
+client = oci.object_storage.ObjectStorageClient({}, signer=signer, service_endpoint=endpoint)
+try:
+    client.put_object(client.get_namespace().data, 'results', os.environ['JOB_RUN_OCID'], b'done')
+    print('stored')
+except oci.exceptions.ServiceError as error:
+    print(error.status, error.code)
+"""
+
+
+def test_a_run_acts_as_itself(world: World) -> None:
+    namespace = world.clients.storage.get_namespace().data
+    details = oci.object_storage.models.CreateBucketDetails(name="results", compartment_id=world.compartment)
+    world.clients.storage.create_bucket(namespace, details)
+    job = world.job(_AS_ITSELF)
+    before = world.run(job)
+    world.finished(before)
+    assert world.lines(before) == ["404 NotAuthorizedOrNotFound"]
+    group = models.CreateDynamicGroupDetails(
+        compartment_id=world.clients.cloud.tenancy,
+        name="runs",
+        description="runs",
+        matching_rule=f"all {{resource.type = 'datasciencejobrun', resource.compartment.id = '{world.compartment}'}}",
+    )
+    world.clients.identity.create_dynamic_group(group)
+    _policy(world, "runs", "allow dynamic-group runs to manage objects in compartment training")
+    after = world.run(job)
+    world.finished(after)
+    assert world.lines(after) == ["stored"]
+    assert world.clients.storage.get_object(namespace, "results", after.id).data.content == b"done"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "allow group scientists to mange vcns in tenancy",
+        "allow group scientists to use read metrics in tenancy",
+        "allow group scientists to manage vcns in compartment elsewhere",
+    ],
+)
+def test_a_statement_that_oci_would_refuse_is_refused(world: World, statement: str) -> None:
+    with pytest.raises(oci.exceptions.ServiceError) as refused:
+        _policy(world, "wrong", statement)
+    assert (refused.value.status, refused.value.code) == (400, "InvalidParameter")
+
+
+def test_a_dynamic_group_lives_in_the_tenancy(world: World) -> None:
+    details = models.CreateDynamicGroupDetails(
+        compartment_id=world.compartment, name="x", description="x", matching_rule="any {resource.id = 'x'}"
+    )
+    with pytest.raises(oci.exceptions.ServiceError) as refused:
+        world.clients.identity.create_dynamic_group(details)
+    assert refused.value.status == 400
+
+
+def test_deleting_a_version_takes_more_than_deleting_an_object(world: World, user: Clients) -> None:
+    storage, namespace = world.clients.storage, world.clients.storage.get_namespace().data
+    details = oci.object_storage.models.CreateBucketDetails(
+        name="versioned", compartment_id=world.compartment, versioning="Enabled"
+    )
+    storage.create_bucket(namespace, details)
+    version = storage.put_object(namespace, "versioned", "a", b"1").headers["version-id"]
+    policy = _policy(world, "deletes", "allow group scientists to {OBJECT_DELETE} in compartment training")
+    user.storage.delete_object(namespace, "versioned", "a")
+    with pytest.raises(oci.exceptions.ServiceError) as refused:
+        user.storage.delete_object(namespace, "versioned", "a", version_id=version)
+    assert refused.value.status == 404
+    world.clients.identity.delete_policy(policy)
+
+
+def test_a_copy_needs_access_at_both_ends(world: World, user: Clients) -> None:
+    storage, models_of = world.clients.storage, oci.object_storage.models
+    namespace = storage.get_namespace().data
+    for name in ("from", "to"):
+        details = models_of.CreateBucketDetails(name=name, compartment_id=world.compartment)
+        storage.create_bucket(namespace, details)
+    storage.put_object(namespace, "from", "a", b"1")
+    copy = models_of.CopyObjectDetails(
+        source_object_name="a", destination_region="us-ashburn-1", destination_namespace=namespace,
+        destination_bucket="to", destination_object_name="a",
+    )  # fmt: skip
+
+    def grant(name: str) -> str:
+        condition = f"target.bucket.name = '{name}'"
+        return _policy(world, name, f"allow group scientists to manage objects in tenancy where {condition}")
+
+    ends = {name: grant(name) for name in ("from", "to")}
+    for name, policy in ends.items():
+        user.storage.copy_object(namespace, "from", copy)
+        world.clients.identity.delete_policy(policy)
+        _refused(user.storage.copy_object, namespace, "from", copy)
+        ends[name] = grant(name)
+    for policy in ends.values():
+        world.clients.identity.delete_policy(policy)

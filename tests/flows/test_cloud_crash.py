@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local cloud killed at any moment, started twice at once, used by several clients at once."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import oci
+from click.testing import CliRunner
+
+from cli.cloud import cloud as command
+from localcloud import control, processes
+from localcloud.control import Cloud
+from tests.cloud_fixture import Clients, eventually, local_cloud
+from tests.flows.cloud_world import World
+
+
+def _kill(cloud: Cloud) -> None:
+    started = processes.start_time(cloud.pid)
+    os.kill(cloud.pid, signal.SIGKILL)
+    eventually(lambda: processes.is_same(cloud.pid, started), lambda alive: not alive)
+
+
+def _create_until_it_breaks(world: World, bucket: str, made: list[str], enough: threading.Event) -> None:
+    """Objects and projects, as fast as they go; `made` has those that were answered."""
+    namespace = "trainyardlocal"
+    details = oci.data_science.models.CreateProjectDetails(compartment_id=world.compartment, display_name=bucket)
+    try:
+        while True:
+            made.append(world.clients.data_science.create_project(details).data.id)
+            world.clients.storage.put_object(namespace, bucket, made[-1], made[-1].encode())
+            if len(made) == 25:
+                enough.set()
+    except Exception:  # the connection is cut in whichever of many ways
+        enough.set()
+
+
+def test_killed_under_load_it_comes_back_whole(tmp_path: Path) -> None:
+    with local_cloud(tmp_path / "cloud") as cloud:
+        worlds = [World(Clients(cloud)) for _ in range(2)]
+        made: list[list[str]] = [[], []]
+        enough = [threading.Event(), threading.Event()]
+        for index, world in enumerate(worlds):
+            details = oci.object_storage.models.CreateBucketDetails(name=f"b{index}", compartment_id=world.compartment)
+            world.clients.storage.create_bucket("trainyardlocal", details)
+        with ThreadPoolExecutor(2) as pool:
+            for index, world in enumerate(worlds):
+                pool.submit(_create_until_it_breaks, world, f"b{index}", made[index], enough[index])
+            assert all(event.wait(60) for event in enough)
+            _kill(cloud)
+        again = Clients(control.start(cloud.home))
+        for index, identifiers in enumerate(made):
+            for identifier in identifiers[:-1]:
+                assert again.data_science.get_project(identifier).data.id == identifier
+                stored = again.storage.get_object("trainyardlocal", f"b{index}", identifier).data.content
+                assert stored == identifier.encode()
+        listed = [item.name for index in range(2) for item in _objects(again, f"b{index}")]
+        assert len(listed) == sum(1 for path in (cloud.home / "objects").iterdir() if path.is_file())
+        assert not list((cloud.home / "objects" / "incoming").iterdir())
+
+
+def _objects(clients: Clients, bucket: str) -> list[oci.object_storage.models.ObjectSummary]:
+    return list(clients.storage.list_objects("trainyardlocal", bucket, limit=1000).data.objects)
+
+
+_PARENT = """
+import subprocess, time
+print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid, flush=True)
+time.sleep(600)
+"""
+
+
+def _running_child(world: World, run: object) -> int:
+    world.printed(run, "")
+    return int(world.lines(run)[0])
+
+
+def test_killed_with_a_run_nothing_is_left_and_the_run_has_failed(tmp_path: Path) -> None:
+    with local_cloud(tmp_path / "cloud") as cloud:
+        world = World(Clients(cloud))
+        run = world.run(world.job(_PARENT))
+        child = _running_child(world, run)
+        _kill(cloud)
+        eventually(lambda: processes.start_time(child), lambda started: not started)
+        again = World(Clients(control.start(cloud.home)))
+        done = again.read(run)
+        assert done.lifecycle_state == "FAILED"
+        assert "host was lost" in done.lifecycle_details
+        assert done.time_finished
+
+
+def test_stopped_with_a_run_nothing_is_left_and_the_run_has_failed(cloud: Cloud) -> None:
+    world = World(Clients(cloud))
+    run = world.run(world.job(_PARENT))
+    child = _running_child(world, run)
+    assert control.stop(cloud.home)
+    assert not processes.start_time(child)
+    assert not (cloud.home / "server.json").exists()
+    control.start(cloud.home)
+    done = World(Clients(control.start(cloud.home))).read(run)
+    assert (done.lifecycle_state, "stopped" in done.lifecycle_details) == ("FAILED", True)
+
+
+def test_many_starts_at_once_are_one(tmp_path: Path) -> None:
+    home = tmp_path / "cloud"
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            clouds = list(pool.map(lambda _: control.start(home), range(4)))
+        assert len({cloud.pid for cloud in clouds}) == 1
+    finally:
+        control.stop(home)
+    assert control.running(home) is None
+    assert not control.stop(home)
+
+
+def test_a_stale_record_never_costs_another_process_its_life(tmp_path: Path) -> None:
+    home = tmp_path / "cloud"
+    home.mkdir()
+    (home / "server.json").write_text(f'{{"pid": {os.getpid()}, "started": "1", "port": 1}}')
+    assert control.running(home) is None
+    assert not control.stop(home)
+
+
+def test_two_clients_at_once_are_served_correctly(cloud: Cloud) -> None:
+    def create(number: int) -> list[str]:
+        client = Clients(cloud, "deployer").data_science
+        details = oci.data_science.models.CreateProjectDetails(compartment_id=cloud.compartment)
+        return [client.create_project(details).data.id for _ in range(30)]
+
+    with ThreadPoolExecutor(4) as pool:
+        made = [identifier for batch in pool.map(create, range(4)) for identifier in batch]
+    listed = oci.pagination.list_call_get_all_results(
+        Clients(cloud).data_science.list_projects, cloud.compartment, limit=17
+    ).data
+    assert sorted(item.id for item in listed) == sorted(made)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    home = ["--home", str(tmp_path / "cloud")]
+    invoke: Callable[..., Any] = CliRunner().invoke
+    try:
+        assert invoke(command, ["status", *home]).exit_code == 1
+        refused = invoke(command, ["env", *home])
+        assert (refused.exit_code, "trainyard cloud start" in refused.output) == (1, True)
+        assert "answers at http://127.0.0.1:" in invoke(command, ["start", *home]).output
+        assert "It runs at" in invoke(command, ["status", *home]).output
+        exported = invoke(command, ["env", *home, "--profile", "user"]).output
+        assert "export OCI_CONFIG_PROFILE=user" in exported
+        assert "oci_core.VirtualNetworkClient=http://127.0.0.1:" in exported
+        pushed = invoke(command, ["push", *home, "iad.ocir.io/trainyardlocal/a/b:1"])
+        assert "sha256:" in pushed.output
+        wrong = invoke(command, ["push", *home, "docker.io/library/python"])
+        assert (wrong.exit_code, "iad.ocir.io/trainyardlocal" in wrong.output) == (1, True)
+        assert "PushContainerImage by deployer" in invoke(command, ["log", *home]).output
+        assert invoke(command, ["stop", *home]).output == "Stopped.\n"
+        assert invoke(command, ["reset", *home, "--yes"]).exit_code == 0
+        assert not (tmp_path / "cloud").exists()
+    finally:
+        control.stop(tmp_path / "cloud")
+
+
+def test_reset_spares_a_folder_that_is_no_clouds(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("x")
+    result = CliRunner().invoke(command, ["reset", "--yes", "--home", str(tmp_path)])
+    assert (result.exit_code, (tmp_path / "precious").read_text()) == (1, "x")

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults on request, as the official SDK meets them."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import oci
+import pytest
+from click.testing import CliRunner
+
+from cli.cloud import cloud as command
+from localcloud import admin
+from localcloud.control import Cloud, CloudError
+from tests.cloud_fixture import Clients, eventually
+from tests.flows.cloud_world import World
+
+core, identity = oci.core.models, oci.identity.models
+
+
+@pytest.fixture(scope="module")
+def module_world(shared_cloud: Cloud) -> World:
+    return World(Clients(shared_cloud))
+
+
+@pytest.fixture
+def world(module_world: World) -> Iterator[World]:
+    yield module_world
+    admin.clear_faults(module_world.clients.cloud)
+
+
+def _vcn(world: World, **more: Any) -> Any:
+    details = core.CreateVcnDetails(compartment_id=world.compartment, cidr_block="10.0.0.0/16", **more)
+    return world.clients.network.create_vcn(details).data
+
+
+def _refused(call: Callable[[], Any]) -> tuple[int, str]:
+    with pytest.raises(oci.exceptions.ServiceError) as refused:
+        call()
+    return refused.value.status, refused.value.code
+
+
+def test_latency_is_waited_for(world: World) -> None:
+    admin.add_fault(world.clients.cloud, "latency", operations="ListVcns", seconds=0.2, times=1)
+    begun = time.monotonic()
+    world.clients.network.list_vcns(world.compartment)
+    assert time.monotonic() - begun >= 0.2
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ({"status": 429}, (429, "TooManyRequests")),
+        ({"status": 503}, (503, "ServiceUnavailable")),
+        ({"status": 500, "code": "Mine"}, (500, "Mine")),
+    ],
+)
+def test_a_status_that_was_asked_for(world: World, asked: dict[str, Any], answer: tuple[int, str]) -> None:
+    admin.add_fault(world.clients.cloud, "status", operations="List*", times=1, **asked)
+    assert _refused(lambda: world.clients.network.list_vcns(world.compartment)) == answer
+    assert world.clients.network.list_vcns(world.compartment).status == 200
+
+
+def test_the_sdk_retries_what_may_be_retried(world: World) -> None:
+    admin.add_fault(world.clients.cloud, "status", operations="ListVcns", status=429, times=2)
+    retry = oci.retry.RetryStrategyBuilder(
+        retry_max_wait_between_calls_seconds=0, retry_base_sleep_time_seconds=0, max_attempts=3
+    ).get_retry_strategy()
+    assert world.clients.network.list_vcns(world.compartment, retry_strategy=retry).status == 200
+
+
+def _lost(call: Callable[[], Any]) -> None:
+    with pytest.raises((oci.exceptions.RequestException, oci.exceptions.ConnectTimeout)):
+        call()
+
+
+def test_a_dropped_call_was_not_done(world: World) -> None:
+    admin.add_fault(world.clients.cloud, "drop", operations="CreateVcn", times=1)
+    _lost(lambda: _vcn(world, display_name="dropped"))
+    assert world.clients.network.list_vcns(world.compartment, display_name="dropped").data == []
+
+
+def test_a_lost_answer_was_done_and_a_retry_token_finds_it(world: World) -> None:
+    admin.add_fault(world.clients.cloud, "lost-answer", operations="CreateVcn", times=1)
+    details = core.CreateVcnDetails(compartment_id=world.compartment, cidr_block="10.0.0.0/16", display_name="lost")
+    create = world.clients.network.create_vcn
+    _lost(lambda: create(details, opc_retry_token="again"))
+    made = create(details, opc_retry_token="again").data.id
+    assert [vcn.id for vcn in world.clients.network.list_vcns(world.compartment, display_name="lost").data] == [made]
+
+
+def test_a_limit_that_is_reached(world: World) -> None:
+    client = oci.limits.LimitsClient(
+        oci.config.from_file(str(world.clients.cloud.config_file)), service_endpoint=world.clients.cloud.endpoint
+    )
+    tenancy = world.clients.cloud.tenancy
+    assert "vcn" in [service.name for service in client.list_services(tenancy).data]
+    used = client.get_resource_availability("vcn", "vcn-count", tenancy).data.used
+    admin.add_fault(world.clients.cloud, "limit", limit="vcn-count", value=used + 1)
+    assert client.list_limit_values(tenancy, "vcn", name="vcn-count").data[0].value == used + 1
+    assert client.get_resource_availability("vcn", "vcn-count", tenancy).data.available == 1
+    _vcn(world)
+    assert _refused(lambda: _vcn(world)) == (400, "LimitExceeded")
+    definitions = client.list_limit_definitions(tenancy, service_name="vcn", limit=1)
+    assert (len(definitions.data), bool(definitions.next_page)) == (1, True)
+
+
+def test_no_capacity_for_a_shape(world: World) -> None:
+    job = world.job("print('ran')")
+    admin.add_fault(world.clients.cloud, "no-capacity", shape="VM.GPU*")
+    assert world.finished(world.run(job)).lifecycle_state == "SUCCEEDED"
+    admin.add_fault(world.clients.cloud, "no-capacity", shape="VM.Standard2.1", times=1)
+    assert _refused(lambda: world.run(job)) == (500, "InternalError")
+    world.finished(world.run(job))
+
+
+def test_nodes_count_against_the_limit_of_their_shape(world: World) -> None:
+    job = world.job("import time; time.sleep(600)")
+    admin.add_fault(world.clients.cloud, "limit", limit="ds-vm-standard2-1-count", value=1, code="QuotaExceeded")
+    run = world.run(job)
+    assert _refused(lambda: world.run(job)) == (400, "QuotaExceeded")
+    world.clients.data_science.cancel_job_run(run.id)
+    world.finished(run)
+    again = world.run(job)
+    world.clients.data_science.cancel_job_run(again.id)
+
+
+def test_a_transition_takes_its_time(world: World) -> None:
+    client = world.clients.network
+    admin.add_fault(world.clients.cloud, "transition", operations="*Vcn", seconds=0.3)
+    made = _vcn(world)
+    assert (made.lifecycle_state, client.get_vcn(made.id).data.lifecycle_state) == ("PROVISIONING", "PROVISIONING")
+    assert made.id in [vcn.id for vcn in client.list_vcns(world.compartment, lifecycle_state="PROVISIONING").data]
+    assert _refused(lambda: client.delete_vcn(made.id)) == (409, "IncorrectState")
+    eventually(lambda: client.get_vcn(made.id).data.lifecycle_state, lambda state: state == "AVAILABLE")
+    client.delete_vcn(made.id)
+    assert client.get_vcn(made.id).data.lifecycle_state == "TERMINATING"
+    eventually(lambda: client.get_vcn(made.id).data.lifecycle_state, lambda state: state == "TERMINATED")
+
+
+def test_a_work_request_ends_when_its_resource_has_settled(world: World) -> None:
+    client = world.clients.logging
+    admin.add_fault(world.clients.cloud, "transition", operations="CreateLogGroup", seconds=0.3)
+    details = oci.logging.models.CreateLogGroupDetails(compartment_id=world.compartment, display_name="slow")
+    request = client.create_log_group(details).headers["opc-work-request-id"]
+    assert client.get_work_request(request).data.status == "IN_PROGRESS"
+    eventually(lambda: client.get_work_request(request).data.status, lambda status: status == "SUCCEEDED")
+
+
+def test_access_comes_into_force_late(world: World) -> None:
+    user = Clients(world.clients.cloud, "user").network
+    tenancy = world.clients.cloud.tenancy
+    admin.add_fault(world.clients.cloud, "access", operations="*Policy", seconds=0.5)
+    details = identity.CreatePolicyDetails(
+        compartment_id=tenancy, name="late", description="late",
+        statements=["allow group scientists to read vcns in tenancy"],
+    )  # fmt: skip
+    policy = world.clients.identity.create_policy(details).data.id
+    assert _refused(lambda: user.list_vcns(world.compartment)) == (404, "NotAuthorizedOrNotFound")
+
+    def allowed() -> bool:
+        try:
+            return bool(user.list_vcns(world.compartment).status == 200)
+        except oci.exceptions.ServiceError:
+            return False
+
+    eventually(allowed, bool)
+    changed = identity.UpdatePolicyDetails(statements=["allow group scientists to read subnets in tenancy"])
+    world.clients.identity.update_policy(policy, changed)
+    assert allowed()
+    eventually(allowed, lambda still: not still)
+
+
+def test_only_administrators_find_the_door(world: World) -> None:
+    user = Clients(world.clients.cloud, "user").network
+    with pytest.raises(oci.exceptions.ServiceError) as refused:
+        user.base_client.call_api(resource_path="/../.trainyard/faults", method="GET", header_params={})
+    assert refused.value.status == 404
+
+
+def test_what_makes_no_sense_is_said_in_words(world: World) -> None:
+    cloud = world.clients.cloud
+    for ask in (
+        lambda: admin.add_fault(cloud, "flood"),
+        lambda: admin.clear_faults(cloud, "none"),
+        lambda: admin.add_fault(cloud, "latency"),
+    ):
+        with pytest.raises(CloudError):
+            ask()
+
+
+def test_the_command(world: World) -> None:
+    home = ["--home", str(world.clients.cloud.home)]
+    invoke: Callable[..., Any] = CliRunner().invoke
+    refused = invoke(command, ["faults", "add", "latency", *home])
+    assert (refused.exit_code, "needs seconds" in refused.output) == (1, True)
+    added = invoke(command, ["faults", "add", "status", "--status", "429", "--operations", "ListVcns", *home])
+    assert "Added: status, operations ListVcns" in added.output
+    assert _refused(lambda: world.clients.network.list_vcns(world.compartment)) == (429, "TooManyRequests")
+    assert "struck 1 of 1 calls" in invoke(command, ["faults", "list", *home]).output
+    assert invoke(command, ["faults", "clear", *home]).output == "Ended 1 fault.\n"
+    assert "Nothing goes wrong" in invoke(command, ["faults", "list", *home]).output

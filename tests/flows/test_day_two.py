@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The days after the first: drift, import, targeted changes, two stacks at once, leaving while a run is alive."""
+
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import oci
+import psutil
+import pytest
+
+from localcloud.control import Cloud
+from tests.flows.local_team import Team, summary
+
+pytestmark = pytest.mark.engine
+
+WAITS = """\
+import time
+print("waiting", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    one = Team(tmp_path, "local", "oci-proof-of-concept")
+    yield one
+    one.end()
+
+
+def client(cloud: Cloud, kind: Any) -> Any:
+    return kind(oci.config.from_file(str(cloud.config_file), "deployer"), service_endpoint=cloud.endpoint)
+
+
+def resource(team: Team, kind: str) -> dict[str, Any]:
+    return next(row for row in team.resources() if row["type"] == kind)
+
+
+def test_what_changed_behind_pulumis_back_is_seen_and_put_right(team: Team) -> None:
+    team.trainyard("up", "local")
+    cloud, rules = team.cloud, resource(team, "oci:Core/securityList:SecurityList")
+    opened = oci.core.models.UpdateSecurityListDetails(
+        ingress_security_rules=[oci.core.models.IngressSecurityRule(protocol="6", source="0.0.0.0/0")]
+    )
+    client(cloud, oci.core.VirtualNetworkClient).update_security_list(rules["id"], opened)
+    policy = resource(team, "oci:Identity/policy:Policy")
+    client(cloud, oci.identity.IdentityClient).delete_policy(policy["id"])
+
+    seen = summary(team.on_stack("refresh", "--yes", "--skip-preview"))
+    assert (seen["updated"], seen["deleted"], seen["unchanged"]) == (1, 1, 20)
+    mended = summary(team.trainyard("up", "local"))
+    assert (mended["created"], mended["updated"], mended["unchanged"]) == (1, 1, 20)
+    team.trainyard("preview", "local", "--expect-no-changes")
+    now = client(cloud, oci.core.VirtualNetworkClient).get_security_list(rules["id"]).data
+    assert [rule.source for rule in now.ingress_security_rules if rule.source == "0.0.0.0/0"] == []
+
+
+def test_existing_resources_are_imported_and_single_ones_changed(team: Team) -> None:
+    team.trainyard("up", "local")
+    cloud = team.cloud
+    details = oci.object_storage.models.CreateBucketDetails(
+        name="older-than-the-stack", compartment_id=cloud.compartment, versioning="Enabled"
+    )
+    client(cloud, oci.object_storage.ObjectStorageClient).create_bucket(cloud.namespace, details)
+    team.on_stack(
+        "import", "oci:ObjectStorage/bucket:Bucket", "older", f"n/{cloud.namespace}/b/older-than-the-stack",
+        "--yes", "--protect=false", "--generate-code=false", "--skip-preview",
+    )  # fmt: skip
+    buckets = [row for row in team.resources() if row["type"] == "oci:ObjectStorage/bucket:Bucket"]
+    imported = next(row for row in buckets if row["urn"].endswith("::older"))
+    assert imported["inputs"]["versioning"] == "Enabled"
+    assert imported["inputs"]["compartmentId"] == cloud.compartment
+
+    team.configure("logs", {"retentionDays": 60})
+    team.configure("network", {"cidr": "10.20.0.0/16", "nat": True})
+    targeted = team.trainyard("up", "local", "--target", resource(team, "oci:Logging/log:Log")["urn"])
+    assert summary(targeted)["updated"] == 1
+    assert "NatGateway" not in targeted
+    rest = summary(team.trainyard("up", "local"))
+    assert rest["created"] == 1, "the gateway"
+    assert rest["deleted"] == 1, "the imported bucket, which no stack file asks for"
+    assert "replaced" not in rest
+
+
+def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
+    (team.stacks / "local" / "train.py").write_text(WAITS)
+    team.change("base: { until: finished }", "base: { until: started }")
+    team.change("bucket: { name: demo-local-training, keep: false }", "bucket: { name: demo-local-training }")
+    assert "run      line/base: IN_PROGRESS" in team.trainyard("up", "local")
+    alive = [node for node in psutil.Process(team.cloud.pid).children(recursive=True) if "train.py" in node.cmdline()]
+    bucket = client(team.cloud, oci.object_storage.ObjectStorageClient)
+    bucket.put_object(team.cloud.namespace, "demo-local-training", "weights", b"worth keeping")
+
+    kept = team.trainyard("down", "local")
+    assert "Kept, as the stack file says: bucket demo-local-training." in kept
+    assert "trainyard down local --local --delete-data" in kept
+    assert not [node for node in alive if node.is_running() and node.status() != psutil.STATUS_ZOMBIE]
+    assert [name for kind, name in team.in_cloud() if kind == "bucket"] == ["demo-local-training"]
+    assert bucket.get_object(team.cloud.namespace, "demo-local-training", "weights").data.content == b"worth keeping"
+
+    assert "Nothing is left" in team.trainyard("down", "local", "--delete-data")
+    assert team.in_cloud() == []
+
+
+def test_two_stacks_at_once(team: Team) -> None:
+    names = ("local", "oci-proof-of-concept")
+    with ThreadPoolExecutor() as pool:
+        assert all(summary(output)["created"] for output in pool.map(lambda name: team.trainyard("up", name), names))
+        for name in names:
+            team.trainyard("preview", name, "--expect-no-changes")
+        assert all(summary(output)["deleted"] for output in pool.map(lambda name: team.trainyard("down", name), names))
+    assert team.in_cloud() == []
+    last = json.loads(team.pulumi("stack", "ls", "--json", "--cwd", str(team.home / "pulumi" / "stacks")).stdout)
+    assert last == []
+
+
+def test_a_stack_that_others_use_stays_while_they_do(tmp_path: Path) -> None:
+    team = Team(tmp_path, "oci-team", "oci-platform")
+    try:
+        early = team.attempt("preview", "oci-team")
+        assert early.returncode != 0
+        assert re.search(
+            r"from oci-platform, which is not up\.\nBring it up first: trainyard up oci-platform", early.stderr
+        )
+    finally:
+        team.end()

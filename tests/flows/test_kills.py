@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard up` killed at random points ends, brought up again, where an undisturbed one does.
+
+A few seeds here; `make torture` runs many more, and TRAINYARD_KILL_SEEDS=FIRST:LAST runs any.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.torture.kill_up import Reference, kill_and_repeat, undisturbed
+
+FIRST, _, LAST = os.environ.get("TRAINYARD_KILL_SEEDS", "0:3").partition(":")
+SEEDS = range(int(FIRST), int(LAST))
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_anywhere_up_again_ends_in_the_same_place(
+    seed: int, reference: Reference, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("killed", kill_and_repeat(tmp_path, seed, reference))

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard plan` and `trainyard access` through the front door."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+
+ROOT = Path(__file__).parents[2]
+STACKS = ROOT / "stacks"
+EXAMPLES = sorted(STACKS.glob("Pulumi.*.yaml"))
+COMMANDS = ("plan", "access")
+BASE = """\
+config:
+  oci:region: us-ashburn-1
+  trainyard:team: vision
+  trainyard:environment: dev
+  trainyard:compartment: ocid1.compartment.oc1..aaaaaaaavision
+  trainyard:tenancy: ocid1.tenancy.oc1..aaaaaaaacompany
+  trainyard:access: { users: { group: vision-scientists } }
+"""
+JOB = """\
+  trainyard:jobs:
+    resnet:
+      framework: pytorch
+      image: ${registry}:1.4
+      shape: VM.GPU.A10.1
+      roles: { main: 1, worker: 1 }
+      command: train.py
+      env: { HF_TOKEN: { secure: AAABAMciphertext } }
+      runs: { base: {} }
+"""
+# Whoever imports one of these pays for an SDK that needs a cloud or an engine.
+HEAVY = ("pulumi", "pulumi_oci", "oci", "grpc", "boto3")
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Path:
+    file = tmp_path / "Pulumi.vision.yaml"
+    file.write_text(BASE + JOB)
+    return file
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_every_example_prints_the_same_twice_and_as_json(file: Path, command: str) -> None:
+    first, again, values = run(command, file), run(command, file), run(command, file, "--format", "json")
+    assert first.exit_code == values.exit_code == 0, first.output
+    assert first.stdout == again.stdout
+    assert json.loads(values.stdout)["stack"] == file.stem.removeprefix("Pulumi.")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_stack_is_found_by_its_name(stack: Path, command: str) -> None:
+    by_name, by_file = run(command, "vision", "--stacks", stack.parent), run(command, stack)
+    assert by_name.exit_code == 0
+    assert by_name.stdout == by_file.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_wrong_name_gets_the_nearest(stack: Path, command: str) -> None:
+    wrong = run(command, "visoin", "--stacks", stack.parent)
+    assert wrong.exit_code == 2
+    assert "no stack `visoin`" in wrong.output
+    assert "did you mean `vision`?" in wrong.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_errors_are_those_of_check(stack: Path, command: str) -> None:
+    stack.write_text(BASE + JOB.replace("framework: pytorch", "framework: pytorhc"))
+    for form in ("text", "json"):
+        told, checked = run(command, stack, "--format", form), run("check", stack, "--format", form)
+        assert told.exit_code == checked.exit_code == 1
+        assert told.stdout == checked.stdout
+        assert "pytorch" in told.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path, command: str) -> None:
+    missing = run(command, tmp_path / "Pulumi.none.yaml")
+    assert missing.exit_code == 2
+    assert "TY001" in missing.output
+
+
+def test_remarks_go_to_standard_error_and_leave_the_plan_whole(stack: Path) -> None:
+    stack.write_text((BASE + JOB).replace("VM.GPU.A10.1", "VM.GPU.A11.9"))
+    told = run("plan", stack, "--format", "json")
+    assert told.exit_code == 0, told.output
+    assert "trainyard check" in told.stderr
+    assert json.loads(told.stdout)["jobs"]["resnet"]["shape"]["name"] == "VM.GPU.A11.9"
+
+
+def test_no_secret_is_printed_sealed_or_not(stack: Path) -> None:
+    for options in ([], ["--format", "json"], ["--launch", "resnet/base/main-0"]):
+        told = run("plan", stack, *options)
+        assert told.exit_code == 0, told.output
+        assert "ciphertext" not in told.output
+    assert "HF_TOKEN=(secret)" in run("plan", stack).stdout
+
+
+def test_one_launch_document_on_demand(stack: Path) -> None:
+    told = run("plan", stack, "--launch", "resnet/base/worker-0")
+    document = json.loads(told.stdout)
+    assert (document["node"], document["rank"], document["framework"]) == ("worker-0", 1, "pytorch")
+    wrong = run("plan", stack, "--launch", "resnet/base/worker-7")
+    assert wrong.exit_code == 2
+    assert "no node `worker-7`" in wrong.output
+    assert "`worker-0`" in wrong.output
+
+
+def test_the_deployers_group_can_be_named(stack: Path) -> None:
+    assert "Allow group platform-team to" in run("access", stack, "--deployers", "platform-team").stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_neither_imports_an_sdk(stack: Path, command: str) -> None:
+    program = (
+        "import sys\n"
+        "from cli.main import main\n"
+        f"main([{command!r}, {str(stack)!r}], standalone_mode=False)\n"
+        f"print('loaded:', [name for name in {HEAVY!r} if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+    assert done.stderr == ""
+
+
+def test_no_control_character_of_a_file_reaches_the_terminal(stack: Path) -> None:
+    stack.write_text((BASE + JOB).replace("command: train.py", 'command: "train.py --title \\e[31mred"'))
+    told = run("plan", stack)
+    assert told.exit_code == 0, told.output
+    assert "\x1b" not in told.output
+    assert "[31mred" in told.output

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard:index:Run` through the provider protocol, on the local cloud, with runs that really run."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from localcloud import control
+from localcloud.admin import push_image
+from localcloud.plugin.plugin import LocalOci
+from provider.base.resource import Plugin
+from provider.base.values import UNKNOWN, Properties, Secret
+from provider.oci.session import Session
+from provider.plugin import Trainyard
+from tests.cloud_fixture import local_cloud
+from tests.provider_client import EngineSide, Failed, Resource, engine_side
+
+RUN = "trainyard:index:Run"
+_PROGRAM = """
+import os, sys, time
+print("node", sys.argv[1:], os.environ.get("MAIN_JOB_RUN_OCID", "is main"), os.environ.get("TOKEN", ""), flush=True)
+time.sleep(float(os.environ.get("SECONDS_TO_RUN", "0")))
+print("done", flush=True)
+sys.exit(int(os.environ.get("EXIT_CODE", "0")))
+"""
+
+
+@dataclass(frozen=True)
+class World:
+    cloud: control.Cloud
+    engine: EngineSide
+    oci: EngineSide
+    project: Resource
+    job: Resource
+    log_group: Resource
+    log: Resource
+    session: Session
+
+    def inputs(self, **more: Any) -> Properties:
+        return {
+            "platform": "oci",
+            "job": self.job.id,
+            "project": self.project.id,
+            "compartment": self.cloud.compartment,
+            "displayName": "run",
+            "tags": {"team": "vision"},
+            "nodes": [_node("main", 0)],
+            "logGroup": self.log_group.id,
+            "log": self.log.id,
+            "until": "finished",
+            "timeouts": {"access": 0.05, "started": 1, "finished": 1},
+            **more,
+        }
+
+    def runs(self) -> list[Any]:
+        listed = self.session.client("data_science").list_job_runs(self.cloud.compartment, job_id=self.job.id).data
+        return [run for run in listed if run.lifecycle_state != "DELETED"]
+
+
+def _node(name: str, rank: int, role: str = "main", **environment: Any) -> Properties:
+    return {"name": name, "role": role, "rank": rank, "environment": environment, "arguments": ["--rank", str(rank)]}
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[control.Cloud]:
+    with local_cloud(tmp_path_factory.mktemp("cloud") / "cloud") as started:
+        yield started
+
+
+@pytest.fixture
+def world(cloud: control.Cloud, tmp_path: Path) -> Iterator[World]:
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, cloud.env))
+        oci, engine = (_configured(stack, plugin) for plugin in (LocalOci(), Trainyard()))
+        group = oci.create("oci:Logging/logGroup:LogGroup", "logs", _placed(cloud, displayName="logs"))
+        stack.callback(oci.delete, group)
+        log_inputs = {"logGroupId": group.id, "displayName": "runs", "logType": "CUSTOM"}
+        log = oci.create("oci:Logging/log:Log", "runs", log_inputs)
+        stack.callback(oci.delete, log)
+        project = oci.create("oci:DataScience/project:Project", "project", _placed(cloud, displayName="p"))
+        stack.callback(oci.delete, project)
+        job = oci.create("oci:DataScience/job:Job", "job", _job(cloud, project.id, tmp_path))
+        stack.callback(oci.delete, job)
+        yield World(cloud, engine, oci, project, job, group, log, Session.of({}))
+
+
+def _configured(stack: ExitStack, plugin: Plugin) -> EngineSide:
+    engine = stack.enter_context(engine_side(plugin))
+    engine.configure()
+    return engine
+
+
+def _placed(cloud: control.Cloud, **more: Any) -> Properties:
+    return {"compartmentId": cloud.compartment, **more}
+
+
+def _job(cloud: control.Cloud, project: str, folder: Path, **more: Any) -> Properties:
+    artifact = folder / "train.py"
+    artifact.write_text(_PROGRAM)
+    return _placed(
+        cloud,
+        projectId=project,
+        displayName="job",
+        deleteRelatedJobRuns=True,
+        jobConfigurationDetails={"jobType": "DEFAULT", "maximumRuntimeInMinutes": "5"},
+        jobInfrastructureConfigurationDetails={
+            "jobInfrastructureType": "ME_STANDALONE",
+            "shapeName": "VM.Standard2.1",
+            "blockStorageSizeInGbs": 50,
+        },
+        jobArtifact=str(artifact),
+        artifactContentLength=str(artifact.stat().st_size),
+        artifactContentDisposition="attachment; filename=train.py",
+        **more,
+    )
+
+
+def test_a_run_runs_to_its_end_and_the_second_up_changes_nothing(world: World) -> None:
+    made = world.engine.create(RUN, "run", world.inputs())
+    assert made.outputs["state"] == "SUCCEEDED"
+    assert [node["state"] for node in made.outputs["nodeRuns"]] == ["SUCCEEDED"]
+    assert made.outputs["startedAt"] <= made.outputs["finishedAt"]
+    assert made.id == made.outputs["nodeRuns"][0]["id"]
+    assert not world.engine.diff(made, world.inputs()).detailedDiff
+    seen = world.engine.refresh(made)
+    assert seen is not None
+    assert seen.inputs == made.inputs
+    assert any("SUCCEEDED" in line for line in world.engine.heard.lines)
+    world.engine.delete(made)
+    assert [run.lifecycle_state for run in world.runs()] == ["SUCCEEDED"]
+
+
+def test_every_node_learns_of_the_main_one(world: World) -> None:
+    nodes = [_node("main", 0), _node("worker-0", 1, "worker"), _node("worker-1", 2, "worker")]
+    made = world.engine.create(RUN, "run", world.inputs(nodes=nodes))
+    main, *workers = (node["id"] for node in made.outputs["nodeRuns"])
+    client = world.session.client("data_science")
+    for worker in workers:
+        configuration = client.get_job_run(worker).data.job_configuration_override_details
+        assert configuration.environment_variables["MAIN_JOB_RUN_OCID"] == main
+    assert len(world.runs()) == 3
+
+
+def test_until_started_does_not_wait_for_the_end_and_delete_cancels(world: World) -> None:
+    inputs = world.inputs(until="started", nodes=[_node("main", 0, SECONDS_TO_RUN="60")])
+    made = world.engine.create(RUN, "run", inputs)
+    assert made.outputs["state"] == "IN_PROGRESS"
+    world.engine.delete(made)
+    assert [run.lifecycle_state for run in world.runs()] == ["CANCELED"]
+    world.engine.delete(made)
+
+
+def test_a_run_that_fails_fails_up_with_its_last_lines_and_ends_the_others(world: World) -> None:
+    nodes = [_node("main", 0, SECONDS_TO_RUN="60"), _node("worker", 1, "worker", EXIT_CODE="3")]
+    with pytest.raises(Failed) as failed:
+        world.engine.create(RUN, "run", world.inputs(nodes=nodes))
+    message = str(failed.value)
+    assert "FAILED: node worker" in message.splitlines()[0]
+    assert "exited with code 3" in message
+    assert "done" in message
+    assert "attempt" in message.splitlines()[-1]
+    kept = failed.value.kept
+    assert kept is not None
+    assert kept.outputs["state"] == "FAILED"
+    world.engine.delete(kept)
+    assert sorted(run.lifecycle_state for run in world.runs()) == ["CANCELED", "FAILED"]
+
+
+def test_up_after_a_failure_says_it_again_and_a_higher_attempt_starts_anew(world: World) -> None:
+    inputs = world.inputs(nodes=[_node("main", 0, EXIT_CODE="3")])
+    with pytest.raises(Failed) as failed:
+        world.engine.create(RUN, "run", inputs)
+    kept = failed.value.kept
+    assert kept is not None
+    with pytest.raises(Failed, match="exited with code 3"):
+        world.engine.update(kept, inputs)
+    assert len(world.runs()) == 1
+    assert list(world.engine.diff(kept, {**inputs, "attempt": 2}).replaces) == ["attempt"]
+
+
+def test_a_create_that_was_cut_off_goes_on_from_there(world: World) -> None:
+    """The provider was killed after it had started a node, and all of its memory is gone."""
+    nodes = [_node("main", 0, SECONDS_TO_RUN="60"), _node("worker", 1, "worker", SECONDS_TO_RUN="60")]
+    inputs = world.inputs(nodes=nodes, until="started")
+    first = world.engine.create(RUN, "run", inputs)
+    lost = first.outputs["nodeRuns"][1]["id"]
+    client = world.session.client("data_science")
+    client.cancel_job_run(lost)
+    _until(lambda: client.get_job_run(lost).data.lifecycle_state == "CANCELED")
+    client.delete_job_run(lost)
+
+    with engine_side(Trainyard()) as engine:
+        engine.configure()
+        again = engine.create(RUN, "run", inputs)
+        assert any("going on from there" in line for line in engine.heard.lines)
+    assert again.id == first.id
+    assert len(world.runs()) == 2
+    world.engine.delete(again)
+
+
+def test_the_same_run_after_a_destroy_is_another(world: World) -> None:
+    first = world.engine.create(RUN, "run", world.inputs())
+    world.engine.delete(first)
+    second = world.engine.create(RUN, "run", world.inputs())
+    assert second.id != first.id
+    assert len(world.runs()) == 2
+
+
+def test_a_forced_replacement_does_not_take_the_run_it_replaces(world: World) -> None:
+    first = world.engine.create(RUN, "run", world.inputs())
+    second = world.engine.create(RUN, "run", world.inputs(), old=first.inputs)
+    assert second.id != first.id
+
+
+def test_cancel_keeps_what_was_started(world: World) -> None:
+    caught: list[Failed] = []
+
+    def create() -> None:
+        with pytest.raises(Failed) as failed:
+            world.engine.create(RUN, "run", world.inputs(nodes=[_node("main", 0, SECONDS_TO_RUN="60")]))
+        caught.append(failed.value)
+
+    worker = threading.Thread(target=create)
+    worker.start()
+    _until(lambda: any("IN_PROGRESS" in line for line in world.engine.heard.statuses))
+    world.engine.cancel()
+    worker.join(20)
+    kept = caught[0].kept
+    assert kept is not None
+    assert "Stopped waiting" in str(caught[0])
+    with engine_side(Trainyard()) as engine:
+        engine.configure()
+        engine.delete(kept)
+    assert [run.lifecycle_state for run in world.runs()] == ["CANCELED"]
+
+
+def test_too_slow_is_said_with_what_to_do(world: World) -> None:
+    inputs = world.inputs(nodes=[_node("main", 0, SECONDS_TO_RUN="60")], timeouts={"started": 0.01, "finished": 0.01})
+    with pytest.raises(Failed, match=r"is not finished after 0.02 minutes(.|\n)*raise `timeouts`") as failed:
+        world.engine.create(RUN, "run", inputs)
+    assert failed.value.kept is not None
+    world.engine.delete(failed.value.kept)
+
+
+def test_tags_and_name_change_in_place(world: World) -> None:
+    made = world.engine.create(RUN, "run", world.inputs())
+    wanted = world.inputs(tags={"team": "speech"}, displayName="renamed", until="started")
+    diff = world.engine.diff(made, wanted)
+    assert diff.detailedDiff
+    assert not diff.replaces
+    changed = world.engine.update(made, wanted)
+    (run,) = world.runs()
+    assert run.display_name == "renamed"
+    assert run.freeform_tags["team"] == "speech"
+    seen = world.engine.refresh(changed)
+    assert seen is not None
+    assert seen.inputs == changed.inputs
+
+
+def test_import_finds_all_nodes_from_one(world: World) -> None:
+    nodes = [_node("main", 0, A="1"), _node("worker", 1, "worker", A="2")]
+    made = world.engine.create(RUN, "run", world.inputs(nodes=nodes))
+    imported = world.engine.import_(RUN, "run", made.id)
+    assert imported is not None
+    assert [node["id"] for node in imported.outputs["nodeRuns"]] == [node["id"] for node in made.outputs["nodeRuns"]]
+    assert imported.inputs["nodes"][0]["environment"]["A"] == Secret("1")
+    changes = {path.split(".")[0] for path in world.engine.diff(imported, world.inputs(nodes=nodes)).detailedDiff}
+    assert changes <= {"until", "timeouts"}
+    assert world.engine.import_(RUN, "run", f"{made.id}x") is None
+
+
+def test_secrets_stay_secret(world: World) -> None:
+    nodes = [_node("main", 0, TOKEN=Secret("hush-hush"), EXIT_CODE="1")]
+    with pytest.raises(Failed) as failed:
+        world.engine.create(RUN, "run", world.inputs(nodes=nodes))
+    assert "hush-hush" not in str(failed.value)
+    assert "[secret]" in str(failed.value)
+    assert "hush-hush" not in world.engine.heard.everything
+    kept = failed.value.kept
+    assert kept is not None
+    assert kept.outputs["nodes"][0]["environment"]["TOKEN"] == Secret("hush-hush")
+    seen = world.engine.refresh(kept)
+    assert seen is not None
+    assert seen.inputs["nodes"][0]["environment"]["TOKEN"] == Secret("hush-hush")
+
+
+def test_a_missing_image_is_said_before_a_run_is_made(world: World) -> None:
+    image = f"iad.ocir.io/{world.cloud.namespace}/vision/dt:1"
+    with pytest.raises(Failed, match=rf"docker push {image}") as failed:
+        world.engine.create(RUN, "run", world.inputs(image=image))
+    assert failed.value.kept is None
+    assert not world.runs()
+
+
+def test_access_that_never_comes_is_waited_for_visibly_and_bounded(world: World) -> None:
+    inputs = world.inputs(job="ocid1.datasciencejob.oc1.iad.none", timeouts={"access": 0.02})
+    with pytest.raises(Failed, match="404 NotAuthorizedOrNotFound"):
+        world.engine.create(RUN, "run", inputs)
+    assert any("trying again" in line for line in world.engine.heard.statuses)
+
+
+def test_node_groups_are_one_job_run(world: World, tmp_path: Path) -> None:
+    groups = [{"name": "main", "replicas": 1}, {"name": "worker", "replicas": 2}]
+    network = {"jobNetworkType": "DEFAULT_NETWORK"}
+    layout = {
+        "jobNodeType": "MULTI_NODE",
+        "jobNetworkConfiguration": network,
+        "jobNodeGroupConfigurationDetailsLists": groups,
+    }
+    inputs = _job(world.cloud, world.project.id, tmp_path)
+    inputs["jobInfrastructureConfigurationDetails"] = {
+        **inputs["jobInfrastructureConfigurationDetails"],
+        "jobInfrastructureType": "MULTI_NODE",
+    }
+    job = world.oci.create("oci:DataScience/job:Job", "multi", {**inputs, "jobNodeConfigurationDetails": layout})
+    try:
+        nodes = [
+            {**_node("main", 0), "replicas": 1},
+            {**_node("worker", 1, "worker"), "replicas": 2, "minimumSuccess": 1},
+        ]
+        made = world.engine.create(RUN, "run", world.inputs(job=job.id, nodes=nodes, layout="node-groups"))
+        assert made.outputs["state"] == "SUCCEEDED"
+        assert [node["name"] for node in made.outputs["nodeRuns"]] == ["main", "worker"]
+        assert {node["id"] for node in made.outputs["nodeRuns"]} == {made.id}
+        imported = world.engine.import_(RUN, "run", made.id)
+        assert imported is not None
+        assert imported.inputs["layout"] == "node-groups"
+        assert [node["name"] for node in imported.inputs["nodes"]] == ["main", "worker"]
+    finally:
+        world.oci.delete(job)
+
+
+def test_what_is_not_known_before_the_update_is_unknown(world: World) -> None:
+    outputs = world.engine.preview(RUN, "run", world.inputs(job=UNKNOWN))
+    assert outputs["state"] is UNKNOWN
+    assert outputs["displayName"] == "run"
+    assert not world.runs()
+
+
+def _until(condition: Any, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_run_waits_until_its_access_is_in_force(world: World) -> None:
+    """As a user whose policy comes late: the first call is tried again, in sight, and then all goes well."""
+    policy = {
+        "compartmentId": world.cloud.compartment,
+        "name": "late",
+        "description": "d",
+        "statements": [
+            f"allow group scientists to {verb} in compartment id {world.cloud.compartment}"
+            for verb in ("manage data-science-family", "use log-groups", "use log-content")
+        ],
+    }
+    made: list[Resource] = []
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, world.cloud.env_for("user")))
+        user = _configured(stack, Trainyard())
+        inputs = world.inputs(timeouts={"access": 1, "started": 1, "finished": 1})
+        worker = threading.Thread(target=lambda: made.append(user.create(RUN, "run", inputs)))
+        worker.start()
+        _until(lambda: any("404 NotAuthorizedOrNotFound" in line for line in user.heard.statuses))
+        granted = world.oci.create("oci:Identity/policy:Policy", "late", policy)
+        try:
+            worker.join(60)
+            assert made
+            assert made[0].outputs["state"] == "SUCCEEDED"
+            user.delete(made[0])
+        finally:
+            world.oci.delete(granted)
+
+
+def test_an_image_that_was_pushed_is_found(world: World) -> None:
+    image = f"iad.ocir.io/{world.cloud.namespace}/vision/dt:2"
+    push_image(world.cloud, image)
+    made = world.engine.create(RUN, "run", world.inputs(image=image, until="accepted"))
+    world.engine.delete(made)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a stack file to a run that trained, through the door a person uses: the real engine, the local cloud."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcloud import control
+from tests.flows.local_team import ROOT, Team, ended, summary
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    one = Team(tmp_path)
+    yield one
+    one.end()
+
+
+def test_up_trains_a_second_up_changes_nothing_down_leaves_nothing(team: Team) -> None:
+    first = team.trainyard("up", "local")
+    assert summary(first) == {"created": 22}
+    assert "run      line/base: SUCCEEDED" in first
+    assert re.search(r"console  http://127\.0\.0\.1:\d+/console", first)
+    assert re.search(r"\[main-0\] done: y = (2\.9|3\.0)\d x", first), "what the run printed is read back"
+
+    second = team.trainyard("up", "local")
+    assert summary(second) == {"unchanged": 22}
+    assert summary(team.trainyard("preview", "local")) == {"unchanged": 22}
+
+    cloud = control.running(team.home / "cloud")
+    assert cloud is not None
+    last = team.trainyard("down", "local")
+    assert summary(last) == {"deleted": 22}
+    assert ended(cloud.pid), "the local cloud is stopped with its last stack"
+    assert not list((team.home / "pulumi" / "state").rglob("local.json"))
+    assert "encryptionsalt" not in team.file.read_text(), "a team's file is never written to"
+
+
+def test_new_arguments_replace_the_run_and_nothing_else(team: Team) -> None:
+    team.trainyard("up", "local")
+    team.change("base: { until: finished }", "base: { until: finished, args: [--points, '50'] }")
+    output = team.trainyard("up", "local")
+    assert summary(output) == {"replaced": 1, "unchanged": 21}
+    assert re.search(r"trainyard:index:Run line/base", output)
+
+
+def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> None:
+    (team.stacks / "local" / "train.py").write_text("print('about to fail')\nraise SystemExit(3)\n")
+    done = team.run("up", "local", "--local", "--stacks", str(team.stacks))
+    output = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "about to fail" in output
+    assert "exit code 3" in output.lower() or "code 3" in output, output
+    assert "Traceback" not in output
+
+
+def test_what_is_wrong_with_a_stack_file_is_said_before_anything_is_made(team: Team) -> None:
+    team.change("framework: script", "framework: scripd")
+    done = team.run("up", "local", "--local", "--stacks", str(team.stacks))
+    output = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert re.search(r"Pulumi\.local\.yaml:\d+:\d+.* TY\d+ .*scripd", output), output
+    assert "did you mean `script`" in output
+    assert "Traceback" not in output
+    assert "Vcn" not in output
+
+
+def test_plain_pulumi_in_a_repository_of_the_teams_own(team: Team) -> None:
+    """`trainyard` is not needed on the way: the engine, a checkout, a Pulumi.yaml whose `main` leads to it."""
+    folder = team.stacks.parent
+    project = (ROOT / "Pulumi.yaml").read_text()
+    for ours, theirs in (
+        ("main: .", f"main: {ROOT}"),
+        ("./provider", f"{ROOT}/provider"),
+        (": .venv", f": {ROOT}/.venv"),
+    ):
+        assert ours in project
+        project = project.replace(ours, theirs)
+    (folder / "Pulumi.yaml").write_text(project)
+    assert team.pulumi("stack", "init", "local", "--cwd", str(folder)).returncode == 0
+    seen = team.pulumi("preview", "--stack", "local", "--cwd", str(folder), "--json")
+    assert seen.returncode == 0, seen.stdout + seen.stderr
+    steps = json.loads(seen.stdout)["steps"]
+    assert {step["op"] for step in steps} == {"create"}
+    assert "trainyard:index:Run" in {step["newState"]["type"] for step in steps}
+    sound = team.pulumi("preview", "-s", "local", "--cwd", str(folder), "-c", "trainyard:team=sound", "--diff")
+    assert "sound-local-runs" in sound.stdout, "-c wins over the file"
+
+    team.change("cidr: 10.20.0.0/16", "cidr: 10.20.0.0/33")
+    refused = team.pulumi("preview", "--stack", "local", "--cwd", str(folder))
+    assert refused.returncode != 0
+    assert re.search(r"team/stacks/Pulumi\.local\.yaml:\d+: TY\d+", refused.stdout + refused.stderr), refused.stdout
+    assert "Traceback" not in refused.stdout + refused.stderr
+
+
+def test_plain_pulumi_with_a_config_file_from_elsewhere(team: Team) -> None:
+    (team.stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
+    assert team.pulumi("stack", "init", "local", "--cwd", str(team.stacks)).returncode == 0
+    there = {"TRAINYARD_STACKS": str(team.stacks)}
+    seen = team.pulumi("preview", "--stack", "local", "--config-file", str(team.file), more=there)
+    assert summary(seen.stdout) == {"to": 22}, seen.stdout + seen.stderr
+
+
+def test_a_stack_that_is_not_there_is_named_with_those_that_are(team: Team) -> None:
+    done = team.run("up", "nowhere", "--local", "--stacks", str(team.stacks))
+    assert done.returncode != 0
+    assert "Pulumi.nowhere.yaml" in done.stderr
+    assert "local" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_local_the_way_to_an_account_is_shown(team: Team) -> None:
+    done = team.run("up", "local")
+    assert done.returncode == 2
+    assert "pulumi up -s local" in done.stderr

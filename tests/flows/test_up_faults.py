@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`up` while the cloud misbehaves: it gets there, or says what stood in the way, and the next `up` gets there."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import oci
+import pytest
+
+from localcloud import admin
+from tests.flows.local_team import Team, summary
+from tests.torture.kill_up import compared
+
+pytestmark = pytest.mark.engine
+
+EVERYTHING = "*"
+# Rates and seeds of what a bad day has, all at once.
+BAD_DAY: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("latency", {"seconds": 0.05}),
+    ("status", {"status": 429, "rate": 0.1, "seed": 1, "operations": EVERYTHING}),
+    ("status", {"status": 503, "rate": 0.1, "seed": 2, "operations": EVERYTHING}),
+    ("drop", {"rate": 0.1, "seed": 3, "operations": EVERYTHING}),
+    ("lost-answer", {"rate": 0.5, "seed": 4, "operations": "Create*"}),
+)
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    one = Team(tmp_path)
+    yield one
+    one.end()
+
+
+def test_up_gets_there_on_a_bad_day_and_makes_nothing_twice(team: Team) -> None:
+    for kind, settings in BAD_DAY:
+        admin.add_fault(team.cloud, kind, **settings)
+    output = team.trainyard("up", "local")
+    struck = {fault["kind"]: fault["done"] for fault in admin.list_faults(team.cloud)}
+    assert set(struck) == {kind for kind, _ in BAD_DAY}
+    assert min(struck.values()) > 0, struck
+    assert re.search(r"Create \S+: .*; trying again for up to \d+ s", output)
+    _assert_clean(output)
+    _assert_whole(team, runs=["SUCCEEDED"])
+    admin.clear_faults(team.cloud)
+    before = team.in_cloud(), compared(team)
+
+    assert summary(team.trainyard("up", "local")) == {"unchanged": 22}
+    assert (team.in_cloud(), compared(team)) == before
+
+
+def test_a_limit_and_no_capacity_are_said_and_the_next_up_goes_on_from_there(team: Team) -> None:
+    admin.add_fault(team.cloud, "limit", limit="subnet-count", value=0)
+    said = _diagnostics(_failed_up(team), "oci:Core:Subnet (subnet)")
+    assert "Create subnet: 400 LimitExceeded" in said[0]
+    assert "subnet-count. 0 of 0 are in use" in said[0]
+    assert "Ask for a higher service limit" in said[1]
+
+    admin.clear_faults(team.cloud)
+    admin.add_fault(team.cloud, "no-capacity", shape="VM.Standard.E4.*")
+    said = _diagnostics(_failed_up(team), "trainyard:index:Run (line/base)")
+    assert "Out of host capacity for 1 node(s) of shape VM.Standard.E4.Flex" in said[0]
+    assert "try later, or another shape" in said[1]
+
+    admin.clear_faults(team.cloud)
+    assert summary(team.trainyard("up", "local")) == {"created": 1, "unchanged": 21}
+    _assert_whole(team, runs=["SUCCEEDED"])
+
+
+def test_access_that_comes_into_force_late_is_said_and_the_next_up_starts_the_run(team: Team) -> None:
+    """The deployer is an administrator; it is the service that may not join the subnet until the policy counts."""
+    admin.add_fault(team.cloud, "access", seconds=3600)
+    said = _diagnostics(_failed_up(team), "trainyard:index:Run (line/base)", "The run ")
+    assert "a policy must let service datascience use virtual-network-family" in said[0]
+    assert "new policies a minute" in said[1]
+    assert "the next `up` starts it" in said[1]
+
+    admin.clear_faults(team.cloud)
+    _come_into_force(team)
+    assert summary(team.trainyard("up", "local")) == {"replaced": 1, "unchanged": 21}
+    _assert_whole(team, runs=["FAILED", "SUCCEEDED"])
+    assert summary(team.trainyard("up", "local")) == {"unchanged": 22}
+
+
+def _failed_up(team: Team) -> str:
+    done = team.attempt("up", "local")
+    output = done.stdout + done.stderr
+    assert done.returncode != 0, output
+    _assert_clean(output)
+    return output
+
+
+def _come_into_force(team: Team) -> None:
+    """What an hour would do: a policy or group that is written once more as it was, without the fault, counts now."""
+    client = oci.identity.IdentityClient(_deployer(team), service_endpoint=team.cloud.endpoint)
+    tenancy = _deployer(team)["tenancy"]
+    for group in client.list_dynamic_groups(tenancy).data:
+        client.update_dynamic_group(
+            group.id, oci.identity.models.UpdateDynamicGroupDetails(description=group.description)
+        )
+    for place in (tenancy, team.cloud.compartment):
+        for policy in client.list_policies(place).data:
+            client.update_policy(policy.id, oci.identity.models.UpdatePolicyDetails(description=policy.description))
+
+
+def _deployer(team: Team) -> dict[str, Any]:
+    return dict(oci.config.from_file(str(team.cloud.config_file), "deployer"))
+
+
+def _assert_clean(output: str) -> None:
+    assert "Traceback" not in output, output
+    assert "bug in the provider" not in output, output
+
+
+def _diagnostics(output: str, resource: str, start: str = "error:") -> list[str]:
+    """The lines of a resource under `Diagnostics:`, from the first that has `start`."""
+    block = output.partition("Diagnostics:")[2].partition(f"{resource}:\n")[2].partition("\n\n")[0]
+    lines = block.splitlines()
+    first = next((number for number, line in enumerate(lines) if start in line), None)
+    assert first is not None, output
+    return lines[first:]
+
+
+def _assert_whole(team: Team, runs: list[str]) -> None:
+    """Each thing once, in the cloud as in the state; of runs, those that failed stay as history."""
+    kinds = Counter(kind for kind, _ in team.in_cloud() if kind != "fault")
+    once = {"bucket", "container-image", "container-repository", "dynamic-group", "job", "log", "log-group", "policy"}
+    once |= {"project", "service-gateway", "subnet", "vcn"}
+    # A network comes with a table, a list and DHCP options of its own.
+    of_a_network = {"dhcp-options": 1, "route-table": 2, "security-list": 2}
+    assert kinds == {**dict.fromkeys(once, 1), **of_a_network, "job-run": len(runs)}
+    made = [one["id"] for one in team.resources() if one["custom"] and str(one.get("id")).startswith("ocid1.")]
+    assert len(made) == len(set(made))
+    client = oci.data_science.DataScienceClient(_deployer(team), service_endpoint=team.cloud.endpoint)
+    assert sorted(run.lifecycle_state for run in client.list_job_runs(team.cloud.compartment).data) == runs

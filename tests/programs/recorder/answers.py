@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What OCI would answer while a program runs under mocks: ids of each kind, and the functions the components call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+NAMESPACE = "axexamplens"
+HOME_REGION = "eu-frankfurt-1"
+
+# How OCI writes the kind of a resource in its OCID, where it is not the type's own name in lower case.
+KINDS = {
+    "Project": "datascienceproject",
+    "Job": "datasciencejob",
+    "ContainerRepository": "containerrepo",
+    "Secret": "vaultsecret",
+}
+
+
+def identify(token: str, name: str, inputs: Mapping[str, Any]) -> str:
+    """The id a resource of this type gets; legible, so that tables of resources are too."""
+    kind = token.rsplit(":", 1)[-1]
+    if kind == "Bucket":
+        return f"n/{inputs['namespace']}/b/{inputs['name']}"
+    if token.startswith("trainyard:"):
+        return f"run-{name}"
+    return f"ocid1.{KINDS.get(kind, kind.lower())}.oc1..{name}"
+
+
+def _services(_: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "services": [
+            {
+                "id": "ocid1.service.oc1.iad.all",
+                "cidrBlock": "all-iad-services-in-oracle-services-network",
+                "name": "All IAD Services In Oracle Services Network",
+                "description": "All IAD Services In Oracle Services Network",
+            }
+        ]
+    }
+
+
+def _regions(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def row(key: str, name: str, home: bool) -> dict[str, Any]:
+        return {"regionKey": key, "regionName": name, "isHomeRegion": home, "state": "READY", "status": "READY"}
+
+    rows = [row("IAD", "us-ashburn-1", False), row("FRA", HOME_REGION, True)]
+    return {"tenancyId": arguments.get("tenancyId"), "regionSubscriptions": rows}
+
+
+FUNCTIONS = {
+    "oci:ObjectStorage/getNamespace:getNamespace": lambda arguments: {**arguments, "namespace": NAMESPACE},
+    "oci:Core/getServices:getServices": _services,
+    "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": _regions,
+}
+
+
+class Cloud(pulumi.runtime.Mocks):
+    """Answers for OCI. In a preview nothing has an id yet, as under the real engine."""
+
+    def __init__(self, preview: bool, references: Mapping[str, Mapping[str, Any]]) -> None:
+        self.preview = preview
+        self.references = references
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
+        return FUNCTIONS[args.token](args.args), []
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
+        if args.typ == "pulumi:pulumi:StackReference":
+            outputs = dict(self.references[args.inputs["name"]])
+            return args.inputs["name"], {**args.inputs, "outputs": outputs, "secretOutputNames": []}
+        if self.preview or args.custom is False:
+            return "", args.inputs
+        outputs = dict(args.inputs)
+        if args.typ.startswith("trainyard:"):
+            outputs |= {"state": "IN_PROGRESS", "nodeRuns": [], "startedAt": "2026-01-01T00:00:00Z"}
+        return identify(args.typ, args.name, args.inputs), outputs

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests' side of the recorder: a process that is started once, and what it gives back as values."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One registration. `after` is what it was told to wait for, `needs` where its properties come from."""
+
+    type: str
+    name: str
+    parent: str
+    provider: str
+    inputs: Mapping[str, Any]
+    after: tuple[str, ...]
+    needs: tuple[str, ...]
+    custom: bool
+    protect: bool
+    retain: bool
+    delete_first: bool
+    urn: str
+
+    @property
+    def kind(self) -> str:
+        return self.type.rsplit(":", 1)[-1]
+
+
+@dataclass(frozen=True)
+class Recording:
+    resources: tuple[Resource, ...]
+    invokes: tuple[Mapping[str, Any], ...]
+    exports: Mapping[str, Any]
+    references: tuple[str, ...]
+
+    def of(self, kind: str) -> dict[str, Resource]:
+        """The resources of one type, by logical name; components, which may share both, are not among them."""
+        return {resource.name: resource for resource in self.resources if resource.custom and resource.kind == kind}
+
+    def one(self, kind: str) -> Resource:
+        (found,) = self.of(kind).values()
+        return found
+
+    def made(self) -> Iterator[Resource]:
+        """What lives in a cloud: neither components nor providers."""
+        for resource in self.resources:
+            if resource.custom and not resource.type.startswith("pulumi:"):
+                yield resource
+
+
+class ProgramError(Exception):
+    """The program itself failed; the text is its traceback."""
+
+
+class Client:
+    """Owns the recorder's process."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-W", "error", "-m", "tests.programs.recorder.server"]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._process.communicate()
+
+    def record(
+        self,
+        file: Path,
+        root: Path,
+        *,
+        preview: bool = False,
+        references: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Recording:
+        """What the program of this stack file asks of Pulumi. Files it writes land below `root`."""
+        request = {"file": str(file), "root": str(root), "preview": preview, "references": dict(references or {})}
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("the recorder has no pipes")
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        if "error" in answer:
+            raise ProgramError(answer["error"])
+        return _recording(answer)
+
+
+def _recording(answer: Mapping[str, Any]) -> Recording:
+    registered = [row for row in answer["resources"] if "read" not in row]
+    names = {row["urn"]: row["name"] for row in registered}
+
+    def named(urns: list[str]) -> tuple[str, ...]:
+        return tuple(sorted(names.get(urn, urn) for urn in urns))
+
+    resources = tuple(
+        Resource(
+            type=row["type"],
+            name=row["name"],
+            parent=names.get(row["parent"], ""),
+            provider=names.get(row["provider"], ""),
+            inputs=row["inputs"],
+            after=named(row["after"]),
+            needs=named(row["needs"]),
+            custom=row["custom"],
+            protect=row["protect"],
+            retain=row["retain"],
+            delete_first=row["deleteFirst"],
+            urn=row["urn"],
+        )
+        for row in registered
+        if row["type"] != "pulumi:pulumi:Stack"
+    )
+    read = tuple(row["inputs"]["name"] for row in answer["resources"] if "read" in row)
+    return Recording(resources, tuple(answer["invokes"]), answer["exports"], read)

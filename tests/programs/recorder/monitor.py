@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pulumi's mock monitor, writing down all it is asked for as plain values."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import pulumi
+from google.protobuf.json_format import MessageToDict
+from pulumi.runtime import rpc
+
+SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
+UNKNOWN = rpc.UNKNOWN
+
+
+def plain(value: Any) -> Any:
+    """A value of the wire with secrets and unknowns as one-key mappings, whole numbers as integers."""
+    if isinstance(value, dict):
+        if all(value.get(key) == mark for key, mark in SECRET.items()):
+            return {"(secret)": plain(value.get("value"))}
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if value == UNKNOWN:
+        return {"(unknown)": True}
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def unpack(message: Any) -> Any:
+    return plain(MessageToDict(message))
+
+
+class Recorder(pulumi.runtime.mocks.MockMonitor):
+    """Calls arrive from several threads; each is written down whole."""
+
+    def __init__(self, mocks: pulumi.runtime.Mocks) -> None:
+        super().__init__(mocks)
+        self.recorded: list[dict[str, Any]] = []
+        self.invoked: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802  # the name is the protocol's
+        answer = super().RegisterResource(request)  # type: ignore[no-untyped-call]
+        implied = {urn for named in request.propertyDependencies.values() for urn in named.urns}
+        self._note(
+            self.recorded,
+            {
+                "type": request.type,
+                "name": request.name,
+                "urn": answer.urn,
+                "parent": request.parent,
+                "provider": request.provider.rsplit("::", 1)[0],
+                "inputs": unpack(request.object),
+                "after": _sorted(set(request.dependencies) - implied),
+                "needs": _sorted(implied),
+                "custom": request.custom,
+                "protect": request.protect,
+                "retain": request.retainOnDelete,
+                "deleteFirst": request.deleteBeforeReplace,
+            },
+        )
+        return answer
+
+    def ReadResource(self, request: Any) -> Any:  # noqa: N802
+        answer = super().ReadResource(request)  # type: ignore[no-untyped-call]
+        read = {"type": request.type, "name": request.name, "urn": answer.urn, "read": True}
+        self._note(self.recorded, {**read, "inputs": unpack(request.properties)})
+        return answer
+
+    def Invoke(self, request: Any) -> Any:  # noqa: N802
+        self._note(self.invoked, {"function": request.tok, "arguments": unpack(request.args)})
+        return super().Invoke(request)  # type: ignore[no-untyped-call]
+
+    def _note(self, where: list[dict[str, Any]], what: dict[str, Any]) -> None:
+        with self._lock:
+            where.append(what)
+
+
+def _sorted(urns: Iterable[str]) -> list[str]:
+    return sorted(urn for urn in urns if "::pulumi:pulumi:Stack::" not in urn)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs programs under mocks, one stack after another: each in a fork, so none leaves anything behind for the next.
+
+A line of JSON in (file, preview, references, root), a line of JSON out. Pulumi is imported once, before the first fork.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from components.program import STACKS, run
+from tests.programs.recorder.answers import Cloud
+from tests.programs.recorder.config import configuration
+from tests.programs.recorder.monitor import Recorder, plain
+
+# pulumi_oci reads its modules when they are first looked at: here, not in each fork.
+USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")
+
+
+async def _exports(monitor: Recorder) -> dict[str, Any]:
+    root = pulumi.runtime.get_root_resource()
+    exported: dict[str, Any] = {}
+    for name, value in dict(getattr(root, "outputs", {})).items():
+        output = pulumi.Output.from_input(value)
+        resolved = await output.future(with_unknowns=True)
+        known = await output.is_known()
+        exported[name] = {"(secret)": resolved} if await output.is_secret() else resolved if known else {"(unknown)": 1}
+    return exported
+
+
+def record(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything the program of one stack file asks of Pulumi."""
+    file = Path(request["file"])
+    monitor = Recorder(Cloud(request["preview"], request["references"]))
+    name = file.stem.removeprefix("Pulumi.")
+    pulumi.runtime.set_mocks(
+        monitor.mocks, project="trainyard", stack=name, preview=request["preview"], monitor=monitor
+    )
+    os.chdir(request["root"])
+    os.environ[STACKS] = str(file.parent)
+    pulumi.runtime.set_all_config(*configuration(file))
+
+    async def main() -> dict[str, Any]:
+        await pulumi.runtime.stack.run_pulumi_func(run)
+        return await _exports(monitor)
+
+    exports = asyncio.get_event_loop().run_until_complete(main())
+    return {"resources": monitor.recorded, "invokes": monitor.invoked, "exports": plain(exports)}
+
+
+def answer(line: str) -> str:
+    try:
+        return json.dumps(record(json.loads(line)))
+    except Exception:
+        return json.dumps({"error": traceback.format_exc()})
+
+
+def serve() -> None:
+    importlib.import_module("components.oci.deploy")
+    for module in USED:
+        getattr(importlib.import_module(f"pulumi_oci.{module}"), "__all__", None)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            print(answer(line), flush=True)
+            # Threads of the program's own loop must not keep the fork, nor its copy of this loop, alive.
+            os._exit(0)
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    serve()

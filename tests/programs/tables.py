@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording as a table a person can read: a block for each resource, its inputs a line each, what it waits for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.programs.recorder.client import Recording, Resource
+
+# Each resource carries them; a test of its own looks at them.
+TAGS = ("freeformTags", "tags")
+LAUNCH = "TRAINYARD_LAUNCH"
+# The OCIDs all examples share, as a reader wants to see them.
+SHARED = {
+    "ocid1.tenancy.oc1..aaaaaaaa5ht5rzh6lhj3ybgbqwbxgmdkob7kyfkwpemy6rgxtk3wvnslxbux": "<tenancy>",
+    "ocid1.compartment.oc1..aaaaaaaaqa3fdyvnsps4m4cxbrubespqea6ex72r5ddlzdt7f3dgpjyxynbn": "<compartment>",
+}
+RULES = {"ingressSecurityRules": ("in from", "source"), "egressSecurityRules": ("out to", "destination")}
+# What a reader wants of a launch document; the rest repeats the stack.
+LAUNCHED = ("rank", "peers", "start", "command", "environment", "ports")
+
+
+def table(recording: Recording) -> str:
+    """Sorted by type and name, so that the order in which threads registered does not show."""
+    ordered = sorted(recording.resources, key=lambda one: (not one.custom, one.type, one.name))
+    blocks = ["\n".join(_block(resource)) for resource in ordered if resource.custom]
+    exports = ["exports", *(f"    {line}" for line in _lines(recording.exports))]
+    text = "\n\n".join([*blocks, "\n".join(exports)]) + "\n"
+    for ocid, meaning in SHARED.items():
+        text = text.replace(ocid, meaning)
+    return text
+
+
+def _block(resource: Resource) -> Iterator[str]:
+    kept = [word for word, true in {"protected": resource.protect, "retained": resource.retain}.items() if true]
+    notes = [*(["provider " + resource.provider] if resource.provider else []), *kept]
+    yield f"{resource.type}  {resource.name}" + (f"  ({', '.join(notes)})" if notes else "")
+    inputs = {key: value for key, value in resource.inputs.items() if key not in TAGS}
+    nodes = inputs.pop("nodes", [])
+    rules = {key: inputs.pop(key, []) for key in RULES}
+    for line in _lines(inputs):
+        yield f"    {line}"
+    for key, (word, peer) in RULES.items():
+        for rule in rules[key]:
+            yield f"    {word} {_rule(rule, peer)}"
+    yield from _nodes(nodes)
+    if resource.after:
+        yield f"    after: {', '.join(dict.fromkeys(resource.after))}"
+
+
+def _rule(rule: Mapping[str, Any], peer: str) -> str:
+    """A security rule on one line; every field it has is in it."""
+    ports = rule.get("tcpOptions")
+    span = "every port" if ports is None else _span(ports["min"], ports["max"])
+    state = "stateless" if rule["stateless"] else "stateful"
+    rest = set(rule) - {"protocol", peer, f"{peer}Type", "stateless", "description", "tcpOptions"}
+    assert not rest, rest
+    kind = "" if rule[f"{peer}Type"] == "CIDR_BLOCK" else f" ({rule[f'{peer}Type']})"
+    return f"{rule[peer]}{kind}, protocol {rule['protocol']}, {span}, {state}: {rule['description']}"
+
+
+def _lines(value: Any, path: str = "") -> Iterator[str]:
+    """`a.b[0].c = value`, a line each; lists of plain values on one."""
+    if value == {} or value == []:
+        return
+    if isinstance(value, Mapping) and set(value) != {"(secret)"}:
+        for key, item in sorted(value.items()):
+            yield from _lines(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value and (path.endswith("statements") or _nested(value)):
+        for index, item in enumerate(value):
+            yield from _lines(item, f"{path}[{index}]")
+    else:
+        shown = "(secret)" if isinstance(value, Mapping) and "(secret)" in value else value
+        yield f"{path} = {shown if isinstance(shown, str) else json.dumps(shown)}"
+
+
+def _nested(value: list[Any]) -> bool:
+    return any(isinstance(item, Mapping | list) for item in value)
+
+
+def _nodes(nodes: list[Mapping[str, Any]]) -> Iterator[str]:
+    """Each node by what it does not share with the first node of its role."""
+    first: dict[str, tuple[str, list[str]]] = {}
+    for node in nodes:
+        lines = list(_node(node))
+        role = node["role"]
+        if role in first:
+            named, known = first[role]
+            yield f"    node {node['name']}: as {named}, but"
+            lines = [line for line in lines if line not in known]
+        else:
+            first[role] = (node["name"], lines)
+            yield f"    node {node['name']}:"
+        for line in lines:
+            yield f"        {line}"
+
+
+def _node(node: Mapping[str, Any]) -> Iterator[str]:
+    environment = dict(node["environment"])
+    launch = environment.pop(LAUNCH)
+    yield from _lines({key: value for key, value in node.items() if key not in ("name", "role", "environment")})
+    yield from _lines(environment)
+    document = json.loads(launch) if isinstance(launch, str) else None
+    if document is None:
+        yield "launch: (unknown)"
+        return
+    told = {key: document[key] for key in LAUNCHED if document[key] not in (None, [], {})}
+    for key in ("start", "command"):
+        if key in told:
+            told[key] = " ".join(told[key])
+    if "ports" in told:
+        told["ports"] = {label: _port(port) for label, port in told["ports"].items()}
+    yield from _lines(told, "launch")
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _port(port: Mapping[str, Any]) -> str:
+    span = "any" if port["range"] is None else _span(*port["range"])
+    return f"{span}, {'listens' if port['listens'] else 'connects'}, {port['pinned']}"

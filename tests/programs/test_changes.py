@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a change of the stack file changes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.programs.conftest import Written
+from tests.programs.recorder.client import Recording
+
+Config = dict[str, Any]
+
+
+def moved(before: Recording, after: Recording) -> set[str]:
+    """Logical names of what was added, removed or changed."""
+    one = {resource.urn: resource for resource in before.resources}
+    other = {resource.urn: resource for resource in after.resources}
+    gone = {resource.name for urn, resource in (one | other).items() if urn not in one or urn not in other}
+    return gone | {one[urn].name for urn in one.keys() & other.keys() if one[urn].inputs != other[urn].inputs}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda job: job["runs"]["tuned"].update(args=["--lr", "0.2"]), {"resnet/tuned"}),
+        (lambda job: job["runs"]["tuned"].update(env={"RUN_NOTE": "again"}), {"resnet/tuned"}),
+        (lambda job: job["runs"]["tuned"].update(attempt=3), {"resnet/tuned"}),
+        (lambda job: job["runs"].pop("base"), {"resnet/base"}),
+        (lambda job: job.update(command="train.py --epochs 11"), {"resnet/base", "resnet/tuned"}),
+        (lambda job: job.update(env={"SEED": "7"}), {"resnet/base", "resnet/tuned"}),
+        (lambda job: job.update(image="${registry}:1.5"), {"resnet", "resnet/base", "resnet/tuned"}),
+        (lambda job: job.update(blockStorageGb=200), {"resnet"}),
+    ],
+    ids=["args", "env of a run", "attempt", "run removed", "command", "env", "image", "disk"],
+)
+def test_a_change_moves_what_it_is_about_and_no_more(
+    change: Callable[[Config], Any], expected: set[str], changed: Written
+) -> None:
+    before = changed("oci-pytorch-ddp", lambda config: None)
+    after = changed("oci-pytorch-ddp", lambda config: change(config["trainyard:jobs"]["resnet"]))
+    assert moved(before, after) == expected
+
+
+def test_removing_a_job_moves_no_other(changed: Written) -> None:
+    def three(config: Config) -> None:
+        jobs = config["trainyard:jobs"]
+        jobs.update(early=dict(jobs["resnet"]), zoo=dict(jobs["resnet"]))
+
+    def without_the_first(config: Config) -> None:
+        three(config)
+        config["trainyard:jobs"].pop("resnet")
+
+    gone = moved(changed("oci-pytorch-ddp", three), changed("oci-pytorch-ddp", without_the_first))
+    assert gone == {"resnet", "resnet/base", "resnet/tuned"}
+
+
+def test_code_that_changes_is_another_artifact_and_code_that_moves_is_not(changed: Written, tmp_path: Path) -> None:
+    def artifact() -> str:
+        recording = changed("oci-existing", lambda config: None)
+        found = recording.one("Job")
+        return str(found.inputs["jobArtifact"])
+
+    first = artifact()
+    assert first.startswith(".trainyard/artifacts/oci-existing/scores-")
+    assert (tmp_path / first).is_file()
+    assert artifact() == first
+    script = tmp_path / "examples" / "pytorch-ddp" / "extra.py"
+    script.write_text("print('more')\n", "utf-8")
+    assert artifact() != first
+
+
+def test_node_groups_carry_what_single_nodes_have_in_the_job(changed: Written) -> None:
+    recording = changed("oci-pytorch-multi-node", lambda config: None)
+    made = recording.one("Job")
+    assert "jobConfigurationDetails" not in made.inputs
+    assert "jobInfrastructureConfigurationDetails" not in made.inputs
+    assert "jobEnvironmentConfigurationDetails" not in made.inputs
+    groups = made.inputs["jobNodeConfigurationDetails"]["jobNodeGroupConfigurationDetailsLists"]
+    told = [(group["name"], group["replicas"], group["minimumSuccessReplicas"]) for group in groups]
+    assert told == [("main", 1, 1), ("worker", 7, 6)]
+    run = recording.one("Run").inputs
+    assert run["layout"] == "node-groups"
+    launched = [json.loads(node["environment"]["TRAINYARD_LAUNCH"]) for node in run["nodes"]]
+    assert [document["rank"] for document in launched] == [None, None]
+    assert all(document["peers"] == {"from": "cluster-metadata"} for document in launched)
+    assert [node["environment"].get("LOADER_WORKERS") for node in run["nodes"]] == [None, "12"]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of every shape the schema allows, for properties; and what the engine would make of a stack file."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hypothesis import strategies as st
+
+from schemas.convert import unstructure
+from schemas.load import NAMESPACE
+from schemas.model import (
+    Access,
+    Bucket,
+    Completion,
+    ExistingLog,
+    Git,
+    Input,
+    Job,
+    Network,
+    PortRange,
+    Project,
+    Retry,
+    Role,
+    Run,
+    Secret,
+    Shape,
+    Stack,
+    Uses,
+    Vault,
+)
+
+names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
+words = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)
+texts = words | st.sampled_from(["true", "0.10", "1e3", "007", "null", "~", "2026-01-01", "- x", "a: b", " padded "])
+ocids = st.sampled_from(["ocid1.vcn.oc1.iad.aaaa", "ocid1.compartment.oc1..aaaa", "ocid1.key.oc1.iad.bbbb.abuw"])
+variables = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
+env = st.dictionaries(variables, texts | st.builds(Secret), max_size=2)
+ports = st.builds(PortRange, st.integers(1, 65535), st.integers(1, 65535))
+whole = st.integers(-(2**40), 2**40)
+numbers = st.floats(0.1, 1e6, allow_nan=False) | st.integers(1, 1000).map(float)
+
+# Fields whose schema is narrower than their type.
+NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
+    (Stack, "team"): names,
+    (Stack, "environment"): names,
+    (Stack, "region"): texts,
+    (Stack, "platform"): st.just("oci"),
+    (Stack, "compartment"): ocids,
+    (Stack, "tenancy"): ocids,
+    (Stack, "jobs"): st.deferred(lambda: st.dictionaries(names, of(Job), max_size=2)),
+    (Stack, "tags"): st.dictionaries(words, texts, max_size=2),
+    (Stack, "frameworks"): st.dictionaries(words, texts, max_size=1),
+    (Access, "domain_endpoint"): st.just("https://idcs.example.com"),
+    (Network, "vcn"): ocids,
+    (Network, "subnet"): ocids,
+    (Network, "route_table"): ocids,
+    (Network, "compartment"): ocids,
+    (Network, "frameworks"): st.lists(texts, unique=True, max_size=2).map(tuple),
+    (Bucket, "key"): ocids,
+    (ExistingLog, "group"): ocids,
+    (ExistingLog, "log"): ocids,
+    (Project, "existing"): ocids,
+    (Vault, "vault"): ocids,
+    (Vault, "key"): ocids,
+    (Vault, "secrets"): st.dictionaries(words, st.builds(Secret), max_size=2),
+    (Uses, "take"): st.lists(st.sampled_from(["network", "access", "bucket"]), unique=True, min_size=1).map(tuple),
+    (Shape, "ocpus"): numbers,
+    (Shape, "memory_gb"): numbers,
+    (Git, "commit"): st.just("9f2c1e7"),
+    (Git, "secret"): ocids,
+    (Retry, "count"): st.integers(0, 9),
+    (Completion, "min_failed"): st.integers(-1, 9),
+    (Completion, "min_succeeded"): st.integers(-1, 9),
+    (Role, "replicas"): st.integers(0, 9),
+    (Role, "env"): env,
+    (Input, "mount"): st.just("/data"),
+    (Run, "env"): env,
+    (Run, "attempt"): st.integers(1, 9),
+    (Job, "roles"): st.deferred(lambda: st.dictionaries(names, of(Role), min_size=1, max_size=2)),
+    (Job, "env"): env,
+    (Job, "options"): st.dictionaries(words, st.booleans() | whole | numbers | texts, max_size=2),
+    (Job, "ports"): st.dictionaries(words, ports | st.just("all"), max_size=2),
+    (Job, "runs"): st.deferred(lambda: st.dictionaries(names, of(Run), max_size=2)),
+}
+
+
+def of(kind: Any) -> st.SearchStrategy[Any]:
+    """Values of a dataclass of the model; fields with a default are left out now and then."""
+    hints = get_type_hints(kind)
+    required: dict[str, st.SearchStrategy[Any]] = {}
+    optional: dict[str, st.SearchStrategy[Any]] = {}
+    for column in fields(kind):
+        narrow = NARROW.get((kind, column.name))
+        value = _of_type(hints[column.name]) if narrow is None else narrow
+        without_default = column.default is MISSING and column.default_factory is MISSING
+        (required if without_default else optional)[column.name] = value
+    made = st.fixed_dictionaries(required, optional=optional).map(lambda values: kind(**values))
+    return made.filter(lambda code: code.folder or code.git) if kind.__name__ == "Code" else made
+
+
+def _of_type(hint: Any) -> st.SearchStrategy[Any]:
+    if is_dataclass(hint):
+        return st.deferred(lambda: of(hint))
+    if get_origin(hint) in (Union, types.UnionType):
+        # A key that is there has a value: None is what its absence means.
+        return st.one_of(*(_of_type(part) for part in get_args(hint) if part is not types.NoneType))
+    if get_origin(hint) is Literal:
+        return st.sampled_from(get_args(hint))
+    if get_origin(hint) is tuple:
+        return st.lists(_of_type(get_args(hint)[0]), max_size=2).map(tuple)
+    return {str: texts, bool: st.booleans(), int: whole, float: numbers}[hint]
+
+
+stacks = of(Stack)
+
+
+def as_config(stack: Stack) -> dict[str, Any]:
+    """What stands under `config:` in the file of a stack."""
+    plain = unstructure(stack)
+    rest = {key: value for key, value in plain.items() if key not in ("name", "region")}
+    return {"oci:region": stack.region, **{NAMESPACE + key: value for key, value in rest.items()}}
+
+
+def as_pulumi(config: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """The values and secret keys that the engine gives a program for such a file."""
+    values, secret = {}, []
+    for key, value in config.items():
+        opened = _decrypted(value)
+        values[key] = opened if isinstance(opened, str) else json.dumps(opened)
+        if opened != value:
+            secret.append(key)
+    return values, secret
+
+
+def _decrypted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return "in the clear" if set(value) == {"secure"} else {key: _decrypted(item) for key, item in value.items()}
+    return [_decrypted(item) for item in value] if isinstance(value, list) else value

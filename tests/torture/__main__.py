@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tests.torture`: what `make test` samples, in full counts; the figures go to docs/reliability.md.
+
+`--scale 0.05` runs a twentieth of all, `--seed N` begins elsewhere, `--part NAME` runs one part and writes no page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+import click
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reliability.md"
+LONGEST_TIDYING_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kind of torture: how many in full, how pytest is told the count and the first seed, and what must hold."""
+
+    holds: str
+    unit: str
+    full: int
+    tests: Sequence[str]
+    env: Mapping[str, str]
+    options: Sequence[str] = ()
+
+    def told(self, count: int, seed: int) -> tuple[dict[str, str], list[str]]:
+        words = {"count": count, "first": seed, "last": seed + count}
+        env = {name: text.format(**words) for name, text in self.env.items()}
+        return env, [*self.tests, *(option.format(**words) for option in self.options)]
+
+
+COUNTED = {"TRAINYARD_TORTURE": "{count}", "TRAINYARD_FIRST_SEED": "{first}"}
+PARTS = {
+    "mutations": Part(
+        "a mutated stack file gives findings, never a traceback", "files", 20000,
+        ("tests/torture/test_mutations.py",), COUNTED,
+    ),
+    "properties": Part(
+        "no input breaks a property of schemas, plan, iam, rules or language", "examples of each", 5000,
+        ("tests/unit", "tests/contract"), COUNTED, ("-m", "hypothesis", "--hypothesis-seed={first}"),
+    ),
+    "set-up": Part(
+        "getting the engine, killed: the cache shows a whole engine or none, and the next set-up works", "kills", 300,
+        ("tests/torture/test_set_up_kills.py",), COUNTED,
+    ),
+    "cloud": Part(
+        "the local cloud, killed in mixed work: all that was answered is there, and it fits together", "rounds", 40,
+        ("tests/flows/test_cloud_killed.py", "tests/flows/test_cloud_fuzz.py"), COUNTED,
+    ),
+    "up": Part(
+        "`up` killed (command, engine, plugin, cloud or all): `up` again ends in the same state, no double, no orphan",
+        "kills", 200, ("tests/flows/test_kills.py",), {"TRAINYARD_KILL_SEEDS": "{first}:{last}"},
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    name: str
+    count: int
+    tests: int
+    failed: int
+    skipped: int
+    seconds: float
+
+
+@click.command()
+@click.option("--scale", default=1.0, help="Part of the full counts.")
+@click.option("--seed", default=0, help="First seed.")
+@click.option("--part", "only", type=click.Choice(list(PARTS)), help="One part alone.")
+@click.option("--jobs", default="auto", help="Processes, as pytest-xdist takes them.")
+def main(scale: float, seed: int, only: str | None, jobs: str) -> None:
+    """Full counts of what must not break."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    outcomes = [_run(name, max(1, round(PARTS[name].full * scale)), seed, jobs) for name in ([only] if only else PARTS)]
+    if not only:
+        PAGE.write_text(page(outcomes, scale, seed), "utf-8")
+    sys.exit(any(outcome.failed or not outcome.tests for outcome in outcomes))
+
+
+def _run(name: str, count: int, seed: int, jobs: str) -> Outcome:
+    part = PARTS[name]
+    env, words = part.told(count, seed)
+    click.echo(f"torture: {name}, {count:,} {part.unit} from seed {seed}")
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="trainyard-torture-") as folder:
+        report = Path(folder, "report.xml")
+        _pytest([*words, "-q", "-n", jobs, f"--junit-xml={report}"], {**_environment(), **env})
+        counted = _counts(report)
+    return Outcome(name, count, *counted, time.monotonic() - start)
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "TRAINYARD_TORTURE"}
+
+
+def _pytest(words: Sequence[str], env: Mapping[str, str]) -> None:
+    """In a group of its own, which ends with this process however it is interrupted; its tests tidy up."""
+    process = subprocess.Popen([sys.executable, "-m", "pytest", *words], cwd=ROOT, env=env, start_new_session=True)
+    try:
+        process.wait()
+    finally:
+        for number in (signal.SIGINT, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                if process.poll() is None:
+                    os.killpg(process.pid, number)
+                    process.wait(LONGEST_TIDYING_SECONDS)
+
+
+def _counts(report: Path) -> tuple[int, int, int]:
+    """Tests, those that failed, those that were skipped; all none when pytest could not even begin."""
+    if not report.exists():
+        return 0, 0, 0
+    suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+    tests, failures, errors, skipped = (
+        sum(int(suite.get(name, "0")) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
+    )
+    return tests, failures + errors, skipped
+
+
+def page(outcomes: Sequence[Outcome], scale: float, seed: int) -> str:
+    """docs/reliability.md."""
+    whole = "the full counts" if scale == 1 else f"{scale:.0%} of the full counts: a sample, not yet the whole"
+    rows = "\n".join(
+        f"| {one.name} | {PARTS[one.name].holds} | {one.count:,} {PARTS[one.name].unit} | {one.tests} |"
+        f" {one.failed} | {one.skipped} | {one.seconds:,.0f} s | {PARTS[one.name].full:,} |"
+        for one in outcomes
+    )
+    return f"""# Reliability
+
+What `make torture` found: {whole}, from seed {seed}. Written by the run itself.
+
+| part | what must hold | tried | tests | failed | skipped | took | in full |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+{rows}
+
+- {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, {os.cpu_count()} processors, Python \
+{platform.python_version()}; `TRAINYARD_TORTURE=1 python -m tests.torture --scale {scale:g} --seed {seed}`.
+- Again, or elsewhere: `python -m tests.torture --part NAME --seed N`; a test that failed names its seed, and the same
+  seed draws the same mutation, victim and moment. How far a process had come at that moment is the machine's affair.
+- `up` is killed at a moment drawn from an undisturbed `up`, and with it one of: everything, the command, one process it
+  started (engine, language host, a plugin, the policy pack), the cloud. Afterwards the resources in the cloud are
+  counted by kind and name, Pulumi's state by URN, and no two resources may share an id.
+- `make test` runs the same in small, seeded samples.
+"""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutated stack files give findings, never a traceback. TRAINYARD_TORTURE=<count> runs more of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from cli.render import RENDERERS
+from schemas.judge import Judged, judge_file
+from tests.broken_files import FOLDER
+from tests.counts import FIRST, wanted
+from tests.torture.mutate import of_text, of_values
+
+ROOT = Path(__file__).parents[2]
+FILES = [*sorted((ROOT / "stacks").glob("Pulumi.*.yaml")), *sorted(FOLDER.glob("*.yaml"))]
+COUNT = wanted(sample=200, full=20000)
+PORTION = 50
+
+
+def sound(judged: Judged) -> None:
+    """What must hold of any file: a stack or errors, and findings that people can use."""
+    assert judged.stack is not None or judged.errors
+    lines = len(re.findall("\r\n|[\r\n\x85\u2028\u2029]", judged.source.text)) + 1
+    for finding in judged.findings:
+        assert finding.message
+        assert finding.remedy
+        assert 0 <= finding.line <= lines + 1
+    for render in RENDERERS.values():
+        assert render([judged], True)
+
+
+@pytest.mark.parametrize("portion", range(0, COUNT, PORTION))
+def test_mutated_files_give_findings_and_never_a_traceback(portion: int, tmp_path: Path) -> None:
+    found = 0
+    seeds = range(FIRST + portion, FIRST + min(portion + PORTION, COUNT))
+    for seed in seeds:
+        random = Random(seed)
+        origin = random.choice(FILES)
+        judged = judge_file(origin)
+        data = judged.source.data
+        mutated = of_values(random, data) if data and random.random() < 0.5 else of_text(random, judged.source.text)
+        file = tmp_path / "Pulumi.mutated.yaml"
+        file.write_text(mutated, "utf-8", errors="surrogatepass")
+        result = judge_file(file)
+        sound(result)
+        found += bool(result.findings)
+    assert found > len(seeds) // 4

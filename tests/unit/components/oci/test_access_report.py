@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what, as `trainyard access` tells it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+import iam
+from components.oci.access_report import MARKS, VERBS, Report, report, text
+from components.oci.statements import policies
+from components.plan.build import build_plan
+from components.plan.model import Plan
+from iam.permissions import is_documented
+from iam.statement import VERBS as EVERY_VERB
+from schemas.model import Access, AccessMode, Bucket, Logs, Stack, Users, Uses
+
+COMPARTMENT = "ocid1.compartment.oc1..vision"
+USERS = {"group": Users(group="scientists"), "notebooks": Users(notebooks=True), "none": Users()}
+
+
+def plan(mode: AccessMode = "least-privilege", users: Users = USERS["group"], uses: Uses | None = None) -> Plan:
+    return build_plan(
+        Stack(
+            name="vision-dev",
+            team="vision",
+            environment="dev",
+            region="us-ashburn-1",
+            compartment=COMPARTMENT,
+            tenancy="ocid1.tenancy.oc1..company",
+            access=Access(mode=mode, users=users),
+            bucket=Bucket(name="vision-dt"),
+            logs=Logs(),
+            uses=uses,
+        )
+    )
+
+
+def made(**how: object) -> Report:
+    return report(plan(**how), "platform-team")  # type: ignore[arg-type]  # each keyword is one of plan()'s
+
+
+@pytest.mark.parametrize("mode", get_args(AccessMode))
+@pytest.mark.parametrize("users", USERS.values(), ids=USERS.keys())
+def test_every_statement_is_told_in_words_and_by_policy(mode: AccessMode, users: Users) -> None:
+    of = plan(mode, users)
+    found = report(of, "platform-team")
+    texts = [line.text for lines in policies(of).values() for line in lines]
+    assert [right.statement for right in found.rights] == texts
+    told = text(found)
+    for right in (*found.rights, *found.deployer.rights):
+        assert right.statement in told
+    for right in found.rights:
+        assert f"{right.who} may" in told
+        assert f"  - {right.may}{MARKS[right.trust]}" in told
+        assert all(why in told for why in right.why)
+
+
+def test_words_name_the_place_and_the_narrowing() -> None:
+    found = made()
+    runs = [right.may for right in found.rights if right.who == "dynamic-group vision-dev-runs"]
+    assert "list and read buckets in the compartment, only where target.bucket.name = 'vision-dt'" in runs
+    everything = [right.may for right in made(mode="proof-of-concept").rights]
+    assert "do everything with all resources in the whole tenancy" in everything
+
+
+def test_what_is_only_inferred_is_marked_and_named() -> None:
+    found = made()
+    told = text(found)
+    unsure = [right for right in (*found.rights, *found.deployer.rights) if right.trust != "documented"]
+    assert unsure
+    for right in unsure:
+        assert not any(is_documented(name) for name in right.inferred)
+        line = next(line for line in told.splitlines() if line.startswith(f"  {right.grant}  "))
+        assert "inferred" in line
+    # Nothing is doubted that a document says.
+    assert all(right.inferred == () for right in found.rights if right.trust == "documented")
+
+
+def test_policies_say_where_they_are_attached() -> None:
+    assert [policy.attached_to for policy in made().policies] == [f"compartment {COMPARTMENT}"]
+    [policy] = made(mode="proof-of-concept").policies
+    assert (policy.name, policy.attached_to) == ("vision-dev-access-tenancy", "tenancy ocid1.tenancy.oc1..company")
+
+
+def test_dynamic_groups_with_their_rules() -> None:
+    runs, notebooks = made(users=USERS["notebooks"]).dynamic_groups
+    assert runs.name == "vision-dev-runs"
+    assert runs.matching_rule is not None
+    assert "datasciencejobrun" in runs.matching_rule
+    assert notebooks.matching_rule is not None
+    assert "datasciencenotebooksession" in notebooks.matching_rule
+
+
+def test_access_of_another_stack_is_not_this_ones() -> None:
+    found = made(uses=Uses("org/trainyard/platform", ("access",)))
+    assert found.policies == ()
+    assert found.granted_by == "org/trainyard/platform"
+    assert [group.matching_rule for group in found.dynamic_groups] == [None]
+    assert "granted by the stack org/trainyard/platform" in text(found)
+
+
+def test_the_deployer_is_told_for_the_group_named() -> None:
+    assert {right.who for right in made().deployer.rights} == {"group platform-team"}
+
+
+def test_every_verb_and_trust_has_its_words() -> None:
+    assert set(VERBS) == set(EVERY_VERB)
+    assert set(MARKS) == set(get_args(iam.Trust))

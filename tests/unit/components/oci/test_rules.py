@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Port rules as one security list: explicit, merged, always in the same order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.oci.rules import ANYWHERE, LONGEST_DESCRIPTION, security_rules
+from components.plan.model import INTERNET, SERVICES, SUBNET, NetworkPlan, PortRule
+from schemas.model import Network, PortRange
+from tests.unit.components.samples import job, plan
+
+
+def network(*rules: PortRule) -> NetworkPlan:
+    return replace(plan().network, rules=rules)
+
+
+ranges = st.none() | st.tuples(st.integers(1, 60000), st.integers(0, 100)).map(
+    lambda ends: PortRange(ends[0], sum(ends))
+)
+rules = st.lists(
+    st.builds(
+        PortRule,
+        source=st.sampled_from(["a/main", "a/worker", SUBNET]),
+        target=st.sampled_from(["a/main", "a/worker", SUBNET, SERVICES, INTERNET]),
+        ports=ranges,
+        why=st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=300),
+    ),
+    max_size=12,
+)
+
+
+@given(rules=rules, seed=st.integers())
+def test_the_order_of_the_plan_does_not_show(rules: list[PortRule], seed: int) -> None:
+    turned = list(rules)
+    Random(seed).shuffle(turned)
+    one, other = security_rules(network(*rules)), security_rules(network(*turned))
+    assert [(rule.peer, rule.ports) for rule in one.ingress] == [(rule.peer, rule.ports) for rule in other.ingress]
+    assert [(rule.peer, rule.ports) for rule in one.egress] == [(rule.peer, rule.ports) for rule in other.egress]
+
+
+@given(rules=rules)
+def test_everything_asked_for_is_open_nothing_twice_and_nothing_from_outside(rules: list[PortRule]) -> None:
+    made = security_rules(network(*rules))
+    opened = [rule.ports for rule in made.ingress]
+    for rule in rules:
+        if rule.target not in (SERVICES, INTERNET):
+            assert rule.ports in opened or None in opened
+    for side in (made.ingress, made.egress):
+        told = [(rule.peer, rule.ports) for rule in side]
+        assert len(told) == len(set(told))
+        assert all(0 < len(rule.description) <= LONGEST_DESCRIPTION for rule in side)
+    assert {rule.peer for rule in made.ingress} <= {network().subnet_cidr}
+
+
+def test_what_comes_in_within_the_subnet_may_go_out_within_it() -> None:
+    made = security_rules(plan(network=Network(nat=True)).network)
+    assert [rule for rule in made.egress if rule.peer == made.ingress[0].peer] == list(made.ingress)
+    beyond = [(rule.peer, rule.peer_type, str(rule.ports)) for rule in made.egress if rule not in made.ingress]
+    assert beyond == [(SERVICES, "SERVICE_CIDR_BLOCK", "443"), (ANYWHERE, "CIDR_BLOCK", "443")]
+
+
+def test_rules_of_one_range_are_one_with_every_reason() -> None:
+    ports = PortRange(8786, 8786)
+    made = security_rules(network(PortRule("a/w", "a/m", ports, "one"), PortRule("a/m", "a/m", ports, "two")))
+    assert [rule.description for rule in made.ingress] == ["one; two"]
+
+
+def test_a_port_open_to_all_makes_the_others_idle() -> None:
+    made = security_rules(plan(jobs={"a": job(), "b": job("horovod")}).network)
+    assert [rule.ports for rule in made.ingress] == [None]
+
+
+def test_ranges_stand_in_the_order_of_their_ports() -> None:
+    dask = job("dask", {"scheduler": 1, "worker": 2})
+    made = security_rules(plan(jobs={"a": job(), "b": dask}).network)
+    assert [str(rule.ports) for rule in made.ingress] == ["3000-3100", "8700-8800", "8786", "29400", "29500-29563"]

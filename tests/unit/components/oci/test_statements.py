@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grants as statements: valid, narrowed, in one order, within OCI's limits, and enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iam
+from catalog.tables import table
+from components.oci.needs import permissions
+from components.oci.statements import STATEMENTS_PER_POLICY, Line, lines, matching_rule, policies, subject
+from components.plan.model import Plan
+from iam.parse import parse
+from schemas.model import Access, AccessMode, Bucket, Input, Logs, Narrow, Network, Registry, Users, Uses
+from tests.unit.components.samples import COMPARTMENT, NETWORKS, job, plan
+
+USERS = Users(group="scientists")
+MODES = get_args(AccessMode)
+
+
+def texts(of: Plan) -> list[str]:
+    return [line.text for line in lines(of)]
+
+
+def access(**changes: object) -> Access:
+    return Access(users=USERS, **changes)  # type: ignore[arg-type]  # each keyword is a field of Access
+
+
+names = st.text(
+    st.characters(min_codepoint=32, max_codepoint=126, exclude_characters="'"), min_size=1, max_size=40
+).filter(lambda text: text.strip() == text)
+
+
+@given(mode=st.sampled_from(MODES), bucket=names, repository=names, scope=st.sampled_from(["compartment", "tenancy"]))
+def test_every_statement_is_policy_language_and_reads_back(mode: str, bucket: str, repository: str, scope: str) -> None:
+    made = plan(
+        access=access(mode=mode, scope=scope), bucket=Bucket(name=bucket), registry=Registry(repository=repository)
+    )
+    for line in lines(made):
+        assert parse(line.text) == line.statement
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_two_plans_of_one_stack_have_the_same_statements_in_the_same_order(mode: AccessMode) -> None:
+    assert texts(plan(access=access(mode=mode))) == texts(plan(access=access(mode=mode)))
+
+
+def needed(of: Plan) -> Iterator[tuple[str, str, frozenset[str], str | None]]:
+    """(who, resource type, permissions, narrowed to) of every call the plan's grants stand for."""
+    for grant in of.access.grants:
+        words = f"{grant.does} {grant.what}"
+        if words in table("oci_access")["operations"]:
+            for resource_type, wanted, _ in permissions(words):
+                yield grant.who, resource_type, wanted, grant.target
+
+
+@pytest.mark.parametrize("network", [Network(), Network(subnet="ocid1.subnet.a", compartment=NETWORKS)])
+def test_least_privilege_is_enough_for_every_call_it_was_made_of(network: Network) -> None:
+    made = plan(network=network, jobs={"train": job(options={"adsDriver": True}, inputs=(Input("/a", "other"),))})
+    found = lines(made)
+    for who, resource_type, wanted, target in needed(made):
+        covering = [
+            line
+            for line in found
+            if line.statement.subject == subject(made, who)
+            and (target is None or target in line.text)
+            and wanted <= iam.grants(line.statement.grant)
+        ]
+        assert covering, (who, resource_type, wanted, target)
+
+
+def test_least_privilege_has_no_verb_larger_than_its_permissions_ask_for() -> None:
+    """No statement can be taken away, nor grants anything the next smaller verb would not lack."""
+    made = plan()
+    for line in lines(made):
+        grant = line.statement.grant
+        if not isinstance(grant, iam.VerbGrant):
+            continue
+        asked = frozenset[str]()
+        for who, resource_type, wanted, _ in needed(made):
+            if subject(made, who) == line.statement.subject and resource_type == grant.resource_type:
+                asked |= wanted
+        smaller = {"manage": "use", "use": "read", "read": "inspect"}.get(grant.verb)
+        if smaller:
+            assert not asked <= iam.grants(iam.VerbGrant(smaller, grant.resource_type)), line.text  # type: ignore[arg-type]
+
+
+def test_least_privilege_grants_less_than_documented_and_that_less_than_the_proof_of_concept() -> None:
+    def granted(mode: AccessMode) -> frozenset[str]:
+        found = lines(plan(access=access(mode=mode)))
+        return frozenset().union(*(iam.grants(line.statement.grant) for line in found))
+
+    # `use vnics` and the like are inside virtual-network-family.
+    assert granted("least-privilege") < granted("documented") < granted("proof-of-concept")
+
+
+def test_images_and_objects_are_narrowed_and_quoted() -> None:
+    made = texts(plan(bucket=Bucket(name="it is"), registry=Registry(repository="a/b")))
+    for text in made:
+        assert (" repos " not in text) or text.endswith("where target.repo.name = 'a/b'")
+        assert ("OBJECT_" not in text) or text.endswith("where target.bucket.name = 'it is'")
+
+
+def test_documented_statements_are_widened_where_asked() -> None:
+    wide = texts(plan(access=access(mode="documented", narrow=Narrow(repository=False, bucket=False))))
+    assert not [text for text in wide if " where " in text]
+    narrow = texts(plan(access=access(mode="documented")))
+    assert len([text for text in narrow if " where " in text]) == 5
+
+
+def test_documented_adds_what_the_documents_do_not_speak_of() -> None:
+    made = plan(access=access(mode="documented"), jobs={"train": job(inputs=(Input("/a", "other"),))})
+    assert [text for text in texts(made) if "'other'" in text]
+
+
+def test_a_network_elsewhere_is_spoken_of_where_it_is_and_nothing_else_is() -> None:
+    for mode in ("least-privilege", "documented"):
+        elsewhere = Network(subnet="ocid1.subnet.a", compartment=NETWORKS)
+        made = plan(access=access(mode=mode), network=elsewhere)
+        there = [line for line in lines(made) if NETWORKS in line.text]
+        here = [line for line in lines(made) if COMPARTMENT in line.text]
+        assert there
+        assert here
+        assert all(line.attached_to_tenancy for line in there)
+        assert not any(line.attached_to_tenancy for line in here)
+        network_words = ("virtual-network-family", "subnets", "vnics")
+        for line in lines(made):
+            assert (line in there) == any(word in line.text for word in network_words), line.text
+
+
+def test_the_whole_tenancy_is_spoken_of_where_the_scope_says_so() -> None:
+    made = lines(plan(access=access(scope="tenancy")))
+    assert {line.statement.location for line in made} == {iam.Tenancy()}
+    assert all(line.attached_to_tenancy for line in made)
+
+
+def test_a_domain_stands_before_the_groups_in_it() -> None:
+    made = texts(plan(access=access(domain="Engineering")))
+    assert any(text.startswith("Allow group 'Engineering'/'scientists' to ") for text in made)
+    other = Access(users=Users(group="People/scientists"), domain="Engineering")
+    assert any(text.startswith("Allow group 'People'/'scientists' to ") for text in texts(plan(access=other)))
+
+
+def test_notebooks_stand_where_the_group_stood() -> None:
+    made = texts(plan(access=Access(users=Users(notebooks=True))))
+    assert not [text for text in made if text.startswith("Allow group")]
+    assert [text for text in made if "dynamic-group vision-dev-notebooks to manage data-science-job-runs" in text]
+
+
+def test_without_users_no_statement_is_for_nobody() -> None:
+    for mode in MODES:
+        made = texts(plan(access=Access(mode=mode)))
+        assert made
+        assert not [text for text in made if text.startswith("Allow group")]
+
+
+def test_access_that_is_not_made_has_no_statements() -> None:
+    assert lines(plan(uses=Uses("org/trainyard/platform", ("access",)))) == ()
+    assert policies(plan(access=access(existing=True))) == {}
+
+
+def test_without_logs_nobody_is_let_near_them() -> None:
+    assert not [text for text in texts(plan(logs=Logs(enabled=False))) if "log-" in text]
+
+
+def _many(buckets: int) -> Plan:
+    inputs = tuple(Input(f"/data/{number}", f"bucket-{number}") for number in range(buckets))
+    return plan(jobs={"train": job(inputs=inputs)})
+
+
+@given(buckets=st.integers(0, 120))
+def test_policies_hold_every_statement_once_and_none_too_many(buckets: int) -> None:
+    made = _many(buckets)
+    parts: dict[str, tuple[Line, ...]] = policies(made)
+    assert [line for part in parts.values() for line in part] == list(lines(made))
+    assert all(0 < len(part) <= STATEMENTS_PER_POLICY for part in parts.values())
+    for part in parts.values():
+        assert len({line.attached_to_tenancy for line in part}) == 1
+
+
+def test_matching_rules_name_the_compartment_past_the_proof_of_concept() -> None:
+    here = f"resource.compartment.id = '{COMPARTMENT}'"
+    assert matching_rule(plan(), "runs") == f"all {{resource.type = 'datasciencejobrun', {here}}}"
+    assert matching_rule(plan(), "notebooks") == f"all {{resource.type = 'datasciencenotebooksession', {here}}}"
+    everything = matching_rule(plan(access=access(mode="proof-of-concept")), "runs")
+    assert everything.startswith("any {")
+    assert "compartment" not in everything
+
+
+def test_every_row_of_the_tables_is_policy_language() -> None:
+    rows = [row["grant"] for mode in ("documented", "proof-of-concept") for row in table("oci_access")[mode]]
+    for words in (*rows, *table("oci_access")["verbs"].values()):
+        parse(f"Allow group a to {words} in tenancy")
+
+
+def test_every_grant_of_the_catalog_is_translated() -> None:
+    tables = table("oci_access")
+    for row in table("access")["grant"]:
+        words = f"{row['does']} {row['what']}"
+        assert (words in tables["operations"]) != (words in tables["verbs"]), words

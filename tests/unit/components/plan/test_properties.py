@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds for every plan, whatever the stack."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog import frameworks
+from components.plan.build import build_plan
+from components.plan.model import SERVICES, SUBNET
+from components.plan.show import plain, text
+from schemas.model import Access, Job, Network, Role, Run, Shape, Stack, Users
+
+ROWS = [
+    frameworks.framework(name, strategy)
+    for name in frameworks.names()
+    for strategy in (frameworks.framework(name).strategies or (None,))
+]
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    """A job of any framework and strategy, with as many nodes as its row allows."""
+    row = draw(st.sampled_from(ROWS))
+    roles = {
+        name: Role(draw(st.integers(role.minimum, role.maximum if role.maximum is not None else 5)))
+        for name, role in row.roles.items()
+    }
+    switches = [name for name, option in row.options.items() if option.type == "boolean"]
+    options = draw(st.dictionaries(st.sampled_from(switches), st.booleans())) if switches else {}
+    return Job(
+        framework=row.name,
+        strategy=row.strategy,
+        image="${registry}:1",
+        shape=Shape("VM.GPU.A10.1"),
+        roles=roles,
+        command="train.py",
+        layout=draw(st.sampled_from(["run-per-node", "node-groups"])),
+        options=options,
+        runs={name: Run() for name in draw(st.sets(st.sampled_from(["base", "tuned", "last"])))},
+    )
+
+
+stacks = st.builds(
+    Stack,
+    name=st.just("some"),
+    team=st.just("vision"),
+    environment=st.just("dev"),
+    region=st.just("us-ashburn-1"),
+    compartment=st.just("ocid1.compartment.oc1..c"),
+    tenancy=st.just("ocid1.tenancy.oc1..t"),
+    access=st.builds(
+        Access,
+        mode=st.sampled_from(["least-privilege", "documented", "proof-of-concept"]),
+        users=st.just(Users(group="scientists")),
+    ),
+    network=st.builds(Network, mode=st.sampled_from(["least", "documented", "proof-of-concept"]), nat=st.booleans()),
+    jobs=st.dictionaries(st.sampled_from(["a", "b", "c"]), jobs()),
+)
+
+
+@given(stacks)
+def test_no_two_plans_of_one_stack_differ(stack: Stack) -> None:
+    first, second = build_plan(stack), build_plan(stack)
+    assert first == second
+    assert text(first) == text(second)
+    assert json.dumps(plain(first)) == json.dumps(plain(second))
+
+
+@given(stacks)
+def test_every_node_has_a_rank_and_its_own_document(stack: Stack) -> None:
+    for name, job in build_plan(stack).jobs.items():
+        for run in job.runs.values():
+            assert sum(node.replicas for node in run.nodes) == stack.jobs[name].nodes
+            assert len({node.name for node in run.nodes}) == len(run.nodes)
+            if job.layout == "run-per-node":
+                assert [node.launch["rank"] for node in run.nodes] == list(range(len(run.nodes)))
+            else:
+                assert {node.launch["rank"] for node in run.nodes} == {None}
+
+
+@given(stacks)
+def test_least_opens_no_port_that_no_job_listens_on(stack: Stack) -> None:
+    plan = build_plan(stack)
+    if plan.network.mode != "least":
+        return
+    listening = {
+        (f"{job.name}/{role.name}", ports)
+        for job in plan.jobs.values()
+        for role in job.roles
+        for ports in role.ports.values()
+    }
+    for rule in plan.network.rules:
+        if rule.source != SUBNET:
+            assert (rule.target, rule.ports) in listening
+        else:
+            assert rule.target == SERVICES or (rule.target == "internet" and stack.network.nat)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan as text and as plain values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from components.plan import show
+from components.plan.build import build_plan
+from components.plan.model import Plan
+from schemas.model import (
+    Access,
+    Bucket,
+    Code,
+    Git,
+    Input,
+    Job,
+    Network,
+    PortRange,
+    Role,
+    Run,
+    Secret,
+    Shape,
+    Stack,
+    Users,
+    Vault,
+)
+
+TOKEN = "hf_do-not-print-me"
+
+
+def stack() -> Stack:
+    job = Job(
+        framework="pytorch",
+        image="${registry}:1.4",
+        shape=Shape("VM.Standard.E4.Flex", 4.0, 64.0),
+        roles={"main": Role(1), "worker": Role(2, env={"ROLE_TOKEN": Secret(TOKEN)})},
+        command="train.py --epochs 10",
+        code=Code(git=Git("https://example.com/train.git", commit="abc123")),
+        env={"HF_TOKEN": Secret(TOKEN), "PLAIN": "seen"},
+        inputs=(Input("/data", prefix="images/"),),
+        runs={"base": Run(), "tuned": Run(args=("--lr", "0.1"), attempt=2, until="finished")},
+    )
+    return Stack(
+        name="vision-dev",
+        team="vision",
+        environment="dev",
+        region="us-ashburn-1",
+        compartment="ocid1.compartment.oc1..vision",
+        tenancy="ocid1.tenancy.oc1..company",
+        access=Access(users=Users(group="scientists")),
+        network=Network(nat=True),
+        bucket=Bucket(key="ocid1.key.oc1..vision"),
+        vault=Vault("ocid1.vault.oc1..v", "ocid1.key.oc1..k", {"registry-login": Secret(TOKEN)}),
+        jobs={"resnet": job},
+    )
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return build_plan(stack())
+
+
+def test_the_same_stack_gives_the_same_plan_and_text() -> None:
+    first, second = build_plan(stack()), build_plan(stack())
+    assert first == second
+    assert show.text(first) == show.text(second)
+    assert show.plain(first) == show.plain(second)
+
+
+def test_no_secret_is_in_either(plan: Plan) -> None:
+    told = show.text(plan)
+    assert TOKEN not in told
+    assert TOKEN not in json.dumps(show.plain(plan))
+    assert told.count("HF_TOKEN=(secret)") == 6
+    assert told.count("ROLE_TOKEN=(secret)") == 4
+    assert "PLAIN=seen" in told
+    assert "registry-login in ocid1.vault.oc1..v" in told
+
+
+def test_plain_values_survive_json(plan: Plan) -> None:
+    values = show.plain(plan)
+    assert json.loads(json.dumps(values)) == values
+
+
+def test_keys_are_those_of_stack_files(plan: Plan) -> None:
+    values = show.plain(plan)
+    assert values["network"]["subnetCidr"] == "10.20.0.0/24"
+    assert values["jobs"]["resnet"]["maximumRuntimeMinutes"] == 1440
+    assert values["jobs"]["resnet"]["roles"][1]["ports"] == {"data": "29500-29563"}
+    assert values["vault"]["secrets"] == {"registry-login": show.SECRET}
+    # Names people chose are no keys of ours: they stay as they are.
+    assert values["jobs"]["resnet"]["runs"]["base"]["nodes"][0]["environment"]["HF_TOKEN"] == show.SECRET
+
+
+def test_the_text_tells_what_opens_and_why(plan: Plan) -> None:
+    lines = [" ".join(line.split()) for line in show.text(plan).splitlines()]
+    assert "FROM TO PORTS EVIDENCE WHY" in lines
+    assert "resnet/worker resnet/main tcp 29400 measured the store where the ranks meet (MASTER_PORT)" in lines
+    assert any(line.startswith("subnet internet tcp 443") for line in lines)
+    assert "way out to Oracle's services, and out through NAT" in lines
+
+
+def test_the_text_tells_what_each_run_does(plan: Plan) -> None:
+    lines = [line.strip() for line in show.text(plan).splitlines()]
+    assert "Job resnet: pytorch, 3 nodes of VM.Standard.E4.Flex, 4 OCPU, 64 GB of memory" in lines
+    assert "Run resnet/tuned: vision-dev-resnet-tuned, attempt 2, `up` waits until it is finished" in lines
+    assert "$ train.py --epochs 10 --lr 0.1" in lines
+    assert "worker-1: worker, rank 2" in lines
+    assert any("https://example.com/train.git at abc123" in line for line in lines)
+    assert any("the bucket/images/ at /data" in line for line in lines)
+
+
+def test_what_a_stack_does_not_make_is_said() -> None:
+    borrowed = replace(stack(), network=Network(subnet="ocid1.subnet.oc1..ours"), bucket=Bucket(existing="company"))
+    told = show.text(build_plan(borrowed))
+    assert "Network: least, not made by this stack" in told
+    assert "ocid1.subnet.oc1..ours" in told
+    assert "company, not made by this stack" in told
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "known"),
+    [
+        ("resnett/base/main-0", "job", ("resnet",)),
+        ("resnet/bass/main-0", "run", ("base", "tuned")),
+        ("resnet/base/main", "node", ("main-0", "worker-0", "worker-1")),
+        ("resnet", "run", ("base", "tuned")),
+        ("", "job", ("resnet",)),
+    ],
+)
+def test_a_wrong_node_names_the_wrong_part_and_the_right_ones(
+    plan: Plan, path: str, kind: str, known: tuple[str, ...]
+) -> None:
+    with pytest.raises(show.UnknownNameError) as wrong:
+        show.node(plan, path)
+    assert (wrong.value.kind, wrong.value.known) == (kind, known)
+
+
+def test_a_node_is_found(plan: Plan) -> None:
+    assert show.node(plan, "resnet/tuned/worker-1").rank == 2
+
+
+def test_tables_have_straight_columns_and_no_trailing_blanks() -> None:
+    assert list(show.table([("a", "bb", "c"), ("aaa", "b", "")], "")) == ["a    bb  c", "aaa  b"]
+    assert list(show.table([])) == []
+
+
+@pytest.mark.parametrize(("ports", "shown"), [(None, "all"), (PortRange(5, 5), "5"), (PortRange(5, 9), "5-9")])
+def test_ports(ports: PortRange | None, shown: str) -> None:
+    assert show.ports_text(ports) == shown

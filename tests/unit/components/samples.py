@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small stacks to plan with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from components.plan.build import build_plan
+from components.plan.model import Plan
+from schemas.model import Access, Job, Role, Run, Shape, Stack, Users
+
+COMPARTMENT = "ocid1.compartment.oc1..vision"
+TENANCY = "ocid1.tenancy.oc1..company"
+NETWORKS = "ocid1.compartment.oc1..networks"
+
+
+def job(framework: str = "pytorch", roles: Mapping[str, int] | None = None, **changes: Any) -> Job:
+    sample = Job(
+        framework=framework,
+        image="${registry}:1.0",
+        shape=Shape("VM.GPU.A10.1"),
+        roles={name: Role(count) for name, count in (roles or {"main": 1, "worker": 2}).items()},
+        command="train.py",
+        runs={"base": Run()},
+    )
+    return replace(sample, **changes)
+
+
+def stack(*, jobs: Mapping[str, Job] | None = None, **changes: Any) -> Stack:
+    sample = Stack(
+        name="vision-dev",
+        team="vision",
+        environment="dev",
+        region="us-ashburn-1",
+        compartment=COMPARTMENT,
+        tenancy=TENANCY,
+        access=Access(users=Users(group="scientists")),
+        jobs={"train": job()} if jobs is None else jobs,
+    )
+    return replace(sample, **changes)
+
+
+def plan(*, jobs: Mapping[str, Job] | None = None, **changes: Any) -> Plan:
+    return build_plan(stack(jobs=jobs, **changes))

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from engine.local import environment
+from engine.tools import (
+    LANGUAGE_HOST,
+    OCI_PLUGIN,
+    OWN_LANGUAGE_HOST,
+    oci_plugin,
+    script_for,
+    tools_home,
+    write_script,
+    write_tools,
+    write_trampoline,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def test_an_engine_with_its_own_language_host_gets_only_the_oci_plugin(machine: Any) -> None:
+    machine.program("pulumi", "echo v3.999.0")
+    machine.program(LANGUAGE_HOST, "exit 0")
+    assert names(write_tools(machine.root / "home", machine.path, machine.env)) == []
+    assert os.access(oci_plugin(machine.root / "home"), os.X_OK)
+
+
+def test_the_oci_plugin_is_of_the_version_that_programs_ask_for(machine: Any) -> None:
+    """And not on PATH: there the engine takes it too, with a warning at every step."""
+    (machine.root / "home" / "bin").mkdir(parents=True)
+    (machine.root / "home" / "bin" / OCI_PLUGIN).write_text("left by an earlier release")
+    assert OCI_PLUGIN not in names(write_tools(machine.root / "home", machine.path, machine.env))
+    assert oci_plugin(machine.root / "home").parent.name == f"resource-oci-v{version('pulumi_oci')}"
+
+
+def test_a_language_host_elsewhere_on_path_is_left_to_work(machine: Any, tmp_path: Path) -> None:
+    engine = tmp_path / "engine"
+    engine.mkdir()
+    machine.program(LANGUAGE_HOST, "exit 0")
+    assert names(write_tools(machine.root / "home", engine, machine.env)) == []
+
+
+def test_an_engine_without_one_gets_ours(machine: Any) -> None:
+    folder = write_tools(machine.root / "home", machine.path, machine.env)
+    assert names(folder) == [LANGUAGE_HOST, OWN_LANGUAGE_HOST]
+    # With its own folder on PATH, as in a shell set up for local stacks, nothing changes.
+    again = machine.env | {"PATH": f"{folder}:{machine.env['PATH']}"}
+    assert names(write_tools(machine.root / "home", machine.path, again)) == names(folder)
+
+
+def test_ours_goes_when_pulumis_own_comes(machine: Any) -> None:
+    folder = write_tools(machine.root / "home", machine.path, machine.env)
+    machine.program(LANGUAGE_HOST, "exit 0")
+    write_tools(machine.root / "home", machine.path, machine.env)
+    assert names(folder) == []
+
+
+def test_the_real_oci_plugin_is_not_stood_in_for(machine: Any) -> None:
+    write_tools(machine.root / "home", machine.path, machine.env)
+    home, real = machine.root / "home", machine.env | {"TRAINYARD_OCI_PLUGIN": "real"}
+    write_tools(home, machine.path, real)
+    assert not oci_plugin(home).parent.exists()
+    oci_plugin(home).parent.mkdir(parents=True)
+    oci_plugin(home).write_text("Pulumi's own, installed")
+    write_tools(home, machine.path, real)
+    assert oci_plugin(home).exists(), "what Pulumi installed there is not ours to remove"
+
+
+def test_a_built_engine_runs_the_host_of_the_checkout_it_is_called_through(machine: Any) -> None:
+    write_trampoline(machine.path / LANGUAGE_HOST)
+    folder = write_tools(machine.root / "home", machine.path, machine.env)
+    # Pulumi warns unless the plugin on PATH is the one beside it.
+    assert (folder / LANGUAGE_HOST).resolve() == machine.path / LANGUAGE_HOST
+    write_script(folder / OWN_LANGUAGE_HOST, '#!/bin/sh\necho ours "$@"\n')
+    called = subprocess.run([folder / LANGUAGE_HOST, "address"], capture_output=True, text=True, check=True)
+    assert called.stdout == "ours address\n"
+    alone = subprocess.run([machine.path / LANGUAGE_HOST], capture_output=True, text=True, check=False)
+    assert alone.returncode == 1
+    assert "python -m engine tools" in alone.stderr
+
+
+def test_a_script_runs_this_checkout_and_changes_nothing_for_its_children(tmp_path: Path) -> None:
+    write_script(tmp_path / "versions", script_for("engine.versions"))
+    (tmp_path / "engine").mkdir()
+    (tmp_path / "engine" / "versions.py").write_text("raise SystemExit('the wrong engine')")
+    assert "PYTHONPATH" not in (tmp_path / "versions").read_text()
+    subprocess.run([tmp_path / "versions"], cwd=tmp_path, check=True)
+
+
+def test_trainyard_home_moves_everything(tmp_path: Path) -> None:
+    assert tools_home({"TRAINYARD_HOME": str(tmp_path)}) == tmp_path
+    assert tools_home({}).name == ".trainyard"
+
+
+def test_a_local_stack_has_a_place_of_its_own(machine: Any) -> None:
+    machine.program("pulumi", "echo v3.999.0")
+    home = machine.root / "home"
+    mine = machine.env | {"PULUMI_CONFIG_PASSPHRASE": "mine", "PULUMI_ACCESS_TOKEN": "mine", "PULUMI_STACK": "prod"}
+    env = environment(home, mine)
+    assert "mine" not in env.values()
+    assert "PULUMI_STACK" not in env
+    assert env["PATH"].split(":")[:2] == [str(home / "bin"), str(machine.path)]
+    assert env["PULUMI_BACKEND_URL"] == (home / "pulumi" / "state").as_uri()
+    passphrase = Path(env["PULUMI_CONFIG_PASSPHRASE_FILE"])
+    assert passphrase.stat().st_mode & 0o077 == 0
+    before = passphrase.read_text()
+    assert len(before.strip()) >= 32
+    environment(home, mine)
+    assert passphrase.read_text() == before
+    assert names(home / "pulumi") == ["passphrase", "plugins", "state"]

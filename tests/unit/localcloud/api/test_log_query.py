@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+import sqlite3
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localcloud.api.errors import ApiError
+from localcloud.api.log_query import parse
+
+
+def _matches(query: str, **columns: str) -> bool:
+    where, values = parse(query).where
+    row = {"source": "", "subject": "", "type": "", "id": "", "data": "", **columns}
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute("CREATE TABLE log_lines (source, subject, type, id, data)")
+        connection.execute("INSERT INTO log_lines VALUES (?, ?, ?, ?, ?)", tuple(row.values()))
+        found = connection.execute(f"SELECT count(*) FROM log_lines WHERE {where}", values).fetchone()[0]
+    connection.close()
+    return bool(found)
+
+
+def test_scopes_order_and_limit() -> None:
+    query = parse('search "c/g/l", "c/g2" | sort by datetime asc | limit 5')
+    assert (query.scopes, query.order, query.limit) == ((("c", "g", "l"), ("c", "g2")), "ASC", 5)
+    assert parse('search "c"').order == "DESC"
+
+
+@pytest.mark.parametrize(
+    ("condition", "matched"),
+    [
+        ("source = 'run'", True),
+        ("source != 'run'", False),
+        ("logContent.source = '*un'", True),
+        ("source = 'RUN'", False),
+        ("source = 'run' and subject = '1'", False),
+        ("source = 'x' or subject = '0'", True),
+        ("data.message like '*loss | 0.5*'", True),
+        ("data = '*[0.5]*'", False),
+    ],
+)
+def test_conditions(condition: str, matched: bool) -> None:
+    assert _matches(f'search "c" | where {condition}', source="run", subject="0", data="loss | 0.5") == matched
+
+
+def test_two_stages_of_conditions_both_hold() -> None:
+    assert not _matches("search \"c\" | where source = 'a' | where source = 'b'", source="a")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "find it",
+        "search nothing",
+        'search "c" | stats count',
+        'search "c" | where x = 1',
+        "search \"c\" | where x = '1'",
+        "search \"c\" | where source = 'a' and",
+        "search \"c\" | where source = 'a' nonsense",
+    ],
+)
+def test_what_cannot_be_read_is_refused(query: str) -> None:
+    with pytest.raises(ApiError, match="cannot be read"):
+        parse(query)
+
+
+@given(st.text(alphabet="search |where'\"=*and()c/;-", max_size=60))
+def test_no_query_does_more_than_be_refused(text: str) -> None:
+    with suppress(ApiError):
+        _matches('search "c" | where ' + text)

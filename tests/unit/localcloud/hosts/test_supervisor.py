@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The supervisor of one node, as the process it is."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud import processes
+from localcloud.hosts import supervisor
+from tests.cloud_fixture import eventually
+
+Supervise = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def supervise(tmp_path: Path, request: pytest.FixtureRequest) -> Supervise:
+    """Starts one, ended with the test whatever happens."""
+
+    def start(
+        *command: str, seconds: float = 0, grace: float = 5.0, parent: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        spec = {
+            "parent": parent or os.getpid(),
+            "command": command,
+            "folder": str(tmp_path),
+            "environment": {"PATH": os.environ["PATH"]},
+            "seconds": seconds,
+            "grace": grace,
+            "result": str(tmp_path / "result"),
+        }
+        path = tmp_path / "spec.json"
+        path.write_text(json.dumps(spec))
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", supervisor.__file__, str(path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+        def end() -> None:
+            process.terminate()
+            process.communicate(timeout=30)
+
+        request.addfinalizer(end)
+        return process
+
+    return start
+
+
+def _result(tmp_path: Path) -> Any:
+    return json.loads((tmp_path / "result").read_text())
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9)])
+def test_how_it_ended(supervise: Supervise, tmp_path: Path, script: str, code: int) -> None:
+    process = supervise("bash", "-c", f"echo hello; {script}")
+    assert process.communicate(timeout=30)[0] == b"hello\n"
+    result = _result(tmp_path)
+    assert (result["reason"], result["code"]) == ("exited", code)
+    assert result["started"] <= result["finished"]
+
+
+def test_the_time_limit_ends_it(supervise: Supervise, tmp_path: Path) -> None:
+    supervise("sleep", "600", seconds=0.2).communicate(timeout=30)
+    assert (_result(tmp_path)["reason"], _result(tmp_path)["code"]) == ("time limit", -signal.SIGTERM)
+
+
+def test_whoever_ignores_the_request_is_killed_after_the_grace(supervise: Supervise, tmp_path: Path) -> None:
+    process = supervise("bash", "-c", "trap '' TERM; echo ready; while true; do sleep 0.05; done", grace=0.2)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.terminate()
+    process.communicate(timeout=30)
+    assert (_result(tmp_path)["reason"], _result(tmp_path)["code"]) == ("stopped", -signal.SIGKILL)
+
+
+def test_what_left_the_group_ends_too(supervise: Supervise) -> None:
+    process = supervise("bash", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!")
+    orphan = int(process.communicate(timeout=30)[0])
+    eventually(lambda: processes.start_time(orphan), lambda started: not started)
+
+
+def test_a_command_that_is_not_there(supervise: Supervise, tmp_path: Path) -> None:
+    supervise("no-such-command").communicate(timeout=30)
+    assert (_result(tmp_path)["reason"], "no-such-command" in _result(tmp_path)["detail"]) == ("unstartable", True)
+
+
+def test_it_starts_nothing_for_a_parent_that_is_gone(supervise: Supervise, tmp_path: Path) -> None:
+    assert supervise("touch", "started", parent=1).wait(timeout=30) == 1
+    assert not (tmp_path / "started").exists()

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.hosts.verdict import verdict
+from localcloud.hosts.workplace import Group, Node
+
+OK = {"reason": "exited", "code": 0, "detail": ""}
+BAD = {"reason": "exited", "code": 2, "detail": ""}
+NODES = [Node(rank, "main" if rank == 0 else "workers", (), Path(), {}) for rank in range(3)]
+
+
+def _groups(minimum: int) -> list[Group]:
+    return [Group("main", 1, 1, {}, {}), Group("workers", 2, minimum, {}, {})]
+
+
+@pytest.mark.parametrize(
+    ("minimum", "results", "state"),
+    [
+        (2, {}, "IN_PROGRESS"),
+        (2, {0: OK, 1: OK}, "IN_PROGRESS"),
+        (2, {0: OK, 1: OK, 2: OK}, "SUCCEEDED"),
+        (2, {1: BAD}, "FAILED"),
+        (1, {1: BAD}, "IN_PROGRESS"),
+        (1, {0: OK, 1: BAD, 2: OK}, "SUCCEEDED"),
+        (1, {0: BAD}, "FAILED"),
+    ],
+)
+def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], state: str) -> None:
+    assert verdict(_groups(minimum), NODES, results, 0).state == state
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (BAD, "Node 1 of group workers: The job run exited with code 2"),
+        ({"reason": "exited", "code": -9, "detail": ""}, "killed by SIGKILL"),
+        ({"reason": "time limit", "code": -15, "detail": ""}, "maximum runtime of 5 minutes"),
+        ({"reason": "unstartable", "code": None, "detail": "No such file"}, "could not be started: No such file"),
+        ({"reason": "stopped", "code": -15, "detail": ""}, "host was stopped"),
+        ({"reason": "lost", "code": None, "detail": "gone"}, "host was lost: gone"),
+    ],
+)
+def test_a_failure_is_told_in_words(result: dict[str, Any], said: str) -> None:
+    assert said in verdict(_groups(2), NODES, {1: result}, 5).details

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every rule on its own named examples, and what holds for all of them."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from policies.describe import document
+from policies.rule import RULES, Resource, Rule, rules
+from policies.verdicts import Unknown
+
+ROOT = Path(__file__).parents[3]
+
+
+def examples() -> Iterator[object]:
+    for rule in rules():
+        for outcome, named in (("pass", rule.passes), ("fail", rule.fails), ("unknown", rule.unknown)):
+            for name, resource in named.items():
+                yield pytest.param(rule, resource, outcome, id=f"{rule.id}-{outcome}-{name}".replace(" ", "_"))
+
+
+@pytest.mark.parametrize(("rule", "resource", "outcome"), [*examples()])
+def test_a_rule_says_of_its_examples_what_it_promises(rule: Rule, resource: Resource, outcome: str) -> None:
+    verdict = rule.verdict(resource)
+    assert verdict.outcome == outcome, verdict
+    assert resource.type in rule.types
+    assert bool(verdict.because) == (outcome != "pass")
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
+def test_a_rule_is_whole(rule: Rule) -> None:
+    file = RULES / f"{rule.id.replace('-', '_')}.py"
+    assert file.is_file()
+    assert rule.passes
+    assert rule.fails
+    assert rule.unknown
+    assert rule.remedy
+    assert rule.asks.endswith(".")
+    assert len(set(rule.types)) == len(rule.types)
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
+def test_nothing_known_is_never_a_pass(rule: Rule) -> None:
+    for resource in rule.fails.values():
+        hidden = Resource(resource.type, {key: Unknown(key) for key in resource.properties})
+        assert rule.verdict(hidden).outcome != "pass" or not resource.properties
+
+
+def test_ids_are_unique() -> None:
+    ids = [rule.id for rule in rules()]
+    assert len(set(ids)) == len(ids) == len(list(RULES.glob("*.py"))) - 1
+
+
+def test_a_rule_imports_only_the_pack_iam_and_the_catalog() -> None:
+    ours = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    for file in RULES.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                room = node.module.partition(".")[0]
+                assert room not in ours or room in ("policies", "iam", "catalog"), f"{file.name}: {node.module}"
+                assert not room.startswith("pulumi")
+
+
+def test_the_document_is_fresh() -> None:
+    written = (ROOT / "docs" / "policies.md").read_text()
+    assert written == document(), "run: python -m policies.describe > docs/policies.md"

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that fails: what it says, and whether the next `up` starts it again."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import pytest
+
+from provider.base.engine import Engine, UrnReporter
+from provider.base.errors import PartialFailureError
+from provider.base.resource import Call, Stop
+from provider.base.values import Properties
+from provider.runs.model import NodeRun, RunSpec
+from provider.runs.platform import Platforms
+from provider.runs.resource import Run
+
+_INPUTS: Properties = {
+    "platform": "oci",
+    "job": "j",
+    "project": "p",
+    "compartment": "c",
+    "displayName": "run",
+    "nodes": [{"name": "main"}],
+    "layout": "run-per-node",
+    "until": "finished",
+    "attempt": 1,
+}
+
+
+class _Here:
+    """A platform on which every run is what it is told to be."""
+
+    def __init__(self, **told: Any) -> None:
+        self._node = NodeRun("main", "id", **told)
+
+    def ensure(self, call: Call, spec: RunSpec, known: Sequence[NodeRun]) -> Iterator[NodeRun]:
+        yield self._node
+
+    def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
+        return [self._node]
+
+    def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]]:
+        return _INPUTS, [self._node]
+
+    def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
+        return ["the last line"]
+
+
+def _call() -> Call:
+    return Call("urn", "trainyard:index:Run", "run", UrnReporter(Engine(), "", frozenset()), Stop())
+
+
+def _failed(**told: Any) -> tuple[Run, PartialFailureError]:
+    platforms = cast(Platforms, {"oci": _Here(state="FAILED", details="no policy", **told)})
+    run = Run(lambda: platforms)
+    with pytest.raises(PartialFailureError) as failed:
+        run.create(_call(), _INPUTS)
+    return run, failed.value
+
+
+def test_a_run_that_never_began_is_started_by_the_next_up() -> None:
+    run, failed = _failed()
+    assert "no policy" in failed.cause
+    assert "the last line" not in failed.cause
+    assert "the next `up` starts it" in failed.remedy
+    assert run.diff(_call(), _INPUTS, failed.outputs, _INPUTS).replaces == ["state"]
+    live = run.read(_call(), "id", failed.outputs, _INPUTS)
+    assert live is not None
+    assert run.diff(_call(), _INPUTS, live.outputs, _INPUTS).replaces == ["state"], "a refresh changes nothing of it"
+
+
+def test_a_run_that_began_is_started_again_only_when_asked() -> None:
+    run, failed = _failed(started_at="2026-01-01T00:00:00Z")
+    assert "the last line" in failed.cause
+    assert "higher `attempt`" in failed.remedy
+    assert not run.diff(_call(), _INPUTS, failed.outputs, _INPUTS).changes
+    assert run.diff(_call(), _INPUTS, failed.outputs, {**_INPUTS, "attempt": 2}).replaces == ["attempt"]
+
+
+def test_a_failed_run_that_is_imported_is_left_as_it_is() -> None:
+    run, _ = _failed()
+    live = run.read(_call(), "id", {}, {})
+    assert live is not None
+    assert not run.diff(_call(), live.inputs, live.outputs, live.inputs).changes

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must not be complained about, and what a repository cannot hold. tests/broken has what must be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from schemas.checks import rules
+from schemas.checks.env import looks_secret
+from schemas.checks.runs import LARGEST_CODE
+from schemas.judge import judge_file
+
+STACK = """\
+config:
+  oci:region: us-ashburn-1
+  trainyard:team: vision
+  trainyard:environment: dev
+  trainyard:compartment: ocid1.compartment.oc1..aaaaaaaavision
+  trainyard:tenancy: ocid1.tenancy.oc1..aaaaaaaacompany
+  {access}
+  {top}
+  trainyard:jobs:
+    one:
+      framework: {framework}
+      image: {image}
+      shape: {shape}
+      roles: {roles}
+      command: {command}
+      {job}
+      runs: {{ base: {run} }}
+"""
+DEFAULTS = {
+    "access": "trainyard:access: { users: { group: vision-scientists } }",
+    "top": "",
+    "framework": "pytorch",
+    "image": "${registry}:1.4",
+    "shape": "VM.GPU.A10.1",
+    "roles": "{ main: 1, worker: 3 }",
+    "command": "train.py",
+    "job": "",
+    "run": "{}",
+}
+DIGEST = "sha256:" + "a" * 64
+
+
+def codes(folder: Path, **parts: str) -> list[str]:
+    file = folder / "Pulumi.test.yaml"
+    file.write_text(STACK.format(**{**DEFAULTS, **parts}))
+    return [finding.code for finding in judge_file(file).findings]
+
+
+FINE: dict[str, dict[str, str]] = {
+    "nothing special": {},
+    "a digest instead of a tag": {"image": f"${{registry}}@{DIGEST}"},
+    "a tag and a digest": {"image": f"${{registry}}:latest@{DIGEST}"},
+    "the stack's repository by its address": {"image": "iad.ocir.io/acme/vision/dev/training:1"},
+    "the same by the long address": {
+        "image": "ocir.us-ashburn-1.oci.oraclecloud.com/acme/vision/dev/training:1",
+    },
+    "another repository where everything may be read": {
+        "access": "trainyard:access: { mode: proof-of-concept }",
+        "image": "iad.ocir.io/acme/other:1",
+    },
+    "the smallest subnet that holds the nodes": {"top": "trainyard:network: { subnetCidr: 10.20.0.0/29 }"},
+    "a subnet at the end of its network": {"top": "trainyard:network: { subnetCidr: 10.20.255.0/24 }"},
+    "an existing subnet": {"top": "trainyard:network: { subnet: ocid1.subnet.oc1.iad.aaaav }"},
+    "an existing VCN": {
+        "top": "trainyard:network: { vcn: ocid1.vcn.oc1.iad.a, subnetCidr: 172.20.0.0/24,"
+        " routeTable: ocid1.routetable.oc1.iad.a }"
+    },
+    "a region's name in an OCID": {"top": "trainyard:network: { subnet: ocid1.subnet.oc1.us-ashburn-1.aaaav }"},
+    "another stack's network and access": {
+        "access": "",
+        "top": "trainyard:uses: { stack: acme/trainyard/platform }",
+    },
+    "users in a stack whose access comes from another": {"top": "trainyard:uses: { stack: a/b/c }"},
+    "existing access": {"access": "trainyard:access: { existing: true, runs: training-runs }"},
+    "users in notebooks": {"access": "trainyard:access: { users: { notebooks: true } }"},
+    "a group and notebooks": {"access": "trainyard:access: { users: { group: g, notebooks: true } }"},
+    "an environment that only begins like production": {
+        "access": "trainyard:access: { mode: proof-of-concept }",
+        "top": "trainyard:tags: { x: prod }",
+    },
+    "numbers and switches with secret names": {
+        "job": 'env: { MAX_TOKENS: "512", USE_AUTH: "true", TOKENIZERS_PARALLELISM: "false" }'
+    },
+    "a secret in the vault by reference": {
+        "top": "trainyard:vault: { vault: ocid1.vault.oc1.iad.b.a, key: ocid1.key.oc1.iad.b.a,"
+        " secrets: { hub: { secure: v1:x } } }",
+        "job": "env: { HUB_TOKEN: '${secret.hub}' }",
+    },
+    "a secret as a secret": {"job": "env: { HUB_TOKEN: { secure: v1:x } }"},
+    "a variable of the node": {"command": "train.py --out $HOME --token $TOKEN"},
+    "an option that only ends in token's name": {"run": '{ args: [--max-tokens, "512"] }'},
+    "every documented reference": {
+        "command": "train.py ${bucket} ${namespace} ${region} ${team} ${environment} ${stack} ${job} ${run}"
+    },
+    "all ports for the data": {"job": "ports: { data: all }"},
+    "the smallest range for the data": {"job": "ports: { data: 29500-29507 }"},
+    "a kernel's range among outgoing ports": {"job": "ports: { data: 40000-40100 }"},
+    "Dask with a range as Dask writes it": {
+        "framework": "dask",
+        "roles": "{ scheduler: 1, worker: 2 }",
+        "job": 'ports: { worker: "8700:8703", nanny: "3000:3003" }\n      options: { workers: 4 }',
+    },
+    "Dask's nanny off, its range too small": {
+        "framework": "dask",
+        "roles": "{ scheduler: 1, worker: 2 }",
+        "job": "options: { workers: 200, nanny: false }\n      ports: { worker: 8800-9000 }",
+    },
+    "elastic Horovod": {
+        "framework": "horovod",
+        "job": "options: { elastic: true, minNodes: 2, maxNodes: 8, fp16: true }",
+    },
+    "mirrored on one node": {
+        "framework": "tensorflow",
+        "roles": "{ main: 1 }",
+        "job": "strategy: mirrored",
+    },
+    "parameter servers on the workers' port": {
+        "framework": "tensorflow",
+        "roles": "{ main: 1, worker: 2, ps: 1 }",
+        "job": "strategy: parameter-server",
+    },
+    "a flexible shape": {"shape": "{ name: VM.Standard.E4.Flex, ocpus: 4, memoryGb: 64 }"},
+    "the least and the longest": {"job": "blockStorageGb: 50\n      maximumRuntimeMinutes: 43200"},
+    "a day's wait": {"run": "{ until: finished }"},
+    "all must succeed, in runs of their own": {
+        "roles": "{ main: 1, worker: { replicas: 3, completion: { minSucceeded: -1 } } }"
+    },
+    "fewer successes in node groups": {
+        "roles": "{ main: 1, worker: { replicas: 3, completion: { minSucceeded: 2 } } }",
+        "job": "layout: node-groups",
+    },
+    "git inside OCI": {
+        "job": "code: { git: { url: 'https://devops.scmservice.us-ashburn-1.oci.oraclecloud.com/x', commit: 9f2c1e7 } }"
+    },
+    "commits of digits alone, in quotes": {
+        "top": "trainyard:network: { nat: true }",
+        "job": "code: { git: { url: 'https://git.example.com/x.git', commit: '1234567' } }",
+    },
+    "a module rather than a script": {"command": "python -m training.main"},
+}
+
+
+@pytest.mark.parametrize("parts", FINE.values(), ids=FINE.keys())
+def test_what_is_fine_is_not_complained_about(parts: dict[str, str], tmp_path: Path) -> None:
+    assert codes(tmp_path, **parts) == []
+
+
+def test_a_code_folder_that_is_too_large(tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text("")
+    with (code / "data.bin").open("wb") as file:
+        file.truncate(LARGEST_CODE + 1)
+    assert codes(tmp_path, job="code: ./code") == ["TY806"]
+    (code / "data.bin").unlink()
+    assert codes(tmp_path, job="code: ./code") == []
+
+
+def test_an_empty_code_folder_and_one_behind_a_link_to_elsewhere(tmp_path: Path) -> None:
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    for folder in (project / "code", elsewhere):
+        folder.mkdir(parents=True)
+    (elsewhere / "train.py").write_text("")
+    (project / "link").symlink_to(elsewhere)
+    assert codes(project, job="code: ./code") == ["TY804"]
+    assert codes(project, job="code: ./link") == ["TY805"]
+
+
+def test_code_anywhere_in_the_project_is_inside(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "train.py").write_text("")
+    stacks = tmp_path / "stacks"
+    stacks.mkdir()
+    assert codes(stacks, job="code: ../train", command="python3 ./train.py --epochs 3") == []
+
+
+def test_an_own_framework_drives_the_checks_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "ring.toml").write_text(
+        'name = "ring"\nsummary = "s"\nrank = "r"\nreserved = ["RING_SIZE"]\n'
+        '[roles.node]\nminimum = 2\nmode = "WORKER"\nwhy = "a ring has two"\n'
+        '[[ports]]\nlabel = "ring"\nlistens = ["node"]\nreached_from = ["node"]\ndefault = 7000\nwhy = "w"\n'
+        '[options.fast]\ntype = "boolean"\ndefault = false\nmeaning = "m"\n'
+    )
+    ring = {"top": "trainyard:frameworks: { ring: ring.toml }", "framework": "ring"}
+    assert codes(tmp_path, **ring, roles="{ node: 2 }", job="options: { fast: true }") == []
+    assert codes(tmp_path, **ring, roles="{ node: 1 }", job="env: { RING_SIZE: '1' }") == ["TY404", "TY501"]
+    assert codes(tmp_path, **ring, roles="{ node: 2 }", job="ports: { rnig: 7001 }") == ["TY201"]
+
+
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ("-----BEGIN RSA PRIVATE KEY-----", True),
+        ("ghp_" + "a1B2" * 9, True),
+        ("hf_" + "a1B2" * 8, True),
+        ("AKIA" + "A1B2" * 4, True),
+        ("postgres://u:p@host/db", True),
+        ("q7Xw2LmN8pRt5VzYb3KdHs6JfGc9TnQe4WaZxU1v", True),
+        ("https://example.com/a/path", False),
+        ("9f2c1e7d9f2c1e7d9f2c1e7d9f2c1e7d9f2c1e7d", False),
+        ("a" * 64, False),
+        ("ocid1.bucket.oc1.iad.aaaaaaaa", False),
+        ("/mnt/data/imagenet/train/part-00001-of-01024", False),
+        ("", False),
+    ],
+)
+def test_what_looks_like_a_secret(value: str, secret: bool) -> None:
+    assert looks_secret(value) is secret
+
+
+def test_rules_are_told_apart_by_their_codes_and_say_what_is_wrong() -> None:
+    for code, rule in rules().items():
+        assert code == rule.code
+        assert rule.title
+        assert not rule.title.endswith(".")

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state an earlier release made previews under this one, and nothing in it is replaced or removed."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.flows.local_team import Team
+
+pytestmark = pytest.mark.engine
+
+RECORDED = sorted(path.parent for path in Path(__file__).parent.glob("*/state.json"))
+
+
+def test_there_is_a_recording() -> None:
+    assert RECORDED
+
+
+@pytest.mark.parametrize("recording", RECORDED, ids=lambda path: path.name)
+def test_an_earlier_release_is_taken_over_without_replacement(recording: Path, tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    try:
+        shutil.copy(recording / "Pulumi.local.yaml", team.stacks)
+        shutil.copytree(recording / "local", team.stacks / "local", dirs_exist_ok=True)
+        copies = team.home / "pulumi" / "stacks"
+        copies.mkdir(parents=True)
+        shutil.copy(recording / "passphrase", team.home / "pulumi")
+        shutil.copy(recording / "local-file.yaml", copies / "Pulumi.local.yaml")
+        (copies / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
+        for words in (["init", "local", "--no-select"], ["import", "--file", str(recording / "state.json")]):
+            where = [] if words[0] == "init" else ["--stack", "local"]
+            done = team.pulumi("stack", *words, *where, "--cwd", str(copies), "--non-interactive")
+            assert done.returncode == 0, done.stderr
+        seen = team.attempt("preview", "local", "--json", "--diff")
+        assert seen.returncode == 0, seen.stdout + seen.stderr
+        told = json.loads(seen.stdout[seen.stdout.index("{") :])
+        changes = told["changeSummary"]
+        assert set(changes) <= {"same", "update", "create"}, changes
+        known = {row["urn"] for row in json.loads((recording / "state.json").read_text())["deployment"]["resources"]}
+        assert not [step["urn"] for step in told["steps"] if step["op"] == "create" and step["urn"] in known]
+        assert changes["same"] + changes.get("update", 0) == sum("::default_" not in urn for urn in known)
+    finally:
+        team.end()
