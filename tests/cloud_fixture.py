@@ -15,6 +15,8 @@ from localcloud import control
 from localcloud.control import Cloud
 
 T = TypeVar("T")
+# For what takes a moment on a quiet machine: a machine that does much else at once may take this long.
+LONGEST_SECONDS = 180.0
 
 
 @contextmanager
@@ -51,7 +53,10 @@ class Clients:
 
         config = oci.config.from_file(str(self.cloud.config_file), self.profile)
         client = getattr(importlib.import_module(f"oci.{package}"), name)
-        return client(config, service_endpoint=self.cloud.endpoint, retry_strategy=oci.retry.NoneRetryStrategy())
+        return client(
+            config, service_endpoint=self.cloud.endpoint, retry_strategy=oci.retry.NoneRetryStrategy(),
+            timeout=LONGEST_SECONDS,
+        )  # fmt: skip
 
     @cached_property
     def identity(self) -> Any:
@@ -86,7 +91,7 @@ class Clients:
         return self._client("data_science", "DataScienceClient")
 
 
-def eventually(read: Callable[[], T], accept: Callable[[T], bool], seconds: float = 30.0) -> T:
+def eventually(read: Callable[[], T], accept: Callable[[T], bool], seconds: float = LONGEST_SECONDS) -> T:
     """What `read` gives once it is accepted; polls, with a deadline."""
     deadline = time.monotonic() + seconds
     while not accept(value := read()):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
+from tests.cloud_fixture import LONGEST_SECONDS, Clients
 from tests.flows.cloud_world import World
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -50,7 +50,7 @@ def world(shared_cloud: Cloud) -> World:
 
 def _get(cloud: Cloud, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
     address = cloud.endpoint.removeprefix("http://")
-    connection = http.client.HTTPConnection(address, timeout=10)
+    connection = http.client.HTTPConnection(address, timeout=LONGEST_SECONDS)
     try:
         connection.request(method, path, headers={"Host": address, **headers})
         answer = connection.getresponse()
@@ -133,7 +133,7 @@ def _browse(cloud: Cloud, folder: Path, *options: str) -> str:
         _browser(), "--headless", *sandbox, "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}",
         "--virtual-time-budget=2000", *options, f"{cloud.endpoint}/console",
     ]  # fmt: skip
-    told = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    told = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert told.returncode == 0, told.stderr[-2000:]
     return told.stdout
 

@@ -78,7 +78,7 @@ def desk(tmp_path: Path) -> Iterator[dict[str, str]]:
 def _run(text: str, env: dict[str, str], folder: Path) -> str:
     script = f"set -euo pipefail\n{text}"
     told = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
+        ["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=1800, check=False
     )
     assert told.returncode == 0, f"{told.stdout[-3000:]}\n{told.stderr[-3000:]}"
     return told.stdout

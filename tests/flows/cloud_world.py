@@ -9,7 +9,7 @@ from typing import Any
 
 import oci
 
-from tests.cloud_fixture import Clients, eventually
+from tests.cloud_fixture import LONGEST_SECONDS, Clients, eventually
 
 TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION"})
 
@@ -89,7 +89,7 @@ class World:
     def read(self, run: Any) -> Any:
         return self.clients.data_science.get_job_run(run.id).data
 
-    def finished(self, run: Any, seconds: float = 60.0) -> Any:
+    def finished(self, run: Any, seconds: float = LONGEST_SECONDS) -> Any:
         return eventually(lambda: self.read(run), lambda found: found.lifecycle_state in TERMINAL, seconds)
 
     def lines(self, run: Any) -> list[str]:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from cli.cloud import cloud as command
 from localcloud import control, processes
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients, eventually, local_cloud
+from tests.cloud_fixture import LONGEST_SECONDS, Clients, eventually, local_cloud
 from tests.flows.cloud_world import World
 
 
@@ -50,7 +50,8 @@ def test_killed_under_load_it_comes_back_whole(tmp_path: Path) -> None:
         with ThreadPoolExecutor(2) as pool:
             for index, world in enumerate(worlds):
                 pool.submit(_create_until_it_breaks, world, f"b{index}", made[index], enough[index])
-            assert all(event.wait(60) for event in enough)
+            assert all(event.wait(LONGEST_SECONDS) for event in enough)
+            assert min(map(len, made)) >= 25, "it broke before it was killed"
             _kill(cloud)
         again = Clients(control.start(cloud.home))
         for index, identifiers in enumerate(made):
@@ -64,7 +65,8 @@ def test_killed_under_load_it_comes_back_whole(tmp_path: Path) -> None:
 
 
 def _objects(clients: Clients, bucket: str) -> list[oci.object_storage.models.ObjectSummary]:
-    return list(clients.storage.list_objects("trainyardlocal", bucket, limit=1000).data.objects)
+    listed = oci.pagination.list_call_get_all_results(clients.storage.list_objects, "trainyardlocal", bucket)
+    return list(listed.data.objects)
 
 
 _PARENT = """

@@ -16,6 +16,8 @@ from tests.cloud_fixture import Clients, eventually
 from tests.flows.cloud_world import World
 
 core, identity = oci.core.models, oci.identity.models
+# Longer than any test takes, and shorter than one waits for; what lies between depends on the machine.
+LONG, SHORT = 3600.0, 0.2
 
 
 @pytest.fixture(scope="module")
@@ -123,52 +125,100 @@ def test_nodes_count_against_the_limit_of_their_shape(world: World) -> None:
     world.finished(run)
     again = world.run(job)
     world.clients.data_science.cancel_job_run(again.id)
+    world.finished(again)
 
 
-def test_a_transition_takes_its_time(world: World) -> None:
+def test_a_transition_goes_on_for_as_long_as_was_asked(world: World) -> None:
     client = world.clients.network
-    admin.add_fault(world.clients.cloud, "transition", operations="*Vcn", seconds=0.3)
+    old = _vcn(world)
+    admin.add_fault(world.clients.cloud, "transition", operations="*Vcn", seconds=LONG)
     made = _vcn(world)
     assert (made.lifecycle_state, client.get_vcn(made.id).data.lifecycle_state) == ("PROVISIONING", "PROVISIONING")
     assert made.id in [vcn.id for vcn in client.list_vcns(world.compartment, lifecycle_state="PROVISIONING").data]
     assert _refused(lambda: client.delete_vcn(made.id)) == (409, "IncorrectState")
+    client.delete_vcn(old.id)
+    assert client.get_vcn(old.id).data.lifecycle_state == "TERMINATING"
+
+
+def test_a_transition_ends(world: World) -> None:
+    client = world.clients.network
+    admin.add_fault(world.clients.cloud, "transition", operations="*Vcn", seconds=SHORT)
+    made = _vcn(world)
     eventually(lambda: client.get_vcn(made.id).data.lifecycle_state, lambda state: state == "AVAILABLE")
     client.delete_vcn(made.id)
-    assert client.get_vcn(made.id).data.lifecycle_state == "TERMINATING"
     eventually(lambda: client.get_vcn(made.id).data.lifecycle_state, lambda state: state == "TERMINATED")
 
 
 def test_a_work_request_ends_when_its_resource_has_settled(world: World) -> None:
     client = world.clients.logging
-    admin.add_fault(world.clients.cloud, "transition", operations="CreateLogGroup", seconds=0.3)
-    details = oci.logging.models.CreateLogGroupDetails(compartment_id=world.compartment, display_name="slow")
-    request = client.create_log_group(details).headers["opc-work-request-id"]
-    assert client.get_work_request(request).data.status == "IN_PROGRESS"
-    eventually(lambda: client.get_work_request(request).data.status, lambda status: status == "SUCCEEDED")
+
+    def asked(name: str, seconds: float) -> str:
+        admin.clear_faults(world.clients.cloud)
+        admin.add_fault(world.clients.cloud, "transition", operations="CreateLogGroup", seconds=seconds)
+        details = oci.logging.models.CreateLogGroupDetails(compartment_id=world.compartment, display_name=name)
+        return str(client.create_log_group(details).headers["opc-work-request-id"])
+
+    slow, soon = asked("slow", LONG), asked("soon", SHORT)
+    eventually(lambda: client.get_work_request(soon).data.status, lambda status: status == "SUCCEEDED")
+    assert client.get_work_request(slow).data.status == "IN_PROGRESS"
 
 
 def test_access_comes_into_force_late(world: World) -> None:
     user = Clients(world.clients.cloud, "user").network
     tenancy = world.clients.cloud.tenancy
-    admin.add_fault(world.clients.cloud, "access", operations="*Policy", seconds=0.5)
     details = identity.CreatePolicyDetails(
         compartment_id=tenancy, name="late", description="late",
         statements=["allow group scientists to read vcns in tenancy"],
     )  # fmt: skip
-    policy = world.clients.identity.create_policy(details).data.id
-    assert _refused(lambda: user.list_vcns(world.compartment)) == (404, "NotAuthorizedOrNotFound")
+
+    def late(seconds: float) -> None:
+        admin.clear_faults(world.clients.cloud)
+        admin.add_fault(world.clients.cloud, "access", operations="*Policy", seconds=seconds)
 
     def allowed() -> bool:
         try:
             return bool(user.list_vcns(world.compartment).status == 200)
-        except oci.exceptions.ServiceError:
+        except oci.exceptions.ServiceError as error:
+            if error.code != "NotAuthorizedOrNotFound":
+                raise
             return False
 
+    late(LONG)
+    policy = world.clients.identity.create_policy(details).data.id
+    assert not allowed()
+    world.clients.identity.delete_policy(policy)
+    late(SHORT)
+    policy = world.clients.identity.create_policy(details).data.id
     eventually(allowed, bool)
-    changed = identity.UpdatePolicyDetails(statements=["allow group scientists to read subnets in tenancy"])
-    world.clients.identity.update_policy(policy, changed)
-    assert allowed()
-    eventually(allowed, lambda still: not still)
+    less = identity.UpdatePolicyDetails(statements=["allow group scientists to read subnets in tenancy"])
+    late(LONG)
+    world.clients.identity.update_policy(policy, less)
+    assert allowed(), "what was taken away counts until that is in force"
+    world.clients.identity.delete_policy(policy)
+    assert not allowed()
+
+
+def test_access_ends_late(world: World) -> None:
+    user = Clients(world.clients.cloud, "user").network
+    statements = ["allow group scientists to read vcns in tenancy"]
+    details = identity.CreatePolicyDetails(
+        compartment_id=world.clients.cloud.tenancy, name="ends", description="ends", statements=statements
+    )
+    policy = world.clients.identity.create_policy(details).data.id
+    user.list_vcns(world.compartment)
+    admin.add_fault(world.clients.cloud, "access", operations="*Policy", seconds=SHORT)
+    less = identity.UpdatePolicyDetails(statements=["allow group scientists to read subnets in tenancy"])
+    world.clients.identity.update_policy(policy, less)
+
+    def refused() -> bool:
+        try:
+            user.list_vcns(world.compartment)
+        except oci.exceptions.ServiceError:
+            return True
+        return False
+
+    eventually(refused, bool)
+    world.clients.identity.delete_policy(policy)
 
 
 def test_only_administrators_find_the_door(world: World) -> None:

@@ -20,6 +20,7 @@ from localcloud.api.services import tables
 from localcloud.api.signatures import sign
 from localcloud.api.tenancy import load_private_key
 from localcloud.control import Cloud
+from tests.cloud_fixture import LONGEST_SECONDS
 from tests.counts import wanted
 
 ROUNDS = wanted(sample=4, full=60)
@@ -71,7 +72,7 @@ class Sender:
         self.real = [cloud.tenancy, cloud.compartment, cloud.namespace]
 
     def send(self, method: str, target: str, body: bytes) -> int:
-        connection = http.client.HTTPConnection(self._host, timeout=30)
+        connection = http.client.HTTPConnection(self._host, timeout=LONGEST_SECONDS)
         try:
             headers = sign(method, target, self._host, body, self._key_id, self._key)
             connection.request(method, target, body or None, headers)

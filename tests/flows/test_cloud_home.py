@@ -14,6 +14,6 @@ def test_a_cloud_ends_when_its_folder_is_removed(tmp_path: Path) -> None:
     started = processes.start_time(cloud.pid)
     try:
         shutil.rmtree(home)
-        eventually(lambda: processes.is_same(cloud.pid, started), lambda runs: not runs, seconds=20)
+        eventually(lambda: processes.is_same(cloud.pid, started), lambda runs: not runs)
     finally:
         control.stop(home)

@@ -15,7 +15,7 @@ import pytest
 
 from localcloud import control
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients, local_cloud
+from tests.cloud_fixture import LONGEST_SECONDS, Clients, local_cloud
 from tests.counts import FIRST, wanted
 from tests.flows.test_cloud_crash import _kill
 
@@ -68,7 +68,7 @@ def _until_it_breaks(
 ) -> None:
     clients, chance = Clients(cloud), random.Random(seed)
     clients.storage.get_namespace()
-    begun.wait(60)
+    begun.wait(LONGEST_SECONDS)
     try:
         while True:
             work(clients, chance, known)
@@ -89,7 +89,7 @@ def test_killed_in_mixed_work(tmp_path: Path, seed: int) -> None:
         with ThreadPoolExecutor(len(works)) as pool:
             for index, work in enumerate(works):
                 pool.submit(_until_it_breaks, work, cloud, f"{seed} {index}", known[index], begun)
-            begun.wait(60)
+            begun.wait(LONGEST_SECONDS)
             # The moment is the point of this test, not something to wait for.
             time.sleep(random.Random(seed).uniform(0.05, 0.6))
             _kill(cloud)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from localcloud.api.signatures import sign
 from localcloud.api.tenancy import load_private_key
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
+from tests.cloud_fixture import LONGEST_SECONDS, Clients
 from tests.flows.cloud_world import World
 
 core = oci.core.models
@@ -27,7 +27,7 @@ def world(shared_cloud: Cloud) -> World:
 
 
 def _ask(cloud: Cloud, method: str, target: str, headers: dict[str, str], body: bytes = b"") -> tuple[int, Any]:
-    connection = http.client.HTTPConnection(urlsplit(cloud.endpoint).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(cloud.endpoint).netloc, timeout=LONGEST_SECONDS)
     try:
         connection.request(method, target, body, headers)
         response = connection.getresponse()
