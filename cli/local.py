@@ -11,18 +11,24 @@ from typing import Any
 import click
 
 from cli import letting_go
+from cli.asking import call_of
 from cli.images import stand_by
-from cli.lines import last_lines
 from cli.local_file import trains_here
 from cli.place import PROJECT, Place
 from cli.planning import planned
 from components.plan.model import Plan
 from engine.versions import EngineError
 from localcloud import control
+from provider.base.errors import ProviderError
+from provider.oci.calls import attempt
+from provider.oci.logs import last_lines
+from provider.oci.session import Session, host_overrides
 
 # Pulumi's own words for it: nothing to ask, nothing to draw that a log could not hold.
 QUIET = ("--non-interactive", "--skip-preview", "--yes")
 JUDGED = ("--policy-pack", str(PROJECT / "policies"))
+# Enough to see that it trained and how it ended.
+LAST_LINES = 4
 DELETE_DATA = click.option(
     "--delete-data", is_flag=True, help="Buckets and repositories that the stack file keeps go too."
 )
@@ -176,7 +182,19 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
         for run, told in job["runs"].items():
             click.echo(f"  run      {name}/{run}: {told['state']}")
             for node in told["nodes"] or () if trains_here(plan.jobs[name]) else ():
-                for line in last_lines(cloud, outputs.get("logGroupId"), outputs.get("logId"), node["id"]):
+                for line in _printed(cloud, node["id"]):
                     click.echo(f"             {line}")
     click.echo(f"  console  {cloud.endpoint}/console")
     click.echo('  look     eval "$(.venv/bin/trainyard cloud env)" and use the OCI CLI; .venv/bin/trainyard cloud log')
+
+
+def _printed(cloud: control.Cloud, run_id: str) -> list[str]:
+    """The last lines of a run, as anybody would read them; none where the stack keeps no logs."""
+    call = call_of("up")
+    session = Session(profile="deployer", config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))
+    try:
+        run = attempt(call, "Read the job run", lambda: session.client("data_science").get_job_run(run_id).data)
+        return last_lines(session, call, run, LAST_LINES, looks=1)
+    except ProviderError:
+        # The stack is up all the same.
+        return ["(what it printed could not be read just now)"]

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last lines of a run, from OCI Logging."""
+"""What runs printed, from OCI Logging."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -13,36 +16,83 @@ from provider.oci.session import Session
 _LOOKS = 5
 _SECONDS_BETWEEN_LOOKS = 2.0
 # The search takes at most two weeks at once.
-_SPAN = timedelta(days=13)
+SPAN = timedelta(days=13)
+# A clock of ours that is behind the service's must not hide the newest lines.
+_AHEAD = timedelta(minutes=5)
+_PAGE = 500
+# So many runs are asked for at once: a query has a bound on its length.
+_SOURCES = 20
 
 
-def last_lines(session: Session, call: Call, run: Any, limit: int) -> list[str]:
-    details = run.log_details
-    if details is None or not details.log_id:
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a log: when (milliseconds since 1970), which run wrote it, and for node groups which node of it."""
+
+    time: int
+    id: str
+    source: str
+    subject: str
+    text: str
+
+
+def last_lines(session: Session, call: Call, run: Any, limit: int, looks: int = _LOOKS) -> list[str]:
+    """The last lines of a job run, oldest first."""
+    place = place_of(run)
+    if place is None:
         return []
-    place = f"{run.compartment_id}/{details.log_group_id}/{details.log_id}"
     query = f"search \"{place}\" | where source = '{run.id}' | sort by datetime desc"
-    for look in range(_LOOKS):
-        lines = _search(session, call, query, limit)
-        if lines:
-            return lines[::-1]
-        if look + 1 < _LOOKS:
+    for look in range(looks):
+        found = _page(session, call, query, datetime.now(UTC) - SPAN, limit)[0]
+        if found:
+            return [line.text for line in found[::-1]]
+        if look + 1 < looks:
             call.report.status("waiting for the last log lines")
             call.stop.wait(_SECONDS_BETWEEN_LOOKS)
     return []
 
 
-def _search(session: Session, call: Call, query: str, limit: int) -> list[str]:
-    models = import_module("oci.loggingsearch.models")
-    now = datetime.now(UTC)
-    details = models.SearchLogsDetails(time_start=now - _SPAN, time_end=now + timedelta(minutes=5), search_query=query)
+def place_of(run: Any) -> str | None:
+    """Where a job run's lines are, as a search names it; None for a run without a log."""
+    details = run.log_details
+    if details is None or not details.log_id:
+        return None
+    return f"{run.compartment_id}/{details.log_group_id}/{details.log_id}"
+
+
+def lines_since(session: Session, call: Call, place: str, sources: Sequence[str], since: datetime) -> Iterator[Line]:
+    """Every line that these job runs wrote into one log since then, each batch of runs in the order of time."""
+    since = max(since, datetime.now(UTC) - SPAN)
+    for start in range(0, len(sources), _SOURCES):
+        wanted = " or ".join(f"source = '{source}'" for source in sources[start : start + _SOURCES])
+        query = f'search "{place}" | where {wanted} | sort by datetime asc'
+        page: str | None = None
+        while True:
+            found, page = _page(session, call, query, since, _PAGE, page)
+            yield from found
+            if not page:
+                break
+
+
+def _page(
+    session: Session, call: Call, query: str, since: datetime, limit: int, page: str | None = None
+) -> tuple[list[Line], str | None]:
+    details = import_module("oci.loggingsearch.models").SearchLogsDetails(
+        time_start=since, time_end=datetime.now(UTC) + _AHEAD, search_query=query
+    )
     client = session.client("log_search")
-    found = attempt(call, "Read the run's log", lambda: client.search_logs(details, limit=limit)).data
-    return [line for line in (_message(result.data) for result in found.results or []) if line is not None]
+    options: dict[str, Any] = {"limit": limit, **({"page": page} if page else {})}
+    answer = attempt(call, "Read the run's log", partial(client.search_logs, details, **options))
+    lines = (_line(result.data) for result in answer.data.results or [])
+    return [line for line in lines if line is not None], answer.headers.get("opc-next-page")
 
 
-def _message(entry: Any) -> str | None:
-    content = entry.get("logContent", entry) if isinstance(entry, dict) else {}
+def _line(entry: Any) -> Line | None:
+    if not isinstance(entry, dict):
+        return None
+    content = entry.get("logContent", entry)
     data = content.get("data", content)
     message = data.get("message") if isinstance(data, dict) else data
-    return str(message).rstrip() if message is not None else None
+    if message is None:
+        return None
+    identifier, source, subject = (str(content.get(name) or "") for name in ("id", "source", "subject"))
+    return Line(int(entry.get("datetime") or 0), identifier, source, subject, str(message).rstrip())

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard runs` as people type it, on real job runs of a local cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import oci
+import pytest
+
+from localcloud.control import Cloud
+from provider.oci import job_runs
+from tests.cloud_fixture import LONGEST_SECONDS, Clients, eventually
+from tests.flows.cloud_world import World
+
+ROOT = Path(__file__).resolve().parents[2]
+# Prints, then lives until somebody ends it or its file comes; the bound only matters if the test dies.
+SCRIPT = """
+import os, pathlib, time
+print("[" + os.environ["NODE"] + "] begins", flush=True)
+end = time.monotonic() + 600
+while not pathlib.Path(os.environ["ENDS"]).exists() and time.monotonic() < end:
+    time.sleep(0.05)
+print("over", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def world(shared_cloud: Cloud) -> World:
+    return World(Clients(shared_cloud))
+
+
+@pytest.fixture(scope="module")
+def job(world: World) -> str:
+    return world.job(SCRIPT)
+
+
+def start(world: World, job: str, run: str, ends: Path, attempt: int = 1, nodes: int = 2) -> list[Any]:
+    """The job runs of one training run, as the provider makes them."""
+    folder = f"oci://runs@{world.clients.cloud.namespace}/line/{run}/{attempt}"
+    made = []
+    for rank in range(nodes):
+        launch = {"role": "worker", "roles": [{"name": "worker", "replicas": nodes}], "folder": folder}
+        variables = {
+            "NODE": f"worker-{rank}",
+            "ENDS": str(ends),
+            "TRAINYARD_LAUNCH": json.dumps({**launch, "attempt": attempt}),
+        }
+        tags = {
+            "stack": "demo",
+            "job": "line",
+            "run": run,
+            job_runs.RUN_TAG: f"{run}-{attempt}",
+            job_runs.NODE_TAG: f"{rank}/worker/worker-{rank}",
+        }
+        models = oci.data_science.models
+        override = models.DefaultJobConfigurationDetails(environment_variables=variables)
+        made.append(world.run(job, freeform_tags=tags, job_configuration_override_details=override))
+    return made
+
+
+def words(world: World, command: str, *more: str) -> list[str]:
+    home = str(world.clients.cloud.home)
+    return [sys.executable, "-m", "cli", "runs", command, "demo", *more, "--home", home]
+
+
+def trainyard(world: World, command: str, *more: str, env: Mapping[str, str] = os.environ) -> Any:
+    return subprocess.run(
+        words(world, command, *more), cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS, env=env
+    )
+
+
+@contextmanager
+def watching(world: World, command: str, *more: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        words(world, command, *more, "--every", "0.2"), cwd=ROOT, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_states_by_rank_with_what_the_launcher_says(world: World, job: str, tmp_path: Path) -> None:
+    ends = tmp_path / "ends"
+    made = start(world, job, "listed", ends)
+    for one in made:
+        eventually(lambda one=one: world.read(one), lambda run: run.lifecycle_state == "IN_PROGRESS")  # type: ignore[misc]
+    namespace, storage = world.clients.cloud.namespace, world.clients.storage
+    storage.create_bucket(
+        namespace, oci.object_storage.models.CreateBucketDetails(name="runs", compartment_id=world.compartment)
+    )
+    status = {"rank": 0, "state": "waiting", "progress": {"step": 7}, "reason": ""}
+    storage.put_object(namespace, "runs", "line/listed/1/status/0.json", json.dumps(status))
+
+    shown = trainyard(world, "list", "line/listed")
+    assert shown.returncode == 0, shown.stderr
+    rows = [line.split() for line in shown.stdout.splitlines()[2:]]
+    assert [row[:3] for row in rows] == [["0", "worker-0", "waiting"], ["1", "worker-1", "IN_PROGRESS"]]
+    assert rows[0][-2:] == ["step", "7"]
+
+    ends.touch()
+    watched = trainyard(world, "watch", "line/listed", "--every", "0.2")
+    assert watched.returncode == 0, watched.stderr
+    last = [line.split(" ", 1)[1] for line in watched.stdout.splitlines()][-2:]
+    assert sorted(line.split(":")[0] for line in last) == ["line/listed rank 0 worker-0", "line/listed rank 1 worker-1"]
+    assert all("SUCCEEDED" in line for line in last)
+
+    again = start(world, job, "listed", ends, attempt=2)
+    for one in again:
+        world.finished(one)
+    (latest,) = json.loads(trainyard(world, "list", "line/listed", "--format", "json").stdout)
+    assert (latest["attempt"], latest["state"]) == (2, "SUCCEEDED")
+    both = json.loads(trainyard(world, "list", "line/listed", "--history", "--format", "json").stdout)
+    assert [run["attempt"] for run in both] == [1, 2]
+
+
+def test_logs_of_all_ranks_with_their_prefixes(world: World, job: str, tmp_path: Path) -> None:
+    ends = tmp_path / "ends"
+    made = start(world, job, "printing", ends)
+    with watching(world, "logs", "line/printing", "--follow") as following:
+        assert following.stdout is not None
+        first = [following.stdout.readline().strip() for _ in made]
+        assert sorted(first) == ["[0 worker-0] begins", "[1 worker-1] begins"], "while the runs go on"
+        ends.touch()
+        rest, errors = following.communicate(timeout=LONGEST_SECONDS)
+        assert following.returncode == 0, errors
+    assert sorted(rest.split("\n")[:-1]) == ["[0 worker-0] over", "[1 worker-1] over"]
+    one = trainyard(world, "logs", "line/printing", "--rank", "1")
+    assert one.stdout.splitlines() == ["[1 worker-1] begins", "[1 worker-1] over"]
+
+
+@pytest.mark.parametrize("command", ["watch", "logs"])
+def test_ctrl_c_ends_it_at_once_and_quietly(world: World, job: str, tmp_path: Path, command: str) -> None:
+    ends = tmp_path / "ends"
+    start(world, job, f"stopped-{command}", ends)
+    follow = ["--follow"] if command == "logs" else []
+    with watching(world, command, f"line/stopped-{command}", *follow) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        asked = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=LONGEST_SECONDS)
+        assert process.returncode == 130
+        assert "Traceback" not in errors
+        assert time.monotonic() - asked < 30
+    ends.touch()
+
+
+def test_cancel_ends_every_rank_and_watch_says_that_it_did_not_succeed(world: World, job: str, tmp_path: Path) -> None:
+    made = start(world, job, "unwanted", tmp_path / "never")
+    for one in made:
+        world.printed(one, "begins")
+    done = trainyard(world, "cancel", "line/unwanted", "--yes")
+    assert done.stdout == "Asked to end: line/unwanted.\n", done.stderr
+    assert {world.finished(one).lifecycle_state for one in made} == {"CANCELED"}
+    assert trainyard(world, "watch", "line/unwanted").returncode == 1
+    assert "Nothing to end" in trainyard(world, "cancel", "line/unwanted", "--yes").stdout
+
+
+def test_by_environment_as_the_user_of_the_profile(world: World, job: str, tmp_path: Path) -> None:
+    """No `--home`: only what `trainyard cloud env` sets says where the cloud is."""
+    (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:compartment: {world.compartment}\n")
+    ends = tmp_path / "ends"
+    ends.touch()
+    for one in start(world, job, "elsewhere", ends):
+        world.finished(one)
+
+    def listed(profile: str) -> Any:
+        command = [sys.executable, "-m", "cli", "runs", "list", str(tmp_path / "Pulumi.demo.yaml"), "line/elsewhere"]
+        env = {**os.environ, **world.clients.cloud.env_for(profile)}
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS, env=env)
+
+    assert "demo line/elsewhere: SUCCEEDED" in listed("deployer").stdout
+    refused = listed("user")
+    assert refused.returncode == 1
+    assert "trainyard access" in refused.stderr, "what to do about it"
+    assert "Traceback" not in refused.stderr
+
+
+def test_what_is_not_there_is_said_with_what_to_do(world: World) -> None:
+    nothing = trainyard(world, "watch", "line/no-such-run")
+    assert nothing.returncode == 1
+    assert "No runs line/no-such-run of the stack demo" in nothing.stderr
+    nowhere = subprocess.run(
+        [sys.executable, "-m", "cli", "runs"], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS
+    )
+    assert nowhere.returncode == 2
+    assert "--compartment" in nowhere.stderr

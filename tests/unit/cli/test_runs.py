@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `trainyard runs` says of what it has seen; seeing it is tests/flows/test_runs_command.py."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cli.runs_logs import Merged, prefixed
+from cli.runs_seen import NodeSeen, RunSeen, Wanted, _bucket, _launched, _nodes
+from cli.runs_text import Screen, as_json, duration, progress, text
+from provider.oci import job_runs
+from provider.oci.logs import Line
+from provider.runs.model import NodeRun
+
+NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+
+
+def node(rank: int, state: str = "IN_PROGRESS", **more: Any) -> NodeSeen:
+    started = (NOW - timedelta(seconds=75)).isoformat()
+    return NodeSeen(rank, NodeRun(f"worker-{rank}", f"run{rank}", state, started_at=started), "worker", "c/g/l", **more)
+
+
+def run(*nodes: NodeSeen) -> RunSeen:
+    return RunSeen("vision-prod", "resnet", "base", 2, NOW - timedelta(minutes=2), nodes)
+
+
+def test_a_row_says_state_time_and_progress_of_each_rank() -> None:
+    told = {"state": "waiting", "reason": "for rank 3", "progress": {"step": 12, "loss": 0.51234567}, "tries": 2}
+    shown = text([run(node(0, told=told), node(1, "FAILED"))], NOW)
+    assert "vision-prod resnet/base: FAILED, attempt 2" in shown
+    rows = [line.split(maxsplit=2) for line in shown.split("\n")[2:]]
+    assert rows[0] == ["0", "worker-0", "waiting  1 min 15 s  step 12, loss 0.512346; try 2; for rank 3"]
+    assert rows[1][2].startswith("FAILED"), "what the platform says of an end wins over what the launcher said last"
+
+
+def test_programs_are_given_everything() -> None:
+    (plain,) = json.loads(as_json([run(node(0, told={"state": "running"}))]))
+    assert (plain["stack"], plain["job"], plain["run"], plain["attempt"]) == ("vision-prod", "resnet", "base", 2)
+    assert plain["nodes"][0]["launcher"] == {"state": "running"}
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(0, "0 s"), (59.9, "59 s"), (61, "1 min 1 s"), (7260, "2 h 1 min")])
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(("told", "words"), [(None, ""), ("epoch 3", "epoch 3"), ({"step": 1}, "step 1")])
+def test_progress_is_shown_whatever_a_script_wrote(told: Any, words: str) -> None:
+    assert progress(told) == words
+
+
+def test_where_output_is_piped_only_changes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(terminal=False)
+    screen.show([run(node(0), node(1))], NOW)
+    screen.show([run(node(0), node(1))], NOW)
+    screen.show([run(node(0), node(1, "SUCCEEDED"))], NOW)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "12:00:00 resnet/base rank 0 worker-0: IN_PROGRESS",
+        "12:00:00 resnet/base rank 1 worker-1: IN_PROGRESS",
+        "12:00:00 resnet/base rank 1 worker-1: SUCCEEDED",
+    ]
+
+
+def test_on_a_terminal_the_table_is_drawn_over_itself(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("LINES", "4")
+    screen = Screen(terminal=True)
+    screen.show([run(node(0), node(1), node(2))], NOW)
+    screen.show([run(node(0), node(1), node(2))], NOW)
+    first, second = capsys.readouterr().out.split("\x1b[J")[1:]
+    assert first.endswith("\x1b[3F"), "as many lines up as were drawn, and no more than the terminal has"
+    assert max(map(len, second.rstrip("\n").split("\n"))) < 40
+
+
+def test_a_line_says_its_rank_once() -> None:
+    named = {("run0", ""): "0 main-0", ("group", "worker/2"): "2 worker-1"}
+    assert prefixed(Line(1, "a", "run0", "0", "[main-0] epoch 1"), named) == "[0 main-0] epoch 1"
+    assert prefixed(Line(1, "b", "run0", "0", "epoch 1"), named) == "[0 main-0] epoch 1"
+    assert prefixed(Line(1, "c", "group", "worker/2", "epoch 1"), named) == "[2 worker-1] epoch 1"
+
+
+def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [Line(3, "c", "run0", "", "third"), Line(1, "a", "run0", "", "first"), Line(2, "b", "run1", "", "second")]
+    monkeypatch.setattr("cli.runs_logs.lines_since", lambda *_: iter(lines))
+    merged = Merged(None, None)  # type: ignore[arg-type]  # neither is asked: the lines are given
+    seen = [run(node(0), node(1))]
+    assert list(merged.new(seen)) == ["[0 worker-0] first", "[1 worker-1] second", "[0 worker-0] third"]
+    lines.append(Line(4, "d", "run1", "", "fourth"))
+    assert list(merged.new(seen)) == ["[1 worker-1] fourth"]
+
+
+def test_one_rank_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [Line(1, "a", "run0", "", "of 0"), Line(2, "b", "run1", "", "of 1")]
+    monkeypatch.setattr("cli.runs_logs.lines_since", lambda *_: iter(lines))
+    merged = Merged(None, None, frozenset({1}))  # type: ignore[arg-type]
+    assert list(merged.new([run(node(0), node(1))])) == ["[1 worker-1] of 1"]
+
+
+def launch(role: str, **more: Any) -> str:
+    roles = [{"name": "main", "replicas": 1}, {"name": "worker", "replicas": 2}]
+    return json.dumps({"role": role, "roles": roles, "attempt": 3, "folder": "oci://b@ns/job/run/3", **more})
+
+
+def group(role: str) -> Any:
+    configuration = SimpleNamespace(environment_variables={"TRAINYARD_LAUNCH": launch(role)})
+    return SimpleNamespace(name=role, job_configuration_details=configuration)
+
+
+def job_run(**more: Any) -> Any:
+    fields: dict[str, Any] = {
+        "id": "r", "compartment_id": "c", "display_name": "run", "lifecycle_state": "IN_PROGRESS",
+        "lifecycle_details": "", "time_started": None, "time_finished": None, "freeform_tags": {},
+        "log_details": SimpleNamespace(log_group_id="g", log_id="l"), "job_node_configuration_override_details": None,
+        "job_configuration_override_details": None,
+    }  # fmt: skip
+    return SimpleNamespace(**{**fields, **more})
+
+
+def test_node_groups_are_shown_rank_by_rank() -> None:
+    groups = [group("main"), group("worker")]
+    layout = SimpleNamespace(job_node_group_configuration_details_list=groups)
+    shown = job_run(job_node_configuration_override_details=layout)
+    launched = tuple(_launched(shown))
+    assert [(one.role, one.ranks, one.attempt) for one in launched] == [("main", (0,), 3), ("worker", (1, 2), 3)]
+    seen = list(_nodes(shown, launched))
+    assert [(one.rank, one.run.name) for one in seen] == [(0, "main-0"), (1, "worker-0"), (2, "worker-1")]
+
+
+def test_a_run_a_node_is_known_by_its_tag() -> None:
+    variables = {"TRAINYARD_LAUNCH": launch("worker", folder=None, peers={"uri": "oci://b@ns/old"})}
+    shown = job_run(
+        freeform_tags={job_runs.NODE_TAG: "2/worker/worker-1"},
+        job_configuration_override_details=SimpleNamespace(environment_variables=variables),
+    )
+    (launched,) = _launched(shown)
+    assert launched.folder == "oci://b@ns/old"
+    (seen,) = _nodes(shown, (launched,))
+    assert (seen.rank, seen.role, seen.run.name, seen.log) == (2, "worker", "worker-1", "c/g/l")
+
+
+def test_a_run_of_others_is_no_obstacle() -> None:
+    foreign = job_run(log_details=None)
+    (launched,) = _launched(foreign)
+    assert (launched.folder, launched.log, launched.attempt) == (None, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("uri", "parts"),
+    [("oci://b@ns/job/run/1", ("ns", "b", "job/run/1")), ("oci://b@ns", None), ("${bucket}/x", None), (None, None)],
+)
+def test_a_folder_is_a_place_in_a_bucket(uri: str | None, parts: Any) -> None:
+    assert _bucket(uri) == parts
+
+
+def test_what_was_asked_for_is_all_that_is_shown() -> None:
+    tags = {job_runs.RUN_TAG: "x", "stack": "s", "job": "j", "run": "r"}
+    assert Wanted("c").includes(tags)
+    assert Wanted("c", "s", "j", "r").includes(tags)
+    assert not Wanted("c", "s", "k").includes(tags)
+    assert not Wanted("c").includes({"stack": "s"}), "a job run that trainyard did not start"
