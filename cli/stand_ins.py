@@ -8,13 +8,13 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from ipaddress import ip_network
 from typing import Any
 
 import click
 
 from localcloud.control import Cloud
+from provider.oci import sdk
 from provider.oci.session import Session, host_overrides
 
 RECORD = "stand-ins.json"
@@ -161,7 +161,7 @@ class StandIns:
         draft.replace(self._file)
 
     def _models(self, client: str) -> Any:
-        return import_module({"core": "oci.core"}.get(client, f"oci.{client}") + ".models")
+        return sdk.module(f"{client}.models")
 
 
 def empty_and_delete(session: Session, namespace: str, bucket: str) -> None:

@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from localcloud.plugin.names import pulumi_name
 from provider.base.errors import ProviderError
 from provider.base.values import Properties
+from provider.oci import sdk
 
 _LIST = re.compile(r"^list\[(.+)\]$")
 _DICT = re.compile(r"^dict\(str, (.+)\)$")
@@ -32,7 +32,7 @@ _NESTED_TAGS = "dict(str, dict(str, object))"
 
 
 def models_of(service: str) -> Any:
-    return import_module(f"oci.{service}.models")
+    return sdk.module(f"{service}.models")
 
 
 @cache

@@ -4,11 +4,11 @@
 import re
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
+from provider.oci import sdk
 from provider.oci.calls import attempt
 from provider.oci.session import Session
 
@@ -79,7 +79,7 @@ def _exists(session: Session, call: Call, image: Image, compartment: str, access
 
 def _other_region(session: Session, image: Image) -> str | None:
     """The image's region as the SDK wants it, or None when it is the session's own or its key is not known."""
-    regions = import_module("oci.regions")
+    regions = sdk.module("regions")
     region = regions.get_region_from_short_name(image.region) if "-" not in image.region else image.region
     return None if region in (session.credentials["region"], image.region.split("-")[0]) else str(region)
 

@@ -3,10 +3,10 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 from provider.base.values import Properties, Secret
+from provider.oci import sdk
 from provider.runs.model import Node, NodeRun, RunSpec
 
 RUN_TAG = "trainyard-run"
@@ -19,7 +19,7 @@ _GROUP_STATES = {"CREATING": "ACCEPTED", "ACTIVE": "IN_PROGRESS", "DELETING": "I
 
 
 def models() -> Any:
-    return import_module("oci.data_science.models")
+    return sdk.module("data_science.models")
 
 
 def tags(spec: RunSpec, node: Node | None) -> dict[str, str]:

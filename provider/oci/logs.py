@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from provider.base.resource import Call
+from provider.oci import sdk
 from provider.oci.calls import attempt
 from provider.oci.session import Session
 
@@ -76,7 +76,7 @@ def lines_since(session: Session, call: Call, place: str, sources: Sequence[str]
 def _page(
     session: Session, call: Call, query: str, since: datetime, limit: int, page: str | None = None
 ) -> tuple[list[Line], str | None]:
-    details = import_module("oci.loggingsearch.models").SearchLogsDetails(
+    details = sdk.module("loggingsearch.models").SearchLogsDetails(
         time_start=since, time_end=datetime.now(UTC) + _AHEAD, search_query=query
     )
     client = session.client("log_search")

@@ -5,11 +5,11 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from provider.base.errors import ProviderError
+from provider.oci import sdk
 
 OVERRIDES_VARIABLES = ("TF_VAR_CLIENT_HOST_OVERRIDES", "OCI_CLIENT_HOST_OVERRIDES", "CLIENT_HOST_OVERRIDES")
 
@@ -17,14 +17,14 @@ OVERRIDES_VARIABLES = ("TF_VAR_CLIENT_HOST_OVERRIDES", "OCI_CLIENT_HOST_OVERRIDE
 _TIMEOUT = (10.0, 60.0)
 
 CLIENTS: Mapping[str, tuple[str, str]] = {
-    "artifacts": ("oci.artifacts", "ArtifactsClient"),
-    "core": ("oci.core", "VirtualNetworkClient"),
-    "data_science": ("oci.data_science", "DataScienceClient"),
-    "identity": ("oci.identity", "IdentityClient"),
-    "logging": ("oci.logging", "LoggingManagementClient"),
-    "log_search": ("oci.loggingsearch", "LogSearchClient"),
-    "object_storage": ("oci.object_storage", "ObjectStorageClient"),
-    "vault": ("oci.vault", "VaultsClient"),
+    "artifacts": ("artifacts", "ArtifactsClient"),
+    "core": ("core", "VirtualNetworkClient"),
+    "data_science": ("data_science", "DataScienceClient"),
+    "identity": ("identity", "IdentityClient"),
+    "logging": ("logging", "LoggingManagementClient"),
+    "log_search": ("loggingsearch", "LogSearchClient"),
+    "object_storage": ("object_storage", "ObjectStorageClient"),
+    "vault": ("vault", "VaultsClient"),
 }
 
 
@@ -91,18 +91,18 @@ class Session:
         options: dict[str, Any] = {
             "timeout": _TIMEOUT,
             # Retries are ours (provider.oci.calls): visible, bounded, and ended by Ctrl-C.
-            "retry_strategy": import_module("oci.retry").NoneRetryStrategy(),
-            "circuit_breaker_strategy": import_module("oci.circuit_breaker").NoCircuitBreakerStrategy(),
+            "retry_strategy": sdk.module("retry").NoneRetryStrategy(),
+            "circuit_breaker_strategy": sdk.module("circuit_breaker").NoCircuitBreakerStrategy(),
         }
         if class_name in self.endpoints:
             options["service_endpoint"] = self.endpoints[class_name]
         signer = _session_token_signer(config)
         if signer is not None:
             options["signer"] = signer
-        return getattr(import_module(module), class_name)(config, **options)
+        return getattr(sdk.module(module), class_name)(config, **options)
 
     def _read_credentials(self) -> dict[str, Any]:
-        oci_config = import_module("oci.config")
+        oci_config = sdk.module("config")
         file = self.config_file or oci_config.DEFAULT_LOCATION
         profile = self.profile or oci_config.DEFAULT_PROFILE
         try:
@@ -125,5 +125,5 @@ def _session_token_signer(config: Mapping[str, Any]) -> Any:
     if "security_token_file" not in config:
         return None
     token = Path(config["security_token_file"]).expanduser().read_text(encoding="utf-8").strip()
-    key = import_module("oci.signer").load_private_key_from_file(config["key_file"], config.get("pass_phrase"))
-    return import_module("oci.auth.signers").SecurityTokenSigner(token, key)
+    key = sdk.module("signer").load_private_key_from_file(config["key_file"], config.get("pass_phrase"))
+    return sdk.module("auth.signers").SecurityTokenSigner(token, key)
