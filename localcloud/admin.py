@@ -16,6 +16,8 @@ from localcloud.control import Cloud, CloudError
 PUSH_PATH = "/.trainyard/images"
 TOKENS_PATH = "/.trainyard/tokens"
 FAULTS_PATH = "/.trainyard/faults"
+EVIDENCE_PATH = "/.trainyard/evidence"
+CALLS_PATH = "/.trainyard/calls"
 
 
 def push_image(cloud: Cloud, image: str, entrypoint: Sequence[str] = (), cmd: Sequence[str] = ()) -> dict[str, Any]:
@@ -66,6 +68,18 @@ def clear_faults(cloud: Cloud, identifier: str = "") -> int:
     """Ends one fault, or all; how many there were."""
     path = f"{FAULTS_PATH}/{quote(identifier, safe='')}" if identifier else FAULTS_PATH
     return int(_ask(cloud, "DELETE", path)["cleared"])
+
+
+def list_calls(cloud: Cloud, since: int = 0) -> list[dict[str, Any]]:
+    """What the policies in force decided after the row `since`: `localcloud.api.judgements` says what a row holds."""
+    found: list[dict[str, Any]] = _ask(cloud, "GET", f"{CALLS_PATH}?since={since}")["calls"]
+    return found
+
+
+def evidence(cloud: Cloud, run: str) -> dict[str, Any]:
+    """What the firewalls of a run's nodes saw, so far or until its end: rules, flows, and what was dropped."""
+    seen: dict[str, Any] = _ask(cloud, "GET", f"{EVIDENCE_PATH}?run={quote(run, safe='')}")
+    return seen
 
 
 def _ask(cloud: Cloud, method: str, path: str, content: dict[str, Any] | None = None) -> Any:

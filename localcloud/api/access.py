@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from iam.compartments import Compartments
@@ -23,6 +23,7 @@ from localcloud.api import clock, tenancy
 from localcloud.api.circumstances import CIRCUMSTANCES, Elsewhere
 from localcloud.api.errors import not_found
 from localcloud.api.http import Json, Request
+from localcloud.api.judgements import Judgements
 from localcloud.api.ocids import fixed_ocid
 from localcloud.api.operations import Call
 from localcloud.api.principals import Principal
@@ -44,6 +45,7 @@ class Access:
     """The policies and dynamic groups of a tenancy, compiled when first needed after a change."""
 
     store: Store
+    judgements: Judgements = field(default_factory=Judgements)
     _policies: CompiledPolicies | None = None
     _members: dict[str, Subject] | None = None
     _good_until: float = math.inf
@@ -91,6 +93,7 @@ class Access:
         subject, policies = self.subject(principal), self.policies()
         request = {"request.operation": operation, "request.region": tenancy.REGION_KEY}
         verdict = judge(policies, subject, permissions, target, request)
+        self.judgements.note(operation, subject, permissions, target, verdict)
         if not verdict.allowed:
             refusal = explain(policies, subject, verdict.missing, target, request)
             log.warning("refused %s: %s", operation, refusal.text().replace("\n", "; "))

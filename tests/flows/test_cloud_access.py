@@ -6,7 +6,9 @@ from typing import Any
 
 import oci
 import pytest
+from oci._vendor import requests
 
+from localcloud.admin import list_calls
 from localcloud.control import Cloud
 from tests.cloud_fixture import Clients
 from tests.flows.cloud_world import World
@@ -168,3 +170,31 @@ def test_a_copy_needs_access_at_both_ends(world: World, user: Clients) -> None:
         ends[name] = grant(name)
     for policy in ends.values():
         world.clients.identity.delete_policy(policy)
+
+
+def test_what_was_judged_can_be_judged_again(world: World, user: Clients) -> None:
+    before = max((row["id"] for row in list_calls(world.clients.cloud)), default=0)
+    policy = _policy(world, "judged", "allow group scientists to inspect vcns in compartment training")
+    for _ in range(2):
+        user.network.list_vcns(world.compartment)
+    _refused(user.network.delete_vcn, world.vcn.id)
+    world.clients.identity.delete_policy(policy)
+    allowed, refused = list_calls(world.clients.cloud, before)
+    assert (allowed["operation"], allowed["times"], allowed["allowed"]) == ("ListVcns", 2, True)
+    assert allowed["by"] == [
+        {
+            "permission": "VCN_READ",
+            "policy": "judged",
+            "statement": "Allow group scientists to inspect vcns in compartment training",
+        }
+    ]
+    assert [one["name"] for one in allowed["principal"]["groups"]] == ["scientists"]
+    assert allowed["target"]["compartment"] == world.compartment
+    assert (refused["operation"], refused["allowed"], refused["missing"]) == ("DeleteVcn", False, ["VCN_DELETE"])
+    assert list_calls(world.clients.cloud, refused["id"]) == []
+
+
+def test_only_administrators_see_what_was_judged(user: Clients) -> None:
+    signer, endpoint = user.identity.base_client.signer, user.cloud.endpoint
+    answer = requests.get(f"{endpoint}/.trainyard/calls", auth=signer, timeout=60)
+    assert (answer.status_code, answer.json()["code"]) == (404, "NotAuthorizedOrNotFound")

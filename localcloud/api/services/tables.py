@@ -7,6 +7,7 @@ from localcloud.api import work_requests
 from localcloud.api.operations import Operation
 from localcloud.api.services import (
     artifacts,
+    calls_door,
     data_science,
     faults_door,
     identity,
@@ -23,6 +24,6 @@ from localcloud.api.services import (
 def operations() -> list[Operation]:
     modules = (
         identity, people, network, object_storage, artifacts, logs, data_science, secrets, limits, work_requests,
-        faults_door, token_door,
+        calls_door, faults_door, token_door,
     )  # fmt: skip
     return [row for module in modules for row in module.operations()]

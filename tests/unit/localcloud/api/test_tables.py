@@ -11,7 +11,7 @@ from localcloud.api.routing import Router
 from localcloud.api.services import tables
 
 ROWS = tables.operations()
-OWN = frozenset({"PushContainerImage", "ListFaults", "AddFault", "ClearFaults", "ClearFault", "IssueToken"})
+OWN = frozenset({"PushContainerImage", "ListCalls", "ListFaults", "AddFault", "ClearFaults", "ClearFault", "IssueToken"})
 # No document at hand says which permission these need: they are for the tenancy's administrators, until one does.
 ADMINISTRATORS_ONLY = frozenset({
     "AddUserToGroup", "CreateCompartment", "CreateGroup", "CreateUser", "DeleteApiKey", "DeleteCompartment",

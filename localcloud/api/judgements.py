@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was judged, call by call, with all it takes to judge it again under other statements.
+
+Calls that differ in nothing but their time are one row with a count: nodes that poll would fill the record otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from iam.judge import Membership, Principal, Target, Verdict
+from iam.printing import to_text
+from localcloud.api import clock
+
+# Enough for days of training; what is older is let go, and how much that was is told.
+MOST_ROWS = 20_000
+_Key = tuple[Any, ...]
+
+
+@dataclass
+class _Row:
+    number: int
+    first: float
+    last: float
+    times: int
+    operation: str
+    principal: Principal
+    permissions: tuple[str, ...]
+    target: Target
+    verdict: Verdict
+
+
+class Judgements:
+    """The calls that policies decided, the latest last. Administrators' calls are not judged, so not here."""
+
+    def __init__(self, most: int = MOST_ROWS) -> None:
+        self._most = most
+        self._rows: OrderedDict[_Key, _Row] = OrderedDict()
+        self._number = 0
+        self.forgotten = 0
+
+    def note(
+        self, operation: str, principal: Principal, permissions: tuple[str, ...], target: Target, verdict: Verdict
+    ) -> None:
+        """One call, decided."""
+        self._number += 1
+        moment = clock.now()
+        # Dynamic groups and statements may have changed since: then it is another row.
+        by = tuple((one.permission, one.policy, one.statement) for one in verdict.by)
+        groups = tuple(one.ocid for one in (*principal.groups, *principal.dynamic_groups))
+        variables = tuple(sorted(target.variables.items()))
+        key = (operation, principal.ocid or principal.name, groups, permissions, target.compartment, variables, by)
+        row = self._rows.pop(key, None) or _Row(
+            0, moment, moment, 0, operation, principal, permissions, target, verdict
+        )
+        row.number, row.last, row.times = self._number, moment, row.times + 1
+        self._rows[key] = row
+        while len(self._rows) > self._most:
+            self._rows.popitem(last=False)
+            self.forgotten += 1
+
+    def since(self, number: int) -> list[dict[str, Any]]:
+        """The rows of calls after this number, which is an earlier row's `id`."""
+        return [_shown(row) for row in self._rows.values() if row.number > number]
+
+
+def _shown(row: _Row) -> dict[str, Any]:
+    return {
+        "id": row.number,
+        "first": clock.rfc3339(row.first),
+        "time": clock.rfc3339(row.last),
+        "times": row.times,
+        "operation": row.operation,
+        "principal": _principal(row.principal),
+        "target": {"compartment": row.target.compartment, "variables": dict(row.target.variables)},
+        "permissions": list(row.permissions),
+        "allowed": row.verdict.allowed,
+        "by": [
+            {"permission": one.permission, "policy": one.policy, "statement": to_text(one.statement)}
+            for one in row.verdict.by
+        ],
+        "missing": list(row.verdict.missing),
+    }
+
+
+def _principal(principal: Principal) -> dict[str, Any]:
+    return {
+        "type": principal.type,
+        "id": principal.ocid,
+        "name": principal.name,
+        "compartment": principal.compartment,
+        "groups": _members(principal.groups),
+        "dynamicGroups": _members(principal.dynamic_groups),
+    }
+
+
+def _members(rows: Iterable[Membership]) -> list[dict[str, str]]:
+    return [{"id": row.ocid, "name": row.name, "domain": row.domain} for row in rows]

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The door that shows what was judged. It belongs to no service of OCI, and only administrators find it."""
+
+from __future__ import annotations
+
+from localcloud.api.errors import invalid
+from localcloud.api.http import Reply
+from localcloud.api.operations import Call, Operation
+
+PATH = "/.trainyard/calls"
+SERVICE = "trainyard"
+
+
+def _list(call: Call) -> Reply:
+    since = call.request.query.get("since", "0")
+    if not since.isdecimal():
+        raise invalid("since is the id of a row: a number")
+    judged = call.cloud.access.judgements
+    return Reply(200, {"calls": judged.since(int(since)), "forgotten": judged.forgotten})
+
+
+def operations() -> list[Operation]:
+    return [Operation("ListCalls", "GET", PATH, _list, SERVICE)]
