@@ -19,9 +19,9 @@ from pathlib import Path
 import uvicorn
 
 from localcloud import processes
-from localcloud.api import pruning, tenancy
+from localcloud.api import measuring, pruning, tenancy
 from localcloud.api.access import Access
-from localcloud.api.connections import Droppable
+from localcloud.api.connections import Droppable, serve_also
 from localcloud.api.faults import Faults
 from localcloud.api.marker import VERSION
 from localcloud.api.operations import Cloud
@@ -30,6 +30,7 @@ from localcloud.api.server import Application
 from localcloud.api.services import identity, people, tables
 from localcloud.api.services.object_storage.stored import files_in_use
 from localcloud.api.store import Store
+from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.runs import Hosts
 
 ALREADY_RUNNING = 3
@@ -63,7 +64,6 @@ async def _serve(home: Path, port: int) -> None:
     cloud = _open(home)
     listener = _listener(port)
     cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    cloud.hosts = Hosts(cloud)
     cloud.access = Access(cloud.store)
     cloud.faults = Faults(cloud.store)
     application = Application(cloud, Router(tables.operations()))
@@ -72,11 +72,13 @@ async def _serve(home: Path, port: int) -> None:
         server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = _Server(config)
+    cloud.hosts = Hosts(cloud, Fabric(cloud.store, cloud.endpoint, partial(serve_also, server)))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
     cloud.hosts.recover()
     _announce(home, listener.getsockname()[1])
-    watches = [asyncio.create_task(watch) for watch in (_leave_with_the_home(home, server), pruning.keep_pruned(cloud))]
+    upkeep = (_leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud))
+    watches = [asyncio.create_task(watch) for watch in upkeep]
     try:
         await server.serve(sockets=[listener])
     finally:

@@ -12,6 +12,7 @@ OVERRIDABLE = (
     "oci_logging.LoggingManagementClient",
     "oci_loggingingestion.LoggingClient",
     "oci_loggingsearch.LogSearchClient",
+    "oci_monitoring.MonitoringClient",
     "oci_object_storage.ObjectStorageClient",
     "oci_secrets.SecretsClient",
     "oci_vault.VaultsClient",
@@ -19,10 +20,11 @@ OVERRIDABLE = (
 )
 
 
-def client_variables(endpoint: str) -> dict[str, str]:
-    """The endpoint only: a run has credentials of its own."""
+def client_variables(endpoint: str, object_storage: str = "") -> dict[str, str]:
+    """The endpoints only: a run has credentials of its own."""
+    own = {"oci_object_storage.ObjectStorageClient": object_storage or endpoint}
     return {
-        "CLIENT_HOST_OVERRIDES": ";".join(f"{client}={endpoint}" for client in OVERRIDABLE),
+        "CLIENT_HOST_OVERRIDES": ";".join(f"{client}={own.get(client, endpoint)}" for client in OVERRIDABLE),
         "OCI_ODSC_SERVICE_ENDPOINT": endpoint,
         "OCI_CLI_ENDPOINT": endpoint,
     }

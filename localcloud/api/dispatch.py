@@ -24,6 +24,8 @@ def dispatch(call: Call) -> Reply:
             retries.remember(call, reply)
     if call.operation.service == "identity":
         call.cloud.access.forget()
+    if call.operation.service == "core":
+        call.cloud.hosts.network_changed()
     for step in call.after_commit:
         step()
     return reply

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,13 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer: JSON, a slice of a file, or nothing."""
+    """One answer: JSON, a slice of a file, or nothing; or what is still to be waited for."""
 
     status: int = 200
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     file: FilePart | None = None
+    later: Callable[[], Awaitable[Reply]] | None = None
 
     def payload(self) -> bytes:
         """The body as bytes; empty where OCI sends none."""

@@ -88,6 +88,8 @@ class Application:
             if faulty:
                 await faults.before(self._cloud.faults, call.operation.name)
             reply = dispatch(call)
+            if reply.later:
+                reply = await reply.later()
             if faulty:
                 faults.after(self._cloud.faults, call.operation.name)
             return reply

@@ -8,28 +8,21 @@ import json
 import logging
 import os
 import signal
-import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric import rsa
-
 from localcloud import processes
 from localcloud.api import clock, tenancy
-from localcloud.api.access import may_attach, may_pull
-from localcloud.api.clients import client_variables
-from localcloud.api.errors import ApiError
 from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.api.operations import Cloud
-from localcloud.api.principals import Principal
 from localcloud.api.services.network import vnics
-from localcloud.api.services.token_door import RESOURCE_TYPES
 from localcloud.api.store import Resource
-from localcloud.hosts import output, supervisor, workplace
+from localcloud.hosts import evidence, isolated, output, workplace
+from localcloud.hosts.assignments import assignment_of, attach
+from localcloud.hosts.fabric import Fabric, lost
 from localcloud.hosts.verdict import Verdict, verdict
 
 _SECRETS = ("rpst*", "node-*.json")
@@ -50,8 +43,9 @@ class _Live:
 class Hosts:
     """The machines of one local cloud."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: Cloud, fabric: Fabric) -> None:
         self._cloud = cloud
+        self._fabric = fabric
         self._live: dict[str, _Live] = {}
 
     def submit(self, run: str) -> None:
@@ -83,10 +77,22 @@ class Hosts:
             if not live.nodes:
                 live.task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._fabric.close()
+
+    def network_changed(self) -> None:
+        """A call has changed something of a network: what it says is in force for living nodes too."""
+        self._fabric.refresh()
+
+    async def evidence(self, run_id: str) -> Mapping[str, Any] | None:
+        """What the firewalls of a run saw: so far, or until its end."""
+        return await self._fabric.evidence(run_id) or evidence.read(self.folder(run_id))
 
     async def _drive(self, run_id: str) -> None:
         try:
-            result = await self._run(run_id)
+            try:
+                result = await self._run(run_id)
+            finally:
+                await self._release(run_id)
         except workplace.CannotStartError as error:
             result = Verdict("FAILED", str(error))
         except asyncio.CancelledError:
@@ -99,10 +105,11 @@ class Hosts:
         self._finish(run_id, Verdict("CANCELED", "") if live.canceled else result)
 
     async def _run(self, run_id: str) -> Verdict:
-        assignment = await self._assignment(run_id)
-        self._attach(assignment)
-        nodes = workplace.prepare(assignment, self._cloud.store)
+        assignment = await assignment_of(self._cloud, self._current(run_id), self.folder(run_id))
         groups = workplace.groups_of(assignment.run, assignment.job)
+        named = [group.name for group in groups for _ in range(group.replicas)]
+        attached = attach(self._cloud, assignment.run, len(named))
+        nodes = workplace.prepare(assignment, self._cloud.store, await self._fabric.place(run_id, attached, named))
         live = self._live[run_id]
         if live.canceled:
             return Verdict("CANCELED", "")
@@ -111,6 +118,7 @@ class Hosts:
         for node in nodes:
             process = await self._start(assignment, node, minutes * 60)
             live.nodes.append(process)
+            workplace.announce(assignment.folder, nodes[: node.rank + 1])
             sink = output.Sink(self._cloud.store, self._current(run_id), node, assignment.folder)
             readers.append(asyncio.create_task(sink.drain(process)))
         self._change(run_id, "IN_PROGRESS", "", timeStarted=clock.rfc3339(clock.now()))
@@ -131,6 +139,10 @@ class Hosts:
                 _terminate(live.nodes)
         return failure or verdict(groups, nodes, results, minutes)
 
+    async def _release(self, run_id: str) -> None:
+        if seen := await self._fabric.release(run_id):
+            evidence.write(self.folder(run_id), seen)
+
     async def _start(self, assignment: workplace.Assignment, node: workplace.Node, seconds: float) -> Process:
         spec = {
             "parent": os.getpid(),
@@ -140,62 +152,17 @@ class Hosts:
             "seconds": seconds,
             "grace": GRACE_SECONDS,
             "result": str(_result_path(assignment.folder, node.rank)),
+            "place": _place(assignment, node),
         }
         path = assignment.folder / f"node-{node.rank}.json"
         tenancy.write_secret(path, json.dumps(spec).encode())
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", supervisor.__file__, str(path), stdin=DEVNULL, stdout=PIPE, stderr=STDOUT
-        )
+            *isolated.command("localcloud.hosts.supervisor", str(path)), stdin=DEVNULL, stdout=PIPE, stderr=STDOUT,
+            pass_fds=(node.place.entry.user, node.place.entry.network) if node.place.entry else (),
+        )  # fmt: skip
         identity = {"pid": process.pid, "started": processes.start_time(process.pid)}
         (assignment.folder / f"node-{node.rank}.pid").write_text(json.dumps(identity))
         return process
-
-    async def _assignment(self, run_id: str) -> workplace.Assignment:
-        run = self._current(run_id)
-        job, project = (self._cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
-        if job is None or project is None:
-            raise workplace.CannotStartError("The job or the project of the run is gone")
-        folder = self.folder(run_id)
-        folder.mkdir(parents=True, exist_ok=True)
-        artifact = job.body.get("artifact")
-        return workplace.Assignment(
-            run, job, project, folder,
-            self._cloud.home / "artifacts" / artifact["file"] if artifact else None,
-            artifact["name"] if artifact else "",
-            await self._resource_principal(run, folder), client_variables(self._cloud.endpoint),
-            partial(may_pull, self._cloud.access, _principal(run)),
-        )  # fmt: skip
-
-    async def _resource_principal(self, run: Resource, folder: Path) -> Mapping[str, str]:
-        key = await asyncio.to_thread(rsa.generate_private_key, public_exponent=65537, key_size=2048)
-        principal = _principal(run)
-        token, pem = folder / "rpst", folder / "rpst-key.pem"
-        tenancy.write_secret(token, self._cloud.credentials.issue(principal, key.public_key()).encode())
-        tenancy.write_secret(pem, tenancy.private_pem(key))
-        return {
-            "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
-            "OCI_RESOURCE_PRINCIPAL_RPST": str(token),
-            "OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM": str(pem),
-            "OCI_RESOURCE_PRINCIPAL_REGION": tenancy.REGION,
-        }
-
-    def _attach(self, assignment: workplace.Assignment) -> None:
-        """An address in the subnet for every node, where the run names a subnet."""
-        run, store = assignment.run, self._cloud.store
-        subnet = store.get((run.body.get("jobInfrastructureConfigurationDetails") or {}).get("subnetId") or "")
-        if subnet is None:
-            return
-        if not may_attach(self._cloud.access, subnet):
-            raise workplace.CannotStartError(
-                f"The Data Science service may not use the subnet {subnet.id}: a policy must let service datascience"
-                " use virtual-network-family in its compartment"
-            )
-        count = sum(group.replicas for group in workplace.groups_of(run, assignment.job))
-        try:
-            with store.transaction():
-                vnics.attach(store, run, subnet, count)
-        except ApiError as error:
-            raise workplace.CannotStartError(error.message) from None
 
     def folder(self, run_id: str) -> Path:
         return self._cloud.home / "runs" / run_id
@@ -203,6 +170,8 @@ class Hosts:
     def _settle(self, run: Resource) -> None:
         """The end of a run whose cloud was killed, from what its supervisors had written."""
         folder = self.folder(run.id)
+        if not (folder / evidence.FILE).exists():
+            evidence.write(folder, lost(run.id))
         for path in folder.glob("node-*.pid"):
             identity = json.loads(path.read_text() or "{}")
             if identity and processes.is_same(identity["pid"], identity["started"]):
@@ -245,9 +214,14 @@ class Hosts:
                 vnics.detach(self._cloud.store, run_id)
 
 
-def _principal(run: Resource) -> Principal:
-    kind = RESOURCE_TYPES["job-run"]
-    return Principal(run.id, run.id, tenancy.TENANCY, resource_kind=kind, compartment=run.compartment)
+def _place(assignment: workplace.Assignment, node: workplace.Node) -> Mapping[str, Any] | None:
+    if node.place.entry is None:
+        return None
+    names = {
+        "hostname": workplace.host_name(assignment.run, node.rank),
+        "hosts": str(assignment.folder / workplace.HOSTS),
+    }
+    return {"user": node.place.entry.user, "network": node.place.entry.network, **names}
 
 
 async def _ended(

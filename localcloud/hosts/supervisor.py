@@ -7,10 +7,10 @@ behind. The command inherits its output; how it ended is written to a file, whol
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+from localcloud.hosts import kernel
+
 _POLL_SECONDS = 0.02
 _ENDINGS = (signal.SIGTERM, signal.SIGALRM)
 
@@ -35,15 +35,34 @@ def main(arguments: list[str]) -> int:
     spec: dict[str, Any] = json.loads(Path(arguments[0]).read_text())
     signal.signal(signal.SIGTERM, _on_signal)
     signal.signal(signal.SIGALRM, _on_alarm)
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        _enter(spec.get("place"))
+        unstartable = ""
+    except OSError as error:
+        unstartable = f"its namespaces: {error}"
+    kernel.end_with_parent(signal.SIGTERM)
+    kernel.adopt_orphans()
     if os.getppid() != spec["parent"]:
         return 1
-    result = _run(spec)
+    result = _unstartable(unstartable, time.time()) if unstartable else _run(spec)
     draft = Path(spec["result"] + ".new")
     draft.write_text(json.dumps(result))
     draft.replace(spec["result"])
     return 0
+
+
+def _enter(place: dict[str, Any] | None) -> None:
+    """Puts this process where its node stands: open files of the node's namespaces, and who it is there."""
+    if place is None:
+        return
+    kernel.enter(place["user"], kernel.NEW_USER)
+    kernel.enter(place["network"], kernel.NEW_NETWORK)
+    for file in (place["user"], place["network"]):
+        os.close(file)
+    with suppress(OSError):  # names are a comfort: addresses are what nodes find one another by
+        kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_HOSTNAME)
+        socket.sethostname(place["hostname"])
+        kernel.bind_mount(place["hosts"], "/etc/hosts")
 
 
 def _run(spec: dict[str, Any]) -> dict[str, Any]:
@@ -60,18 +79,16 @@ def _run(spec: dict[str, Any]) -> dict[str, Any]:
     except _StopError as stop:
         reason = str(stop)
     except OSError as error:
-        return {
-            "reason": "unstartable",
-            "code": None,
-            "detail": str(error),
-            "started": started,
-            "finished": time.time(),
-        }
+        return _unstartable(str(error), started)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     _end(process, spec["grace"] if reason != "exited" else 0)
     code = process.returncode if process else None
     return {"reason": reason, "code": code, "detail": "", "started": started, "finished": time.time()}
+
+
+def _unstartable(detail: str, started: float) -> dict[str, Any]:
+    return {"reason": "unstartable", "code": None, "detail": detail, "started": started, "finished": time.time()}
 
 
 def _end(process: subprocess.Popen[bytes] | None, grace: float) -> None:
@@ -117,11 +134,7 @@ def _signal(pid: int, number: int) -> None:
 
 def _before_the_command() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+    kernel.end_with_parent(signal.SIGKILL)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:

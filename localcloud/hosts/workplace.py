@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from localcloud.api import tenancy
 from localcloud.api.services import artifacts
 from localcloud.api.store import Resource, Store
 from localcloud.hosts import images
+from localcloud.hosts.fabric import Place
 
-ADDRESS = "127.0.0.1"
+METADATA = "cluster-nodes.json"
+HOSTS = "hosts"
 
 
 class CannotStartError(Exception):
@@ -34,6 +37,7 @@ class Node:
     command: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,6 @@ class Assignment:
     artifact: Path | None
     artifact_name: str
     principal: Mapping[str, str]
-    clients: Mapping[str, str]
     may_pull: Callable[[Resource], bool]
 
 
@@ -91,40 +94,61 @@ def maximum_minutes(run: Resource, job: Resource) -> int:
     return int(minutes or groups_of(run, job)[0].configuration.get("maximumRuntimeInMinutes") or 0)
 
 
-def prepare(assignment: Assignment, store: Store) -> list[Node]:
+def prepare(assignment: Assignment, store: Store, places: Sequence[Place]) -> list[Node]:
     """The nodes of a run, their folders made and their code unpacked."""
-    groups = groups_of(assignment.run, assignment.job)
-    count = sum(group.replicas for group in groups)
-    metadata = assignment.folder / "cluster-nodes.json"
-    metadata.write_text(json.dumps([{"Rank": rank, "IPAddress": ADDRESS} for rank in range(count)]))
-    nodes: list[Node] = []
-    for group in groups:
-        for _ in range(group.replicas):
-            nodes.append(_node(assignment, store, group, len(nodes), count, metadata))
+    groups = [group for group in groups_of(assignment.run, assignment.job) for _ in range(group.replicas)]
+    nodes = [_node(assignment, store, group, rank, places) for rank, group in enumerate(groups)]
+    announce(assignment.folder, [])
+    _write_whole(assignment.folder / HOSTS, "".join(_hosts(assignment.run, nodes)))
     return nodes
 
 
-def _node(assignment: Assignment, store: Store, group: Group, rank: int, count: int, metadata: Path) -> Node:
+def announce(folder: Path, nodes: Sequence[Node]) -> None:
+    """Tells the nodes of a cluster who is there so far."""
+    there = [{"Rank": node.rank, "IPAddress": node.place.address} for node in nodes]
+    _write_whole(folder / METADATA, json.dumps(there))
+
+
+def host_name(run: Resource, rank: int) -> str:
+    """As a host may be called: from the run's name, which may be anything."""
+    words = re.sub(r"[^a-z0-9]+", "-", run.name.lower()).strip("-")[:40].rstrip("-")
+    return f"{words or 'run'}-{rank}"
+
+
+def _hosts(run: Resource, nodes: Sequence[Node]) -> Iterator[str]:
+    yield "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+    yield from (f"{node.place.address} {host_name(run, node.rank)}\n" for node in nodes)
+
+
+def _write_whole(path: Path, content: str) -> None:
+    draft = path.with_name(f"{path.name}.new")
+    draft.write_text(content)
+    draft.replace(path)
+
+
+def _node(assignment: Assignment, store: Store, group: Group, rank: int, places: Sequence[Place]) -> Node:
     folder = assignment.folder / f"node-{rank}"
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     image = str(group.container.get("image", ""))
     variables = {
         **images.base_variables(images.environment_for(image), folder),
-        **assignment.clients,
+        **places[rank].variables,
         **assignment.principal,
         **group.configuration.get("environmentVariables", {}),
         **_identities(assignment),
     }
-    if count > 1 or group.name:
-        variables |= {"NODE_RANK": str(rank), "NODE_COUNT": str(count), "INITIAL_CLUSTER_SIZE": str(count)}
-        variables["CLUSTER_NODES_METADATA_FILE"] = str(metadata)
+    if len(places) > 1 or group.name:
+        count = str(len(places))
+        variables |= {"NODE_RANK": str(rank), "NODE_COUNT": count, "INITIAL_CLUSTER_SIZE": count}
+        variables["CLUSTER_NODES_METADATA_FILE"] = str(assignment.folder / METADATA)
     arguments = tuple(shlex.split(group.configuration.get("commandLineArguments", "")))
     code = _unpacked(assignment, folder)
     if image:
         command = _image_command(assignment, store, group.container, image) + arguments
     else:
         command = _artifact_command(code, variables) + arguments
-    return Node(rank, group.name, command, code.parent if code and code.is_file() else code or folder, variables)
+    start_in = code.parent if code and code.is_file() else code or folder
+    return Node(rank, group.name, command, start_in, variables, places[rank])
 
 
 def _identities(assignment: Assignment) -> dict[str, str]:

@@ -9,6 +9,7 @@ from localcloud.api.services import (
     artifacts,
     calls_door,
     data_science,
+    evidence_door,
     faults_door,
     identity,
     limits,
@@ -24,6 +25,6 @@ from localcloud.api.services import (
 def operations() -> list[Operation]:
     modules = (
         identity, people, network, object_storage, artifacts, logs, data_science, secrets, limits, work_requests,
-        calls_door, faults_door, token_door,
+        calls_door, evidence_door, faults_door, token_door,
     )  # fmt: skip
     return [row for module in modules for row in module.operations()]

@@ -20,6 +20,8 @@ _LABELS = (
     (f"all-{_KEY}-services-in-oracle-services-network", f"All {_KEY.upper()} Services In Oracle Services Network"),
     (f"oci-{_KEY}-objectstorage", f"OCI {_KEY.upper()} Object Storage"),
 )
+# Where this cloud's own services answer inside a VCN: a block set apart for documentation, so nobody's addresses.
+SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS = "198.51.100.1", "198.51.100.2"
 _NAT_ADDRESSES = int(IPv4Address("192.0.2.0"))  # a block set apart for documentation: nobody's address
 
 
@@ -28,6 +30,12 @@ def services() -> list[Json]:
         {"id": fixed_ocid("service", cidr, _KEY), "cidrBlock": cidr, "name": name, "description": name}
         for cidr, name in _LABELS
     ]
+
+
+def addresses_of(label: str) -> tuple[str, ...]:
+    """What a service label stands for here; nothing for a label that is not known."""
+    known = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS), (OBJECT_STORAGE_ADDRESS,)
+    return dict(zip((cidr for cidr, _ in _LABELS), known, strict=True)).get(label, ())
 
 
 def list_services(call: Call) -> Reply:

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import zlib
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 
 from localcloud.api import clock, kinds, lifecycles, tenancy
 from localcloud.api.errors import conflict, missing_parameter
@@ -29,12 +28,10 @@ PRIVATE_IP = Kind(
 )  # fmt: skip
 
 
-def attach(store: Store, run: Resource, subnet: Resource, count: int) -> list[str]:
-    """Gives the nodes of a run an address each, in the order of their ranks; Conflict when the subnet is full."""
+def attach(store: Store, run: Resource, subnet: Resource, count: int) -> list[Resource]:
+    """Gives the nodes of a run a VNIC each, in the order of their ranks; Conflict when the subnet is full."""
     addresses = _free(store, subnet, count)
-    for rank, address in enumerate(addresses):
-        _add(store, run, subnet, f"{run.name}-{rank}", address)
-    return addresses
+    return [_add(store, run, subnet, f"{run.name}-{rank}", address) for rank, address in enumerate(addresses)]
 
 
 def detach(store: Store, run: str) -> None:
@@ -67,7 +64,7 @@ def _free(store: Store, subnet: Resource, count: int) -> list[str]:
     return found
 
 
-def _add(store: Store, run: Resource, subnet: Resource, name: str, address: str) -> None:
+def _add(store: Store, run: Resource, subnet: Resource, name: str, address: str) -> Resource:
     vnic, private_ip = (new_ocid(kind, tenancy.REGION_KEY) for kind in ("vnic", "privateip"))
     common: Json = {
         "availabilityDomain": subnet.body.get("availabilityDomain") or tenancy.AVAILABILITY_DOMAINS[0],
@@ -82,8 +79,16 @@ def _add(store: Store, run: Resource, subnet: Resource, name: str, address: str)
     }
     interface = {
         **common, "id": vnic, "privateIp": address, "skipSourceDestCheck": False, "nsgIds": [],
-        "macAddress": f"02:00:17:{zlib.crc32(vnic.encode()) & 0xFFFFFF:06X}",
+        "macAddress": _mac_address(address),
     }  # fmt: skip
     inner = {**common, "id": private_ip, "vnicId": vnic, "ipAddress": address}
-    for identifier, kind, body in ((vnic, VNIC, interface), (private_ip, PRIVATE_IP, inner)):
-        store.add(Resource(identifier, kind.name, run.compartment, name, kind.lifecycle.ready, body, parent=subnet.id))
+    attached, _ = (
+        store.add(Resource(body["id"], kind.name, run.compartment, name, kind.lifecycle.ready, body, parent=subnet.id))
+        for kind, body in ((VNIC, interface), (PRIVATE_IP, inner))
+    )
+    return attached
+
+
+def _mac_address(address: str) -> str:
+    """From the address, so that a neighbour who remembers its last owner still reaches the next one."""
+    return "02:00:17:" + ":".join(f"{octet:02X}" for octet in IPv4Address(address).packed[1:])

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from localcloud import processes
-from localcloud.hosts import supervisor
+from localcloud.hosts import isolated
 from tests.cloud_fixture import eventually
 
 Supervise = Callable[..., subprocess.Popen[bytes]]
@@ -38,9 +37,7 @@ def supervise(tmp_path: Path, request: pytest.FixtureRequest) -> Supervise:
         path = tmp_path / "spec.json"
         path.write_text(json.dumps(spec))
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", supervisor.__file__, str(path)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            isolated.command("localcloud.hosts.supervisor", str(path)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
 
         def end() -> None:

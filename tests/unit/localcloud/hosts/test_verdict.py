@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from localcloud.hosts.fabric import Place
 from localcloud.hosts.verdict import verdict
 from localcloud.hosts.workplace import Group, Node
 
 OK = {"reason": "exited", "code": 0, "detail": ""}
 BAD = {"reason": "exited", "code": 2, "detail": ""}
-NODES = [Node(rank, "main" if rank == 0 else "workers", (), Path(), {}) for rank in range(3)]
+NODES = [Node(rank, "main" if rank == 0 else "workers", (), Path(), {}, Place("127.0.0.1", {})) for rank in range(3)]
 
 
 def _groups(minimum: int) -> list[Group]:

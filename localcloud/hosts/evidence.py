@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run's firewall saw: which rules let connections through, who talked to whom, who was refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from localcloud.hosts import firewall
+from localcloud.hosts.rules import Direction, Rule
+
+FILE = "evidence.json"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """One node, with the rules in force for it and what its firewall says: `nft -j list table`, as text."""
+
+    rank: int
+    group: str
+    address: str
+    vnic: str
+    rules: Sequence[Rule] = ()
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    counters: dict[str, int] = field(default_factory=dict)
+    sets: dict[str, list[tuple[str, str, int, int]]] = field(default_factory=dict)
+
+
+def document(run: str, reason: str, witnesses: Sequence[Witness]) -> Row:
+    """The whole of it; `reason` says why nothing was enforced, and is empty where it was."""
+    seen = {witness.rank: _read(witness.said) for witness in witnesses}
+    return {
+        "run": run,
+        "enforced": not reason,
+        "reason": reason,
+        "nodes": [
+            {"rank": each.rank, "group": each.group, "address": each.address, "vnic": each.vnic} for each in witnesses
+        ],
+        "rules": [row for each in witnesses for row in _rules(each, seen[each.rank])],
+        "flows": [row for each in witnesses for row in _flows(each, seen[each.rank], "flows", "connections")],
+        "dropped": [row for each in witnesses for row in _flows(each, seen[each.rank], "dropped", "packets")],
+    }
+
+
+def write(folder: Path, content: Mapping[str, Any]) -> None:
+    """Whole or not at all; a folder that has gone, with its run, is left gone."""
+    draft = folder / f"{FILE}.new"
+    try:
+        draft.write_text(json.dumps(content))
+        draft.replace(folder / FILE)
+    except FileNotFoundError:
+        return
+
+
+def read(folder: Path) -> Row | None:
+    try:
+        content: Row = json.loads((folder / FILE).read_text())
+        return content
+    except FileNotFoundError:
+        return None
+
+
+def _rules(witness: Witness, seen: _Seen) -> Iterator[Row]:
+    for rule in witness.rules:
+        yield {
+            "list": rule.list,
+            "direction": rule.direction,
+            "index": rule.index,
+            "description": rule.description,
+            "protocol": rule.protocol,
+            "peer": rule.peer,
+            "ports": list(rule.ports) if rule.ports else None,
+            "node": witness.rank,
+            "packets": seen.counters.get(firewall.packets_counter(rule), 0),
+            "connections": seen.counters.get(firewall.connections_counter(rule), 0),
+        }
+
+
+def _flows(witness: Witness, seen: _Seen, kind: str, counted: str) -> Iterator[Row]:
+    directions: tuple[Direction, ...] = ("ingress", "egress")
+    for direction in directions:
+        for peer, protocol, port, count in sorted(seen.sets.get(f"{kind}_{direction}", ())):
+            ends = (peer, witness.address) if direction == "ingress" else (witness.address, peer)
+            yield {
+                "direction": direction, "from": ends[0], "to": ends[1], "port": port, "protocol": protocol,
+                counted: count,
+            }  # fmt: skip
+
+
+def _read(said: str) -> _Seen:
+    seen = _Seen()
+    for item in json.loads(said)["nftables"] if said else ():
+        if "counter" in item:
+            seen.counters[item["counter"]["name"]] = item["counter"]["packets"]
+        if "set" in item:
+            seen.sets[item["set"]["name"]] = list(_elements(item["set"].get("elem", ())))
+    return seen
+
+
+def _elements(elements: Iterable[Any]) -> Iterator[tuple[str, str, int, int]]:
+    for element in elements:
+        address, protocol, port = element["elem"]["val"]["concat"]
+        yield address, protocol, port, element["elem"]["counter"]["packets"]

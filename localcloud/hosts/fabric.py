@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network that nodes stand in: a site for each VCN with living runs, or loopback addresses where that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from socket import socket
+from typing import Any
+
+from localcloud.api.clients import client_variables
+from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
+from localcloud.api.store import Resource, Store
+from localcloud.hosts import evidence
+from localcloud.hosts.lan import Lan, Member
+from localcloud.hosts.site import SiteError
+
+SERVICES_PORT = 443
+NO_SUBNET = "the run names no subnet: it is in a network of the service's own, for which nobody states rules"
+LOST = "the local cloud was killed while the run was in progress, and what its firewall counted went with it"
+_LOOPBACK = IPv4Address("127.0.0.1")
+# Serves a listening socket; what it gives ends that, with every connection.
+Serve = Callable[[socket], Awaitable[Callable[[], None]]]
+log = logging.getLogger("localcloud")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a process gets into a node's namespaces: open files of them."""
+
+    user: int
+    network: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one node stands: its address, how its clients find the cloud, and the way in if it has a namespace."""
+
+    address: str
+    variables: Mapping[str, str]
+    entry: Entry | None = None
+
+
+@dataclass
+class _Placed:
+    """What is known of a run until it is released."""
+
+    reason: str
+    members: Sequence[Member] = ()
+    vcn: str = ""
+    lan: Lan | None = None
+
+
+@dataclass
+class Fabric:
+    """All sites of one local cloud. Everything is called from the server's own thread."""
+
+    store: Store
+    endpoint: str
+    serve: Serve
+    _lans: dict[str, Lan] = field(default_factory=dict)
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _placed: dict[str, _Placed] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+    _changed: bool = False
+    _refreshing: asyncio.Task[None] | None = None
+
+    async def place(self, run: str, vnics: Sequence[Resource], groups: Sequence[str]) -> list[Place]:
+        """A place for each node of a run, by rank. Without VNICs there are as many as groups, on this machine's own
+        loopback."""
+        if not vnics:
+            self._placed[run] = _Placed(NO_SUBNET)
+            return [self._on_loopback(str(_LOOPBACK + rank)) for rank in range(len(groups))]
+        members = [Member(rank, group, vnic) for rank, (group, vnic) in enumerate(zip(groups, vnics, strict=True))]
+        subnet = self.store.get(vnics[0].parent)
+        try:
+            if subnet is None:
+                raise SiteError("the subnet is gone")
+            return await self._place_in_site(run, subnet, members)
+        except SiteError as error:
+            reason = f"the rules of the subnet are not enforced: {error}"
+            if reason not in self._told:
+                self._told.add(reason)
+                log.warning("nodes run on loopback addresses, and %s", reason)
+            self._placed[run] = _Placed(reason, members)
+            return [self._on_loopback("127." + member.address.partition(".")[2]) for member in members]
+
+    async def release(self, run: str) -> evidence.Row | None:
+        """Takes a run's nodes out of the network; what their firewalls saw."""
+        placed = self._placed.get(run)
+        if placed is None:
+            return None
+        try:
+            seen = await self.evidence(run)
+        finally:
+            self._placed.pop(run, None)
+            if placed.lan:
+                await self._leave(placed, placed.lan)
+        return seen
+
+    async def evidence(self, run: str) -> evidence.Row | None:
+        """What the firewalls of a living run have seen so far; None if no such run lives."""
+        placed = self._placed.get(run)
+        if placed is None:
+            return None
+        reason, said = placed.reason, [""] * len(placed.members)
+        if placed.lan:
+            async with self._lock(placed.vcn):
+                try:
+                    said = await asyncio.to_thread(placed.lan.said_by, placed.members)
+                except SiteError as error:
+                    reason = f"the network of the run is gone: {error}"
+        witnesses = [
+            evidence.Witness(member.rank, member.group, member.address, member.vnic.id, member.rules, text)
+            for member, text in zip(placed.members, said, strict=True)
+        ]
+        return evidence.document(run, reason, witnesses)
+
+    def refresh(self) -> None:
+        """Something of a network has changed: living nodes get the rules and routes that are in force now."""
+        if not self._lans:
+            return
+        self._changed = True
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+
+    async def close(self) -> None:
+        if self._refreshing:
+            self._refreshing.cancel()
+        for lan in self._lans.values():
+            lan.close()
+        self._lans.clear()
+
+    async def _refresh(self) -> None:
+        while self._changed:
+            self._changed = False
+            for vcn in list(self._lans):
+                async with self._lock(vcn):
+                    if (lan := self._lans.get(vcn)) is None:
+                        continue
+                    tasks = lan.changes(self.store)
+                    try:
+                        await asyncio.to_thread(lan.apply, tasks)
+                    except SiteError as error:
+                        log.error("a change of the network's rules did not reach the nodes in it: %s", error)
+
+    async def _place_in_site(self, run: str, subnet: Resource, members: Sequence[Member]) -> list[Place]:
+        async with self._lock(subnet.parent):
+            lan = self._lans.get(subnet.parent)
+            if lan is None or not lan.site.alive:
+                lan = await self._new_lan(subnet.parent)
+            try:
+                lan.plan(self.store, subnet, members)
+                await asyncio.to_thread(lan.join, subnet, members)
+            except SiteError:
+                self._close_if_empty(subnet.parent, lan)
+                raise
+            self._placed[run] = _Placed("", members, subnet.parent, lan)
+        addresses = f"http://{SERVICES_ADDRESS}:{SERVICES_PORT}", f"http://{OBJECT_STORAGE_ADDRESS}:{SERVICES_PORT}"
+        variables = client_variables(*addresses)
+        return [Place(member.address, variables, Entry(lan.site.user, member.namespace.file)) for member in members]
+
+    async def _new_lan(self, vcn: str) -> Lan:
+        lan = Lan.start()
+        try:
+            await asyncio.to_thread(lan.prepare)
+            for address in (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS):
+                lan.endings.append(await self.serve(await asyncio.to_thread(lan.site.listen, address, SERVICES_PORT)))
+        except BaseException:
+            lan.close()
+            raise
+        self._lans[vcn] = lan
+        return lan
+
+    async def _leave(self, placed: _Placed, lan: Lan) -> None:
+        async with self._lock(placed.vcn):
+            try:
+                await asyncio.to_thread(lan.leave, placed.members)
+            except SiteError as error:
+                log.error("a site is gone: %s", error)
+            self._close_if_empty(placed.vcn, lan)
+
+    def _close_if_empty(self, vcn: str, lan: Lan) -> None:
+        if not lan.members:
+            lan.close()
+            if self._lans.get(vcn) is lan:
+                del self._lans[vcn]
+
+    def _lock(self, vcn: str) -> asyncio.Lock:
+        return self._locks.setdefault(vcn, asyncio.Lock())
+
+    def _on_loopback(self, address: str) -> Place:
+        # Nothing on the node says which of the machine's many loopback addresses is its own.
+        return Place(address, {**client_variables(self.endpoint), "TRAINYARD_NODE_ADDRESS": address})
+
+
+def lost(run: str) -> Mapping[str, Any]:
+    return evidence.document(run, LOST, ())

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Security rules as an nftables ruleset for one node.
+
+The text can be given to a namespace that has an older one: it is one transaction, connections stay, and so do the
+counts of every rule that still says the same. Each rule has two counters, of packets it let in or out that belong to
+no connection yet, and of connections; sets remember who talked to whom, and who was refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from ipaddress import IPv4Network
+
+from localcloud.hosts.rules import Direction, Rule
+
+TABLE = "inet trainyard"
+_TCP_AND_UDP = "meta l4proto { tcp, udp }"
+_SIDES: dict[Direction, str] = {"ingress": "saddr", "egress": "daddr"}
+_CHAINS: dict[Direction, tuple[str, str, int]] = {  # the hooks of packets, and of what must not be tracked
+    "ingress": ("input", "prerouting", -300),
+    "egress": ("output", "output", -300),
+}
+# How packets name the other protocols is not worth a word of its own.
+_PROTOCOLS = {"6": "meta l4proto tcp", "17": "meta l4proto udp", "1": "meta l4proto icmp"}
+
+
+def packets_counter(rule: Rule) -> str:
+    return f"packets_{rule.key}"
+
+
+def connections_counter(rule: Rule) -> str:
+    return f"connections_{rule.key}"
+
+
+def ruleset(rules: Sequence[Rule]) -> str:
+    """What a node lets in and out: its own loopback, what belongs to a connection, what a rule allows."""
+    lines = [f"add table {TABLE}"]
+    for rule in {rule.key: rule for rule in rules}.values():
+        lines += [f"add counter {TABLE} {packets_counter(rule)}", f"add counter {TABLE} {connections_counter(rule)}"]
+    for direction in _SIDES:
+        lines += _direction(direction, [rule for rule in rules if rule.direction == direction])
+    return "\n".join(lines) + "\n"
+
+
+def _direction(direction: Direction, rules: Sequence[Rule]) -> Iterator[str]:
+    hook, raw_hook, raw = _CHAINS[direction]
+    interface = "iif" if direction == "ingress" else "oif"
+    yield from _sets(direction)
+    yield f"add chain {TABLE} {direction} {{ type filter hook {hook} priority 0; policy drop; }}"
+    yield f"add chain {TABLE} {direction}_untracked {{ type filter hook {raw_hook} priority {raw}; policy accept; }}"
+    yield f"add chain {TABLE} {direction}_allowed"
+    for chain in (direction, f"{direction}_untracked", f"{direction}_allowed"):
+        yield f"flush chain {TABLE} {chain}"
+    yield f"add rule {TABLE} {direction} {interface} lo accept"
+    yield f"add rule {TABLE} {direction}_untracked {interface} lo accept"
+    yield f"add rule {TABLE} {direction} ct state established,related accept"
+    for rule in sorted(rules, key=lambda rule: not rule.stateless):  # where both kinds fit, OCI takes the stateless
+        for match in _matches(rule):
+            yield from _allowed(rule, match)
+    yield from _record(direction)
+
+
+def _sets(direction: Direction) -> Iterator[str]:
+    for name in ("flows", "dropped"):
+        kind = "type ipv4_addr . inet_proto . inet_service"
+        yield f"add set {TABLE} {name}_{direction} {{ {kind}; flags dynamic; counter; size 65535; }}"
+
+
+def _allowed(rule: Rule, match: str) -> Iterator[str]:
+    # A first packet sent again is still the same connection: its mark says that it was counted.
+    first = "ct state untracked tcp flags syn / syn,ack" if rule.stateless else "ct mark 0"
+    chain = f"add rule {TABLE} {rule.direction}"
+    if rule.stateless:
+        yield f"{chain}_untracked {match} notrack"
+    yield f"{chain} {match} {first} counter name {connections_counter(rule)}"
+    yield f"{chain} {match} counter name {packets_counter(rule)} goto {rule.direction}_allowed"
+
+
+def _record(direction: Direction) -> Iterator[str]:
+    key = f"ip {_SIDES[direction]} . meta l4proto . th dport"
+    allowed = f"add rule {TABLE} {direction}_allowed"
+    yield f"{allowed} ct mark 0 {_TCP_AND_UDP} update @flows_{direction} {{ {key} }}"
+    yield f"{allowed} ct state untracked tcp flags syn / syn,ack update @flows_{direction} {{ {key} }}"
+    yield f"{allowed} ct mark set 1"
+    yield f"{allowed} accept"
+    yield f"add rule {TABLE} {direction} {_TCP_AND_UDP} update @dropped_{direction} {{ {key} }}"
+
+
+def _matches(rule: Rule) -> Iterator[str]:
+    """The words that pick a rule's packets; nothing for a rule about nobody here."""
+    blocks = {str(block) for block in _blocks(rule.peers)}
+    if not blocks or rule.protocol == "58":
+        return
+    anyone = "0.0.0.0/0" in blocks
+    peer = "meta nfproto ipv4" if anyone else f"ip {_SIDES[rule.direction]} {{ {', '.join(sorted(blocks))} }}"
+    yield " ".join((peer, *_protocol(rule)))
+
+
+def _blocks(peers: Iterable[str]) -> Iterator[IPv4Network]:
+    for peer in peers:
+        with suppress(ValueError):  # an IPv6 block has nobody in it here
+            yield IPv4Network(peer, strict=False)
+
+
+def _protocol(rule: Rule) -> Iterator[str]:
+    if rule.protocol == "all":
+        return
+    yield _PROTOCOLS.get(rule.protocol, f"meta l4proto {rule.protocol}")
+    for word, ports in (("sport", rule.source_ports), ("dport", rule.ports)):
+        if ports:
+            yield f"th {word} {ports[0]}-{ports[1]}" if ports[0] != ports[1] else f"th {word} {ports[0]}"
+    if rule.icmp:
+        yield f"icmp type {rule.icmp[0]}"
+        if rule.icmp[1] is not None:
+            yield f"icmp code {rule.icmp[1]}"

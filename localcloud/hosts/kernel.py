@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The system calls about namespaces that Python 3.11 has no names for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+NEW_MOUNTS = 0x00020000
+NEW_HOSTNAME = 0x04000000
+NEW_USER = 0x10000000
+NEW_NETWORK = 0x40000000
+_BIND = 0x1000
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def unshare(kinds: int) -> None:
+    _checked(_libc().unshare(kinds), "unshare")
+
+
+def enter(namespace: int, kind: int) -> None:
+    """Puts this thread into a namespace that an open file stands for."""
+    _checked(_libc().setns(namespace, kind), "setns")
+
+
+def bind_mount(source: str, target: str) -> None:
+    _checked(_libc().mount(source.encode(), target.encode(), None, _BIND, None), "mount")
+
+
+def end_with_parent(signal: int) -> None:
+    _libc().prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """What the children of this process leave behind becomes its own child."""
+    _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int, call: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{call}: {os.strerror(number)}")

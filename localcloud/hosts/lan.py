@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One VCN as a site: a bridge for each subnet, a cable to each node, and each node's firewall and routes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
+from localcloud.api.store import Resource, Store
+from localcloud.hosts import firewall, routes
+from localcloud.hosts.rules import Rule, rules_of
+from localcloud.hosts.site import Namespace, Site, SiteError, Task
+
+# What OCI's networks carry in one piece, and the name of a node's interface there.
+_MTU = 9000
+INTERFACE = "eth0"
+# Debian keeps both where only root's PATH leads.
+_PATH = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin"
+
+
+@dataclass
+class Member:
+    """One node in the network, and what its namespace was last told."""
+
+    rank: int
+    group: str
+    vnic: Resource
+    subnet: Resource | None = None
+    namespace: Namespace = field(default=Namespace(-1, -1))
+    cable: str = ""
+    rules: tuple[Rule, ...] = ()
+    destinations: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> str:
+        return str(self.vnic.body["privateIp"])
+
+
+@dataclass
+class Lan:
+    """`plan` and `changes` read the store; `join`, `apply`, `leave` and `said_by` wait for the site."""
+
+    site: Site
+    ip: str
+    nft: str
+    members: list[Member] = field(default_factory=list)
+    endings: list[Callable[[], None]] = field(default_factory=list)
+    _bridges: dict[str, str] = field(default_factory=dict)
+    _cables: int = 0
+
+    @classmethod
+    def start(cls) -> Lan:
+        ip, nft = (shutil.which(name, path=_PATH) for name in ("ip", "nft"))
+        if not ip or not nft:
+            missing = " and ".join(name for name, found in (("ip", ip), ("nft", nft)) if not found)
+            raise SiteError(f"{missing} not found; install the packages iproute2 and nftables")
+        return cls(Site(), ip, nft)
+
+    def prepare(self) -> None:
+        self.site.prepare()
+        lines = ("link set lo up", *(f"address add {each}/32 dev lo" for each in _SERVICES))
+        self.site.run([self._ip(lines)])
+
+    def plan(self, store: Store, subnet: Resource, members: Iterable[Member]) -> None:
+        """What the nodes will be told when they join."""
+        for member in members:
+            member.subnet = subnet
+            member.rules = rules_of(store, subnet, member.vnic)
+            member.destinations = routes.destinations(store, subnet)
+
+    def join(self, subnet: Resource, members: Sequence[Member]) -> None:
+        """Namespaces for new nodes, closed to everyone before they are connected to anyone."""
+        namespaces = self.site.open(len(members))
+        for member, namespace in zip(members, namespaces, strict=True):
+            self._cables += 1
+            member.namespace, member.cable = namespace, f"cable{self._cables}"
+        new = subnet.id not in self._bridges
+        try:
+            inside = [self._nft(member) for member in members]
+            self.site.run([self._ip([*self._bridge(subnet), *self._connect(subnet, members)]), *inside])
+            self.site.run([self._ip(_inside(member, subnet), member) for member in members])
+        except SiteError:
+            self._take_back(namespaces, self._bridges.pop(subnet.id, "") if new else "")
+            raise
+        self.members += members
+
+    def _take_back(self, namespaces: Sequence[Namespace], bridge: str) -> None:
+        """After a failure: what was connected to the namespaces goes with them."""
+        with suppress(SiteError):
+            self.site.release(namespaces)
+            if bridge:
+                self.site.run([self._ip([f"link delete {bridge}"])])
+
+    def leave(self, members: Sequence[Member]) -> None:
+        present = [member for member in members if member in self.members]
+        self.members = [member for member in self.members if member not in present]
+        self.site.run([self._ip(f"link delete {member.cable}" for member in present)])
+        self.site.release([member.namespace for member in present])
+
+    def changes(self, store: Store) -> list[Task]:
+        """What brings the nodes up to date with the store."""
+        tasks: list[Task] = []
+        for member in self.members:
+            subnet = store.get(member.vnic.parent)
+            if subnet is None:
+                continue
+            rules, destinations = rules_of(store, subnet, member.vnic), routes.destinations(store, subnet)
+            if rules != member.rules:
+                member.rules = rules
+                tasks.append(self._nft(member))
+            if destinations != member.destinations:
+                lines = _rerouted(member.destinations, destinations, routes.router(subnet))
+                member.destinations = destinations
+                tasks.append(self._ip(lines, member))
+        return tasks
+
+    def apply(self, tasks: Sequence[Task]) -> None:
+        if tasks:
+            self.site.run(tasks)
+
+    def said_by(self, members: Sequence[Member]) -> list[str]:
+        listing = [self.nft, "-j", "list", "table", *firewall.TABLE.split()]
+        return self.site.run([Task(listing, "", member.namespace.number) for member in members])
+
+    def close(self) -> None:
+        for ending in self.endings:
+            ending()
+        self.site.close()
+
+    def _nft(self, member: Member) -> Task:
+        return Task([self.nft, "-f", "-"], firewall.ruleset(member.rules), member.namespace.number)
+
+    def _ip(self, lines: Iterable[str], member: Member | None = None) -> Task:
+        namespace = member.namespace.number if member else None
+        return Task([self.ip, "-batch", "-"], "\n".join(lines) + "\n", namespace)
+
+    def _bridge(self, subnet: Resource) -> Iterator[str]:
+        if subnet.id in self._bridges:
+            return
+        bridge = self._bridges[subnet.id] = f"subnet{len(self._bridges)}"
+        yield f"link add {bridge} mtu {_MTU} type bridge stp_state 0"
+        yield f"address add {routes.router(subnet)}/{routes.prefix_length(subnet)} dev {bridge}"
+        yield f"link set {bridge} up"
+
+    def _connect(self, subnet: Resource, members: Iterable[Member]) -> Iterator[str]:
+        for member in members:
+            inside = f"/proc/{self.site.pid}/fd/{member.namespace.number}"
+            mac = member.vnic.body["macAddress"]
+            peer = f"peer name {INTERFACE} mtu {_MTU} address {mac} netns {inside}"
+            yield f"link add {member.cable} mtu {_MTU} type veth {peer}"
+            yield f"link set {member.cable} master {self._bridges[subnet.id]} up"
+
+
+_SERVICES = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS)
+
+
+def _inside(member: Member, subnet: Resource) -> Iterator[str]:
+    yield "link set lo up"
+    yield f"link set {INTERFACE} addrgenmode none"
+    yield f"address add {member.address}/{routes.prefix_length(subnet)} dev {INTERFACE}"
+    yield f"link set {INTERFACE} up"
+    yield from _rerouted((), member.destinations, routes.router(subnet))
+
+
+def _rerouted(before: Iterable[str], after: Iterable[str], router: str) -> Iterator[str]:
+    yield from (f"route delete {block} via {router}" for block in sorted(set(before) - set(after)))
+    yield from (f"route add {block} via {router}" for block in sorted(set(after) - set(before)))

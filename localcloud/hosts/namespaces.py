@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process of one site: it holds network namespaces open, and does in them what the hosts ask for.
+
+None of its namespaces has a name, so none can outlive it and the nodes inside. It dies with the hosts, whatever ends
+them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from localcloud.hosts import kernel, messages
+
+_OWN = "/proc/self/ns/net"
+_FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
+_BACKLOG = 512
+Answer = tuple[Any, list[int]]
+
+
+def main(arguments: list[str]) -> int:
+    kernel.end_with_parent(signal.SIGKILL)
+    if os.getppid() != int(arguments[1]):
+        return 1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the hosts, which close this
+    control = socket.socket(fileno=int(arguments[0]))
+    try:
+        kernel.unshare(kernel.NEW_USER | kernel.NEW_NETWORK)
+        messages.send(control, {})
+        messages.receive(control)  # by now this user is mapped, and root inside
+        _FORWARD.write_text("1")
+        messages.send(control, {}, [os.open("/proc/self/ns/user", os.O_RDONLY)])
+    except OSError as error:
+        messages.send(control, {"error": str(error)})
+        return 1
+    return _serve(control)
+
+
+def _serve(control: socket.socket) -> int:
+    verbs: Mapping[str, Callable[..., Answer]] = {"open": _open, "run": _run, "listen": _listen, "close": _close}
+    while True:
+        try:
+            request, _ = messages.receive(control)
+        except EOFError:
+            return 0
+        lent: list[int] = []
+        try:
+            answer, lent = verbs[request.pop("verb")](**request)
+        except (OSError, subprocess.SubprocessError) as error:
+            answer = {"error": str(error)}
+        messages.send(control, answer, lent)
+        if isinstance(answer, dict) and answer.get("handed over"):
+            for file in lent:
+                os.close(file)
+
+
+def _open(count: int) -> Answer:
+    """New namespaces, each known from now on by the number of its file here."""
+    own = os.open(_OWN, os.O_RDONLY)
+    opened: list[int] = []
+    try:
+        for _ in range(count):
+            kernel.unshare(kernel.NEW_NETWORK)
+            opened.append(os.open(_OWN, os.O_RDONLY))
+    finally:
+        kernel.enter(own, kernel.NEW_NETWORK)
+        os.close(own)
+    return {"namespaces": opened}, opened
+
+
+def _listen(address: str, port: int) -> Answer:
+    listener = socket.create_server((address, port), backlog=_BACKLOG)
+    return {"handed over": True}, [listener.detach()]
+
+
+def _close(namespaces: list[int]) -> Answer:
+    for namespace in namespaces:
+        os.close(namespace)
+    return {}, []
+
+
+def _run(tasks: list[dict[str, Any]]) -> Answer:
+    """Programs in namespaces, as many at once as there are processors; where each ends does not matter to others."""
+    results: list[dict[str, Any]] = []
+    at_once = os.cpu_count() or 1
+    for first in range(0, len(tasks), at_once):
+        started = [_start(task) for task in tasks[first : first + at_once]]
+        for process, output in started:
+            process.wait()
+            results.append({"code": process.returncode, "output": _content(output)})
+    return {"results": results}, []
+
+
+def _start(task: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
+    # Files in memory, not pipes: nobody has to feed a program or to empty what it fills.
+    given, output = os.memfd_create("input"), os.memfd_create("output")
+    os.write(given, task["input"].encode())
+    os.lseek(given, 0, os.SEEK_SET)
+    namespace = task.get("namespace")
+    enter = None if namespace is None else lambda: kernel.enter(namespace, kernel.NEW_NETWORK)
+    try:
+        process = subprocess.Popen(
+            task["command"], stdin=given, stdout=output, stderr=output, preexec_fn=enter, env={"LC_ALL": "C"}
+        )
+    except BaseException:
+        os.close(output)
+        raise
+    finally:
+        os.close(given)
+    return process, output
+
+
+def _content(file: int) -> str:
+    with os.fdopen(file, "rb") as opened:
+        opened.seek(0)
+        return opened.read().decode(errors="replace")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a subnet's nodes can send: their own subnet, the VCN, and what the gateways of the route table lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from ipaddress import IPv4Network
+
+from localcloud.api.services.network.gateways import addresses_of, services
+from localcloud.api.store import Resource, Store
+
+
+def destinations(store: Store, subnet: Resource) -> tuple[str, ...]:
+    """The blocks that go through the subnet's router, sorted; whatever is in none of them cannot be reached."""
+    vcn, table = store.get(subnet.parent), store.get(str(subnet.body.get("routeTableId")))
+    found = set(vcn.body["cidrBlocks"] if vcn else ())
+    for rule in (table.body.get("routeRules") or []) if table else []:
+        gateway = store.get(str(rule["networkEntityId"]))
+        if gateway and gateway.live and not gateway.body.get("blockTraffic"):
+            found |= set(_through(gateway, str(rule["destination"])))
+    return tuple(sorted({*_blocks(found)} - {str(subnet.body["cidrBlock"])}))
+
+
+def _blocks(destinations: Iterable[str]) -> Iterator[str]:
+    for destination in destinations:
+        with suppress(ValueError):  # nobody here has an IPv6 address
+            yield str(IPv4Network(destination, strict=False))
+
+
+def _through(gateway: Resource, destination: str) -> Iterator[str]:
+    """A private node has no public address, so an internet gateway leads it nowhere."""
+    if gateway.kind == "nat-gateway":
+        yield destination
+    elif gateway.kind == "service-gateway":
+        attached = {service["serviceId"] for service in gateway.body.get("services") or []}
+        if any(service["id"] in attached and service["cidrBlock"] == destination for service in services()):
+            yield from addresses_of(destination)
+
+
+def router(subnet: Resource) -> str:
+    return str(IPv4Network(subnet.body["cidrBlock"])[1])
+
+
+def prefix_length(subnet: Resource) -> int:
+    return IPv4Network(subnet.body["cidrBlock"]).prefixlen

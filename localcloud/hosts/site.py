@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A site as the hosts see it: a process that holds the namespaces of one VCN, and answers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localcloud.hosts import isolated, messages
+
+_ANSWER_SECONDS = 60.0
+
+
+class SiteError(Exception):
+    """Why there are no namespaces, in words for a person."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A program to run in a namespace, or in the site's own where none is named, with what it reads."""
+
+    command: Sequence[str]
+    input: str
+    namespace: int | None = None
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """A node's network namespace: its number in the site, and our own open file of it."""
+
+    number: int
+    file: int
+
+
+class Site:
+    """One process with a user and a network namespace of its own. `Site()` starts it, in the main thread, whose
+    death the process waits for; `prepare` and all that follows may be called from any."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._control = ours
+        self._control.settimeout(_ANSWER_SECONDS)
+        self._lock = threading.Lock()
+        self.user = -1
+        with theirs:
+            self._process = subprocess.Popen(
+                isolated.command("localcloud.hosts.namespaces", str(theirs.fileno()), str(os.getpid())),
+                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def prepare(self) -> None:
+        """Makes the process root in a user namespace of its own."""
+        self._answer()
+        try:
+            _map_users(self.pid)
+        except OSError as error:
+            raise SiteError(f"its user could not be mapped: {error}") from None
+        messages.send(self._control, {})
+        self.user = self._answer()[1][0]
+
+    def open(self, count: int) -> list[Namespace]:
+        found: list[Namespace] = []
+        while count:  # a message carries only so many files
+            some = min(count, messages.MAXIMUM_FILES)
+            answer, files = self._ask("open", count=some)
+            found += [Namespace(number, file) for number, file in zip(answer["namespaces"], files, strict=True)]
+            count -= some
+        return found
+
+    def run(self, tasks: Sequence[Task]) -> list[str]:
+        """What each program printed; SiteError with the words of the first that failed."""
+        asked = [{"command": list(task.command), "input": task.input, "namespace": task.namespace} for task in tasks]
+        results = self._ask("run", tasks=asked)[0]["results"]
+        for task, result in zip(tasks, results, strict=True):
+            if result["code"] != 0:
+                said = result["output"].strip() or f"code {result['code']}"
+                raise SiteError(f"{Path(task.command[0]).name}: {' '.join(said.split())[:300]}")
+        return [str(result["output"]) for result in results]
+
+    def listen(self, address: str, port: int) -> socket.socket:
+        """A socket that listens inside the site, to be served from here."""
+        return socket.socket(fileno=self._ask("listen", address=address, port=port)[1][0])
+
+    def release(self, namespaces: Sequence[Namespace]) -> None:
+        for namespace in namespaces:
+            os.close(namespace.file)
+        self._ask("close", namespaces=[namespace.number for namespace in namespaces])
+
+    def close(self) -> None:
+        """Ends the process; what it held goes with the last node that is inside."""
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
+        if self.user >= 0:
+            os.close(self.user)
+            self.user = -1
+
+    def _ask(self, verb: str, **details: Any) -> tuple[Any, list[int]]:
+        with self._lock:
+            try:
+                messages.send(self._control, {"verb": verb, **details})
+            except OSError as error:
+                raise SiteError(f"its process is gone: {error}") from None
+            return self._answer()
+
+    def _answer(self) -> tuple[Any, list[int]]:
+        try:
+            answer, files = messages.receive(self._control)
+        except TimeoutError:
+            raise SiteError(f"its process did not answer within {_ANSWER_SECONDS:.0f} seconds") from None
+        except (EOFError, OSError):
+            raise SiteError("its process is gone") from None
+        if "error" in answer:
+            raise SiteError(answer["error"])
+        return answer, files
+
+
+def _map_users(pid: int) -> None:
+    """All users as they are where that is allowed; else this one, who is root inside."""
+    process = Path(f"/proc/{pid}")
+    with suppress(PermissionError):
+        for name in ("uid_map", "gid_map"):
+            lines = [line.split() for line in Path(f"/proc/self/{name}").read_text().splitlines()]
+            (process / name).write_text("\n".join(f"{inside} {inside} {count}" for inside, _, count in lines))
+        return
+    (process / "setgroups").write_text("deny")
+    (process / "uid_map").write_text(f"0 {os.geteuid()} 1")
+    (process / "gid_map").write_text(f"0 {os.getegid()} 1")
