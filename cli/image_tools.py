@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs that build and push images: docker, podman, buildah; one row each, the first that works is taken."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from cli.image_wanted import ImageError
+
+_ANSWER_SECONDS = 60.0
+_KEPT = 8192
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One row. `alive` fails where the program is there and cannot work; `other_name` pushes under another address."""
+
+    name: str
+    alive: tuple[str, ...]
+    # How a push tells the digest: into a file, or (None) by asking for the image afterwards.
+    digest_file: str | None
+    # Prefix of the destination of a push, and what allows a registry without TLS; docker knows both by itself.
+    destination: str | None
+    plain_http: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+TOOLS = (
+    Tool("docker", ("version",), None, None, environment={"DOCKER_BUILDKIT": "1"}),
+    Tool("podman", ("info",), "--digestfile", "docker://", ("--tls-verify=false",)),
+    Tool("buildah", ("info",), "--digestfile", "docker://", ("--tls-verify=false",)),
+)
+NAMES = tuple(tool.name for tool in TOOLS)
+
+
+@dataclass(frozen=True)
+class Build:
+    """What an image is built from."""
+
+    context: Path
+    dockerfile: Path
+    address: str
+    platform: str
+    arguments: Mapping[str, str]
+    pip_config: Path | None
+
+
+def build_words(tool: Tool, build: Build) -> list[str]:
+    arguments = [word for name, value in build.arguments.items() for word in ("--build-arg", f"{name}={value}")]
+    secret = ["--secret", f"id=pip,src={build.pip_config}"] if build.pip_config else []
+    head = [tool.name, "build", "--platform", build.platform, "--file", str(build.context / build.dockerfile)]
+    return [*head, "--tag", build.address, *arguments, *secret, str(build.context)]
+
+
+def push_words(tool: Tool, address: str, digest_file: Path | None = None) -> list[str]:
+    told = [tool.digest_file, str(digest_file)] if tool.digest_file and digest_file else []
+    return [tool.name, "push", *told, address]
+
+
+def login_words(tool: Tool, host: str, namespace: str) -> str:
+    """For a person's shell: the token comes from a prompt and goes to the program by its standard input."""
+    user = f"'{namespace}/<user>'"
+    return f"{tool.name} login {host} --username {user} --password-stdin"
+
+
+def find(name: str | None, dry_run: bool) -> Tool:
+    """The named tool, else the first that is there and answers. A dry run needs none."""
+    passed_over: list[str] = []
+    for tool in TOOLS:
+        if name not in (None, tool.name):
+            continue
+        why = _why_not(tool)
+        if not why or (dry_run and name):
+            for line in passed_over:
+                click.echo(f"Passed over: {line}", err=True)
+            return tool
+        passed_over.append(f"{tool.name}: {why}")
+    if dry_run:
+        return TOOLS[0]
+    found = "\n  ".join(passed_over)
+    raise ImageError(
+        f"no program here can build images:\n  {found}\n"
+        "Install docker, podman or buildah (Debian and Ubuntu: apt install buildah), or start its service"
+    )
+
+
+def _why_not(tool: Tool) -> str:
+    """Why a tool cannot be used; empty when it can."""
+    if shutil.which(tool.name) is None:
+        return "not on PATH"
+    try:
+        asked = subprocess.run(
+            [tool.name, *tool.alive], capture_output=True, text=True, errors="replace", timeout=_ANSWER_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return f"`{tool.name} {' '.join(tool.alive)}` did not answer within {_ANSWER_SECONDS:.0f} seconds"
+    except OSError as error:
+        return f"cannot be started: {error.strerror}"
+    if asked.returncode == 0:
+        return ""
+    said = asked.stderr.strip().splitlines() or asked.stdout.strip().splitlines() or ["it does not say why"]
+    return said[-1]
+
+
+def run(tool: Tool, words: Sequence[str]) -> tuple[int, str]:
+    """Runs a tool with its progress shown as it comes; its exit code, and the last of what it said."""
+    shown = sys.stdout.buffer
+    environment = {**os.environ, **tool.environment}
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        said = b""
+        for chunk in _chunks(process):
+            shown.write(chunk)
+            shown.flush()
+            said = (said + chunk)[-_KEPT:]
+    return process.returncode, said.decode(errors="replace")
+
+
+def _chunks(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    if process.stdout is None:
+        return
+    while chunk := os.read(process.stdout.fileno(), _KEPT):
+        yield chunk
+
+
+def pushed_digest(tool: Tool, address: str, digest_file: Path) -> str:
+    """The digest the registry knows an image by, after its push; empty where the tool does not tell."""
+    if tool.digest_file:
+        text = digest_file.read_text("utf-8") if digest_file.exists() else ""
+    else:
+        words = [tool.name, "image", "inspect", "--format", "{{json .RepoDigests}}", address]
+        asked = subprocess.run(words, capture_output=True, text=True)
+        listed = json.loads(asked.stdout) if asked.returncode == 0 and asked.stdout.strip() else []
+        repository = address.rpartition(":")[0]
+        text = next((one for one in listed or () if one.startswith(f"{repository}@")), "")
+    match = _DIGEST.search(text)
+    return match[0] if match else ""

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the locks of the images from their .in files: `python launcher/images/lock.py [FILE.in]...`.
+
+pip itself decides and reports, without downloading: a lock holds one wheel of each package, with its hash.
+"""
+
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# What the images have; another machine would be told other wheels.
+PYTHON, MACHINE = (3, 11), "x86_64"
+HEADER = """\
+# SPDX-License-Identifier: Apache-2.0
+# Made by launcher/images/lock.py from {source}, for Python 3.11 on x86-64: change that file, then run it again.
+"""
+REPORT = ("--dry-run", "--ignore-installed", "--only-binary=:all:", "--use-feature=fast-deps", "--quiet")
+
+
+def locked(source: Path) -> str:
+    """The lock of one file of wishes."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        words = [sys.executable, "-m", "pip", "install", *REPORT, "--report", str(report), "--requirement", str(source)]
+        subprocess.run(words, check=True)
+        installed = json.loads(report.read_text("utf-8"))["install"]
+    lines = sorted(_line(one) for one in installed)
+    return HEADER.format(source=source.name) + "\n".join(lines) + "\n"
+
+
+def _line(one: dict) -> str:  # type: ignore[type-arg]  # pip's own report
+    name, version = one["metadata"]["name"].lower().replace("_", "-"), one["metadata"]["version"]
+    return f"{name}=={version} \\\n    --hash=sha256:{one['download_info']['archive_info']['hashes']['sha256']}"
+
+
+def main(names: list[str]) -> None:
+    if (sys.version_info[:2], platform.machine(), sys.platform) != (PYTHON, MACHINE, "linux"):
+        sys.exit("lock.py asks pip what fits Python 3.11 on Linux, x86-64: run it there")
+    for source in [Path(name).resolve() for name in names] or sorted(HERE.glob("*/*.in")):
+        print(f"locking {source.relative_to(HERE)}", flush=True)
+        source.with_suffix(".txt").write_text(locked(source), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

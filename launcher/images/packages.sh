@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs a lock (exact versions with hashes), then what the team adds; the team cannot move what the lock pinned.
+set -eu
+lock=$1
+team=$2
+pip="/opt/trainyard/environment/bin/python -m pip --disable-pip-version-check --no-input"
+
+asks() { grep -q '^[[:space:]]*[^#[:space:]]' "$1"; }
+
+if asks "$lock"; then
+    $pip install --no-cache-dir --require-hashes --requirement "$lock"
+fi
+if asks "$team"; then
+    $pip freeze --local > /tmp/pinned.txt
+    $pip install --no-cache-dir --constraint /tmp/pinned.txt --requirement "$team"
+    rm /tmp/pinned.txt
+fi
