@@ -87,6 +87,10 @@ class Clients:
         return self._client("loggingsearch", "LogSearchClient")
 
     @cached_property
+    def monitoring(self) -> Any:
+        return self._client("monitoring", "MonitoringClient")
+
+    @cached_property
     def data_science(self) -> Any:
         return self._client("data_science", "DataScienceClient")
 

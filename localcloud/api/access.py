@@ -17,12 +17,10 @@ from iam.judge import Principal as Subject
 from iam.matching import Resource as Member
 from iam.matching import matches, parse_rule
 from iam.parse import parse
-from iam.permissions import Operation as Needs
 from iam.permissions import operation as needs_of
-from localcloud.api import clock, tenancy
-from localcloud.api.circumstances import CIRCUMSTANCES, Elsewhere
+from localcloud.api import clock, targets, tenancy
 from localcloud.api.errors import not_found
-from localcloud.api.http import Json, Request
+from localcloud.api.http import Json
 from localcloud.api.judgements import Judgements
 from localcloud.api.ocids import fixed_ocid
 from localcloud.api.operations import Call
@@ -34,7 +32,8 @@ from localcloud.api.store import Resource, Store
 _STANDS_FOR = {"PushContainerImage": "docker push"}
 _SERVICE = Principal("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
 _ADMINISTRATORS = fixed_ocid("group", tenancy.ADMINISTRATORS)
-_USER_DIRECTORY = frozenset({"GetUser", "ListUsers"})
+# What all may do to themselves, whatever the policies say.
+_ONES_OWN = frozenset({"GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey"})
 # Beside what OCI's models have, so never shown: since when a body counts, and what counted before.
 _LATER = "inForce"
 log = logging.getLogger("localcloud")
@@ -131,16 +130,21 @@ def compartments(store: Store) -> Compartments:
 def authorize(call: Call) -> None:
     """Raises NotAuthorizedOrNotFound unless the policies in force allow the call; the log says what was missing."""
     subject = call.cloud.access.subject(call.principal)
-    if any(group.ocid == _ADMINISTRATORS for group in subject.groups) or call.operation.name in _USER_DIRECTORY:
+    if any(group.ocid == _ADMINISTRATORS for group in subject.groups) or _is_ones_own(call):
         return
     try:
         needs = needs_of(_name(call))
     except StatementError:
         log.warning("refused %s: the catalog does not know which permission it needs", call.operation.name)
         raise not_found() from None
-    _require(call, tuple(sorted(needs.permissions)), _target(call))
-    for permissions, target in _further(call, needs):
+    for target in targets.of(call):
+        _require(call, needs.permissions, target)
+    for permissions, target in targets.further(call, needs):
         _require(call, permissions, target)
+
+
+def _is_ones_own(call: Call) -> bool:
+    return call.operation.name in _ONES_OWN and call.params["userId"] == call.principal.id
 
 
 def _name(call: Call) -> str:
@@ -150,8 +154,8 @@ def _name(call: Call) -> str:
     return _STANDS_FOR.get(call.operation.name, call.operation.name)
 
 
-def _require(call: Call, permissions: tuple[str, ...], target: Target) -> None:
-    if not call.cloud.access.allows(call.principal, call.operation.name, permissions, target):
+def _require(call: Call, permissions: frozenset[str], target: Target) -> None:
+    if not call.cloud.access.allows(call.principal, call.operation.name, tuple(sorted(permissions)), target):
         raise not_found()
 
 
@@ -165,68 +169,3 @@ def may_pull(access: Access, principal: Principal, image: Resource) -> bool:
     """Whether a run may have an image: the host asks for it in the run's name."""
     target = Target(image.compartment, {"target.repo.name": image.body["repositoryName"]})
     return access.allows(principal, "docker pull", tuple(sorted(needs_of("docker pull").permissions)), target)
-
-
-def _further(call: Call, needs: Needs) -> list[tuple[tuple[str, ...], Target]]:
-    """Permissions that depend on what is asked for, each with what they are about."""
-    found = []
-    for circumstance, permissions in needs.conditional.items():
-        applies = CIRCUMSTANCES.get((call.operation.name, circumstance))
-        for place in applies(call) if applies else ():
-            found.append((tuple(sorted(permissions)), _place(call, place)))
-    return found
-
-
-def _place(call: Call, place: str | Elsewhere) -> Target:
-    if isinstance(place, Elsewhere):
-        return Target(place.compartment, place.variables)
-    return Target(place or _compartment(call), _variables(call))
-
-
-def _target(call: Call) -> Target:
-    return Target(_compartment(call), _variables(call))
-
-
-def _compartment(call: Call) -> str:
-    """Where the thing asked for lies: what the path names, else the compartment that the request names."""
-    for name, value in call.params.items():
-        named = call.store.live("bucket", name=value) if name == "bucketName" else [call.store.get(value)]
-        if named and named[0]:
-            return named[0].compartment
-    return _named_compartment(call.request, call) or tenancy.TENANCY
-
-
-def _named_compartment(request: Request, call: Call) -> str:
-    if request.query.get("compartmentId"):
-        return request.query["compartmentId"]
-    for name in ("subnetId", "vnicId"):  # lists that are of these instead
-        if found := call.store.get(request.query.get(name, "")):
-            return found.compartment
-    if not request.body:
-        return ""
-    body = call.json()
-    if not isinstance(body, dict):
-        return ""
-    if isinstance(body.get("compartmentId"), str):
-        return str(body["compartmentId"])
-    return _searched_compartment(str(body.get("searchQuery", "")))
-
-
-def _searched_compartment(query: str) -> str:
-    """The compartment of a log search: the first part of its first scope."""
-    scope = query.partition('"')[2].partition('"')[0]
-    return scope.split("/")[0]
-
-
-def _variables(call: Call) -> dict[str, str]:
-    known = {
-        "target.bucket.name": call.params.get("bucketName", ""),
-        "target.object.name": call.params.get("objectName", ""),
-    }
-    if call.operation.name == "CreateBucket":
-        body = call.json()
-        known["target.bucket.name"] = str(body.get("name", "")) if isinstance(body, dict) else ""
-    repository = call.store.get(call.params.get("repositoryId", ""))
-    if repository:
-        known["target.repo.name"] = repository.name
-    return {name: value for name, value in known.items() if value}

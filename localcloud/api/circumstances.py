@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a call needs more than its operation always does.
+"""What a call is about where its path does not say, and when it needs more than its operation always does.
 
-A row answers for one circumstance of the catalog with the compartments of what it is about; an empty name means the
-call's own. Circumstances without a row ask for nothing more.
+A row of CIRCUMSTANCES answers for one circumstance of the catalog with the compartments of what it is about; an empty
+name means the call's own. Circumstances without a row ask for nothing more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from localcloud.api.log_query import scopes_of
 from localcloud.api.operations import Call
+from localcloud.api.tenancy import TENANCY
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,38 @@ def _copy_destination(call: Call) -> list[Elsewhere]:
     return [Elsewhere(bucket.compartment, variables) for bucket in call.store.live("bucket", name=name)]
 
 
+def _posted(call: Call) -> list[Elsewhere]:
+    """The compartments and namespaces into which metrics go."""
+    entries = _body(call, "metricData")
+    pairs = {
+        (str(_get(entry, "compartmentId")), str(_get(entry, "namespace")))
+        for entry in (entries if isinstance(entries, list) else [])
+    }
+    return [Elsewhere(place, {"target.metrics.namespace": namespace}) for place, namespace in sorted(pairs)]
+
+
+def _searched(call: Call) -> list[Elsewhere]:
+    """Every compartment that a log search names: the first part of each of its scopes."""
+    scopes = scopes_of(str(_body(call, "searchQuery")))
+    return [Elsewhere(place, {}) for place in sorted({scope[0] for scope in scopes})]
+
+
+def _joined(call: Call) -> list[Elsewhere]:
+    return _member(call, str(_body(call, "userId")), str(_body(call, "groupId")))
+
+
+def _left(call: Call) -> list[Elsewhere]:
+    membership = call.store.get(call.params["userGroupMembershipId"])
+    return _member(call, membership.name, membership.parent) if membership else []
+
+
+def _member(call: Call, user: str, group: str) -> list[Elsewhere]:
+    """A user and a group, by which statements may be narrowed."""
+    found = {"user": call.store.get(user), "group": call.store.get(group)}
+    variables = {f"target.{kind}.id": row.id for kind, row in found.items() if row}
+    return [Elsewhere(TENANCY, variables | {f"target.{kind}.name": row.name for kind, row in found.items() if row})]
+
+
 def _get(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else None
 
@@ -95,6 +129,13 @@ def _names(*path: str) -> Circumstance:
     return lambda call: [""] if _body(call, *path) else []
 
 
+# Operations whose body alone says what they are about, maybe more than one thing. All must be allowed.
+ABOUT: Mapping[str, Callable[[Call], Sequence[Elsewhere]]] = {
+    "AddUserToGroup": _joined,
+    "RemoveUserFromGroup": _left,
+    "PostMetricData": _posted,
+    "SearchLogs": _searched,
+}
 CIRCUMSTANCES: Mapping[tuple[str, str], Circumstance] = {
     ("PutObject", "new object"): _object(existing=False),
     ("PutObject", "existing object"): _object(existing=True),

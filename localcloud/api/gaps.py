@@ -21,6 +21,7 @@ SERVICES = {
     "Logging": "logging/logging_management_client",
     "Logging ingestion": "loggingingestion/logging_client",
     "Logging search": "loggingsearch/log_search_client",
+    "Monitoring": "monitoring/monitoring_client",
     "Vault": "vault/vaults_client",
     "Secrets": "secrets/secrets_client",
     "Limits": "limits/limits_client",

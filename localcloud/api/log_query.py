@@ -48,13 +48,22 @@ def parse(text: str) -> Query:
     stages = [stage.strip() for stage in _STAGE.split(text)]
     if not stages[0].lower().startswith("search "):
         raise _unreadable(text, "it must begin with search")
-    scopes = tuple(tuple(scope.split("/")[:3]) for scope in _SCOPE.findall(stages[0]))
+    scopes = _scopes(stages[0])
     if not scopes:
         raise _unreadable(text, 'search needs a scope such as "compartment/group/log"')
     query = Query(scopes)
     for stage in stages[1:]:
         query = _staged(query, stage, text)
     return query
+
+
+def scopes_of(text: str) -> tuple[tuple[str, ...], ...]:
+    """Where a query searches, whatever else it says."""
+    return _scopes(_STAGE.split(text)[0])
+
+
+def _scopes(stage: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(scope.split("/")[:3]) for scope in _SCOPE.findall(stage))
 
 
 def _staged(query: Query, stage: str, text: str) -> Query:

@@ -21,6 +21,7 @@ EVERY_SECONDS = 60.0
 DELETED_KEPT = 10_000
 WORK_REQUESTS_KEPT = 10_000
 LINES_KEPT = 1_000_000
+METRICS_KEPT_SECONDS = 90 * 86400.0
 SERVER_LOG_BYTES = 32 * 1024 * 1024
 # At most so many rows at a time: a client must not feel it.
 _BATCH = 2_000
@@ -49,8 +50,8 @@ def prune(store: Store) -> int:
             oldest = f"SELECT sequence FROM {rows} ORDER BY sequence DESC LIMIT 1 OFFSET {kept - 1}"
             gone += _remove(store, rows, oldest)
         gone += _remove(store, "log_lines WHERE 1", f"SELECT max(sequence) - {LINES_KEPT - 1} FROM log_lines")
-        before = clock.now() - VALID_SECONDS
-        gone += store.connection.execute("DELETE FROM retries WHERE created < ?", (before,)).rowcount
+        for rows, seconds in (("metrics WHERE time", METRICS_KEPT_SECONDS), ("retries WHERE created", VALID_SECONDS)):
+            gone += store.connection.execute(f"DELETE FROM {rows} < ?", (clock.now() - seconds,)).rowcount
     return gone
 
 

@@ -47,6 +47,11 @@ CREATE TABLE IF NOT EXISTS log_lines (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT, log TEXT NOT NULL, time REAL NOT NULL, ingested REAL NOT NULL,
     id TEXT NOT NULL, source TEXT NOT NULL, subject TEXT NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS by_log ON log_lines (log, time);
+CREATE TABLE IF NOT EXISTS metrics (
+    compartment TEXT NOT NULL, namespace TEXT NOT NULL, resource_group TEXT NOT NULL, name TEXT NOT NULL,
+    dimensions TEXT NOT NULL, time REAL NOT NULL, value REAL NOT NULL, count INTEGER NOT NULL, metadata TEXT NOT NULL,
+    PRIMARY KEY (compartment, namespace, resource_group, name, dimensions, time)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_time ON metrics (time);
 CREATE TABLE IF NOT EXISTS retries (
     token TEXT NOT NULL, principal TEXT NOT NULL, operation TEXT NOT NULL, digest TEXT NOT NULL,
     status INTEGER NOT NULL, headers TEXT NOT NULL, body TEXT NOT NULL, resource TEXT NOT NULL, created REAL NOT NULL,

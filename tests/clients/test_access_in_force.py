@@ -30,8 +30,6 @@ from tests.examples import plan
 
 EXAMPLE = "local"
 GROUP = "scientists"  # what the profile `user` is in; it stands for the group of deployers as well
-# Statements for services that the local cloud does not have: nothing can be refused.
-WITHOUT_SERVICE = ("metrics",)
 _REMEDY = re.compile(r"would grant it: ([^;\n]+)")
 Step = Callable[[], object]
 
@@ -180,8 +178,17 @@ class Day:
             self.network(), self.access(), self.storage(), self.logs(), self.job(), self.run(), self.removal()
         )
 
+    def use(self) -> Iterator[Step]:
+        """How much of its machine a run took."""
+        monitoring, models = self.clients.monitoring, oci.monitoring.models
+        wanted = models.ListMetricsDetails(namespace="oci_datascience_jobrun")
+        yield lambda: monitoring.list_metrics(self.compartment, wanted)
+        query = f'CpuUtilization[1m]{{resourceId = "{self.made.get("run", "")}"}}.mean()'
+        summary = models.SummarizeMetricsDataDetails(namespace="oci_datascience_jobrun", query=query)
+        yield lambda: monitoring.summarize_metrics_data(self.compartment, summary)
+
     def training(self) -> Iterator[Step]:
-        yield from itertools.chain(self.run(), self.data())
+        yield from itertools.chain(self.run(), self.data(), self.use())
 
 
 @dataclass(frozen=True)
@@ -251,7 +258,7 @@ def _of_users(made: Plan) -> list[Line]:
 
 
 DEPLOYERS = [line.text for line in deployer_lines(plan(EXAMPLE), GROUP)]
-USERS = [line.text for line in _of_users(plan(EXAMPLE)) if not any(what in line.text for what in WITHOUT_SERVICE)]
+USERS = [line.text for line in _of_users(plan(EXAMPLE))]
 
 
 def _names(proposals: Sequence[str], statement: str) -> bool:

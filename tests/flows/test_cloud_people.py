@@ -98,6 +98,39 @@ def test_an_administrator_is_who_is_in_the_group(world: World) -> None:
     assert _refused(lambda: theirs.list_policies(tenancy))[0] == 404
 
 
+def test_what_all_may_do_to_themselves(world: World) -> None:
+    theirs = Clients(world.clients.cloud, "user").identity
+    people = {user.name: user.id for user in world.clients.identity.list_users(world.clients.cloud.tenancy).data}
+    assert theirs.get_user(people["user"]).data.name == "user"
+    fingerprint = theirs.upload_api_key(people["user"], models.CreateApiKeyDetails(key=_key()[1])).data.fingerprint
+    theirs.delete_api_key(people["user"], fingerprint)
+    assert _refused(lambda: theirs.get_user(people["deployer"]))[0] == 404
+    assert _refused(lambda: theirs.list_users(world.clients.cloud.tenancy))[0] == 404
+
+
+def test_who_may_care_for_people_may_not_make_administrators(world: World) -> None:
+    tenancy, theirs = world.clients.cloud.tenancy, Clients(world.clients.cloud, "user").identity
+    groups = {group.name: group.id for group in world.clients.identity.list_groups(tenancy).data}
+    policies = [
+        _policy(world, "users", "allow group scientists to manage users in tenancy"),
+        _policy(world, "no-escalation", "allow group scientists to use groups in tenancy where"
+                " target.group.name != 'Administrators'"),
+    ]  # fmt: skip
+    details = models.CreateUserDetails(compartment_id=tenancy, name="new", description="new")
+    user = theirs.create_user(details).data.id
+
+    def join(group: str) -> Any:
+        return theirs.add_user_to_group(models.AddUserToGroupDetails(user_id=user, group_id=groups[group]))
+
+    assert _refused(lambda: join("Administrators"))[0] == 404
+    membership = join("scientists").data.id
+    theirs.remove_user_from_group(membership)
+    theirs.delete_user(user)
+    for policy in policies:
+        world.clients.identity.delete_policy(policy)
+    assert _refused(lambda: theirs.create_user(details))[0] == 404
+
+
 @pytest.mark.parametrize("key", ["", "x", _key()[0]], ids=["empty", "text", "private"])
 def test_what_is_no_public_key_is_refused(world: World, key: str) -> None:
     user = world.clients.identity.list_users(world.clients.cloud.tenancy).data[0].id

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the metrics of job runs from the kernel: what the processes of each node use of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localcloud import processes
+from localcloud.api import clock
+from localcloud.api.operations import Cloud
+from localcloud.api.services.metrics import Stream, write_points, written
+from localcloud.api.store import Resource, Store
+
+EVERY_SECONDS = 5.0
+NAMESPACE = "oci_datascience_jobrun"
+_UNITS = {"CpuUtilization": "percent", "MemoryUtilization": "percent"}
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+log = logging.getLogger("localcloud")
+
+
+async def keep_measured(cloud: Cloud) -> None:
+    """Until it is cancelled."""
+    meter = Meter(cloud.store, cloud.home / "runs")
+    while True:
+        try:
+            meter.look()
+        except (OSError, ValueError, sqlite3.Error):
+            log.exception("measuring")  # a full disk, say: it may have room again the next time
+        await asyncio.sleep(EVERY_SECONDS)
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a run's processes had used at a moment: seconds of processors, and bytes they hold."""
+
+    at: float
+    seconds: float
+    memory: int
+
+
+@dataclass
+class Meter:
+    """Looks at runs again and again; of processors, only the difference between two looks says something."""
+
+    store: Store
+    folders: Path
+    _before: dict[str, Use] = field(default_factory=dict)
+
+    def look(self) -> None:
+        now: dict[str, Use] = {}
+        for run in self.store.select("kind = 'job-run' AND live AND state IN ('IN_PROGRESS', 'CANCELING')", ()):
+            supervisors = list(_supervisors(self.folders / run.id))
+            if supervisors:
+                now[run.id] = _use(supervisors)
+                if run.id in self._before:
+                    self._write(run, _utilization(self._before[run.id], now[run.id]))
+        self._before = now
+
+    def _write(self, run: Resource, values: Mapping[str, float]) -> None:
+        moment, dimensions = clock.now(), written({"resourceId": run.id})
+        with self.store.transaction():
+            for name, value in values.items():
+                stream = Stream(run.compartment, NAMESPACE, "", name, dimensions)
+                write_points(self.store, stream, [(moment, value, 1)], {"unit": _UNITS[name]})
+
+
+def _utilization(before: Use, after: Use) -> dict[str, float]:
+    """Percent of this machine."""
+    passed = max(after.at - before.at, 0.001) * (os.cpu_count() or 1)
+    total = os.sysconf("SC_PHYS_PAGES") * _PAGE
+    used = max(0.0, after.seconds - before.seconds) / passed
+    return {"CpuUtilization": min(100.0, 100 * used), "MemoryUtilization": 100 * after.memory / total}
+
+
+def _supervisors(folder: Path) -> Iterator[int]:
+    """The living supervisor of each node: everything a node runs descends from it."""
+    for path in folder.glob("node-*.pid"):
+        identity = json.loads(path.read_text() or "{}")
+        if identity and processes.is_same(identity["pid"], identity["started"]):
+            yield identity["pid"]
+
+
+def _use(supervisors: list[int]) -> Use:
+    seconds, memory, waiting = 0.0, 0, list(supervisors)
+    at = time.monotonic()
+    while waiting:
+        pid = waiting.pop()
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            children = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+        except OSError:  # ended meanwhile; its parent has its seconds
+            continue
+        # Its own, and those of its children that it has waited for.
+        seconds += sum(map(int, fields[11:15])) / _TICKS
+        memory += int(fields[21]) * _PAGE
+        waiting += (int(child) for text in children for child in text.split())
+    return Use(at, seconds, memory)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Monitoring: metrics that somebody posted, and those that the cloud takes of its own runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from localcloud.api import clock, models
+from localcloud.api.errors import invalid
+from localcloud.api.http import Json, Reply
+from localcloud.api.metric_query import Point, Query, parse
+from localcloud.api.operations import Call, Operation
+from localcloud.api.paging import plain_page
+from localcloud.api.store import Store
+
+SERVICE = "monitoring"
+VERSION = "/20180401"
+_LISTED_SECONDS = 14 * 86400.0
+_LOOKED_BACK_SECONDS = 3 * 3600.0
+_OLDEST_SECONDS, _NEWEST_SECONDS = 2 * 3600.0, 600.0
+_MOST_STREAMS, _MOST_DIMENSIONS = 50, 20
+_NAMESPACE = re.compile(r"[a-z][a-z0-9_]{0,253}[a-z0-9]")
+_NAME = re.compile(r"[A-Za-z][\w.$-]{0,254}")
+_SERVICES_OWN = ("oci_", "oracle_")
+_ORDERS = {"NAMESPACE": "namespace", "NAME": "name", "RESOURCEGROUP": "resourceGroup"}
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a series of points is about."""
+
+    compartment: str
+    namespace: str
+    group: str
+    name: str
+    dimensions: str
+
+    def shown(self) -> Json:
+        own = {"resourceGroup": self.group} if self.group else {}
+        return {
+            "namespace": self.namespace, "compartmentId": self.compartment, "name": self.name,
+            "dimensions": json.loads(self.dimensions), **own,
+        }  # fmt: skip
+
+
+def written(dimensions: Mapping[str, str]) -> str:
+    """Dimensions as a stream has them: the same text for the same ones."""
+    return json.dumps(dict(sorted(dimensions.items())))
+
+
+def write_points(store: Store, stream: Stream, points: Iterable[Point], metadata: Mapping[str, str]) -> None:
+    """Adds points to a stream; one of the same moment takes the place of the older."""
+    about = (stream.compartment, stream.namespace, stream.group, stream.name, stream.dimensions)
+    store.connection.executemany(
+        "INSERT OR REPLACE INTO metrics (compartment, namespace, resource_group, name, dimensions, time, value, count,"
+        " metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(*about, *point, json.dumps(dict(metadata))) for point in points],
+    )
+
+
+def _post(call: Call) -> Reply:
+    details = call.details()
+    if len(details["metricData"]) > _MOST_STREAMS:
+        raise invalid(f"metricData has {len(details['metricData'])} metric streams; at most {_MOST_STREAMS} go at once")
+    failed = []
+    for entry in details["metricData"]:
+        if why := _wrong(entry):
+            failed.append({"message": why, "metricData": entry})
+            continue
+        dimensions = written(entry["dimensions"])
+        group = entry.get("resourceGroup", "")
+        stream = Stream(entry["compartmentId"], entry["namespace"], group, entry["name"], dimensions)
+        points = [
+            (clock.parse_rfc3339(point["timestamp"]), float(point["value"]), point.get("count", 1))
+            for point in entry["datapoints"]
+        ]
+        write_points(call.store, stream, points, entry.get("metadata", {}))
+    if failed and details.get("batchAtomicity") == "ATOMIC":
+        raise invalid(failed[0]["message"])
+    return Reply(200, {"failedMetricsCount": len(failed), "failedMetrics": failed})
+
+
+def _wrong(entry: Mapping[str, Any]) -> str:
+    """Why the service would not take a stream; empty if it would."""
+    now = clock.now()
+    moments = [clock.parse_rfc3339(point["timestamp"]) for point in entry["datapoints"]]
+    reasons = {
+        f"namespace {entry['namespace']!r} is not lower-case letters, digits and underscores": not _NAMESPACE.fullmatch(
+            entry["namespace"]
+        ),
+        f"namespace {entry['namespace']!r} is Oracle's own": entry["namespace"].startswith(_SERVICES_OWN),
+        f"name {entry['name']!r} is not letters, digits, and . _ - $": not _NAME.fullmatch(entry["name"]),
+        f"there must be 1 to {_MOST_DIMENSIONS} dimensions": not 1 <= len(entry["dimensions"]) <= _MOST_DIMENSIONS,
+        "there are no datapoints": not moments,
+        "a timestamp is over 2 hours old or over 10 minutes ahead": any(
+            not now - _OLDEST_SECONDS <= moment <= now + _NEWEST_SECONDS for moment in moments
+        ),
+        "a count is less than 1, or a value beyond what can be added up": any(
+            point.get("count", 1) < 1 or abs(point["value"]) > 1e15 for point in entry["datapoints"]
+        ),
+    }
+    return next((reason for reason, applies in reasons.items() if applies), "")
+
+
+def _list(call: Call) -> Reply:
+    details = call.details()
+    wanted = details.get("dimensionFilters", {})
+    shown = []
+    for stream in _streams(call, details, clock.now() - _LISTED_SECONDS):
+        metric = stream.shown()
+        if details.get("name", stream.name) != stream.name or not wanted.items() <= metric["dimensions"].items():
+            continue
+        metric = _grouped(metric, details.get("groupBy", []))
+        if metric not in shown:
+            shown.append(metric)
+    order = _ORDERS[details.get("sortBy", "NAMESPACE")]
+    shown.sort(key=lambda metric: str(metric.get(order, "")), reverse=details.get("sortOrder") == "DESC")
+    items, headers = plain_page(shown, call.request.query, 1000)
+    return Reply(200, [models.shape(SERVICE, "Metric", item) for item in items], headers)
+
+
+def _grouped(metric: Json, fields: list[str]) -> Json:
+    if not fields:
+        return metric
+    if unknown := [name for name in fields if name not in (*_ORDERS.values(), "compartmentId", "dimensions")]:
+        raise invalid(f"groupBy takes namespace, name and resourceGroup, not {unknown[0]!r}")
+    return {name: value for name, value in metric.items() if name in (*fields, "compartmentId")}
+
+
+def _streams(call: Call, details: Json, since: float) -> Iterator[Stream]:
+    where, values = _where(call, details)
+    rows = call.store.connection.execute(
+        f"SELECT DISTINCT compartment, namespace, resource_group, name, dimensions FROM metrics WHERE {where}"
+        " AND time >= ?",
+        (*values, since),
+    )
+    return (Stream(*row) for row in rows.fetchall())
+
+
+def _where(call: Call, details: Json) -> tuple[str, list[str]]:
+    where, values = ["1"], []
+    compartment = call.needed("compartmentId")
+    if call.request.query.get("compartmentIdInSubtree") != "true":
+        where.append("compartment = ?")
+        values.append(compartment)
+    for field, column in (("namespace", "namespace"), ("resourceGroup", "resource_group")):
+        if field in details:
+            where.append(f"{column} = ?")
+            values.append(details[field])
+    return " AND ".join(where), values
+
+
+def _summarize(call: Call) -> Reply:
+    details = call.details()
+    query = parse(details["query"])
+    if details.get("resolution", query.interval) != query.interval:
+        raise invalid(f"resolution must be the query's interval {query.interval}: the local cloud has no other")
+    shown = []
+    for stream, (points, metadata) in _grouped_points(call, details, query).items():
+        aggregated = [{"timestamp": clock.rfc3339(moment), "value": value} for moment, value in query.aggregate(points)]
+        more = {"metadata": metadata, "resolution": query.interval, "aggregatedDatapoints": aggregated}
+        shown.append({**stream.shown(), **more})
+    return Reply(200, shown)
+
+
+def _grouped_points(call: Call, details: Json, query: Query) -> dict[Stream, tuple[list[Point], Mapping[str, str]]]:
+    """The points a query is about, by the stream it makes of theirs, with what was last said of that."""
+    where, values = _where(call, details)
+    rows = call.store.connection.execute(
+        "SELECT compartment, namespace, resource_group, name, dimensions, time, value, count, metadata FROM metrics"
+        f" WHERE {where} AND name = ? AND time >= ? AND time < ? ORDER BY time",
+        (*values, query.name, *_range(details)),
+    )
+    groups: dict[Stream, tuple[list[Point], Mapping[str, str]]] = {}
+    for *about, moment, value, count, told in rows:
+        stream = Stream(*about)
+        dimensions = json.loads(stream.dimensions)
+        if all(condition.holds(dimensions) for condition in query.conditions):
+            kept = replace(stream, dimensions=written(query.group_of(dimensions)))
+            points, _ = groups.get(kept, ([], {}))
+            points.append((moment, value, count))
+            groups[kept] = points, json.loads(told)
+    return groups
+
+
+def _range(details: Json) -> tuple[float, float]:
+    end = clock.parse_rfc3339(details["endTime"]) if "endTime" in details else clock.now()
+    start = clock.parse_rfc3339(details["startTime"]) if "startTime" in details else end - _LOOKED_BACK_SECONDS
+    if start >= end:
+        raise invalid("startTime must be before endTime")
+    return start, end
+
+
+def operations() -> list[Operation]:
+    actions = f"{VERSION}/metrics/actions"
+    return [
+        Operation("PostMetricData", "POST", f"{VERSION}/metrics", _post, SERVICE, "PostMetricDataDetails"),
+        Operation("ListMetrics", "POST", f"{actions}/listMetrics", _list, SERVICE, "ListMetricsDetails"),
+        Operation(
+            "SummarizeMetricsData", "POST", f"{actions}/summarizeMetricsData", _summarize, SERVICE,
+            "SummarizeMetricsDataDetails",
+        ),
+    ]  # fmt: skip

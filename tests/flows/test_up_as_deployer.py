@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The deployer's least list is enough for a whole `up` and `destroy`, and nothing in it can be left out.
+
+The statements that `trainyard access` prints are all that a person of their own has, with a key of their own; Pulumi
+runs as that person, on the real engine.
+"""
+
+import configparser
+import json
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import oci
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from cli.images import stand_by
+from components.oci.deployer import deployer_lines
+from iam.parse import parse
+from iam.permissions import grants
+from localcloud.api.tenancy import private_pem
+from tests.cloud_fixture import Clients, eventually
+from tests.counts import FIRST, wanted
+from tests.examples import plan
+from tests.flows.local_team import LONGEST_SECONDS, ROOT, Team, summary
+
+pytestmark = pytest.mark.engine
+GROUP = "deployers"
+STATEMENTS = [line.text for line in deployer_lines(plan("local"), GROUP)]
+SAMPLE = sorted(random.Random(FIRST).sample(range(len(STATEMENTS)), min(wanted(2, len(STATEMENTS)), len(STATEMENTS))))
+_REMEDY = re.compile(r"would grant it: ([^;\n]+)")
+models = oci.identity.models
+
+
+@dataclass(frozen=True)
+class Deployer:
+    """A person who is no administrator, with one policy; `admin` is who gives and takes."""
+
+    team: Team
+    admin: Clients
+    policy: str
+    env: Mapping[str, str]
+
+    def grant(self, statements: Sequence[str]) -> None:
+        self.admin.identity.update_policy(self.policy, models.UpdatePolicyDetails(statements=list(statements)))
+
+    @property
+    def refusals(self) -> str:
+        log = (self.admin.cloud.home / "server.log").read_text()
+        return "\n".join(line for line in log.splitlines() if " refused " in line)
+
+    def command(self, command: str) -> list[str]:
+        copy = self.team.home / "pulumi" / "stacks" / self.team.file.name
+        return [
+            "pulumi", command, "--stack", "local", "--config-file", str(copy), "--yes", "--skip-preview",
+            "--non-interactive",
+        ]  # fmt: skip
+
+    def pulumi(self, command: str) -> str:
+        done = subprocess.run(
+            self.command(command), cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=LONGEST_SECONDS
+        )
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}{self.refusals}"
+        return done.stdout
+
+
+def _key(admin: Clients, user: str) -> tuple[str, str]:
+    """The private key of a new API key of a user, and its fingerprint."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    details = models.CreateApiKeyDetails(key=key.public_key().public_bytes(*form).decode())
+    return private_pem(key).decode() + "OCI_API_KEY\n", admin.identity.upload_api_key(user, details).data.fingerprint
+
+
+def _profile(admin: Clients, user: str, folder: Path) -> Path:
+    """A credentials file with nobody in it but this user."""
+    private, fingerprint = _key(admin, user)
+    key_file = folder / "key.pem"
+    key_file.touch(mode=0o600)
+    key_file.write_text(private)
+    config = configparser.ConfigParser()
+    config["DEFAULT"] = {
+        "user": user, "fingerprint": fingerprint, "key_file": str(key_file), "tenancy": admin.cloud.tenancy,
+        "region": admin.cloud.region,
+    }  # fmt: skip
+    with (folder / "config").open("w") as file:
+        config.write(file)
+    return folder / "config"
+
+
+@pytest.fixture
+def deployer(tmp_path: Path) -> Iterator[Deployer]:
+    team = Team(tmp_path)
+    try:
+        team.trainyard("preview", "local")  # makes the cloud and an empty stack
+        admin, identity = Clients(team.cloud), Clients(team.cloud).identity
+        stand_by(team.cloud, plan("local"))
+        place: dict[str, Any] = {"compartment_id": team.cloud.tenancy, "name": GROUP, "description": "the deployers"}
+        group = identity.create_group(models.CreateGroupDetails(**place)).data.id
+        user = identity.create_user(models.CreateUserDetails(**place | {"name": "maria"})).data.id
+        identity.add_user_to_group(models.AddUserToGroupDetails(user_id=user, group_id=group))
+        policy = identity.create_policy(models.CreatePolicyDetails(**place, statements=STATEMENTS)).data.id
+        profile = {"OCI_CONFIG_FILE": str(_profile(admin, user, tmp_path)), "OCI_CONFIG_PROFILE": "DEFAULT"}
+        env = team.env({"TRAINYARD_STACKS": str(team.stacks), "GRPC_VERBOSITY": "NONE", **profile})
+        yield Deployer(team, admin, policy, env)
+    finally:
+        team.end()
+
+
+def test_the_statements_are_those_that_trainyard_access_prints() -> None:
+    words = (sys.executable, "-m", "cli", "access", "local", "--deployers", GROUP, "--format", "json")
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert [right["statement"] for right in json.loads(done.stdout)["deployer"]["rights"]] == STATEMENTS
+
+
+def test_with_its_least_list_a_deployer_brings_a_stack_up_and_down(deployer: Deployer) -> None:
+    assert summary(deployer.pulumi("up")) == {"created": 22}
+    assert summary(deployer.pulumi("up")) == {"unchanged": 22}
+    assert deployer.refusals == ""
+    storage, here = deployer.admin.storage, (deployer.admin.cloud.namespace, plan("local").bucket.name)
+    for item in storage.list_objects(*here).data.objects:
+        storage.delete_object(*here, item.name)
+    assert summary(deployer.pulumi("destroy")) == {"deleted": 22}
+
+
+def _names(refusals: str, statement: str) -> bool:
+    """Whether the log proposes, for the same people, something that the statement would have granted."""
+    missed = grants(parse(statement).grant)
+    return any(GROUP in proposal and missed & grants(parse(proposal).grant) for proposal in _REMEDY.findall(refusals))
+
+
+@pytest.mark.parametrize("index", SAMPLE)
+def test_without_one_statement_a_call_is_refused_and_the_log_names_it(deployer: Deployer, index: int) -> None:
+    missing = STATEMENTS[index]
+    deployer.grant([*STATEMENTS[:index], *STATEMENTS[index + 1 :]])
+    told = deployer.team.home / "up.log"
+    with told.open("w") as file:
+        up = subprocess.Popen(deployer.command("up"), cwd=ROOT, env=deployer.env, stdout=file, stderr=file)
+    try:
+        eventually(lambda: up.poll() is not None or "trying again for up to" in told.read_text(), bool, LONGEST_SECONDS)
+        assert _names(deployer.refusals, missing), deployer.refusals + told.read_text()
+        if up.poll() is None:
+            # A run waits for access to come into force, and goes on when it has.
+            deployer.grant(STATEMENTS)
+            assert up.wait(LONGEST_SECONDS) == 0, told.read_text()
+        else:
+            assert up.returncode != 0
+            assert "NotAuthorizedOrNotFound" in told.read_text()
+    finally:
+        up.kill()
+        up.wait()

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of runs are those of their processes, as the kernel tells them."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcloud import processes
+from localcloud.api.measuring import Meter
+from localcloud.api.store import Resource, Store
+from tests.cloud_fixture import eventually
+
+BUSY = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"
+IDLE = "import time; time.sleep(600)"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "state")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, store: Store) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """A run that computes, in a child of a child, and one that waits."""
+    started = {}
+    try:
+        for name, script in (("busy", BUSY), ("idle", IDLE)):
+            process = started[name] = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
+            store.add(Resource(name, "job-run", "compartment", name, "IN_PROGRESS", {}))
+            (tmp_path / name).mkdir()
+            identity = {"pid": process.pid, "started": processes.start_time(process.pid)}
+            (tmp_path / name / "node-0.pid").write_text(json.dumps(identity))
+        yield started
+    finally:
+        for process in started.values():
+            for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+                subprocess.run(["kill", "-9", child], check=True)
+            process.kill()
+            process.wait()
+
+
+def _values(store: Store, run: str, name: str) -> list[float]:
+    rows = store.connection.execute(
+        "SELECT value FROM metrics WHERE name = ? AND dimensions LIKE ? ORDER BY time", (name, f"%{run}%")
+    )
+    return [value for (value,) in rows]
+
+
+def test_a_run_is_measured_by_what_its_processes_use(
+    tmp_path: Path, store: Store, nodes: dict[str, subprocess.Popen[bytes]]
+) -> None:
+    meter = Meter(store, tmp_path)
+    meter.look()
+    assert store.connection.execute("SELECT count(*) FROM metrics").fetchone() == (0,), "one look is no difference"
+
+    def looked() -> list[float]:
+        time.sleep(0.05)
+        meter.look()
+        return _values(store, "busy", "CpuUtilization")
+
+    busy = eventually(looked, lambda values: any(value > 0 for value in values))
+    assert all(0 <= value <= 100 for value in busy)
+    assert sum(_values(store, "idle", "CpuUtilization")) < sum(busy)
+    assert all(0 < value < 100 for run in nodes for value in _values(store, run, "MemoryUtilization"))
+
+
+def test_a_run_without_living_processes_has_no_metrics(tmp_path: Path, store: Store) -> None:
+    store.add(Resource("gone", "job-run", "compartment", "gone", "IN_PROGRESS", {}))
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "node-0.pid").write_text('{"pid": 1, "started": "another"}')
+    meter = Meter(store, tmp_path)
+    meter.look()
+    meter.look()
+    assert store.connection.execute("SELECT count(*) FROM metrics").fetchone() == (0,)
