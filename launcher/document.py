@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the launch document (schemas/launch.schema.json) that the platform put into the environment."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,41 +13,197 @@ VERSION = 1
 
 
 class LaunchError(Exception):
-    """The node cannot start; the text says why and what to do."""
+    """The node cannot start; the text says why and what to do. No retry would mend it."""
+
+
+class MissingError(Exception):
+    """Something that should have come did not in time; the text says what and what to do. A retry may mend it."""
+
+
+class PeerFailedError(Exception):
+    """Another node failed for good before this one could start. `code` None: it was lost."""
+
+    def __init__(self, rank: int, code: int | None, text: str) -> None:
+        super().__init__(text)
+        self.rank = rank
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Role:
+    """Like nodes, and when they make the run fail or succeed as a whole."""
+
+    name: str
+    replicas: int
+    service: bool
+    min_failed: int
+    min_succeeded: int | None
+
+
+@dataclass(frozen=True)
+class Port:
+    """Range None: any port."""
+
+    range: tuple[int, int] | None
+    listens: bool
+    pinned: str
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """A port that must answer before the command starts, on the first node of a role."""
+
+    role: str
+    port: int
 
 
 @dataclass(frozen=True)
 class Launch:
-    run: str
+    """One node's part in a run."""
+
+    stack: str
+    job: str
+    name: str
+    attempt: int
+    framework: str
+    strategy: str | None
     node: str
     rank: int
-    nodes: int
     role: str
+    roles: tuple[Role, ...]
+    gang: bool
+    folder: str | None
+    checkpoints: str | None
+    peers: Mapping[str, Any]
+    ports: Mapping[str, Port]
     start: tuple[str, ...]
+    wrap: tuple[str, ...]
     command: tuple[str, ...]
-    environment: dict[str, str]
+    processes: int
+    awaits: tuple[Awaited, ...]
+    environment: Mapping[str, str]
+    options: Mapping[str, Any]
+    retries: int
+    secrets: tuple[str, ...]
+
+    @property
+    def run(self) -> str:
+        """As people call it."""
+        return f"{self.job}/{self.name}"
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes take part."""
+        return sum(role.replicas for role in self.roles)
+
+    @property
+    def service(self) -> bool:
+        """Whether this node runs until the others have ended."""
+        return self.role_of(self.rank).service
+
+    @property
+    def served(self) -> bool:
+        """Whether some nodes of the run run until the others have ended."""
+        return any(role.service and role.replicas for role in self.roles)
+
+    def role_of(self, rank: int) -> Role:
+        """The role whose nodes have this rank among them."""
+        first = 0
+        for role in self.roles:
+            if first <= rank < first + role.replicas:
+                return role
+            first += role.replicas
+        raise LaunchError(f"rank {rank} is none of the run's {self.nodes} nodes: start it anew through its stack")
+
+    def ranks_of(self, name: str) -> range:
+        """The ranks of a role's nodes."""
+        first = 0
+        for role in self.roles:
+            if role.name == name:
+                return range(first, first + role.replicas)
+            first += role.replicas
+        raise LaunchError(f"the run has no role `{name}`; it has {', '.join(role.name for role in self.roles)}")
+
+    def label(self, rank: int) -> str:
+        """A rank as people know it: `3 (worker-2)`."""
+        role = self.role_of(rank)
+        return f"{rank} ({role.name}-{rank - self.ranks_of(role.name)[0]})"
 
 
-def read(environment: dict[str, str]) -> Launch:
+def read(environment: Mapping[str, str]) -> Launch:
+    """The document in the environment; LaunchError where it cannot be used."""
     text = environment.get(VARIABLE)
     if not text:
         raise LaunchError(f"{VARIABLE} is not set: start this image through a trainyard job, or give it a command")
     try:
         document: dict[str, Any] = json.loads(text)
-        if document["version"] != VERSION:
-            raise LaunchError(
-                f"{VARIABLE} has version {document['version']}, this image reads {VERSION}: build the image anew"
-            )
-        rank = document["rank"] if document["rank"] is not None else int(environment["NODE_RANK"])
-        return Launch(
-            run=f"{document['job']}/{document['run']}",
-            node=document["node"],
-            rank=rank,
-            nodes=sum(role["replicas"] for role in document["roles"]),
-            role=document["role"],
-            start=tuple(document["start"]),
-            command=tuple(document["command"]),
-            environment=dict(document["environment"]),
+    except ValueError as error:
+        raise LaunchError(f"{VARIABLE} is not JSON ({error}): it is written by trainyard, not by hand") from None
+    found = document.get("version") if isinstance(document, dict) else None
+    if found != VERSION:
+        raise LaunchError(f"{VARIABLE} has version {found}, this image reads {VERSION}: build the image anew")
+    try:
+        launch = _launch(document, _rank(document, environment))
+    except KeyError as error:
+        raise LaunchError(
+            f"{VARIABLE} lacks {error}: build the image anew, or use the trainyard it was built with"
+        ) from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise LaunchError(f"{VARIABLE} is not a launch document: {error}") from None
+    if launch.role_of(launch.rank).name != launch.role:
+        raise LaunchError(
+            f"rank {launch.rank} belongs to the role `{launch.role_of(launch.rank).name}`, and this node is a"
+            f" `{launch.role}`: the platform numbered the nodes in another order than the plan"
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise LaunchError(f"{VARIABLE} is not a launch document: {error!r}") from None
+    return launch
+
+
+def _rank(document: Mapping[str, Any], environment: Mapping[str, str]) -> int:
+    """The document's own, else the one the cluster tells."""
+    if document["rank"] is not None:
+        return int(document["rank"])
+    if document["peers"]["from"] == "openpai":
+        from launcher.peers import openpai
+
+        return openpai.rank(document, environment)
+    told = environment.get("NODE_RANK", "")
+    if not told.isdigit():
+        raise LaunchError("NODE_RANK is not set: in node groups OCI Data Science tells each node its rank by it")
+    return int(told)
+
+
+def _launch(document: Mapping[str, Any], rank: int) -> Launch:
+    return Launch(
+        stack=document["stack"],
+        job=document["job"],
+        name=document["run"],
+        attempt=document["attempt"],
+        framework=document["framework"],
+        strategy=document["strategy"],
+        node=document["node"],
+        rank=rank,
+        role=document["role"],
+        roles=tuple(
+            Role(row["name"], row["replicas"], row["service"], row["minFailed"], row["minSucceeded"])
+            for row in document["roles"]
+        ),
+        gang=document["gang"],
+        folder=document["folder"],
+        checkpoints=document["checkpoints"],
+        peers=dict(document["peers"]),
+        ports={label: _port(row) for label, row in document["ports"].items()},
+        start=tuple(document["start"]),
+        wrap=tuple(document["wrap"]),
+        command=tuple(document["command"]),
+        processes=document["processes"],
+        awaits=tuple(Awaited(row["role"], row["port"]) for row in document["awaits"]),
+        environment=dict(document["environment"]),
+        options=dict(document["options"]),
+        retries=document["retry"]["count"],
+        secrets=tuple(document["secrets"]),
+    )
+
+
+def _port(row: Mapping[str, Any]) -> Port:
+    pair = row["range"]
+    return Port(None if pair is None else (pair[0], pair[1]), row["listens"], row["pinned"])

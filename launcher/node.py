@@ -1,59 +1,233 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one node's command: placeholders filled in, output marked with its node, signals handed over, true exit code."""
+"""A node's whole part in a run: meet the others, run, and start again or end as its policy and its peers say."""
 
-import os
-import re
-import signal
-import subprocess
-import sys
+from __future__ import annotations
+
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from launcher.document import Launch, LaunchError
+from launcher import commands, exits, network, peers
+from launcher.board import FAILED, RETRY, STOPPED, SUCCEEDED, Board
+from launcher.completion import Final, Verdict, verdict
+from launcher.desk import Desk
+from launcher.document import Launch, LaunchError, MissingError, PeerFailedError
+from launcher.peers.meeting import named
+from launcher.placeholders import Place
+from launcher.processes import Children
+from launcher.say import Voice
+from launcher.signals import Signals
+from launcher.status import Reporter
+from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, READY_VARIABLE, Ended, Life
+from launcher.waiting import StoppedError, Wait, patience
+from launcher.workplace import Workplace
 
-PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[a-z-]+)?)\}")
-HANDED_OVER = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-# A shell's way to say which signal ended a process.
-SIGNALLED = 128
-
-
-def run(launch: Launch) -> int:
-    """Starts the command and waits for its end."""
-    known = {"rank": str(launch.rank), "nodes": str(launch.nodes), "role": launch.role, "python": sys.executable}
-    if launch.start:
-        raise LaunchError(
-            f"the role `{launch.role}` starts a service of its framework, which needs its peers' addresses"
-        )
-    told = {name: _filled(text, known, name) for name, text in launch.environment.items()}
-    words = [_filled(word, known, "command") for word in launch.command]
-    if not words:
-        raise LaunchError(f"the role `{launch.role}` has nothing to run")
-    return _wait(_interpreted(words), {**os.environ, **told}, f"[{launch.node}] ")
-
-
-def _filled(text: str, known: Mapping[str, str], where: str) -> str:
-    def value(match: re.Match[str]) -> str:
-        if match[1] not in known:
-            raise LaunchError(f"`{where}` asks for {match[0]}, which only a run of several nodes can answer")
-        return known[match[1]]
-
-    return PLACEHOLDER.sub(value, text)
+_REMEDY = "see whether its job run started (capacity, limits, image) and what it printed, then raise `attempt`"
+# How long nodes may go on by themselves once the run has succeeded without them.
+LINGER_SECONDS = 30.0
+_LONGEST_PAUSE = 30.0
+_POST_SECONDS = 20.0
+# A service that fails may only have been quicker than the news that the others have ended.
+_NEWS_SECONDS = 8.0
+_TURN = 0.05
+_LOOK_SECONDS = 0.2
 
 
-def _interpreted(words: list[str]) -> list[str]:
-    """A Python script is run by the Python of the image."""
-    return [sys.executable, "-u", *words] if words[0].endswith(".py") else words
+@dataclass
+class Node:
+    """One launcher's life."""
 
+    launch: Launch
+    environment: Mapping[str, str]
+    say: Voice
+    signals: Signals
+    children: Children
+    desk: Desk | None
+    workplace: Workplace
+    reporter: Reporter
+    _generation: int = field(default=0, init=False)
+    _charged: int = field(default=0, init=False)
+    _claimed: bool = field(default=False, init=False)
+    _complete_since: float = field(default=0.0, init=False)
+    _looked: float = field(default=0.0, init=False)
+    _lost: list[int] = field(default_factory=list, init=False)
 
-def _wait(words: list[str], environment: Mapping[str, str], prefix: str) -> int:
-    try:
-        process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    except OSError as error:
-        raise LaunchError(f"`{words[0]}` cannot be started: {error.strerror}") from None
-    for number in HANDED_OVER:
-        signal.signal(number, lambda received, _frame: process.send_signal(received))
-    if process.stdout is not None:
-        for line in process.stdout:
-            sys.stdout.write(prefix + line.decode(errors="replace"))
-            sys.stdout.flush()
-    code = process.wait()
-    return SIGNALLED - code if code < 0 else code
+    def run(self) -> int:
+        """The code this node's part ends with."""
+        try:
+            while True:
+                place = self._meet()
+                self.workplace.restore()
+                code = self._decide(self._live(place))
+                if code is not None:
+                    return code
+        except StoppedError:
+            return self._finish(FAILED, exits.SIGNALLED + self.signals.received, "was asked to end")
+        except PeerFailedError as failed:
+            self.say(str(failed))
+            return self._finish(STOPPED, failed.code or 1, str(failed))
+        except MissingError as missing:
+            return self._finish(FAILED, exits.TEMPORARY, str(missing))
+        except LaunchError as error:
+            return self._finish(FAILED, exits.CONFIGURATION, str(error))
+
+    def _meet(self) -> Place:
+        self.reporter.change(state="retrying" if self._charged or self._generation else "waiting")
+        self._claimed = False
+        wait = Wait(self.say, lambda: "the other nodes", patience(self.environment), _REMEDY, self.signals.ended)
+        asked = peers.Asked(self.launch, self.environment, self._generation, wait, self.desk)
+        addresses = peers.find(asked)
+        address = addresses[self.launch.rank]
+        other = next((peer for peer in addresses if peer != address), address)
+        interface = network.interface_of(network.source_towards(other)) or network.interface_of(address)
+        if self.launch.nodes > 1:
+            self.say(f"all {self.launch.nodes} nodes are there after {wait.waited:.1f} s; this one is {address}")
+        self.reporter.change(address=address, waitedSeconds=round(wait.waited, 3))
+        return Place(addresses, address, interface)
+
+    def _live(self, place: Place) -> Ended:
+        told = {**self.environment, **self.workplace.variables}
+        life = Life(
+            self.launch, place, commands.work(self.launch, place, told), self.children, self.signals, self.say,
+            self._outside, self.reporter.started, self.workplace.before_the_end,
+            grace=float(self.environment.get(GRACE_VARIABLE) or GRACE_SECONDS),
+            ready_seconds=float(self.environment.get(READY_VARIABLE) or READY_SECONDS),
+        )  # fmt: skip
+        ended = life.run()
+        self.reporter.last()
+        self.workplace.flush(whole=ended.code < exits.SIGNALLED and not ended.stopped)
+        return ended
+
+    def _outside(self) -> str:
+        """Why this node's processes should end although nothing is wrong with them; empty while they should not."""
+        self.reporter.tick()
+        self.workplace.tick()
+        now = time.monotonic()
+        if self.desk is None or not self.desk.watches or now - self._looked < _LOOK_SECONDS:
+            return ""
+        self._looked = now
+        culprit = self._restarting(self.desk.board)
+        if culprit is not None:
+            return f"rank {self.launch.label(culprit)} failed and all start again"
+        found = self._verdict(self.desk.board)
+        if found is None:
+            return ""
+        if found.succeeded and not self.launch.service:
+            self._complete_since = self._complete_since or time.monotonic()
+            if time.monotonic() - self._complete_since < LINGER_SECONDS:
+                return ""
+        return self._explained(found)
+
+    def _restarting(self, known: Board) -> int | None:
+        """The rank whose failure makes this node start again, if there is one."""
+        for event in known.endings(self._generation):
+            if event.how == FAILED and self.launch.gang:
+                return None
+            if event.how == RETRY and event.rank != self.launch.rank and self._takes_all(event.rank):
+                return event.rank
+        return None
+
+    def _takes_all(self, rank: int) -> bool:
+        """Whether nobody can go on without this node: in a gang, and for services when what they serve fails."""
+        return self.launch.gang or (self.launch.served and not self.launch.role_of(rank).service)
+
+    def _verdict(self, known: Board) -> Verdict | None:
+        lost = self.desk.lost() if self.desk is not None else []
+        if self.desk is not None and lost != self._lost:
+            self._lost = lost
+            self.say(f"{named(self.launch, lost)} gave no sign of life for {self.desk.lost_after:.0f} s")
+        return verdict(self.launch, [*known.finals(self.launch.gang), *(Final(rank, False, None) for rank in lost)])
+
+    def _explained(self, found: Verdict) -> str:
+        label = self.launch.label(found.rank)
+        if found.code == 0 or (found.succeeded and found.code is None):
+            return f"the run is complete: rank {label} was the last that mattered"
+        how = "was lost" if found.code is None else f"failed with {exits.described(found.code)}"
+        return f"rank {label} {how}" + (", which by its completion policy does not fail the run" * found.succeeded)
+
+    def _decide(self, ended: Ended) -> int | None:
+        """The code to end with; None to start again."""
+        if ended.signal:
+            return self._finish(FAILED, ended.code, f"was asked to end by {exits.described(ended.code)}")
+        if ended.stopped:
+            return self._after_stop(ended.stopped)
+        if ended.code == 0 and not self.launch.service:
+            return self._finish(SUCCEEDED, 0, "")
+        if self.launch.service and self._news(None if ended.code == 0 else _NEWS_SECONDS):
+            return self._after_stop("")
+        return 0 if ended.code == 0 else self._after_failure(ended.code)
+
+    def _news(self, seconds: float | None) -> bool:
+        """Waits for the others' ending to explain that of this service."""
+        if self.desk is None or not self.desk.watches:
+            return False
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while deadline is None or time.monotonic() < deadline:
+            if self._restarting(self.desk.board) is not None or self._verdict(self.desk.board) is not None:
+                return True
+            if self.signals.received:
+                raise StoppedError
+            time.sleep(_TURN)
+        return False
+
+    def _after_stop(self, why: str) -> int | None:
+        """The others have decided: to start again together, or that the run is over."""
+        known = self.desk.board if self.desk is not None else Board((), 0.0)
+        if why:
+            self.say(f"stopped: {why}")
+        if self._restarting(known) is not None:
+            self._generation += 1
+            return None
+        found = self._verdict(known)
+        if found is None or found.succeeded:
+            return self._finish(STOPPED, 0, why)
+        return self._finish(STOPPED, found.code or 1, self._explained(found))
+
+    def _after_failure(self, code: int) -> int | None:
+        retries = exits.may_retry(code, self._charged + 1, self.launch.retries)
+        alone = self.desk is None or not self.desk.watches or not self._takes_all(self.launch.rank)
+        known = self.desk.board if self.desk is not None else Board((), 0.0)
+        if retries and not alone and any(final.succeeded for final in known.finals(self.launch.gang)):
+            self.say("another node has finished already, so nothing can start again")
+            retries = False
+        if not alone and self.desk is not None:
+            self._claimed = True
+            self.desk.end(self._generation, RETRY if retries else FAILED, code)
+            culprit = self.desk.fresh(_POST_SECONDS).culprit(self._generation)
+            if culprit is not None and culprit.rank != self.launch.rank:
+                why = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.described(culprit.code)}"
+                self.say(f"ended with {exits.described(code)}: {why}")
+                if culprit.how == FAILED:
+                    return self._finish(STOPPED, culprit.code or 1, why)
+                self._generation += 1
+                return None
+        if not retries:
+            return self._finish(FAILED, code, f"ended with {exits.described(code)}")
+        self._charged += 1
+        self._generation += 0 if alone else 1
+        self._pause(code)
+        return None
+
+    def _pause(self, code: int) -> None:
+        allowed = "for ever" if self.launch.retries < 0 else f"of {self.launch.retries}"
+        counted = f"retry {self._charged} {allowed}" if exits.kind(code) == exits.UNKNOWN else f"retry {self._charged}"
+        self.say(f"ended with {exits.described(code)}, a failure of the kind {exits.kind(code)}: {counted}")
+        self.reporter.change(state="retrying", code=code, reason=exits.described(code))
+        wait = Wait(self.say, lambda: "another try", _LONGEST_PAUSE, "", self.signals.ended)
+        wait.turn(min(0.2 * 2 ** min(self._charged - 1, 10), _LONGEST_PAUSE))
+
+    def _finish(self, how: str, code: int, why: str) -> int:
+        if why:
+            self.say(why)
+        saved = self.workplace.finish()
+        if code == 0 and not saved and how != STOPPED:
+            why, code, how = "what it wrote could not be put into the bucket", exits.TEMPORARY, FAILED
+            self.say(why)
+        state = {SUCCEEDED: "succeeded", FAILED: "failed", STOPPED: "stopped"}[how]
+        self.reporter.change(state=state, code=code, reason=self.say.masked(why))
+        if self.desk is not None:
+            if self.desk.watches and not (self._claimed and how == FAILED):
+                self.desk.end(self._generation, how, code)
+            if not self.desk.close(_POST_SECONDS):
+                self.say(f"could not tell the others: {self.desk.refused or 'the object store does not serve'}")
+        return code

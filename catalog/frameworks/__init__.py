@@ -15,7 +15,11 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class RoleRow:
-    """`mode` is what ADS images call the role; `start` is run by the launcher beside or around the command."""
+    """`mode` is what ADS images call the role; `start` is run by the launcher beside the command.
+
+    A `service` runs until the other roles have ended, which then is its success. `awaits` names ports (by label) of
+    other nodes that must answer before the command starts.
+    """
 
     minimum: int
     mode: str
@@ -23,6 +27,8 @@ class RoleRow:
     maximum: int | None = None
     start: tuple[str, ...] = ()
     runs_command: bool = False
+    service: bool = False
+    awaits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,14 @@ class StartOption:
 
 
 @dataclass(frozen=True, slots=True)
+class Wrap:
+    """Words before a node's command while an option is on; they start the processes themselves, so it runs once."""
+
+    when: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AdsRow:
     """What ADS-built images of this framework are told by environment."""
 
@@ -74,6 +88,8 @@ class AdsRow:
 
 @dataclass(frozen=True, slots=True)
 class Framework:
+    """`processes` names the option that says how many processes a node runs. In a `gang` nobody goes on without all."""
+
     name: str
     summary: str
     rank: str
@@ -86,6 +102,9 @@ class Framework:
     strategy: str | None
     strategies: tuple[str, ...]
     ads: AdsRow | None
+    processes: str | None = None
+    gang: bool = False
+    wraps: tuple[Wrap, ...] = ()
 
     def port(self, label: str) -> PortRow | None:
         return next((row for row in self.ports if row.label == label), None)
@@ -139,6 +158,9 @@ def parse(data: Mapping[str, Any], strategy: str | None = None) -> Framework:
         strategy=chosen,
         strategies=tuple(strategies),
         ads=_row(AdsRow, ads, "ads") if ads else None,
+        processes=data.get("processes"),
+        gang=bool(extra.get("gang", data.get("gang", False))),
+        wraps=tuple(_row(Wrap, value, "wraps") for value in data.get("wraps", ())),
     )
 
 

@@ -20,6 +20,7 @@ VERSION = 1
 class Part:
     """What is the same for every node of a role in every run of a job: worked out once, however many runs there are."""
 
+    role: str
     launch: Mapping[str, Any]
     ads: Mapping[str, str]
     words: tuple[str, ...]
@@ -30,11 +31,12 @@ def part_of(stack: Stack, job: Job, framework: Framework, role: str) -> Part:
     """The words that start training on a node are the role's own command or the job's."""
     words = tuple(shlex.split(job.roles[role].command or job.command))
     spec = framework.roles[role]
-    return Part(_launch(stack, job, framework, role), _ads(job, framework, role), words, spec.runs_command)
+    return Part(role, _launch(stack, job, framework, role), _ads(job, framework, role), words, spec.runs_command)
 
 
 def document(part: Part, names: Mapping[str, str], job: Job, run: Run, node: str, rank: int | None) -> dict[str, Any]:
     """The launch document of one node, as schemas/launch.schema.json says it. Rank None: the cluster tells it."""
+    folder = f"${{bucket}}/{names['job']}/{names['run']}"
     return {
         **part.launch,
         "job": names["job"],
@@ -42,8 +44,21 @@ def document(part: Part, names: Mapping[str, str], job: Job, run: Run, node: str
         "attempt": run.attempt,
         "node": node,
         "rank": rank,
-        "peers": _peers(names, job, run),
+        "folder": f"{folder}/{run.attempt}",
+        "checkpoints": f"{folder}/checkpoints",
+        "peers": {"from": "cluster-metadata" if job.layout == "node-groups" else "bucket"},
         "command": [*part.words, *run.args] if part.runs_command else [],
+        "secrets": sorted(_secrets(job, run, part.role)),
+    }
+
+
+def _secrets(job: Job, run: Run, role: str) -> set[str]:
+    """Names of the variables whose values the launcher must never print."""
+    return {
+        name
+        for environment in (job.env, job.roles[role].env, run.env)
+        for name, value in environment.items()
+        if isinstance(value, Secret)
     }
 
 
@@ -55,19 +70,43 @@ def _launch(stack: Stack, job: Job, framework: Framework, role: str) -> dict[str
         "framework": framework.name,
         "strategy": framework.strategy,
         "role": role,
-        "roles": [
-            {"name": name, "replicas": job.roles[name].replicas} for name in framework.roles if name in job.roles
-        ],
+        "roles": [_role(framework, job, name) for name in framework.roles if name in job.roles],
+        "gang": framework.gang,
+        "processes": int(options_of(framework, job).get(framework.processes or "", 1)),
         "ports": _ports(framework, job, role),
         "start": [expand_braces(word, values) for word in start_words(framework, job, role)],
+        "wrap": [expand_braces(word, values) for word in _wrap(framework, job)],
+        "awaits": [_awaited(framework, job, label) for label in framework.roles[role].awaits],
         "environment": {name: expand_braces(text, values) for name, text in _told(framework, job).items()},
         "options": options_of(framework, job),
         "retry": {"count": job.roles[role].retry.count},
-        "completion": {
-            "minFailed": job.roles[role].completion.min_failed,
-            "minSucceeded": job.roles[role].completion.min_succeeded,
-        },
     }
+
+
+def _role(framework: Framework, job: Job, name: str) -> dict[str, Any]:
+    """What every node is told of a role: all of them work out by themselves whether the run is complete."""
+    spec = job.roles[name]
+    return {
+        "name": name,
+        "replicas": spec.replicas,
+        "service": framework.roles[name].service,
+        "minFailed": spec.completion.min_failed,
+        "minSucceeded": spec.completion.min_succeeded,
+    }
+
+
+def _wrap(framework: Framework, job: Job) -> tuple[str, ...]:
+    options = options_of(framework, job)
+    return next((row.words for row in framework.wraps if options.get(row.when)), ())
+
+
+def _awaited(framework: Framework, job: Job, label: str) -> dict[str, Any]:
+    """A port that must answer: on the first node of the first role that listens on it."""
+    row = framework.port(label)
+    if row is None:
+        raise ValueError(f"{framework.name} awaits `{label}`, which is none of its ports")
+    ports = chosen(row, job)
+    return {"role": row.listens[0], "port": 0 if ports is None else ports.first}
 
 
 def _told(framework: Framework, job: Job) -> dict[str, str]:
@@ -78,12 +117,6 @@ def _told(framework: Framework, job: Job) -> dict[str, str]:
         if options[name]:
             told.update(row.environment)
     return told
-
-
-def _peers(names: Mapping[str, str], job: Job, run: Run) -> dict[str, str]:
-    if job.layout == "node-groups":
-        return {"from": "cluster-metadata"}
-    return {"from": "bucket", "uri": f"${{bucket}}/{names['job']}/{names['run']}/{run.attempt}"}
 
 
 def _ports(framework: Framework, job: Job, role: str) -> dict[str, Any]:

@@ -34,6 +34,8 @@ def test_the_launcher_reads_what_the_plan_writes(name: str) -> None:
         assert launch.start == tuple(written["start"])
         assert launch.command == tuple(written["command"])
         assert launch.environment == written["environment"]
+        assert launch.folder == written["folder"]
+        assert [role.name for role in launch.roles] == [role["name"] for role in written["roles"]]
         assert launch.nodes == sum(role["replicas"] for role in written["roles"])
 
 

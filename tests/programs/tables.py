@@ -19,7 +19,7 @@ SHARED = {
 }
 RULES = {"ingressSecurityRules": ("in from", "source"), "egressSecurityRules": ("out to", "destination")}
 # What a reader wants of a launch document; the rest repeats the stack.
-LAUNCHED = ("rank", "peers", "start", "command", "environment", "ports")
+LAUNCHED = ("rank", "folder", "peers", "start", "wrap", "command", "environment", "ports")
 
 
 def table(recording: Recording) -> str:

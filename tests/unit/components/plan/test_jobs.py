@@ -140,5 +140,5 @@ def test_ranks_of_groups_begin_after_the_nodes_before_them() -> None:
 
 
 def test_another_attempt_meets_at_another_place() -> None:
-    places = {base(job(runs={"base": Run(attempt=number)})).nodes[0].launch["peers"]["uri"] for number in (1, 2)}
+    places = {base(job(runs={"base": Run(attempt=number)})).nodes[0].launch["folder"] for number in (1, 2)}
     assert places == {"${bucket}/train/base/1", "${bucket}/train/base/2"}

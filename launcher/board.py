@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nodes tell one another through the run's folder: who is there, and who has ended, how.
+
+Everything is in the names of small objects below `peers/`, so that one list tells all of it:
+
+    peers/<key>/g<generation>/<rank>/<nonce>/here/<address>
+    peers/<key>/g<generation>/<rank>/<nonce>/end/<how>/<code>
+
+The key tells apart what was started as different things under one folder; the nonce is one launcher's life. Times are
+the object store's own, so no node's clock matters.
+"""
+
+from __future__ import annotations
+
+import calendar
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from launcher.completion import Final
+from launcher.document import Launch
+from launcher.oci.bucket import Stored
+
+# Of what OCI and others say about the start of this run, that which every node of it is told alike.
+_SHARED = ("JOB_OCID", "PAI_JOB_NAME")
+SUCCEEDED, FAILED, RETRY, STOPPED = "succeeded", "failed", "retry", "stopped"
+# An arrival so much older than ours is not of this start: who waits renews his own three times as often.
+STALE_SECONDS = 90.0
+RENEW_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Event:
+    """One object: somebody is there (`address`), or has ended (`how`, `code`)."""
+
+    generation: int
+    rank: int
+    nonce: str
+    at: float
+    address: str = ""
+    how: str = ""
+    code: int = 0
+
+
+def key_of(launch: Launch, environment: Mapping[str, str]) -> str:
+    """Of everything that all nodes of one start share."""
+    shared = [
+        launch.stack, launch.run, launch.attempt, launch.framework, launch.strategy,
+        [[role.name, role.replicas] for role in launch.roles],
+        *(environment.get(name, "") for name in _SHARED),
+    ]  # fmt: skip
+    if launch.peers["from"] == "cluster-metadata":
+        shared.append(environment.get("JOB_RUN_OCID", ""))
+    return hashlib.sha256(json.dumps(shared).encode()).hexdigest()[:12]
+
+
+def here_name(key: str, generation: int, rank: int, nonce: str, address: str) -> str:
+    """The object that says a node is there."""
+    return f"peers/{key}/g{generation}/{rank:04d}/{nonce}/here/{address}"
+
+
+def end_name(key: str, generation: int, rank: int, nonce: str, how: str, code: int) -> str:
+    """The object that says a node's processes have ended."""
+    return f"peers/{key}/g{generation}/{rank:04d}/{nonce}/end/{how}/{code}"
+
+
+def events(key: str, listed: Iterable[Stored]) -> list[Event]:
+    """What a list of the folder says; names that are none of ours are passed over."""
+    found = []
+    for item in listed:
+        parts = item.name.split("/")
+        if len(parts) < 7 or parts[1] != key or not parts[3].isdigit() or not parts[2][1:].isdigit():
+            continue
+        base = (int(parts[2][1:]), int(parts[3]), parts[4], seconds(item.modified))
+        if parts[5] == "here":
+            found.append(Event(*base, address=parts[6]))
+        elif parts[5] == "end" and len(parts) == 8 and parts[7].isdigit():
+            found.append(Event(*base, how=parts[6], code=int(parts[7])))
+    return found
+
+
+def seconds(text: str) -> float:
+    """An RFC 3339 time of UTC as seconds."""
+    try:
+        fields = [int(text[start:end]) for start, end in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))]
+        fraction = text[19:].rstrip("Z").partition("+")[0]
+        return calendar.timegm((*fields, 0, 0, 0)) + float(f"0{fraction}" if fraction else 0)
+    except (ValueError, IndexError):
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Board:
+    """What is known at one moment, as seen by a node that arrived at `since` (the object store's time)."""
+
+    all: tuple[Event, ...]
+    since: float
+
+    def current(self) -> dict[int, Event]:
+        """By rank, the latest sign of the launcher that stands for it now."""
+        latest: dict[int, Event] = {}
+        for event in self.all:
+            if event.address and event.at >= self.since - STALE_SECONDS:
+                known = latest.get(event.rank)
+                if known is None or (event.at, event.generation) > (known.at, known.generation):
+                    latest[event.rank] = event
+        return latest
+
+    def arrived(self, generation: int) -> dict[int, Event]:
+        """Who waits in, or works in, a generation."""
+        nonces = {rank: event.nonce for rank, event in self.current().items()}
+        here = (event for event in self.all if event.address and event.generation == generation)
+        return {event.rank: event for event in here if nonces.get(event.rank) == event.nonce}
+
+    def endings(self, generation: int | None = None) -> list[Event]:
+        """How nodes have ended, in the order in which it happened."""
+        nonces = {rank: event.nonce for rank, event in self.current().items()}
+        ends = [
+            event
+            for event in self.all
+            if event.how
+            and generation in (None, event.generation)
+            and (nonces.get(event.rank) == event.nonce or (event.rank not in nonces and event.at >= self.since))
+        ]
+        return sorted(ends, key=lambda event: (event.at, event.rank))
+
+    def ended_since(self, rank: int) -> bool:
+        """Whether a node ended after this one had arrived, and so for certain in this start."""
+        return any(event.rank == rank and event.at >= self.since for event in self.endings())
+
+    def culprit(self, generation: int) -> Event | None:
+        """Whose failure was the first in a generation: it explains those that follow within moments."""
+        return next((event for event in self.endings(generation) if event.how in (FAILED, RETRY)), None)
+
+    def finals(self, gang: bool) -> list[Final]:
+        """Nodes that will not start again, in order. In a gang only the first failure of a generation counts."""
+        return [
+            Final(event.rank, event.how == SUCCEEDED, event.code)
+            for event in self.endings()
+            if event.how == SUCCEEDED or (event.how == FAILED and (not gang or self.culprit(event.generation) == event))
+        ]

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this node runs: its framework's service, helpers, and the team's command once for each process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher import frameworks, placeholders
+from launcher.document import Launch, LaunchError
+from launcher.placeholders import Place
+from launcher.processes import Spec
+
+# Where OCI unpacks a job's artifact, in the home of the node's user.
+_ARTIFACT = "decompressed_artifact"
+
+
+@dataclass(frozen=True)
+class Work:
+    """`services` first; `commands` when nothing is lacking any more. One of the two may be empty, not both."""
+
+    services: tuple[Spec, ...]
+    commands: tuple[Spec, ...]
+
+
+def work(launch: Launch, place: Place, environment: Mapping[str, str]) -> Work:
+    """Everything filled in, nothing started."""
+    values = {**placeholders.node_values(launch, place), **frameworks.values(launch, place.addresses)}
+    told = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
+    folder = code_folder(launch.command, environment)
+    commands = tuple(_commands(launch, values, told, folder))
+    first = commands[0].environment if commands else _environment(launch, values, told, 0)
+    services = frameworks.helpers(launch, place, first, folder)
+    if launch.start:
+        words = placeholders.all_filled(launch.start, values, "start")
+        kind = "service" if commands else ""
+        services.append(Spec(words, first, _prefix(launch.rank, kind), folder, helper=bool(commands)))
+    if not services and not commands:
+        raise LaunchError(f"the role `{launch.role}` has nothing to run: give the job a `command`")
+    return Work(tuple(services), commands)
+
+
+def _commands(launch: Launch, values: Mapping[str, str], told: Mapping[str, str], folder: str) -> list[Spec]:
+    if not launch.command:
+        return []
+    # What wraps the command starts the processes itself.
+    count = 1 if launch.wrap else launch.processes
+    found = []
+    for local in range(count):
+        own = {**values, **placeholders.process_values(launch, local)}
+        words = placeholders.all_filled(launch.command, own, "command")
+        if launch.wrap:
+            words = [*placeholders.all_filled(launch.wrap, own, "wrap"), *_script_only(words)]
+        else:
+            words = _interpreted(words)
+        prefix = _prefix(launch.rank, str(local) if count > 1 else "")
+        found.append(Spec(words, _environment(launch, values, told, local), prefix, folder))
+    return found
+
+
+def _environment(launch: Launch, values: Mapping[str, str], told: Mapping[str, str], local: int) -> dict[str, str]:
+    own = {**values, **placeholders.process_values(launch, local)}
+    framework = {name: placeholders.filled(text, own, name) for name, text in launch.environment.items()}
+    return {**told, **framework}
+
+
+def _prefix(rank: int, part: str) -> str:
+    return f"[{rank}.{part}] " if part else f"[{rank}] "
+
+
+def _interpreted(words: Sequence[str]) -> list[str]:
+    """A Python script is run by the Python of the image, and so is the word `python` where no such program is."""
+    return [sys.executable, "-u", *words] if words[0].endswith(".py") else list(words)
+
+
+def _script_only(words: Sequence[str]) -> list[str]:
+    """Wrappers such as torchrun take the script alone: `python train.py` is `train.py`."""
+    return list(words[1:] if words[0] in ("python", "python3") else words)
+
+
+def code_folder(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Where the command's script lies: here, or where OCI unpacked the job's artifact."""
+    here = Path.cwd()
+    home = environment.get("HOME")
+    scripts = [word for word in command[:2] if word.endswith((".py", ".sh")) and not os.path.isabs(word)]
+    if not home or not scripts or (here / scripts[0]).exists():
+        return str(here)
+    unpacked = Path(home) / _ARTIFACT
+    inside = [unpacked, *sorted(path for path in unpacked.glob("*") if path.is_dir())]
+    return str(next((folder for folder in inside if (folder / scripts[0]).exists()), here))

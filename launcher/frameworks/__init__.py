@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a framework needs beyond its row: most need nothing. Only the one at hand is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+
+from launcher.document import Launch
+from launcher.placeholders import Place
+from launcher.processes import Spec
+
+# Each may have `values`, `helpers` and `ready`, as below.
+_MODULES = {name: f"launcher.frameworks.{name}" for name in ("dask", "horovod", "tensorflow")}
+
+
+def _module(launch: Launch) -> ModuleType | None:
+    name = _MODULES.get(launch.framework)
+    return import_module(name) if name else None
+
+
+def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
+    """Placeholders that only this framework has."""
+    found: Mapping[str, str] = getattr(_module(launch), "values", lambda *_: {})(launch, addresses)
+    return found
+
+
+def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> list[Spec]:
+    """Processes beside the command that the framework needs on this node."""
+    found: list[Spec] = getattr(_module(launch), "helpers", lambda *_: [])(launch, place, environment, folder)
+    return found
+
+
+def lacking(launch: Launch, place: Place) -> str:
+    """What the command still has to wait for, empty when it may start."""
+    found: str = getattr(_module(launch), "lacking", lambda *_: "")(launch, place)
+    return found

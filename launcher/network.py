@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This machine on the network: which address and interface lead to the others, and whether a port answers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Mapping
+
+ADDRESS_VARIABLE = "TRAINYARD_ADDRESS"
+_SIOCGIFADDR = 0x8915
+
+
+def own_address(environment: Mapping[str, str], towards: str) -> str:
+    """The address that others reach us by: what the platform says, else the source of what we send towards one."""
+    return environment.get(ADDRESS_VARIABLE) or source_towards(towards)
+
+
+def source_towards(host: str) -> str:
+    """The address the kernel would send from. Nothing is sent."""
+    family, _, _, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(target)
+        return str(probe.getsockname()[0])
+
+
+def interface_of(address: str) -> str:
+    """The name of the interface that has this address; loopback has a whole block of them."""
+    if address.startswith("127.") or address == "::1":
+        return "lo"
+    if ":" in address:
+        return _interface_of_ipv6(address)
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for _, name in socket.if_nameindex():
+            asked = struct.pack("256s", name.encode()[:15])
+            try:
+                answer = fcntl.ioctl(any_socket.fileno(), _SIOCGIFADDR, asked)
+            except OSError:
+                continue  # an interface without an address
+            if socket.inet_ntoa(answer[20:24]) == address:
+                return name
+    return ""
+
+
+def _interface_of_ipv6(address: str) -> str:
+    wanted = socket.inet_pton(socket.AF_INET6, address).hex()
+    if not os.path.exists("/proc/net/if_inet6"):
+        return ""
+    with open("/proc/net/if_inet6", encoding="ascii") as table:
+        for line in table:
+            fields = line.split()
+            if fields[0] == wanted:
+                return fields[5]
+    return ""
+
+
+def answers(host: str, port: int, seconds: float = 1.0) -> bool:
+    """Whether somebody listens there."""
+    try:
+        with socket.create_connection((host, port), timeout=seconds):
+            return True
+    except OSError:
+        return False

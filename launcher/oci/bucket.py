@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder in a bucket: what is listed, put, read and removed there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+from urllib.parse import quote
+
+from launcher.document import LaunchError
+from launcher.oci.connection import Answer, BucketError, Connection
+
+_URI = re.compile(r"oci://([^@/]+)@([^/]+)/?(.*)")
+_MTIME = "opc-meta-mtime"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One object of a list; the name is relative to the folder."""
+
+    name: str
+    modified: str
+    size: int
+    etag: str
+
+
+class Folder:
+    """`oci://<bucket>@<namespace>/<prefix>`: the names below are relative to it."""
+
+    def __init__(self, uri: str, connection: Connection) -> None:
+        match = _URI.fullmatch(uri)
+        if not match:
+            raise LaunchError(f"`{uri}` is no folder in a bucket: oci://<bucket>@<namespace>/<folder>")
+        bucket, namespace, prefix = match.groups()
+        self.uri = uri
+        self.connection = connection
+        self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
+        self._base = f"/n/{quote(namespace, safe='')}/b/{quote(bucket, safe='')}/o"
+
+    def list(self, below: str) -> list[Stored]:
+        """All objects below, in order of their names."""
+        return list(self._pages(self._prefix + below))
+
+    def _pages(self, prefix: str) -> Iterator[Stored]:
+        start = ""
+        while True:
+            query = f"prefix={quote(prefix, safe='')}&fields=name,timeModified,size,etag&limit=1000"
+            if start:
+                query += f"&start={quote(start, safe='')}"
+            page: Any = json.loads(self.connection.call("GET", f"{self._base}?{query}").content)
+            for row in page["objects"]:
+                name = row["name"][len(self._prefix) :]
+                yield Stored(name, row.get("timeModified", ""), row.get("size", 0), row.get("etag", ""))
+            start = page.get("nextStartWith") or ""
+            if not start:
+                return
+
+    def put(self, name: str, content: bytes, kind: str = "application/json") -> str:
+        """Whole or not at all, as object stores are; its etag."""
+        headers = {"content-type": kind, "content-length": str(len(content))}
+        return self._etag(self.connection.call("PUT", self._target(name), content, headers))
+
+    def put_file(self, name: str, file: IO[bytes], size: int, mtime: float) -> str:
+        """Streams a file of a known size; its etag."""
+        headers = {"content-type": "application/octet-stream", "content-length": str(size), _MTIME: repr(mtime)}
+        return self._etag(self.connection.call("PUT", self._target(name), file, headers))
+
+    def get(self, name: str) -> bytes | None:
+        """The content, None where there is no such object."""
+        try:
+            return self.connection.call("GET", self._target(name)).content
+        except BucketError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def get_file(self, name: str, path: str) -> str:
+        """Writes an object beside `path` and then moves it there, with the time it had; its etag."""
+        draft = f"{path}.trainyard-new"
+        try:
+            with open(draft, "wb") as file:
+                answer = self.connection.call("GET", self._target(name), into=file)
+            mtime = answer.headers.get(_MTIME)
+            if mtime:
+                os.utime(draft, (float(mtime), float(mtime)))
+            os.replace(draft, path)
+        finally:
+            if os.path.exists(draft):
+                os.remove(draft)
+        return self._etag(answer)
+
+    def remove(self, name: str) -> None:
+        """Gone, whether or not it was there."""
+        try:
+            self.connection.call("DELETE", self._target(name))
+        except BucketError as error:
+            if error.status != 404:
+                raise
+
+    def _target(self, name: str) -> str:
+        return f"{self._base}/{quote(self._prefix + name)}"
+
+    @staticmethod
+    def _etag(answer: Answer) -> str:
+        headers: Mapping[str, str] = answer.headers
+        return headers.get("etag", "")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signed calls over one kept connection; what may pass is tried again, in good time and visibly."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import IO, Any, Union
+from urllib.parse import urlsplit
+
+from launcher.oci.principal import Signer
+from launcher.say import Voice
+
+Body = Union[bytes, "IO[bytes]", None]
+_PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})
+_SKEW_SECONDS = 30.0
+# A signature holds for five minutes; a poll that asks the same again need not be signed again so soon.
+_SIGNATURE_SECONDS = 60.0
+_LONGEST_PAUSE = 8.0
+_SAY_AFTER = 5.0
+
+
+class BucketError(Exception):
+    """A call that failed for good, or for too long."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back; the content of a file that was asked for goes to `into` instead."""
+
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class Connection:
+    """One thread's connection to the object store. `stopped` ends a long series of attempts early."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        signer: Signer,
+        say: Voice,
+        seconds: float = 60.0,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        parts = urlsplit(endpoint)
+        self.host = parts.netloc
+        self.host_name = parts.hostname or ""
+        self._secure = parts.scheme == "https"
+        self._signer = signer
+        self._say = say
+        self.seconds = seconds
+        self.stopped = stopped
+        self._connection: http.client.HTTPConnection | None = None
+        self._signed: dict[str, tuple[float, dict[str, str]]] = {}
+
+    def call(
+        self, method: str, target: str, body: Body = None, headers: Mapping[str, str] | None = None,
+        into: IO[bytes] | None = None,
+    ) -> Answer:  # fmt: skip
+        """Tries until it is answered, refused, or `seconds` have passed."""
+        started, said, pause, unsigned = time.monotonic(), False, 0.1, 0
+        while True:
+            try:
+                return self._once(method, target, body, headers or {}, into)
+            except BucketError as error:
+                if error.status == 401 and unsigned < 2:
+                    unsigned += 1
+                    continue
+                if error.status not in _PASSING:
+                    raise
+                problem = str(error)
+            except (OSError, http.client.HTTPException) as error:
+                problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            self.close()
+            waited = time.monotonic() - started
+            if waited > self.seconds or self.stopped():
+                raise BucketError(0, f"the object store at {self.host} did not serve for {waited:.0f} s: {problem}")
+            if waited > _SAY_AFTER and not said:
+                said = True
+                self._say(f"the object store does not serve ({problem}); trying for {self.seconds:.0f} s")
+            time.sleep(random.uniform(pause / 2, pause))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _once(self, method: str, target: str, body: Body, headers: Mapping[str, str], into: IO[bytes] | None) -> Answer:
+        if body is not None and not isinstance(body, bytes):
+            body.seek(0)
+        if into is not None:
+            into.seek(0)
+            into.truncate()
+        connection = self._open()
+        signed = {**self._headers(method, target), **headers}
+        connection.request(method, target, body=body, headers=signed)
+        response = connection.getresponse()
+        if response.status >= 300:
+            content = response.read(65536)
+            self._refuse(response, content, target)
+        if into is None:
+            return Answer({name.lower(): value for name, value in response.getheaders()}, response.read())
+        while chunk := response.read(1 << 20):
+            into.write(chunk)
+        return Answer({name.lower(): value for name, value in response.getheaders()}, b"")
+
+    def _refuse(self, response: http.client.HTTPResponse, content: bytes, target: str) -> None:
+        if response.status == 401:
+            self._learn_clock(response.getheader("Date"))
+        try:
+            told: Any = json.loads(content)
+            text = f"{told['code']}: {told['message']}"
+        except (ValueError, KeyError, TypeError):
+            text = response.reason
+        raise BucketError(response.status, f"{response.status} {text} ({target.partition('?')[0]})")
+
+    def _learn_clock(self, date: str | None) -> None:
+        """A clock that is off makes every signature stale: go by the cloud's."""
+        self._signed.clear()
+        try:
+            cloud = parsedate_to_datetime(date or "").timestamp()
+        except (TypeError, ValueError):
+            return
+        offset = cloud - time.time()
+        if abs(offset - self._signer.offset) > _SKEW_SECONDS:
+            self._signer.offset = offset
+            self._say(f"this node's clock is off by {-offset:.0f} s; requests are signed by the cloud's clock")
+
+    def _headers(self, method: str, target: str) -> dict[str, str]:
+        if method != "GET":
+            return self._signer.headers(method, target, self.host)
+        until, headers = self._signed.get(target, (0.0, {}))
+        if time.monotonic() >= until:
+            headers = self._signer.headers(method, target, self.host)
+            self._signed = {target: (time.monotonic() + _SIGNATURE_SECONDS, headers)}
+        return headers
+
+    def _open(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+            self._connection = kind(self.host, timeout=20)
+        return self._connection
+
+    def close(self) -> None:
+        """The next call opens it again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

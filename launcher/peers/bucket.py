@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Peers by the bucket, where they meet."""
+
+from __future__ import annotations
+
+from launcher import network
+from launcher.document import LaunchError
+from launcher.peers import Asked
+from launcher.peers.meeting import gather
+
+
+def find(asked: Asked) -> tuple[str, ...]:
+    """Arrives, then waits until all have."""
+    if asked.desk is None:
+        raise LaunchError("peers come from the bucket, but the launch document names no `folder`")
+    address = network.own_address(asked.environment, asked.desk.folder.connection.host_name)
+    asked.desk.arrive(asked.generation, address)
+    arrived = gather(asked.launch, asked.desk, asked.generation, asked.wait)
+    return tuple(arrived[rank] for rank in range(asked.launch.nodes))

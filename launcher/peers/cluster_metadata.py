@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Peers by OCI's multi-node metadata: a JSON file on every node that fills as nodes come."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from launcher.document import LaunchError, MissingError
+from launcher.peers import Asked
+from launcher.peers.meeting import named
+
+VARIABLE = "CLUSTER_NODES_METADATA_FILE"
+_INTERVAL = 0.1
+
+
+def find(asked: Asked) -> tuple[str, ...]:
+    """Reads the file whenever it has changed, until it names every rank."""
+    path = asked.environment.get(VARIABLE)
+    if not path:
+        raise LaunchError(f"{VARIABLE} is not set: in node groups OCI Data Science names the file of addresses by it")
+    missing = list(range(asked.launch.nodes))
+    asked.wait.what = lambda: named(asked.launch, missing)
+    seen: tuple[int, int, int] | None = None
+    addresses: dict[int, str] = {}
+    while True:
+        stamp = _stamp(path)
+        if stamp is not None and stamp != seen:
+            seen, addresses = stamp, _read(path, addresses)
+            missing[:] = [rank for rank in range(asked.launch.nodes) if rank not in addresses]
+        if not missing:
+            return tuple(addresses[rank] for rank in range(asked.launch.nodes))
+        if not asked.wait.turn(_INTERVAL):
+            raise MissingError(asked.wait.missed())
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _read(path: str, known: dict[int, str]) -> dict[int, str]:
+    """What the file says; while it is being written, what it said before."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            rows = json.load(file)
+        return {int(row["Rank"]): str(row["IPAddress"]) for row in rows if row.get("IPAddress")}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return known

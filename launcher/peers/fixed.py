@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Peers by a list in the launch document: for machines whose addresses are known."""
+
+from __future__ import annotations
+
+from launcher.document import LaunchError
+from launcher.peers import Asked
+
+
+def find(asked: Asked) -> tuple[str, ...]:
+    """As they are written."""
+    addresses = tuple(str(address) for address in asked.launch.peers["addresses"])
+    if len(addresses) != asked.launch.nodes:
+        raise LaunchError(f"`peers` lists {len(addresses)} addresses for {asked.launch.nodes} nodes")
+    return addresses

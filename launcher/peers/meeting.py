@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes meet in the run's folder: everyone puts one small object, and one list shows all of them."""
+
+from __future__ import annotations
+
+from launcher.board import RENEW_SECONDS, Board
+from launcher.desk import Desk, meeting_interval, watching_interval
+from launcher.document import Launch, MissingError, PeerFailedError
+from launcher.waiting import Wait
+
+# An end from before our own arrival may belong to an earlier start: its node gets so long to appear anew.
+_BELIEVED_AFTER = 30.0
+_TURN = 0.05
+
+
+def gather(launch: Launch, desk: Desk, generation: int, wait: Wait) -> dict[int, str]:
+    """Waits until every rank has arrived in a generation; their addresses."""
+    desk.interval = meeting_interval(launch.nodes)
+    missing = [rank for rank in range(launch.nodes) if rank != launch.rank]
+    wait.what = lambda: named(launch, missing)
+    seen: Board | None = None
+    while True:
+        desk.check()
+        if desk.board is not seen:
+            seen = desk.board
+            here = seen.arrived(generation)
+            missing[:] = [rank for rank in range(launch.nodes) if rank not in here]
+            if not missing:
+                _stay_seen(seen, desk, launch.rank)
+                desk.interval = watching_interval(launch.nodes)
+                return {rank: event.address for rank, event in here.items()}
+            _give_up(launch, desk, seen, missing, wait)
+        if not wait.turn(_TURN):
+            raise MissingError(wait.missed())
+
+
+def _stay_seen(known: Board, desk: Desk, rank: int) -> None:
+    """Who came last must not take our arrival for a stale one, however long ago it was."""
+    current = known.current()
+    if rank in current and max(event.at for event in current.values()) - current[rank].at > RENEW_SECONDS:
+        desk.renew()
+
+
+def _give_up(launch: Launch, desk: Desk, known: Board, missing: list[int], wait: Wait) -> None:
+    believed = wait.waited > _BELIEVED_AFTER
+    for final in known.finals(launch.gang):
+        label = launch.label(final.rank)
+        if not final.succeeded and (believed or known.ended_since(final.rank)):
+            raise PeerFailedError(final.rank, final.code, f"rank {label} has failed")
+        if final.succeeded and final.rank in missing and believed:
+            raise MissingError(f"rank {label} has already finished and does not start again")
+    lost = [rank for rank in desk.lost() if rank in missing]
+    if lost:
+        why = f"{named(launch, lost)} gave no sign of life for {desk.lost_after:.0f} s"
+        raise PeerFailedError(lost[0], None, why)
+
+
+def named(launch: Launch, ranks: list[int]) -> str:
+    """Some ranks, as people know them, and how many more."""
+    shown = ", ".join(launch.label(rank) for rank in ranks[:8])
+    more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"

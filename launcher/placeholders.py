@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `{rank}`, `{address.main}` and the like stand for on this node; docs/launcher.md lists them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from launcher.document import Launch, LaunchError
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?)\}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where this node stands among its peers: every rank's address, its own, and its interface."""
+
+    addresses: tuple[str, ...]
+    address: str
+    interface: str
+    tf_config: str = ""
+
+
+def node_values(launch: Launch, place: Place) -> dict[str, str]:
+    """What is the same for every process of this node."""
+    values = {
+        "rank": str(launch.rank),
+        "nodes": str(launch.nodes),
+        "role": launch.role,
+        "index": str(launch.rank - launch.ranks_of(launch.role)[0]),
+        "run": f"{launch.job}-{launch.name}-{launch.attempt}",
+        "python": sys.executable,
+        "address": place.address,
+        "interface": place.interface,
+        "processes": str(launch.processes),
+        "world": str(launch.nodes * launch.processes),
+        "tf_config": place.tf_config,
+    }
+    for role in launch.roles:
+        ranks = launch.ranks_of(role.name)
+        values[f"addresses.{role.name}"] = ",".join(place.addresses[rank] for rank in ranks)
+        if ranks:
+            values[f"address.{role.name}"] = place.addresses[ranks[0]]
+    return values
+
+
+def process_values(launch: Launch, local: int) -> dict[str, str]:
+    """What differs between the processes of a node."""
+    return {"local": str(local), "process": str(launch.rank * launch.processes + local)}
+
+
+def filled(text: str, values: Mapping[str, str], where: str) -> str:
+    """`text` with its placeholders filled in."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            known = ", ".join(f"{{{name}}}" for name in sorted(values))
+            raise LaunchError(f"`{where}` asks for {match[0]}, which nothing answers; there are {known}")
+        return values[match[1]]
+
+    return _PLACEHOLDER.sub(value, text)
+
+
+def all_filled(words: Sequence[str], values: Mapping[str, str], where: str) -> list[str]:
+    """Each word with its placeholders filled in."""
+    return [filled(word, values, where) for word in words]
+
+
+def asks_for(launch: Launch, name: str) -> bool:
+    """Whether anything in the document needs this placeholder."""
+    texts = (*launch.start, *launch.wrap, *launch.command, *launch.environment.values())
+    return any("{" + name + "}" in text for text in texts)
+
+
+def described(launch: Launch, place: Place) -> str:
+    """For people: who is where."""
+    told = {launch.label(rank): address for rank, address in enumerate(place.addresses)}
+    return json.dumps(told)

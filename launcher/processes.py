@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a node: started in groups of their own, heard line by line, ended with all that came from them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher import exits
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_CHUNK = 1 << 16
+_POLL_SECONDS = 0.02
+_DRAIN_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One process to start. A helper serves the others and ends with them."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
+    prefix: str
+    folder: str
+    helper: bool = False
+
+
+class Children:
+    """Everything this node runs. One thread passes on what they say."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        # What our processes leave behind becomes ours, so that it can be ended.
+        self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._started: list[tuple[Spec, subprocess.Popen[bytes]]] = []
+        self._pump = _Pump()
+
+    def start(self, spec: Spec) -> None:
+        """OSError where it cannot be started."""
+        process = subprocess.Popen(
+            spec.words, env=spec.environment, cwd=spec.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=self._in_child,
+        )  # fmt: skip
+        self._started.append((spec, process))
+        self._pump.add(process, spec.prefix)
+
+    def _in_child(self) -> None:
+        self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+    def ended(self) -> list[tuple[Spec, int]]:
+        """Those that have ended, with their codes; also lets go of adopted ones."""
+        found = []
+        for spec, process in self._started:
+            code = process.poll()
+            if code is not None:
+                found.append((spec, exits.of_process(code)))
+        self._reap_adopted()
+        return found
+
+    @property
+    def running(self) -> list[Spec]:
+        """Those that have not ended."""
+        return [spec for spec, process in self._started if process.poll() is None]
+
+    def signal(self, number: int, helpers: bool = True) -> None:
+        """To every group."""
+        for spec, process in self._started:
+            if process.poll() is None and (helpers or not spec.helper):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, number)
+
+    def stop(self, grace: float, only: Callable[[Spec], bool] = lambda spec: True) -> None:
+        """Asks, then insists. What has ended already may have left others in its group: they end too."""
+        chosen = [process for spec, process in self._started if only(spec)]
+        for process in chosen:
+            if process.poll() is None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + grace
+        while any(process.poll() is None for process in chosen) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        for process in chosen:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def clear(self, grace: float) -> None:
+        """Ends everything, adopted ones too, and says the last of what they said."""
+        self.stop(grace)
+        while left := _children():
+            for pid in left:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            self._reap_adopted()
+            time.sleep(_POLL_SECONDS)
+        self._pump.drain(_DRAIN_SECONDS)
+        self._started.clear()
+
+    def _reap_adopted(self) -> None:
+        own = {process.pid for _, process in self._started}
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if found is None:
+                return
+            if found.si_pid in own:
+                for _, process in self._started:
+                    process.poll()
+                if any(process.pid == found.si_pid and process.returncode is None for _, process in self._started):
+                    return
+            else:
+                with suppress(ChildProcessError):
+                    os.waitpid(found.si_pid, 0)
+
+
+def _children() -> list[int]:
+    listed = Path(f"/proc/self/task/{os.getpid()}/children")
+    return [int(pid) for pid in listed.read_text().split()] if listed.exists() else []
+
+
+class _Pump:
+    """Passes lines on, each whole and with its node's prefix."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._lock = threading.Lock()
+        self._rests: dict[int, bytes] = {}
+        self._open = 0
+        self._thread: threading.Thread | None = None
+
+    def add(self, process: subprocess.Popen[bytes], prefix: str) -> None:
+        stream = process.stdout
+        assert stream is not None
+        with self._lock:
+            self._open += 1
+        self._selector.register(stream, selectors.EVENT_READ, prefix.encode())
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="output", daemon=True)
+            self._thread.start()
+
+    def drain(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self._open and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+
+    def _run(self) -> None:
+        while True:
+            for key, _ in self._selector.select():
+                data = os.read(key.fd, _CHUNK)
+                self._pass_on(key.fd, key.data, data)
+                if not data:
+                    self._selector.unregister(key.fileobj)
+                    key.fileobj.close()  # type: ignore[union-attr]  # a pipe's stream, never a number
+                    with self._lock:
+                        self._open -= 1
+
+    def _pass_on(self, number: int, prefix: bytes, data: bytes) -> None:
+        text = self._rests.pop(number, b"") + data
+        *lines, rest = text.split(b"\n")
+        if rest and (not data or len(rest) > _CHUNK):
+            lines.append(rest)
+        elif rest:
+            self._rests[number] = rest
+        if lines:
+            _write(b"".join(prefix + line + b"\n" for line in lines))
+
+
+def _write(data: bytes) -> None:
+    with suppress(OSError):
+        while data:
+            data = data[os.write(1, data) :]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launcher's own lines: one write each, never a secret."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|SECRETS?|TOKENS?|API_?KEYS?|ACCESS_?KEYS?|PRIVATE_?(?:KEYS?|PEM)|RPST"
+    r"|SECRET_?KEYS?|CREDENTIALS?|AUTH)(?:_[0-9]+)?$",
+    re.IGNORECASE,
+)
+# Shorter values stand in too many words that are no secret.
+_SHORTEST = 6
+MASK = "****"
+
+
+class Voice:
+    """Says what this node does, with what must not be seen masked."""
+
+    def __init__(self, prefix: str = "launcher", secrets: Iterable[str] = ()) -> None:
+        self._prefix = prefix
+        self._secrets = sorted({text for text in secrets if len(text) >= _SHORTEST}, key=len, reverse=True)
+
+    def __call__(self, text: str) -> None:
+        line = f"[{self._prefix}] {self.masked(text)}\n".encode(errors="replace")
+        with suppress(OSError):  # nobody listens any more: training goes on without our words
+            os.write(1, line)
+
+    def masked(self, text: str) -> str:
+        """The text without any secret's value."""
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return text
+
+
+def secret_values(environment: Mapping[str, str], named: Iterable[str]) -> set[str]:
+    """Values of the variables that the stack calls secret, and of those whose names say so."""
+    names = {*named, *(name for name in environment if _SECRET_NAME.search(name))}
+    return {environment[name] for name in names if environment.get(name)}

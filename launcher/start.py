@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m launcher`: what it is told, what it is asked, and a node put together from that."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from launcher import exits
+from launcher.document import Launch, LaunchError, read
+from launcher.say import Voice, secret_values
+
+_HELP = """\
+python -m launcher            start this node's part of a run
+python -m launcher --check    say what it would start, and start nothing
+python -m launcher --help     this page
+
+What to start is read from TRAINYARD_LAUNCH, which the platform sets (schemas/launch.schema.json describes it).
+These variables change how (docs/launcher.md explains them):
+"""
+VARIABLES = {
+    "TRAINYARD_ADDRESS": "this node's address, where it is not the one that leads to the bucket",
+    "TRAINYARD_WAIT_SECONDS": "how long to wait for the other nodes (1800)",
+    "TRAINYARD_READY_SECONDS": "how long to wait for the framework's own services (300)",
+    "TRAINYARD_GRACE_SECONDS": "how long processes may take to end when asked to (6)",
+    "TRAINYARD_LOST_SECONDS": "after how long without a sign of life a node counts as lost (60)",
+    "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
+    "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
+    "TRAINYARD_PIN_LIBRARY": "the library that keeps data ports to their range",
+}
+EXIT_CODES = (
+    "ends with the code of what it ran; 75 when peers or the bucket did not come, 78 when it cannot work as told"
+)
+
+
+def main(arguments: list[str]) -> int:
+    """The code to end with."""
+    if arguments in (["--help"], ["-h"]):
+        width = max(map(len, VARIABLES))
+        print(
+            _HELP + "\n".join(f"  {name:{width}}  {what}" for name, what in VARIABLES.items()) + f"\n\nIt {EXIT_CODES}."
+        )
+        return 0
+    if arguments not in ([], ["--check"]):
+        print(f"launcher: `{' '.join(arguments)}` is not understood: see python -m launcher --help", file=sys.stderr)
+        return 64
+    environment = dict(os.environ)
+    try:
+        launch = read(environment)
+        if arguments:
+            from launcher.check import described
+
+            print(described(launch, environment))
+            return 0
+        return _run(launch, environment)
+    except LaunchError as error:
+        Voice()(f"{error}")
+        return exits.CONFIGURATION
+
+
+def _run(launch: Launch, environment: Mapping[str, str]) -> int:
+    from launcher.node import Node
+    from launcher.processes import Children
+    from launcher.signals import Signals
+    from launcher.status import Reporter
+    from launcher.workplace import Workplace
+
+    say = Voice(f"{launch.rank}.launcher", secret_values(environment, launch.secrets))
+    signals, children = Signals(), Children()
+    workplace = Workplace(launch, environment, say)
+    desk = None
+    if launch.folder is not None:
+        from launcher.desk import Desk
+        from launcher.oci.bucket import Folder
+        from launcher.oci.connection import Connection
+        from launcher.oci.principal import Signer, storage_endpoint
+
+        connection = Connection(storage_endpoint(environment), Signer(environment), say)
+        desk = Desk(launch, Folder(launch.folder, connection), environment, say)
+    reporter = Reporter(launch, desk, str(workplace.progress))
+    return Node(launch, environment, say, signals, children, desk, workplace, reporter).run()

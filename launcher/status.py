@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How this node is doing, as an object that `trainyard runs` reads: written on change, progress now and then."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from launcher.desk import Desk
+from launcher.document import Launch
+
+PROGRESS_SECONDS = 5.0
+_LOOK_SECONDS = 0.25
+_TAIL = 16384
+
+
+@dataclass
+class Status:
+    """What is known of this node, and when the others were last told."""
+
+    rank: int
+    node: str
+    role: str
+    address: str = ""
+    state: str = "waiting"
+    code: int | None = None
+    reason: str = ""
+    tries: int = 0
+    waitedSeconds: float | None = None  # noqa: N815  # as the object names it
+    firstStepSeconds: float | None = None  # noqa: N815
+    progress: Any = None
+    at: str = ""
+
+
+@dataclass
+class Reporter:
+    """Keeps the status object up to date. Without a desk there is nobody to tell."""
+
+    launch: Launch
+    desk: Desk | None
+    progress_file: str
+    _status: Status = field(init=False)
+    _started: float = field(default=0.0, init=False)
+    _looked: float = field(default=0.0, init=False)
+    _told: float = field(default=0.0, init=False)
+    _size: int = field(default=-1, init=False)
+
+    def __post_init__(self) -> None:
+        self._status = Status(self.launch.rank, self.launch.node, self.launch.role)
+
+    def change(self, **changes: Any) -> None:
+        """Something others will want to know at once."""
+        for name, value in changes.items():
+            setattr(self._status, name, value)
+        self._tell()
+
+    def started(self) -> None:
+        """The command runs from now on."""
+        self._started = time.monotonic()
+        self._size = self._file_size()
+        self.change(state="running", tries=self._status.tries + 1, code=None, reason="")
+
+    def tick(self) -> None:
+        """Looks whether the script has written down progress."""
+        now = time.monotonic()
+        if self.desk is None or now - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = now
+        first = self._status.firstStepSeconds is None
+        if not first and now - self._told < PROGRESS_SECONDS:
+            return
+        size = self._file_size()
+        if size == self._size:
+            return
+        line = self._last_line()
+        if line is None:
+            return
+        self._size = size
+        if first:
+            self._status.firstStepSeconds = round(now - self._started, 3)
+        self.change(progress=line)
+
+    def _file_size(self) -> int:
+        try:
+            return os.stat(self.progress_file).st_size
+        except OSError:
+            return -1
+
+    def _last_line(self) -> Any:
+        """The last whole line as JSON; None while there is none."""
+        try:
+            with open(self.progress_file, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+                lines = file.read().split(b"\n")[:-1]
+            return json.loads(lines[-1]) if lines else None
+        except (OSError, ValueError):
+            return None
+
+    def last(self) -> None:
+        """What was written in the very end is told too."""
+        self._looked, self._told = 0.0, 0.0
+        self.tick()
+
+    def _tell(self) -> None:
+        self._told = time.monotonic()
+        self._status.at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        if self.desk is not None:
+            self.desk.post(f"status/{self.launch.rank}.json", asdict(self._status))

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One life of a node's processes: started, watched, ended; and why they ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from launcher import exits, frameworks, network
+from launcher.commands import Work
+from launcher.document import Launch, LaunchError
+from launcher.placeholders import Place
+from launcher.processes import Children, Spec
+from launcher.say import Voice
+from launcher.signals import Signals
+
+GRACE_VARIABLE = "TRAINYARD_GRACE_SECONDS"
+GRACE_SECONDS = 6.0
+READY_VARIABLE = "TRAINYARD_READY_SECONDS"
+READY_SECONDS = 300.0
+_TURN = 0.05
+_ASK_EVERY = 0.2
+_SAY_EVERY = 10.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """`code` as the processes gave it; `stopped` when they were told to end, and by what."""
+
+    code: int
+    stopped: str = ""
+    signal: int = 0
+
+
+@dataclass
+class Life:
+    """Watches one start of everything on this node. `outside` says why it should end, while it should not: empty."""
+
+    launch: Launch
+    place: Place
+    work: Work
+    children: Children
+    signals: Signals
+    say: Voice
+    outside: Callable[[], str]
+    on_start: Callable[[], None] = lambda: None
+    before_stop: Callable[[], None] = lambda: None
+    grace: float = GRACE_SECONDS
+    ready_seconds: float = READY_SECONDS
+    _asked: float = field(default=0.0, init=False)
+    _said: float = field(default=0.0, init=False)
+
+    def run(self) -> Ended:
+        """Until the node's part is over."""
+        self.signals.target = self.children.signal
+        try:
+            return self._run()
+        finally:
+            self.children.clear(self.grace)
+            self.signals.target = None
+
+    def _run(self) -> Ended:
+        self._start(self.work.services)
+        waiting, began = bool(self.work.commands), time.monotonic()
+        self._said = began
+        if not waiting:
+            self.on_start()
+        while True:
+            if self.signals.received:
+                return self._signalled()
+            if stop := self.outside():
+                self.before_stop()
+                self.children.stop(self.grace)
+                return Ended(0, stopped=stop)
+            over = self._over(waiting)
+            if over is not None:
+                return over
+            if waiting:
+                lacks = self._lacks()
+                if not lacks:
+                    self._start(self.work.commands)
+                    self.on_start()
+                    waiting = False
+                elif time.monotonic() - began > self.ready_seconds:
+                    self.say(f"gave up after {self.ready_seconds:.0f} s: {lacks}")
+                    return Ended(exits.TEMPORARY)
+            time.sleep(_TURN)
+
+    def _start(self, specs: Sequence[Spec]) -> None:
+        for spec in specs:
+            try:
+                self.children.start(spec)
+            except FileNotFoundError:
+                raise LaunchError(
+                    f"`{spec.words[0]}` is not in this image: correct the command, or the image"
+                ) from None
+            except OSError as error:
+                raise LaunchError(f"`{spec.words[0]}` cannot be started: {error.strerror}") from None
+
+    def _over(self, waiting: bool) -> Ended | None:
+        """The first failure ends the node's part, and so does the good end of everything that matters."""
+        ended = self.children.ended()
+        for spec, code in ended:
+            if code or (spec.helper and self.children.running):
+                if spec.helper:
+                    self.say(f"{spec.prefix.strip()} ended with {exits.described(code)} while it was needed")
+                return Ended(code or 1)
+        if waiting or [spec for spec in self.children.running if not spec.helper]:
+            return None
+        return Ended(0)
+
+    def _lacks(self) -> str:
+        """What the command has to wait for; asked now and then, said now and then."""
+        now = time.monotonic()
+        if now - self._asked < _ASK_EVERY:
+            return "…"
+        self._asked = now
+        lacks = self._closed_port() or frameworks.lacking(self.launch, self.place)
+        if lacks and now - self._said > _SAY_EVERY:
+            self._said = now
+            self.say(f"waiting for {lacks}")
+        return lacks
+
+    def _closed_port(self) -> str:
+        for awaited in self.launch.awaits:
+            rank = self.launch.ranks_of(awaited.role)[0]
+            if not network.answers(self.place.addresses[rank], awaited.port):
+                where = f"{self.place.addresses[rank]}:{awaited.port}"
+                return f"port {awaited.port} of rank {self.launch.label(rank)} to answer at {where}"
+        return ""
+
+    def _signalled(self) -> Ended:
+        """The handler has passed the signal on; what does not end in time is ended."""
+        deadline = time.monotonic() + self.grace
+        while [spec for spec in self.children.running if not spec.helper] and time.monotonic() < deadline:
+            time.sleep(_TURN)
+        return Ended(exits.SIGNALLED + self.signals.received, signal=self.signals.received)
