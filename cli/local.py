@@ -13,7 +13,7 @@ import click
 from cli import letting_go
 from cli.asking import call_of
 from cli.images import stand_by
-from cli.local_file import trains_here
+from cli.local_file import LocalFile, trains_here
 from cli.place import PROJECT, Place
 from cli.planning import planned
 from components.plan.model import Plan
@@ -87,7 +87,7 @@ def _bring_up(place: Place, arguments: list[str]) -> None:
     plan = _plan(place)
     cloud = place.start_cloud()
     borrowed = _bring_up_used(place, plan)
-    place.select(plan, cloud)
+    _tell(place.select(plan, cloud))
     stand_by(cloud, plan, borrowed)
     if code := place.pulumi("up", *QUIET, *_judged(arguments), *arguments):
         sys.exit(code)
@@ -115,7 +115,7 @@ def preview(place: Place, arguments: list[str]) -> None:
             f"{place.stack} takes {', '.join(plan.taken)} from {used}, which is not up.\n"
             f"Bring it up first: trainyard up {used} --local"
         )
-    place.select(plan, cloud)
+    _tell(place.select(plan, cloud))
     sys.exit(place.pulumi("preview", "--non-interactive", *_judged(arguments), *arguments))
 
 
@@ -161,6 +161,11 @@ def _destroy(place: Place, cloud: control.Cloud, arguments: list[str]) -> None:
 def _judged(arguments: list[str]) -> tuple[str, ...]:
     """The policy pack, but for targeted changes: the engine shows a pack what it leaves out without its properties."""
     return () if any(word.startswith("--target") for word in arguments) else JUDGED
+
+
+def _tell(local: LocalFile) -> None:
+    for remark in local.remarks:
+        click.echo(f"  here: {remark}")
 
 
 def _plan(place: Place) -> Plan:

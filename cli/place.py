@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from socket import gethostname
-from typing import Any
+from typing import IO, Any
 
 import click
 import psutil
 import yaml
 
-from cli.local_file import localized
+from cli.local_file import LocalFile, localized
 from cli.stand_ins import StandIns
 from components.plan.model import Plan
 from engine.local import environment
@@ -32,13 +32,15 @@ PROJECT_FILE = "name: trainyard\nruntime: python\n"
 class Place:
     """Everything local commands do to one stack is done from here."""
 
-    def __init__(self, stack: str, stacks: Path) -> None:
+    def __init__(self, stack: str, stacks: Path, home: Path | None = None, output: IO[str] | None = None) -> None:
+        """`home` keeps what local stacks make; `output` is where Pulumi's own words go, by default to the terminal."""
         self.stack = stack
+        self._output = output
         self.file = stacks / f"Pulumi.{stack}.yaml"
         if not self.file.is_file():
             there = ", ".join(sorted(file.stem.removeprefix("Pulumi.") for file in stacks.glob("Pulumi.*.yaml")))
             raise click.ClickException(f"there is no {self.file}; the stacks of {stacks} are: {there or 'none'}")
-        self.home = Path(os.environ.get("TRAINYARD_HOME", PROJECT / ".trainyard")).resolve()
+        self.home = (home or default_home()).resolve()
         # gRPC tells on stderr of every connection that its other side closes.
         self.env = environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
         # Pulumi writes the salt of a new stack into the file beside the project it stands in: that is this folder.
@@ -54,16 +56,18 @@ class Place:
     def pulumi(self, *arguments: str) -> int:
         # The stack's own file is never written to: its copy carries the salt of the local passphrase.
         where = ("--stack", self.stack, "--config-file", str(self.local_file()))
-        return subprocess.run(["pulumi", *arguments, *where], env=self.env, cwd=PROJECT).returncode
+        words = ["pulumi", *arguments, *where]
+        error = subprocess.STDOUT if self._output else None
+        return subprocess.run(words, env=self.env, cwd=PROJECT, stdout=self._output, stderr=error).returncode
 
     def local_file(self) -> Path:
         return self.home / "pulumi" / "stacks" / self.file.name
 
-    def select(self, plan: Plan, cloud: control.Cloud) -> None:
-        """The stack in the local backend, made when it is not there; its file as the local cloud can take it."""
+    def select(self, plan: Plan, cloud: control.Cloud) -> LocalFile:
+        """The stack in the local backend, made when it is not there; gives its file as the local cloud can take it."""
         copy, written = self.local_file(), read(self.file).data
         with self._alone():
-            local = localized(written["config"], plan, cloud, StandIns(cloud, plan.network.subnet_cidr))
+            local = localized(written["config"], plan, cloud, StandIns(cloud, plan.network))
         salt = {SALT: text} if (text := self._salt()) else {}
         # Its own order of keys; texts as long as they are.
         _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
@@ -72,8 +76,7 @@ class Place:
         if local.secrets:
             pairs = (word for path, value in local.secrets.items() for word in ("--secret", f"{path}={value}"))
             self._engine("config", "set-all", "--path", "--stack", self.stack, *pairs)
-        for remark in local.remarks:
-            click.echo(f"  here: {remark}")
+        return local
 
     def forget(self) -> None:
         self.state("rm", self.stack, "--yes", "--preserve-config")
@@ -129,6 +132,10 @@ class Place:
         with (self.home / "stand-ins.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def default_home() -> Path:
+    return Path(os.environ.get("TRAINYARD_HOME", PROJECT / ".trainyard"))
 
 
 def _is_engine(pid: int) -> bool:

@@ -8,19 +8,18 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_network
 from typing import Any
 
 import click
 
+from cli import stand_in_network
+from components.plan.model import NetworkPlan
 from localcloud.control import Cloud
 from provider.oci import sdk
 from provider.oci.session import Session, host_overrides
 
 RECORD = "stand-ins.json"
 _SECONDS = 30.0
-# The largest VCN there can be.
-_VCN_PREFIX = 16
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,16 @@ class Kind:
 # By the type that an OCID names. Keys, vaults and their secrets are not here: nothing local reads them.
 KINDS: Mapping[str, Kind] = {
     "vcn": Kind("VCN", "core", "vcn", {}, {}),
-    "subnet": Kind("subnet", "core", "subnet", {"prohibit_public_ip_on_vnic": True}, {"vcn_id": "vcn"}),
-    "routetable": Kind("route table", "core", "route_table", {"route_rules": []}, {"vcn_id": "vcn"}),
+    "servicegateway": Kind("service gateway", "core", "service_gateway", {}, {"vcn_id": "vcn"}),
+    "routetable": Kind("route table", "core", "route_table", {}, {"vcn_id": "vcn"}),
+    "securitylist": Kind("security list", "core", "security_list", {}, {"vcn_id": "vcn"}),
+    "subnet": Kind(
+        "subnet",
+        "core",
+        "subnet",
+        {"prohibit_public_ip_on_vnic": True},
+        {"vcn_id": "vcn", "route_table_id": "routetable", "security_list_ids": "securitylist"},
+    ),
     "loggroup": Kind("log group", "logging", "log_group", {}, {}, work_request=True),
     "log": Kind("log", "logging", "log", {"log_type": "CUSTOM"}, {"log_group_id": "loggroup"}, work_request=True),
     "datascienceproject": Kind("project", "data_science", "project", {}, {}),
@@ -49,10 +56,10 @@ KINDS: Mapping[str, Kind] = {
 class StandIns:
     """Those of one local cloud, by the OCID or name that stack files call them."""
 
-    def __init__(self, cloud: Cloud, subnet: str = "10.0.0.0/24") -> None:
-        """`subnet` is the range of addresses the stack's nodes are to have: a VCN that stands in has room for it."""
+    def __init__(self, cloud: Cloud, network: NetworkPlan | None = None) -> None:
+        """`network` is what the stack asks of a network: one that stands in has its addresses and its rules."""
         self._cloud = cloud
-        self._subnet = ip_network(subnet)
+        self._network = network
         self._file = cloud.home / RECORD
         self._made: dict[str, str] = json.loads(self._file.read_text()) if self._file.exists() else {}
         self._session = Session(
@@ -108,10 +115,14 @@ class StandIns:
         return self._made[key].rsplit("/", 1)[-1]
 
     def _make(self, key: str, kind: Kind) -> None:
-        around = {field: self._any(what) for field, what in kind.within.items()}
+        around: dict[str, Any] = {field: self._any(what) for field, what in kind.within.items()}
         path = [around.pop("log_group_id")] if kind.noun == "log" else []
         model = "".join(word.capitalize() for word in kind.noun.split("_"))
-        names = {"display_name": f"stand-in {len(self._made) + 1}", **kind.fields, **self._addresses(kind), **around}
+        if "security_list_ids" in around:
+            around["security_list_ids"] = [around["security_list_ids"]]
+        gateway = self._any("servicegateway") if kind.noun == "route_table" else ""
+        own = stand_in_network.fields(kind.noun, self._network, self._session, gateway)
+        names = {"display_name": f"stand-in {len(self._made) + 1}", **kind.fields, **own, **around}
         if kind.noun != "log":
             names["compartment_id"] = self._cloud.compartment
         details = getattr(self._models(kind.client), f"Create{model}Details")(**names)
@@ -120,14 +131,6 @@ class StandIns:
         identifier = self._worked(client, answer) if kind.work_request else answer.data.id
         self._made[key] = "/".join([*path, identifier])
         self._save()
-
-    def _addresses(self, kind: Kind) -> Mapping[str, Any]:
-        vcn = self._subnet.supernet(new_prefix=min(_VCN_PREFIX, self._subnet.prefixlen))
-        named: Mapping[str, Mapping[str, Any]] = {
-            "vcn": {"cidr_blocks": [str(vcn)]},
-            "subnet": {"cidr_block": str(self._subnet)},
-        }
-        return named.get(kind.noun, {})
 
     def _any(self, what: str) -> str:
         """One of this kind: the one the file names was made before, as the walk meets them in order; else a new one."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from components.oci.uses import Borrowed
 from components.plan.model import JobPlan, Plan
 from components.run import RunProvider
 
+# A place of its own for artifacts, for stacks that are thrown away again.
+ARTIFACTS = "TRAINYARD_ARTIFACTS"
 # Settings of the `oci` provider that ours reads under its own names.
 RUN_SETTINGS = {"configFileProfile": "profile"}
 
@@ -96,5 +99,5 @@ def _artifact(plan: Plan, job: JobPlan, folder: Path) -> Artifact | None:
     if job.code is None or job.code.folder is None:
         return None
     # Relative to where the program runs: the path is a property that replaces the job, and no two checkouts lie alike.
-    into = Path(".trainyard", "artifacts", plan.stack)
+    into = Path(os.environ.get(ARTIFACTS) or Path(".trainyard", "artifacts"), plan.stack)
     return build((folder / job.code.folder).resolve(), into, job.name)

@@ -12,7 +12,8 @@ import pulumi_oci as oci
 
 from components.oci.artifact import Artifact
 from components.oci.context import Context
-from components.plan.model import JobPlan, NodePlan, RunPlan
+from components.oci.run_inputs import Where, run_inputs, tags
+from components.plan.model import JobPlan, RunPlan
 from components.run import Run, RunProvider
 
 
@@ -54,16 +55,13 @@ class Job(pulumi.ComponentResource):
             project_id=args.place.project,
             display_name=args.plan.display_name,
             delete_related_job_runs=True,
-            freeform_tags=self._tags(),
+            freeform_tags=tags(args.context.plan, args.plan),
             opts=pulumi.ResourceOptions(parent=self, depends_on=args.after),
             **(self._node_groups() if groups else self._single_nodes()),
             **self._common(),
         ).id
         self.runs = {key: self._run(key, run) for key, run in args.plan.runs.items()}
         self.register_outputs({"job_id": self.job_id})
-
-    def _tags(self) -> dict[str, str]:
-        return {**self._args.context.plan.tags, "job": self._args.plan.name}
 
     def _common(self) -> dict[str, Any]:
         plan, place, artifact = self._args.plan, self._args.place, self._args.artifact
@@ -151,30 +149,8 @@ class Job(pulumi.ComponentResource):
 
     def _run(self, key: str, run: RunPlan) -> Run:
         args = self._args
-        inputs = {
-            "platform": "oci",
-            "job": self.job_id,
-            "project": args.place.project,
-            "compartment": args.context.plan.compartment,
-            "displayName": run.display_name,
-            "tags": {**self._tags(), "run": key},
-            "layout": args.plan.layout,
-            "nodes": [self._node(node) for node in run.nodes],
-            "image": self._image,
-            "maximumRuntimeMinutes": args.plan.maximum_runtime_minutes,
-            "logGroup": args.place.log_group,
-            "log": args.place.log,
-            "until": run.until,
-            "attempt": run.attempt,
-        }
+        where = Where(self.job_id, args.place.project, self._image, args.place.log_group, args.place.log)
+        inputs = run_inputs(args.context.plan, args.plan, run, where, args.context)
         # A slash stands in no key, so no two jobs and runs can share a name.
         named = f"{args.plan.name}/{key}"
         return Run(named, inputs, pulumi.ResourceOptions(parent=self, provider=args.runs, depends_on=args.after))
-
-    def _node(self, node: NodePlan) -> dict[str, Any]:
-        context = self._args.context
-        told = {**context.environment(node.environment), "TRAINYARD_LAUNCH": context.document(node.launch)}
-        described: dict[str, Any] = {"name": node.name, "role": node.role, "rank": node.rank, "environment": told}
-        if self._args.plan.layout == "node-groups":
-            described |= {"replicas": node.replicas, "minimumSuccess": node.minimum_success}
-        return described

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inputs of a run resource, whoever starts it: `pulumi up`, or a rehearsal in the name of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from components.plan.model import JobPlan, NodePlan, Plan, RunPlan
+from schemas.model import EnvValue
+
+
+class Filler(Protocol):
+    """Knows what a plan leaves for the platform to answer: at once, or as Pulumi's outputs."""
+
+    def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]: ...
+
+    def document(self, value: Mapping[str, Any]) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Where:
+    """What a run is started in: OCIDs, or Pulumi's outputs that will be."""
+
+    job: Any
+    project: Any
+    image: Any
+    log_group: Any
+    log: Any
+
+
+def tags(plan: Plan, job: JobPlan) -> dict[str, str]:
+    return {**plan.tags, "job": job.name}
+
+
+def run_inputs(plan: Plan, job: JobPlan, run: RunPlan, where: Where, filler: Filler) -> dict[str, Any]:
+    return {
+        "platform": "oci",
+        "job": where.job,
+        "project": where.project,
+        "compartment": plan.compartment,
+        "displayName": run.display_name,
+        "tags": {**tags(plan, job), "run": run.name},
+        "layout": job.layout,
+        "nodes": [_node(job, node, filler) for node in run.nodes],
+        "image": where.image,
+        "maximumRuntimeMinutes": job.maximum_runtime_minutes,
+        "logGroup": where.log_group,
+        "log": where.log,
+        "until": run.until,
+        "attempt": run.attempt,
+    }
+
+
+def _node(job: JobPlan, node: NodePlan, filler: Filler) -> dict[str, Any]:
+    told = {**filler.environment(node.environment), "TRAINYARD_LAUNCH": filler.document(node.launch)}
+    described: dict[str, Any] = {"name": node.name, "role": node.role, "rank": node.rank, "environment": told}
+    if job.layout == "node-groups":
+        described |= {"replicas": node.replicas, "minimumSuccess": node.minimum_success}
+    return described
