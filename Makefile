@@ -40,6 +40,7 @@ check: .venv/ready ## format, lint, types, import contracts, unit tests: under a
 
 test: setup check ## every test, in small seeded samples
 	@[ "$$(id -u)" != 0 ] || command -v chromium-headless-shell chromium >/dev/null || { echo "trainyard: installing a browser for the console's tests (100 MB)"; apt-get update -qq && grep -v '^#' tests/apt-packages.txt | xargs apt-get install -y -qq --no-install-recommends >/dev/null; }
+	@.venv/bin/trainyard environments make $$([ "$$(id -u)" != 0 ] || echo --apt) || echo "trainyard: tests of what could not be made are skipped, with the reason"
 	@$(PY) -m pytest -q -n $(JOBS) tests --ignore tests/unit
 
 torture: setup ## the full counts; writes docs/reliability.md
@@ -48,10 +49,13 @@ torture: setup ## the full counts; writes docs/reliability.md
 bench: setup ## ratios against a floor or a peer; docs/performance.md says what they mean
 	@$(PY) -m bench
 
-lock: ## new requirement locks, from pyproject.toml
-	@$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --disable-pip-version-check pip-tools
+lock: ## new requirement locks, from pyproject.toml and the lists of the local environments
+	@$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --disable-pip-version-check pip-tools uv
 	@export CUSTOM_COMPILE_COMMAND="make lock"; compile=".venv-lock/bin/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links"; \
 	  $$compile --extra local --extra dev -o requirements-dev.txt pyproject.toml && $$compile -c requirements-dev.txt -o requirements.txt pyproject.toml
+	@for list in localcloud/environments/requirements/*.in; do lock=$${list%.in}.txt; [ $$lock != $${lock%/horovod.txt} ] && alone=--no-deps || alone=; \
+	  { echo "# SPDX-License-Identifier: Apache-2.0"; echo "# Made from $$(basename $$list) by \`make lock\`."; .venv-lock/bin/uv pip compile --quiet --no-header --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links $$alone $$list; } >$$lock.new && mv $$lock.new $$lock || exit 1; done
 	@rm -rf .venv-lock
 
 clean: ## everything set-up and the local cloud made in this checkout

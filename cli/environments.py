@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard environments`: what stands in for images on this machine, and making it."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+
+@click.group("environments", invoke_without_command=True)
+@click.pass_context
+def environments(context: click.Context) -> None:
+    """What stands in for container images on this machine: list, make."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_command)
+
+
+@environments.command("list")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def list_command(as_json: bool = False) -> None:
+    """Every environment: ready, or why not and what to do."""
+    from localcloud.environments.find import Environment, find
+    from localcloud.environments.rows import rows
+
+    told = {}
+    for row in rows().values():
+        found = find(row.name)
+        cost = {"serves": list(row.serves), "summary": row.summary, "megabytes": row.megabytes, "minutes": row.minutes}
+        if isinstance(found, Environment):
+            state = {"ready": True, "interpreter": str(found.interpreter), "holds": found.says}
+        else:
+            state = {"ready": False, "reason": found.reason, "remedy": found.remedy}
+        told[row.name] = {**cost, **state}
+    click.echo(json.dumps(told, indent=2) if as_json else "\n".join(_lines(told)))
+
+
+def _lines(told: dict[str, dict[str, object]]) -> list[str]:
+    width = max(map(len, told))
+    lines = []
+    for name, facts in told.items():
+        lines.append(f"{name:{width}}  {'ready  ' if facts['ready'] else 'missing'}  {facts['summary']}")
+        if facts["ready"]:
+            lines.append(f"{'':{width}}           {facts['holds']}: {facts['interpreter']}")
+        else:
+            lines.append(f"{'':{width}}           {facts['reason']}. {facts['remedy']}")
+            if facts["megabytes"]:
+                lines.append(f"{'':{width}}           costs {facts['megabytes']} MB, {facts['minutes']} min")
+    return lines
+
+
+@environments.command("make")
+@click.argument("names", nargs=-1)
+@click.option("--apt", is_flag=True, help="As root, install the Debian packages that are needed.")
+def make_command(names: tuple[str, ...], apt: bool) -> None:
+    """Make environments that are not there; without a name, all of them."""
+    from engine.progress import Progress
+    from localcloud.environments.make import make
+    from localcloud.environments.rows import rows
+    from localcloud.environments.work import MakeError
+    from schemas.names import suggestion
+
+    for name in names:
+        if name not in rows():
+            raise click.UsageError(f"no environment `{name}`: {suggestion(name, list(rows()))}")
+    failed = []
+    for name in names or tuple(rows()):
+        try:
+            made = make(name, Progress(), apt)
+        except (MakeError, OSError) as error:
+            failed.append(name)
+            click.echo(f"Error: {error}", err=True)
+        else:
+            click.echo(f"{name}: {made.says}")
+    if failed:
+        sys.exit(1)

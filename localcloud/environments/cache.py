@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folders every clone on a machine shares: made by one process at a time, and used only when whole."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from localcloud.environments.rows import Row
+
+STAMP = "ready.json"
+# Raised when folders made by an earlier trainyard must not be used any more.
+RECIPES = 1
+# Columns that say something of an environment and change nothing in it.
+_SAID_ONLY = frozenset({"summary", "serves", "offers", "megabytes", "minutes"})
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Written last into a finished environment: what its proof found. `modules` are files that must still be there."""
+
+    python: str
+    versions: Mapping[str, str]
+    modules: Mapping[str, str]
+
+
+def cache_folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "trainyard" / "environments"
+
+
+def folder_of(row: Row, interpreter: Path, base_stamp: Stamp | None) -> Path:
+    """Named after everything that goes into it: another lock, row, interpreter or base is another folder."""
+    recipe = {
+        "format": RECIPES,
+        "row": {name: value for name, value in asdict(row).items() if value and name not in _SAID_ONLY},
+        "lists": [path.read_text("utf-8") for path in row.lists],
+        "interpreter": str(interpreter.resolve()),
+        "base": asdict(base_stamp) if base_stamp else None,
+    }
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:12]
+    return cache_folder() / f"{row.name}-{digest}"
+
+
+def stamp_of(folder: Path) -> Stamp | None:
+    """What a finished environment says of itself; None when it is half made, or what it was made from has gone."""
+    try:
+        stamp = Stamp(**json.loads((folder / STAMP).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    whole = (folder / "bin" / "python").exists() and all(Path(path).exists() for path in stamp.modules.values())
+    return stamp if whole else None
+
+
+def write_stamp(folder: Path, stamp: Stamp) -> None:
+    part = folder / f".{STAMP}"
+    part.write_text(json.dumps(asdict(stamp), indent=1), "utf-8")
+    part.rename(folder / STAMP)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Only one process makes a folder; a second waits, and says so. Whoever dies lets go of it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f".{folder.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another process makes {folder.name}: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def cleared(folder: Path) -> None:
+    """Whatever a process that died left there. Its stamp goes first, so that no one takes the rest for whole."""
+    (folder / STAMP).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Debian packages: installed only by root, and only when that was asked for."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Sequence
+
+from localcloud.environments.work import MakeError, Tell, watched
+
+# Another apt may be at work, and may clear the archives that this one has fetched: it waits, and tries again.
+WAIT = ("-o", "DPkg::Lock::Timeout=900")
+TRIES = 3
+
+
+def may_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def command_words(packages: Sequence[str]) -> str:
+    return shlex.join(["apt-get", "install", "--no-install-recommends", *packages])
+
+
+def install(packages: Sequence[str], tell: Tell) -> None:
+    """Visible and bounded; the lists are fetched first, for a fresh machine has none."""
+    tell.say(f"installing Debian packages: {', '.join(packages)}")
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    command = ["apt-get", *WAIT, "install", "-y", "-q", "--no-install-recommends", *packages]
+    for attempt in range(1, TRIES + 1):
+        try:
+            watched(["apt-get", *WAIT, "update", "-q"], tell, "apt-get update", quiet)
+            return watched(command, tell, "apt-get install", quiet)
+        except MakeError:
+            if attempt == TRIES:
+                raise
+            tell.say("apt-get failed: trying again")
+    return None

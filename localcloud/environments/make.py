@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes an environment, visibly; one that was cut off anywhere has no stamp, is never used, and is made again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from localcloud.environments import cache, debian, pin
+from localcloud.environments.cache import Stamp
+from localcloud.environments.find import Environment, Missing, find, lacking, where
+from localcloud.environments.rows import Row, rows
+from localcloud.environments.work import MakeError, Tell, pip, watched
+
+_SITES = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
+_PROOF = """
+import importlib, json, sys
+found = {name: importlib.import_module(name) for name in sys.argv[1].split(",")}
+exec(sys.argv[2])
+tops = {name.partition(".")[0]: sys.modules[name.partition(".")[0]] for name in found}
+print(json.dumps({
+    "python": sys.version.split()[0],
+    "versions": {name: str(getattr(module, "__version__", "")) for name, module in tops.items()},
+    "modules": {name: module.__file__ for name, module in tops.items()},
+}))
+"""
+
+
+def make(name: str, tell: Tell, install: bool = False) -> Environment:
+    """Makes an environment and those it stands on; with `install`, root may install the Debian packages it needs."""
+    pin.make(tell.say)
+    found = find(name)
+    if isinstance(found, Environment):
+        return found
+    row = rows()[name]
+    if row.kind == "this":
+        raise MakeError(f"{name}: {found.reason}\n{found.remedy}")
+    _packages(row, tell, install)
+    if row.base in rows():
+        make(row.base, tell, install)
+    place = where(row)
+    if isinstance(place, Missing):
+        raise MakeError(f"{name}: {place.reason}\n{place.remedy}".strip())
+    folder, interpreter = place
+    with cache.locked(folder, tell.say):
+        if cache.stamp_of(folder) is None:
+            tell.say(f"making the environment `{name}`: {_size(row)}, once a machine")
+            cache.cleared(folder)
+            _fill(row, folder, interpreter, tell)
+            cache.write_stamp(folder, _proof(row, folder))
+            tell.say(f"the environment `{name}` is ready")
+    made = find(name)
+    if isinstance(made, Missing):
+        raise MakeError(f"{name}: made, but {made.reason}")
+    return made
+
+
+def _size(row: Row) -> str:
+    return f"{row.megabytes} MB and about {row.minutes} minute{'' if row.minutes == 1 else 's'} on two quiet processors"
+
+
+def _packages(row: Row, tell: Tell, install: bool) -> None:
+    absent = lacking(row)
+    if not absent:
+        return
+    if not install or not debian.may_install():
+        raise MakeError(
+            f"{row.name}: it needs packages of the system that are not here: {', '.join(absent)}\n"
+            f"On Debian, as root: {debian.command_words(absent)}"
+        )
+    debian.install(absent, tell)
+    if still := lacking(row):
+        raise MakeError(f"{row.name}: installed, but still not found: {', '.join(still)}")
+
+
+def _fill(row: Row, folder: Path, interpreter: Path, tell: Tell) -> None:
+    system = ["--system-site-packages"] if row.base and row.base not in rows() else []
+    maker = [str(interpreter.resolve()), "-m", "venv", "--without-pip", *system, str(folder)]
+    watched(maker, tell, f"{row.name}: an empty environment")
+    python = folder / "bin" / "python"
+    if row.base in rows():
+        _stand_on(interpreter, folder)
+    for path in (path for path in row.lists if path.name != row.built):
+        # Wheels only: nothing of PyPI is run while it is installed, and nothing unlocked is fetched to build it.
+        pip(
+            python,
+            ["install", "--no-deps", "--only-binary", ":all:", "-r", str(path)],
+            tell,
+            f"{row.name}: {path.stem}",
+        )
+    if row.built:
+        _build(row, python, tell)
+
+
+def _stand_on(base: Path, folder: Path) -> None:
+    """Lets the modules of another environment be found after its own."""
+    told = subprocess.run([str(base), "-I", "-c", _SITES], capture_output=True, text=True, check=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    (site / "base.pth").write_text("\n".join(json.loads(told.stdout)) + "\n", "utf-8")
+
+
+def _build(row: Row, python: Path, tell: Tell) -> None:
+    """A wheel compiled from its locked source against what the environment has."""
+    version = subprocess.run(
+        [str(python), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    told = {name: text.format(python=version) for name, text in row.build.items()}
+    path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
+    tell.say(f"{row.name}: compiling, about {row.minutes} minutes on two quiet processors")
+    with tempfile.TemporaryDirectory(prefix="trainyard-wheel-") as folder:
+        source = str(row.lists[-1])
+        # Without pip's cache: there, one wheel of this version stands for whatever it was compiled against.
+        words = [
+            "wheel",
+            "--no-cache-dir",
+            "--verbose",
+            "--no-deps",
+            "--no-build-isolation",
+            "--wheel-dir",
+            folder,
+            "-r",
+            source,
+        ]
+        pip(python, words, tell, f"{row.name}: compiling", {**told, "PATH": path, "TMPDIR": folder})
+        wheels = [str(wheel) for wheel in Path(folder).glob("*.whl")]
+        pip(python, ["install", "--no-deps", *wheels], tell, f"{row.name}: installing", hashed=False)
+
+
+def _proof(row: Row, folder: Path) -> Stamp:
+    """What an import of its modules in a process of its own finds."""
+    command = [str(folder / "bin" / "python"), "-c", _PROOF, ",".join(row.imports), row.proof]
+    with tempfile.TemporaryDirectory() as empty:
+        told = subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
+    if told.returncode:
+        raise MakeError(f"{row.name}: made, but its modules cannot be imported:\n{told.stderr.strip()[-2000:]}")
+    return Stamp(**json.loads(told.stdout.splitlines()[-1]))

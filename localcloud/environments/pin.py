@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launcher's port shim, compiled for this machine: images hold it, local environments share one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from localcloud.environments.cache import cache_folder, locked
+
+# Read as a file, for the local cloud imports nothing of the launcher.
+SOURCE = Path(__file__).resolve().parents[2] / "launcher" / "pin" / "pin.c"
+COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", "{library}", "{source}", "-ldl")
+
+
+@cache
+def _path() -> Path | None:
+    if not SOURCE.exists():
+        return None
+    digest = hashlib.sha256(SOURCE.read_bytes() + repr((COMPILE, os.uname().machine)).encode()).hexdigest()[:12]
+    return cache_folder() / f"pin-{digest}" / "libpin.so"
+
+
+def library() -> Path | None:
+    """The compiled shim, if it is there."""
+    path = _path()
+    return path if path and path.exists() else None
+
+
+def make(say: Callable[[str], None]) -> Path | None:
+    """Compiles it where a compiler is; None without, and ports are then pinned by the other means or not at all."""
+    path = _path()
+    if path is None or path.exists() or shutil.which(COMPILE[0]) is None:
+        return library()
+    with locked(path.parent, say):
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            part = path.with_name(".libpin.so")
+            words = [word.format(library=part, source=SOURCE) for word in COMPILE]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode:
+                say(f"the port shim does not compile: {done.stderr.strip()[-300:]}")
+                return None
+            part.rename(path)
+    return path

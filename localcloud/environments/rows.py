@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of rows.toml, and which of them a job can run in."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One environment: how it is made and what it can do. `base` is another row, or an interpreter's path."""
+
+    name: str
+    summary: str
+    kind: Literal["this", "venv"]
+    serves: tuple[str, ...]
+    offers: frozenset[str]
+    imports: tuple[str, ...]
+    megabytes: int
+    minutes: int
+    own: bool = False
+    python: str = ""
+    base: str = ""
+    proof: str = ""
+    requirements: tuple[str, ...] = ()
+    built: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    build: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lists(self) -> tuple[Path, ...]:
+        """Its requirement files, locked with hashes."""
+        names = (*self.requirements, *((self.built,) if self.built else ()))
+        return tuple(HERE / "requirements" / name for name in names)
+
+
+@cache
+def rows() -> Mapping[str, Row]:
+    with (HERE / "rows.toml").open("rb") as file:
+        return {name: _row(name, columns) for name, columns in tomllib.load(file).items()}
+
+
+def _row(name: str, columns: dict[str, Any]) -> Row:
+    listed: dict[str, Any] = {key: tuple(columns.pop(key, ())) for key in ("serves", "imports", "requirements")}
+    return Row(name=name, offers=frozenset(columns.pop("offers")), **listed, **columns)
+
+
+def rows_for(framework: str, strategy: str | None, modules: Set[str], team_own: bool) -> tuple[Row, ...]:
+    """What could run a job, best first; `modules` are those its code imports. A team's own framework takes any row."""
+    known = frozenset().union(*(row.offers for row in rows().values()))
+    needed = modules & known
+    served = [row for row in rows().values() if team_own or {framework, f"{framework}/{strategy}"} & set(row.serves)]
+    return tuple(row for row in served if needed <= row.offers)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments are there whole or not at all, however their making ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localcloud.environments import cache, find, make
+from localcloud.environments.find import Environment, Missing
+from localcloud.environments.rows import Row
+from localcloud.environments.work import MakeError, watched
+
+LONGEST_SECONDS = 120.0
+TINY = Row("tiny", "nothing but Python", "venv", ("mini",), frozenset({"json"}), ("json",), 1, 1)
+
+
+class Told:
+    """Keeps what was said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def update(self, text: str) -> None:
+        pass
+
+    @property
+    def times_made(self) -> int:
+        return sum(text.startswith("making") for text in self.said)
+
+
+@pytest.fixture
+def with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Other rows than the product's, in a cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def use(*some: Row) -> None:
+        table = {row.name: row for row in some}
+        monkeypatch.setattr(find, "rows", lambda: table)
+        monkeypatch.setattr(make, "rows", lambda: table)
+
+    use(TINY)
+    return use
+
+
+def folder() -> Path:
+    place = find.where(TINY)
+    assert not isinstance(place, Missing)
+    return place[0]
+
+
+@pytest.mark.usefixtures("with_rows")
+def test_what_is_made_is_found_and_not_made_twice() -> None:
+    told = Told()
+    missing = find.find("tiny")
+    assert isinstance(missing, Missing)
+    assert missing.remedy == "trainyard environments make tiny"
+    made = make.make("tiny", told)
+    assert make.make("tiny", told) == made == find.find("tiny")
+    assert told.times_made == 1
+    prefix = subprocess.run(
+        [made.interpreter, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True
+    )
+    assert prefix.stdout.strip() == str(folder())
+
+
+@pytest.mark.usefixtures("with_rows")
+@pytest.mark.parametrize("left", ["no stamp", "half a stamp", "no interpreter"])
+def test_a_half_made_one_is_never_used_and_made_again(left: str) -> None:
+    make.make("tiny", Told())
+    if left == "no stamp":
+        (folder() / cache.STAMP).unlink()
+    elif left == "half a stamp":
+        (folder() / cache.STAMP).write_text((folder() / cache.STAMP).read_text()[:20])
+    else:
+        (folder() / "bin" / "python").unlink()
+    assert isinstance(find.find("tiny"), Missing)
+    told = Told()
+    assert isinstance(make.make("tiny", told), Environment)
+    assert told.times_made == 1
+
+
+@pytest.mark.usefixtures("with_rows")
+def test_a_module_that_has_gone_from_the_machine_makes_it_missing() -> None:
+    make.make("tiny", Told())
+    stamp = json.loads((folder() / cache.STAMP).read_text())
+    stamp["modules"]["json"] = "/nowhere/json/__init__.py"
+    (folder() / cache.STAMP).write_text(json.dumps(stamp))
+    assert isinstance(find.find("tiny"), Missing)
+
+
+def test_one_that_does_not_prove_itself_is_not_there(with_rows: Callable[..., None]) -> None:
+    with_rows(replace(TINY, proof="assert 1 == 2, 'the extension was not compiled'"))
+    with pytest.raises(MakeError, match="the extension was not compiled"):
+        make.make("tiny", Told())
+    assert isinstance(find.find("tiny"), Missing)
+
+
+def test_missing_packages_are_named_with_the_command_and_not_installed_unasked(with_rows: Callable[..., None]) -> None:
+    with_rows(replace(TINY, packages={"libnothing-dev": "/usr/include/nothing/*.h", "tool": "no-such-tool"}))
+    with pytest.raises(MakeError) as raised:
+        make.make("tiny", Told())
+    assert "apt-get install --no-install-recommends libnothing-dev tool" in str(raised.value)
+
+
+def test_another_python_than_there_is_says_so(with_rows: Callable[..., None]) -> None:
+    with_rows(replace(TINY, python="2.6"))
+    with pytest.raises(MakeError, match=r"Python 2\.6 is not on this machine"):
+        make.make("tiny", Told())
+
+
+def test_one_on_top_of_another_has_its_modules(with_rows: Callable[..., None]) -> None:
+    above = replace(TINY, name="above", base="tiny", imports=("below",))
+    with_rows(TINY, above)
+    told = Told()
+    base = make.make("tiny", told)
+    site = next(base.interpreter.parent.parent.glob("lib/python*/site-packages"))
+    (site / "below.py").write_text("__version__ = '7'\n")
+    made = make.make("above", told)
+    assert made.says == "below 7"
+    (site / "below.py").unlink()
+    assert isinstance(find.find("above"), Missing)
+
+
+MAKER = """
+import sys
+from localcloud.environments import find, make, work
+from tests.unit.localcloud.environments.test_make import TINY, Told
+find.rows = make.rows = lambda: {"tiny": TINY}
+fill = make._fill
+def slow(row, folder, interpreter, tell):
+    fill(row, folder, interpreter, tell)
+    print("filled", flush=True)
+    sys.stdin.read()
+if sys.argv[1] == "slow":
+    make._fill = slow
+told = Told()
+make.make("tiny", told)
+print(told.times_made)
+"""
+
+
+def maker(tmp_path: Path, pace: str) -> subprocess.Popen[str]:
+    root = str(Path(__file__).resolve().parents[4])
+    return subprocess.Popen(
+        [sys.executable, "-c", MAKER, pace], env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": root},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("with_rows")
+def test_killed_in_the_middle_it_is_made_again(tmp_path: Path) -> None:
+    with maker(tmp_path, "slow") as first:
+        assert first.stdout
+        assert first.stdout.readline() == "filled\n"
+        first.send_signal(signal.SIGKILL)
+    assert isinstance(find.find("tiny"), Missing)
+    assert isinstance(make.make("tiny", Told()), Environment)
+
+
+@pytest.mark.usefixtures("with_rows")
+def test_two_at_once_make_it_once(tmp_path: Path) -> None:
+    with maker(tmp_path, "quick") as first, maker(tmp_path, "quick") as second:
+        told = [process.communicate(timeout=LONGEST_SECONDS)[0].strip() for process in (first, second)]
+    assert sorted(told) == ["0", "1"]
+
+
+def test_a_command_that_fails_shows_its_last_lines() -> None:
+    with pytest.raises(MakeError, match=r"ended with 3(?s:.)*line 40"):
+        watched([sys.executable, "-c", "for i in range(41): print('line', i)\nraise SystemExit(3)"], Told(), "counting")
+
+
+def test_an_interrupt_ends_the_command_too() -> None:
+    class Impatient(Told):
+        def update(self, text: str) -> None:
+            raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        watched([sys.executable, "-c", "import time; time.sleep(600)"], Impatient(), "sleeping")
+    assert time.monotonic() - began < LONGEST_SECONDS
