@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from collections.abc import Callable, Mapping
@@ -13,12 +14,15 @@ from typing import Any
 
 import click
 
-from cli import image_registry, image_tools
+from cli import image_login, image_registry, image_tools
+from cli.image_login import Endpoint
 from cli.image_recipes import PLATFORM, Additions, Recipe, has_gpu, is_arm, make_context, recipe
 from cli.image_tools import Build, Tool
 from cli.image_wanted import UNKNOWN_NAMESPACE, ImageError, Wanted, needs_namespace, wanted
 from cli.planning import planned
+from cli.running import running_cloud
 from components.plan.model import Plan
+from provider.oci.session import Session
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -41,6 +45,7 @@ def _about_a_stack(command: Callable[..., None]) -> Callable[..., None]:
 
     decorated: Callable[..., None] = guarded
     for add in (
+        click.option("--local", is_flag=True, help="The local cloud that runs here."),
         click.option("--dry-run", is_flag=True, help="Print the words, run nothing."),
         click.option("--registry", default="", metavar="ADDRESS", help="What ${registry} stands for."),
         click.option("--namespace", default="", help="The tenancy's namespace; by default OCI is asked."),
@@ -69,6 +74,7 @@ def build(
     namespace: str,
     registry: str,
     dry_run: bool,
+    local: bool,
     gpu: bool | None,
     base: str | None,
     arguments: tuple[str, ...],
@@ -78,7 +84,8 @@ def build(
 ) -> None:
     """Build the images that the jobs of STACK_OR_FILE name."""
     plan = planned(stack, stacks, "text")
-    images = _images(plan, namespace, registry, job, dry_run)
+    session = Session.of({"region": plan.region}, _environment(local))
+    images = _images(plan, session, namespace, registry, job, dry_run)
     additions = Additions(requirements, code)
     given = {**_pairs(arguments), **({"BASE": base} if base else {})}
     recipes = {one.address: _recipe(one, gpu, given, additions) for one in images}
@@ -88,12 +95,18 @@ def build(
     for one in images:
         _build(chosen, one, recipes[one.address], given, additions, pip_config, dry_run)
     if not dry_run:
-        click.echo(f"Push with: trainyard image push {stack}")
+        click.echo(f"Push with: trainyard image push {stack}{' --local' if local else ''}")
 
 
 @image.command()
 @_about_a_stack
 @click.option("--overwrite", is_flag=True, help="Put the image in the place of one that has its tag.")
+@click.option(
+    "--sign-in/--no-sign-in",
+    default=True,
+    show_default=True,
+    help="With the API key, for this push; else as logged in.",
+)
 def push(
     stack: str,
     stacks: Path,
@@ -102,33 +115,39 @@ def push(
     namespace: str,
     registry: str,
     dry_run: bool,
+    local: bool,
     overwrite: bool,
+    sign_in: bool,
 ) -> None:
     """Push the images that the jobs of STACK_OR_FILE name, once they are built, and tell their digests."""
     plan = planned(stack, stacks, "text")
-    images = _images(plan, namespace, registry, job, dry_run)
+    environment = _environment(local)
+    session = Session.of({"region": plan.region}, environment)
+    images = _images(plan, session, namespace, registry, job, dry_run)
     if not images:
         return
     chosen = image_tools.find(tool, dry_run)
     for one in images:
         if not dry_run:
-            _judge(plan, one, overwrite)
-        _push(chosen, plan, one, dry_run)
+            _judge(plan, session, one, overwrite)
+        place = image_login.endpoint(one.host, environment)
+        _push(chosen, plan, one, place, session if sign_in else None, dry_run)
 
 
-def _images(plan: Plan, namespace: str, registry: str, job: str | None, dry_run: bool) -> list[Wanted]:
+def _environment(local: bool) -> Mapping[str, str]:
+    """Which cloud is meant: the one the variables name, or the local one."""
+    return {**os.environ, **running_cloud(None).env} if local else os.environ
+
+
+def _images(
+    plan: Plan, session: Session, namespace: str, registry: str, job: str | None, dry_run: bool
+) -> list[Wanted]:
     if not namespace and needs_namespace(plan, registry):
-        namespace = UNKNOWN_NAMESPACE if dry_run else image_registry.namespace(_session(plan))
+        namespace = UNKNOWN_NAMESPACE if dry_run else image_registry.namespace(session)
     images, remarks = wanted(plan, namespace, registry, job)
     for remark in remarks:
         click.echo(remark)
     return images
-
-
-def _session(plan: Plan) -> Any:
-    from provider.oci.session import Session
-
-    return Session.of({"region": plan.region})
 
 
 def _recipe(one: Wanted, gpu: bool | None, given: Mapping[str, str], additions: Additions) -> Recipe:
@@ -181,9 +200,9 @@ def _build(
     click.echo(f"Built {one.address}.")
 
 
-def _judge(plan: Plan, one: Wanted, overwrite: bool) -> None:
+def _judge(plan: Plan, session: Session, one: Wanted, overwrite: bool) -> None:
     try:
-        found = image_registry.standing(_session(plan), plan, one)
+        found = image_registry.standing(session, plan, one)
     except ImageError as error:
         why = str(error).partition("\n")[0]
         click.echo(f"Not asked whether {one.tag} is there already: {why}", err=True)
@@ -192,26 +211,34 @@ def _judge(plan: Plan, one: Wanted, overwrite: bool) -> None:
         image_registry.judge(plan, one, found, overwrite)
 
 
-def _push(tool: Tool, plan: Plan, one: Wanted, dry_run: bool) -> None:
-    namespace = one.address.partition("/")[2].partition("/")[0]
-    login = image_tools.login_words(tool, one.host, namespace)
-    with TemporaryDirectory(prefix="trainyard-image-") as folder:
-        digest_file = Path(folder, "digest")
-        words = image_tools.push_words(tool, one.address, None if dry_run else digest_file)
-        if dry_run:
-            click.echo(f"{one.address}, for {', '.join(job.name for job in one.jobs)}")
-            click.echo(f"  once, with an auth token on standard input: {login}")
+def _push(tool: Tool, plan: Plan, one: Wanted, place: Endpoint, session: Session | None, dry_run: bool) -> None:
+    there = place.address(one.address)
+    login = image_tools.login_words(tool, place.host, one.namespace)
+    if dry_run:
+        click.echo(f"{one.address}, for {', '.join(job.name for job in one.jobs)}")
+        for words in image_tools.push_words(tool, one.address, there, place.plain_http):
             click.echo(f"  {shlex.join(words)}")
-            return
-        code, said = image_tools.run(tool, words)
-        if code:
-            facts = {
-                "host": one.host, "address": one.address, "repository": one.repository, "tag": one.tag,
-                "namespace": namespace, "login": login, "stack": plan.stack, "make": image_registry.make_words(plan),
-            }  # fmt: skip
-            raise image_registry.failure(said, facts)
-        digest = image_tools.pushed_digest(tool, one.address, digest_file)
+        click.echo(f"  without an API key, first, with an auth token on standard input: {login}")
+        return
+    with TemporaryDirectory(prefix="trainyard-image-") as folder:
+        known = _signed_in(tool, Path(folder), place, session) if session else {}
+        digest_file = Path(folder, "digest")
+        for words in image_tools.push_words(tool, one.address, there, place.plain_http, digest_file):
+            code, said = image_tools.run(tool, words, known)
+            if code:
+                raise image_registry.failure(said, plan, one, login)
+        digest = image_tools.pushed_digest(tool, there, digest_file)
     click.echo(f"Pushed {one.address}" + (f"\n  {digest}" if digest else ""))
+
+
+def _signed_in(tool: Tool, folder: Path, place: Endpoint, session: Session) -> dict[str, str]:
+    """By a token of the API key; where there is none, the tool's own login has to do."""
+    try:
+        return image_login.signed_in(tool, folder, place, image_login.token(session, place))
+    except ImageError as error:
+        why = str(error).partition("\n")[0]
+        click.echo(f"Not signed in by API key ({why}): {tool.name} uses its own login.", err=True)
+        return {}
 
 
 def _pairs(arguments: tuple[str, ...]) -> dict[str, str]:

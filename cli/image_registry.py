@@ -69,8 +69,12 @@ MEANINGS = (
 )  # fmt: skip
 
 
-def failure(said: str, facts: dict[str, str]) -> ImageError:
+def failure(said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
     """Why a push failed, from the words the tool ended with."""
+    facts = {
+        "host": image.host, "address": image.address, "repository": image.repository, "tag": image.tag,
+        "namespace": image.namespace, "login": login, "stack": plan.stack, "make": make_words(plan),
+    }  # fmt: skip
     last = said.casefold()
     for meaning in MEANINGS:
         if re.search(meaning.pattern, last):
@@ -98,10 +102,13 @@ def standing(session: Session, plan: Plan, image: Wanted) -> Standing | None:
     found = _asked(lambda: client.list_container_repositories(display_name=image.repository, **where).data.items)
     if not found:
         return Standing(False) if plan.registry.create and image.repository == plan.registry.repository else None
-    images = _asked(
-        lambda: client.list_container_images(repository_id=found[0].id, version=image.tag, **where).data.items
-    )
-    return Standing(True, bool(found[0].is_immutable), str(images[0].digest) if images else "")
+    wanted = {"repository_id": found[0].id, "version": image.tag, **where}
+    images = _asked(lambda: client.list_container_images(**wanted).data.items)
+    if not images:
+        return Standing(True)
+    # The list leaves it out.
+    immutable = _asked(lambda: client.get_container_repository(found[0].id).data.is_immutable)
+    return Standing(True, bool(immutable), str(images[0].digest))
 
 
 def judge(plan: Plan, image: Wanted, found: Standing, overwrite: bool) -> None:

@@ -24,22 +24,24 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Tool:
-    """One row. `alive` fails where the program is there and cannot work; `other_name` pushes under another address."""
+    """One row. `alive` fails where the program is there and cannot work."""
 
     name: str
     alive: tuple[str, ...]
     # How a push tells the digest: into a file, or (None) by asking for the image afterwards.
     digest_file: str | None
-    # Prefix of the destination of a push, and what allows a registry without TLS; docker knows both by itself.
-    destination: str | None
+    # The variable that says where its logins are kept.
+    auth_variable: str
+    # How it names the place of a push that is not the image's own, and one without TLS; docker has no words for them.
+    destination: str | None = None
     plain_http: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
 TOOLS = (
-    Tool("docker", ("version",), None, None, environment={"DOCKER_BUILDKIT": "1"}),
-    Tool("podman", ("info",), "--digestfile", "docker://", ("--tls-verify=false",)),
-    Tool("buildah", ("info",), "--digestfile", "docker://", ("--tls-verify=false",)),
+    Tool("docker", ("version",), None, "DOCKER_CONFIG", environment={"DOCKER_BUILDKIT": "1"}),
+    Tool("podman", ("info",), "--digestfile", "REGISTRY_AUTH_FILE", "docker://", ("--tls-verify=false",)),
+    Tool("buildah", ("info",), "--digestfile", "REGISTRY_AUTH_FILE", "docker://", ("--tls-verify=false",)),
 )
 NAMES = tuple(tool.name for tool in TOOLS)
 
@@ -63,9 +65,17 @@ def build_words(tool: Tool, build: Build) -> list[str]:
     return [*head, "--tag", build.address, *arguments, *secret, str(build.context)]
 
 
-def push_words(tool: Tool, address: str, digest_file: Path | None = None) -> list[str]:
+def push_words(
+    tool: Tool, address: str, place: str, plain_http: bool = False, digest_file: Path | None = None
+) -> list[list[str]]:
+    """The commands that push an image to its own address, or to another place."""
     told = [tool.digest_file, str(digest_file)] if tool.digest_file and digest_file else []
-    return [tool.name, "push", *told, address]
+    if tool.destination is None:
+        renamed = [[tool.name, "tag", address, place]] if place != address else []
+        return [*renamed, [tool.name, "push", *told, place]]
+    plain = tool.plain_http if plain_http else ()
+    there = [f"{tool.destination}{place}"] if place != address else []
+    return [[tool.name, "push", *plain, *told, address, *there]]
 
 
 def login_words(tool: Tool, host: str, namespace: str) -> str:
@@ -113,10 +123,10 @@ def _why_not(tool: Tool) -> str:
     return said[-1]
 
 
-def run(tool: Tool, words: Sequence[str]) -> tuple[int, str]:
+def run(tool: Tool, words: Sequence[str], more: Mapping[str, str] | None = None) -> tuple[int, str]:
     """Runs a tool with its progress shown as it comes; its exit code, and the last of what it said."""
     shown = sys.stdout.buffer
-    environment = {**os.environ, **tool.environment}
+    environment = {**os.environ, **tool.environment, **(more or {})}
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         said = b""
         for chunk in _chunks(process):

@@ -34,6 +34,10 @@ class Wanted:
         return self.address.partition("/")[0]
 
     @property
+    def namespace(self) -> str:
+        return self.address.split("/")[1]
+
+    @property
     def repository(self) -> str:
         """As the registry lists it: without host, namespace and tag."""
         return self.address.partition("/")[2].partition("/")[2].rpartition(":")[0]

@@ -61,6 +61,7 @@ class Cloud:
             "OCI_CONFIG_PROFILE": profile,
             "OCI_CLI_CONFIG_FILE": str(self.config_file),
             "OCI_CLI_PROFILE": profile,
+            "TRAINYARD_REGISTRY": self.endpoint,
             **client_variables(self.endpoint),
         }
 

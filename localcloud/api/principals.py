@@ -75,14 +75,28 @@ class Credentials:
             "res_compartment": principal.compartment,
             "jwk": json.dumps(_jwk(key)),
         }
+        return self.sealed(claims)
+
+    def sealed(self, claims: Mapping[str, Any]) -> str:
+        """A token that says what it is given, signed by this cloud."""
         signed = f"{_encode({'alg': 'RS256', 'typ': 'JWT'})}.{_encode(claims)}"
         return f"{signed}.{_unpadded(self._issuer.sign(signed.encode(), PKCS1v15(), hashes.SHA256()))}"
 
-    def _verified_token(self, token: str) -> tuple[Credential, float] | None:
+    def unsealed(self, token: str) -> dict[str, Any] | None:
+        """What a token of this cloud says; None for any other."""
         try:
             signed, _, signature = token.rpartition(".")
             self._issuer.public_key().verify(_padded(signature), signed.encode(), PKCS1v15(), hashes.SHA256())
-            claims = json.loads(_padded(signed.split(".")[1]))
+            claims: dict[str, Any] = json.loads(_padded(signed.split(".")[1]))
+        except (InvalidSignature, ValueError, IndexError):
+            return None
+        return claims
+
+    def _verified_token(self, token: str) -> tuple[Credential, float] | None:
+        claims = self.unsealed(token)
+        if claims is None:
+            return None
+        try:
             jwk = json.loads(claims["jwk"])
             numbers = RSAPublicNumbers(int.from_bytes(_padded(jwk["e"])), int.from_bytes(_padded(jwk["n"])))
             principal = Principal(
@@ -93,7 +107,7 @@ class Credentials:
                 compartment=claims["res_compartment"],
             )
             return Credential(principal, numbers.public_key()), float(claims["exp"])
-        except (InvalidSignature, ValueError, KeyError, IndexError):
+        except (ValueError, KeyError):
             return None
 
 
@@ -108,7 +122,7 @@ def _jwk(key: RSAPublicKey) -> dict[str, str]:
     }
 
 
-def _encode(value: dict[str, Any]) -> str:
+def _encode(value: Mapping[str, Any]) -> str:
     return _unpadded(json.dumps(value, separators=(",", ":")).encode())
 
 

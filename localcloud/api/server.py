@@ -10,13 +10,14 @@ import os
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from localcloud.api import connections, faults, marker, sdk, signatures
+from localcloud.api import connections, faults, marker, registry, sdk, signatures
 from localcloud.api.dispatch import dispatch
 from localcloud.api.errors import ApiError, not_authenticated, not_implemented, too_large
 from localcloud.api.http import FilePart, Reply, Request, Upload
@@ -70,6 +71,8 @@ class Application:
         try:
             if page.is_console(request):
                 return page.answer(self._cloud, request), "console"
+            if registry.is_registry(request):
+                return await registry.answer(self._cloud, request, partial(_receive_file, receive))
             call = await self._call(request, receive, found)
             return await self._answer(call), f"{name} by {call.principal.name}"
         except ApiError as error:

@@ -89,8 +89,18 @@ def _push(call: Call) -> Reply:
     if not repositories and asked.get("standBy"):
         return _stand_by(call, name, asked)
     repository = repositories[0] if repositories else _first_push(call, name)
+    if asked.get("standBy") and (pushed := _pushed(call, repository, tag or "latest")):
+        return Reply(200, kinds.shown(IMAGE, pushed), {"etag": pushed.etag})
     image = _put_image(call, repository, tag or "latest", digest, asked)
     return Reply(200, kinds.shown(IMAGE, image), {"etag": image.etag})
+
+
+def _pushed(call: Call, repository: Resource, version: str) -> Resource | None:
+    """The image that nothing may stand in for: it came with its content, or cannot be replaced."""
+    for image in call.store.live(IMAGE.name, name=f"{repository.name}:{version}"):
+        if image.body["layers"] or repository.body["isImmutable"]:
+            return image
+    return None
 
 
 def _put_image(call: Call, repository: Resource, version: str, digest: str, asked: Json) -> Resource:
@@ -125,15 +135,16 @@ def _push_those_standing_by(call: Call, repository: Resource) -> None:
 
 def _add_image(call: Call, repository: Resource, version: str, digest: str, asked: Json) -> Resource:
     moment = clock.rfc3339(clock.now())
+    layers = asked.get("layers") or []
     body: Json = {
         "id": new_ocid(IMAGE.ocid, tenancy.REGION_KEY),
         "compartmentId": repository.compartment,
         "createdBy": call.principal.id,
         "digest": digest,
         "displayName": f"{repository.name}:{version}",
-        "layers": [],
-        "layersSizeInBytes": 0,
-        "manifestSizeInBytes": 0,
+        "layers": layers,
+        "layersSizeInBytes": sum(layer["sizeInBytes"] for layer in layers),
+        "manifestSizeInBytes": asked.get("manifestSizeInBytes") or 0,
         "pullCount": 0,
         "repositoryId": repository.id,
         "repositoryName": repository.name,
@@ -174,10 +185,13 @@ def _configuration(call: Call) -> Reply:
     return Reply(200, {"isRepositoryCreatedOnFirstPush": True, "namespace": tenancy.NAMESPACE})
 
 
+PUSH = Operation("PushContainerImage", "POST", PUSH_PATH, _push, SERVICE)
+
+
 def operations() -> list[Operation]:
     return [
         *kinds.operations(REPOSITORY),
         *kinds.operations(IMAGE),
         Operation("GetContainerConfiguration", "GET", f"{VERSION}/configuration", _configuration, SERVICE),
-        Operation("PushContainerImage", "POST", PUSH_PATH, _push, SERVICE),
+        PUSH,
     ]

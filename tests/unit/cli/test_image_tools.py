@@ -14,6 +14,7 @@ from cli.image_tools import NAMES, TOOLS, Build
 from cli.image_wanted import ImageError
 
 ADDRESS = "iad.ocir.io/acme/vision/dt:1.0"
+ELSEWHERE = "127.0.0.1:5000/acme/vision/dt:1.0"
 DIGEST = f"sha256:{'ab' * 32}"
 ROW = dict(zip(NAMES, TOOLS, strict=True))
 Install = Callable[..., None]
@@ -102,7 +103,19 @@ def test_credentials_of_an_index_are_a_secret_of_the_build() -> None:
     ],
 )
 def test_the_words_of_a_push(name: str, words: list[str]) -> None:
-    assert image_tools.push_words(ROW[name], ADDRESS, Path("/d")) == words
+    assert image_tools.push_words(ROW[name], ADDRESS, ADDRESS, digest_file=Path("/d")) == [words]
+
+
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [
+        ("docker", [["docker", "tag", ADDRESS, ELSEWHERE], ["docker", "push", ELSEWHERE]]),
+        ("podman", [["podman", "push", "--tls-verify=false", ADDRESS, f"docker://{ELSEWHERE}"]]),
+        ("buildah", [["buildah", "push", "--tls-verify=false", ADDRESS, f"docker://{ELSEWHERE}"]]),
+    ],
+)
+def test_the_words_of_a_push_to_another_endpoint(name: str, commands: list[list[str]]) -> None:
+    assert image_tools.push_words(ROW[name], ADDRESS, ELSEWHERE, plain_http=True) == commands
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry as container tools speak to it: the distribution API under /v2, and the token that opens it.
+
+What a tool pushes under a tag becomes an image by the same operation as `trainyard cloud push`, judged the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from localcloud.api import access, registry_tokens, tenancy
+from localcloud.api.dispatch import dispatch
+from localcloud.api.errors import ApiError
+from localcloud.api.http import FilePart, Reply, Request, Upload
+from localcloud.api.operations import Call, Cloud
+from localcloud.api.principals import Principal
+from localcloud.api.services import artifacts
+from localcloud.api.store import Resource
+
+PATH = "/v2"
+MAXIMUM_MANIFEST = 4 * 1024 * 1024
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+Receive = Callable[[Path], Awaitable[Upload]]
+
+
+class RegistryError(Exception):
+    """A refusal as the distribution API words it."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(f"{status} {code}: {message}")
+        self.reply = Reply(status, {"errors": [{"code": code, "message": message, "detail": None}]})
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request of a tool: who it is for, what of which repository."""
+
+    cloud: Cloud
+    request: Request
+    principal: Principal
+    named: Mapping[str, str]
+    receive: Receive
+
+    @property
+    def repository(self) -> str:
+        namespace, _, name = self.named["name"].partition("/")
+        if namespace != tenancy.NAMESPACE or not name:
+            raise RegistryError(404, "NAME_UNKNOWN", f"repository name not known to registry: {self.named['name']}")
+        return name
+
+    @property
+    def folder(self) -> Path:
+        return self.cloud.home / "registry"
+
+    def blob(self, digest: str) -> Path:
+        return self.folder / "blobs" / digest.removeprefix("sha256:")
+
+
+def is_registry(request: Request) -> bool:
+    return request.path == registry_tokens.PATH or request.path == PATH or request.path.startswith(f"{PATH}/")
+
+
+async def answer(cloud: Cloud, request: Request, receive: Receive) -> tuple[Reply, str]:
+    """The reply, and what the server's own log says about it."""
+    try:
+        if request.path == registry_tokens.PATH:
+            reply, principal = registry_tokens.answer(cloud, request)
+            return (reply, f"token for {principal.name}") if principal else _challenge(cloud)
+        principal = registry_tokens.bearer(cloud, request)
+        if principal is None:
+            return _challenge(cloud)
+        return await _visited(Visit(cloud, request, principal, {}, receive))
+    except RegistryError as error:
+        return error.reply, str(error)
+    except ApiError as error:
+        # What OCI's API calls not found may be there and not be allowed.
+        denied = error.status in (404, 409)
+        refused = RegistryError(403 if denied else error.status, "DENIED" if denied else "UNSUPPORTED", error.message)
+        return refused.reply, str(error)
+
+
+async def _visited(visit: Visit) -> tuple[Reply, str]:
+    request = visit.request
+    for method, pattern, handler in _ROUTES:
+        match = pattern.fullmatch(request.path) if method == request.method else None
+        if match:
+            reply = await handler(replace(visit, named=match.groupdict()))
+            return reply, f"registry {handler.__name__.strip('_')} by {visit.principal.name}"
+    raise RegistryError(404, "UNSUPPORTED", f"{request.method} {request.path} is not part of this registry")
+
+
+def _challenge(cloud: Cloud) -> tuple[Reply, str]:
+    asked = f'Bearer realm="{cloud.endpoint}{registry_tokens.PATH}",service="{artifacts.REGISTRY}",scope=""'
+    refused = RegistryError(401, "UNAUTHORIZED", "authentication required").reply
+    return Reply(401, refused.body, {"www-authenticate": asked}), "registry: who is it?"
+
+
+async def _ping(visit: Visit) -> Reply:
+    return Reply(200, {})
+
+
+async def _begin_upload(visit: Visit) -> Reply:
+    _may_push(visit)
+    upload = uuid.uuid4().hex
+    (visit.folder / "uploads").mkdir(parents=True, exist_ok=True)
+    (visit.folder / "blobs").mkdir(parents=True, exist_ok=True)
+    (visit.folder / "uploads" / upload).touch()
+    return _continued(visit, upload)
+
+
+async def _add_to_upload(visit: Visit) -> Reply:
+    await _append(visit)
+    return _continued(visit, visit.named["upload"])
+
+
+async def _finish_upload(visit: Visit) -> Reply:
+    file, digest = await _append(visit), visit.request.query.get("digest", "")
+    with file.open("rb") as content:
+        found = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
+    if found != digest:
+        file.unlink()
+        raise RegistryError(400, "DIGEST_INVALID", f"what came has the digest {found}, not {digest}")
+    file.replace(visit.blob(digest))
+    place = f"{PATH}/{visit.named['name']}/blobs/{digest}"
+    return Reply(201, None, {"location": place, "docker-content-digest": digest})
+
+
+async def _append(visit: Visit) -> Path:
+    _may_push(visit)
+    file = visit.folder / "uploads" / visit.named["upload"]
+    if not file.exists():
+        raise RegistryError(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry")
+    part = await visit.receive(file.with_suffix(f".{uuid.uuid4().hex}"))
+    with file.open("ab") as whole, part.path.open("rb") as more:
+        while chunk := more.read(1 << 20):
+            whole.write(chunk)
+    part.path.unlink()
+    return file
+
+
+def _continued(visit: Visit, upload: str) -> Reply:
+    size = (visit.folder / "uploads" / upload).stat().st_size
+    place = f"{PATH}/{visit.named['name']}/blobs/uploads/{upload}"
+    return Reply(202, None, {"location": place, "range": f"0-{max(size - 1, 0)}", "docker-upload-uuid": upload})
+
+
+async def _blob(visit: Visit) -> Reply:
+    repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
+    if not repositories or not _pulls(visit, repositories[0]):
+        raise RegistryError(404, "NAME_UNKNOWN", "repository name not known to registry")
+    file = visit.blob(visit.named["digest"])
+    if not file.exists():
+        raise RegistryError(404, "BLOB_UNKNOWN", "blob unknown to registry")
+    return _file(file, visit.named["digest"], "application/octet-stream")
+
+
+async def _manifest(visit: Visit) -> Reply:
+    repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
+    reference = visit.named["reference"]
+    digest = reference if _DIGEST.fullmatch(reference) else _tagged(visit, reference)
+    file = visit.blob(digest)
+    if not repositories or not _pulls(visit, repositories[0]) or not file.exists():
+        raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
+    told = json.loads(file.read_bytes())
+    kind = "index" if "manifests" in told else "manifest"
+    return _file(file, digest, told.get("mediaType") or f"application/vnd.oci.image.{kind}.v1+json")
+
+
+def _tagged(visit: Visit, tag: str) -> str:
+    image = artifacts.find_image(visit.cloud.store, f"{artifacts.REGISTRY}/{visit.named['name']}:{tag}")
+    if image is None:
+        raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
+    return str(image.body["digest"])
+
+
+async def _put_manifest(visit: Visit) -> Reply:
+    _may_push(visit)
+    (visit.folder / "blobs").mkdir(parents=True, exist_ok=True)
+    sent = await visit.receive(visit.folder / f"manifest-{uuid.uuid4().hex}")
+    digest = f"sha256:{sent.sha256}"
+    try:
+        asked = _image_of(visit, sent, digest)
+        sent.path.replace(visit.blob(digest))
+    finally:
+        sent.path.unlink(missing_ok=True)
+    if visit.named["reference"] != digest:
+        dispatch(_push_call(visit, asked))
+    place = f"{PATH}/{visit.named['name']}/manifests/{digest}"
+    return Reply(201, None, {"location": place, "docker-content-digest": digest})
+
+
+def _image_of(visit: Visit, sent: Upload, digest: str) -> dict[str, Any]:
+    """What OCI keeps of an image, read from its manifest and configuration."""
+    reference = visit.named["reference"]
+    if _DIGEST.fullmatch(reference) and reference != digest:
+        raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
+    try:
+        manifest = _manifest_of(visit, sent)
+        config = json.loads(visit.blob(manifest["config"]["digest"]).read_bytes()).get("config") or {}
+        layers = [{"digest": one["digest"], "sizeInBytes": one["size"]} for one in manifest["layers"]]
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise RegistryError(400, "MANIFEST_INVALID", f"the manifest cannot be read: {error!r}") from None
+    missing = [one["digest"] for one in layers if not visit.blob(one["digest"]).exists()]
+    if missing:
+        raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"its layer {missing[0]} was not pushed")
+    return {
+        "image": f"{artifacts.REGISTRY}/{visit.named['name']}:{reference}@{digest}",
+        "entrypoint": config.get("Entrypoint") or [],
+        "cmd": config.get("Cmd") or [],
+        "layers": layers,
+        "manifestSizeInBytes": sent.size,
+    }
+
+
+def _manifest_of(visit: Visit, sent: Upload) -> dict[str, Any]:
+    """The manifest itself, or, of several platforms, that of the first: the nodes of this machine are all alike."""
+    if sent.size > MAXIMUM_MANIFEST:
+        raise ValueError(f"it is larger than {MAXIMUM_MANIFEST} bytes")
+    manifest: dict[str, Any] = json.loads(sent.path.read_bytes())
+    if "manifests" in manifest:
+        manifest = json.loads(visit.blob(manifest["manifests"][0]["digest"]).read_bytes())
+    return manifest
+
+
+def _push_call(visit: Visit, asked: Mapping[str, Any]) -> Call:
+    found = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
+    named = {"repositoryId": found[0].id} if found else {}
+    body = json.dumps(asked).encode()
+    request = Request(artifacts.PUSH.method, artifacts.PUSH.path, artifacts.PUSH.path, {}, {}, body)
+    return Call(visit.cloud, artifacts.PUSH, request, named, visit.principal)
+
+
+def _may_push(visit: Visit) -> None:
+    """Raises unless the policies in force let it; a repository that is not there would be made in the root."""
+    call = _push_call(visit, {"image": f"{artifacts.REGISTRY}/{visit.named['name']}"})
+    access.authorize(call)
+    if not call.params:
+        create = replace(artifacts.PUSH, name="CreateContainerRepository")
+        access.authorize(replace(call, operation=create))
+
+
+def _pulls(visit: Visit, repository: Resource) -> bool:
+    """Whoever may push may also look at what is there: tools do, to leave out what need not be sent."""
+    try:
+        _may_push(visit)
+    except ApiError:
+        asked = replace(repository, body={"repositoryName": repository.name})
+        return access.may_pull(visit.cloud.access, visit.principal, asked)
+    return True
+
+
+def _file(file: Path, digest: str, media_type: str) -> Reply:
+    size = file.stat().st_size
+    headers = {"content-type": media_type, "docker-content-digest": digest}
+    return Reply(200, None, headers, FilePart(file, 0, size))
+
+
+def _row(method: str, pattern: str, handler: Callable[[Visit], Awaitable[Reply]]) -> tuple[str, re.Pattern[str], Any]:
+    return method, re.compile(pattern), handler
+
+
+_UPLOAD = r"/v2/(?P<name>.+)/blobs/uploads/(?P<upload>[0-9a-f]{32})"
+_BLOB = r"/v2/(?P<name>.+)/blobs/(?P<digest>sha256:[0-9a-f]{64})"
+_MANIFEST = r"/v2/(?P<name>.+)/manifests/(?P<reference>[\w.:-]+)"
+_ROUTES = (
+    _row("GET", r"/v2/?", _ping),
+    _row("POST", r"/v2/(?P<name>.+)/blobs/uploads/?", _begin_upload),
+    _row("PATCH", _UPLOAD, _add_to_upload),
+    _row("PUT", _UPLOAD, _finish_upload),
+    _row("HEAD", _BLOB, _blob),
+    _row("GET", _BLOB, _blob),
+    _row("HEAD", _MANIFEST, _manifest),
+    _row("GET", _MANIFEST, _manifest),
+    _row("PUT", _MANIFEST, _put_manifest),
+)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who a container tool acts for: a signed request gets a token, and the token is its password at the registry."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from localcloud.api import clock, signatures, tenancy
+from localcloud.api.errors import ApiError
+from localcloud.api.http import Reply, Request
+from localcloud.api.operations import Cloud
+from localcloud.api.principals import Principal
+
+# As at OCIR.
+PATH = "/20180419/docker/token"
+USER = "BEARER_TOKEN"
+SECONDS = 3600
+_KIND = "registry"
+
+
+def answer(cloud: Cloud, request: Request) -> tuple[Reply, Principal | None]:
+    """A token, for whoever signs the request or has one already."""
+    principal = _signed(cloud, request) or bearer(cloud, request)
+    return (_token(cloud, principal) if principal else Reply(401)), principal
+
+
+def bearer(cloud: Cloud, request: Request) -> Principal | None:
+    """Who a request with a token comes from; the token may also be the password of its own user."""
+    kind, _, text = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "basic":
+        text = _password(text)
+    claims = cloud.credentials.unsealed(text) if text else None
+    if claims is None or claims.get("ttype") != _KIND or claims["exp"] <= clock.now():
+        return None
+    return Principal(claims["sub"], claims["name"], tenancy.TENANCY, claims["res_type"], claims["res_compartment"])
+
+
+def _password(text: str) -> str:
+    try:
+        user, _, password = base64.b64decode(text, validate=True).decode().partition(":")
+    except ValueError:
+        return ""
+    return password if user == USER else ""
+
+
+def _signed(cloud: Cloud, request: Request) -> Principal | None:
+    if not request.headers.get("authorization", "").startswith("Signature"):
+        return None
+
+    def key(key_id: str) -> Any:
+        found = cloud.credentials.find(key_id)
+        return found.key if found else None
+
+    try:
+        key_id = signatures.verify(request.method, request.target, request.headers, key)
+    except ApiError:
+        return None
+    credential = cloud.credentials.find(key_id)
+    return credential.principal if credential else None
+
+
+def _token(cloud: Cloud, principal: Principal) -> Reply:
+    claims = {
+        "ttype": _KIND,
+        "sub": principal.id,
+        "name": principal.name,
+        "res_type": principal.resource_kind,
+        "res_compartment": principal.compartment,
+        "exp": int(clock.now()) + SECONDS,
+    }
+    token = cloud.credentials.sealed(claims)
+    return Reply(200, {"token": token, "access_token": token, "expires_in": SECONDS})

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local cloud's registry as container tools use it: what is pushed is an image of OCI's API, judged by policies."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import oci
+import pytest
+
+from localcloud import admin
+from localcloud.control import Cloud
+from tests.cloud_fixture import Clients
+from tests.flows.cloud_world import World
+from tests.registry_client import MANIFEST, Tool, digest_of, manifest
+
+models = oci.artifacts.models
+
+
+@pytest.fixture(scope="module")
+def world(shared_cloud: Cloud) -> World:
+    return World(Clients(shared_cloud))
+
+
+@pytest.fixture(scope="module")
+def deployer(shared_cloud: Cloud) -> Tool:
+    return Tool.signed_in(shared_cloud)
+
+
+def _repository(world: World, name: str, immutable: bool = False) -> str:
+    """Makes it; its name as a tool writes it."""
+    details = models.CreateContainerRepositoryDetails(
+        compartment_id=world.compartment, display_name=name, is_immutable=immutable
+    )
+    world.clients.artifacts.create_container_repository(details)
+    return f"{world.clients.cloud.namespace}/{name}"
+
+
+def _images(world: World, name: str) -> list[Any]:
+    found: list[Any] = world.clients.artifacts.list_container_images(
+        world.compartment, repository_name=name
+    ).data.items  # fmt: skip
+    return [world.clients.artifacts.get_container_image(image.id).data for image in found]
+
+
+def test_who_says_nothing_is_told_where_tokens_are(shared_cloud: Cloud) -> None:
+    asked = Tool(shared_cloud).ask("GET", "/v2/")
+    assert (asked.status, asked.code) == (401, "UNAUTHORIZED")
+    assert f'realm="{shared_cloud.endpoint}/20180419/docker/token"' in asked.headers["www-authenticate"]
+    assert Tool(shared_cloud, "nonsense").ask("GET", "/v2/").status == 401
+    assert Tool(shared_cloud).ask("GET", "/20180419/docker/token").status == 401
+    assert Tool(shared_cloud).ask("GET", "/v2/", Authorization="Basic ???").status == 401
+
+
+def test_a_token_opens_the_door_and_gets_another(deployer: Tool) -> None:
+    assert deployer.ask("GET", "/v2/").status == 200
+    again = json.loads(deployer.ask("GET", "/20180419/docker/token?scope=repository:a:pull").content)["token"]
+    assert Tool(deployer.cloud).ask("GET", "/v2/", Authorization=f"Bearer {again}").status == 200
+
+
+def test_the_token_of_a_run_is_none_of_the_registry(world: World) -> None:
+    run = world.run(world.job("print('hello')"))
+    principal = admin.resource_principal(world.clients.cloud, run.id)
+    assert Tool(world.clients.cloud, principal["OCI_RESOURCE_PRINCIPAL_RPST"]).ask("GET", "/v2/").status == 401
+
+
+def test_what_is_pushed_is_there_and_comes_back(world: World, deployer: Tool) -> None:
+    repository = _repository(world, "team/pushed")
+    pushed = deployer.push(repository, "1.0", b"a layer", Entrypoint=["python"], Cmd=["-V"])
+    assert pushed.status == 201
+    [image] = _images(world, "team/pushed")
+    assert (image.version, image.digest) == ("1.0", pushed.headers["docker-content-digest"])
+    assert [(layer.digest, layer.size_in_bytes) for layer in image.layers] == [(digest_of(b"a layer"), 7)]
+    assert image.layers_size_in_bytes == 7
+    for reference in ("1.0", image.digest):
+        pulled = deployer.ask("GET", f"/v2/{repository}/manifests/{reference}")
+        assert (pulled.status, pulled.headers["content-type"]) == (200, MANIFEST)
+        assert digest_of(pulled.content) == image.digest
+    assert deployer.ask("GET", f"/v2/{repository}/blobs/{digest_of(b'a layer')}").content == b"a layer"
+    looked = deployer.ask("HEAD", f"/v2/{repository}/blobs/{digest_of(b'a layer')}")
+    assert (looked.status, looked.headers["content-length"], looked.content) == (200, "7", b"")
+
+
+def test_a_tag_moves_unless_the_repository_is_immutable(world: World, deployer: Tool) -> None:
+    moving, fixed = _repository(world, "team/moving"), _repository(world, "team/fixed", immutable=True)
+    for repository in (moving, fixed):
+        assert deployer.push(repository, "1.0", b"one").status == 201
+    assert deployer.push(moving, "1.0", b"two").status == 201
+    [image] = _images(world, "team/moving")
+    assert image.layers[0].digest == digest_of(b"two")
+    refused = deployer.push(fixed, "1.0", b"two")
+    assert (refused.status, refused.code) == (403, "DENIED")
+    assert b"immutable" in refused.content
+    assert deployer.push(fixed, "1.1", b"two").status == 201
+
+
+def test_an_image_of_several_platforms_is_one_image(world: World, deployer: Tool) -> None:
+    repository = _repository(world, "team/several")
+    config = json.dumps({"config": {"Cmd": ["train"]}}).encode()
+    for blob in (b"layer", config):
+        deployer.put_blob(repository, blob)
+    one = manifest(config, b"layer")
+    assert deployer.ask("PUT", f"/v2/{repository}/manifests/{digest_of(one)}", one).status == 201
+    assert not _images(world, "team/several")
+    index = json.dumps({"schemaVersion": 2, "manifests": [{"digest": digest_of(one), "mediaType": MANIFEST}]}).encode()
+    assert deployer.ask("PUT", f"/v2/{repository}/manifests/1.0", index).status == 201
+    [image] = _images(world, "team/several")
+    assert image.digest == digest_of(index)
+    pulled = deployer.ask("GET", f"/v2/{repository}/manifests/1.0")
+    assert pulled.headers["content-type"] == "application/vnd.oci.image.index.v1+json"
+    assert deployer.ask("GET", f"/v2/{repository}/manifests/{digest_of(one)}").content == one
+
+
+def test_what_is_not_whole_is_refused(world: World, deployer: Tool) -> None:
+    repository = _repository(world, "team/broken")
+    assert deployer.put_blob(repository, b"content", digest_of(b"other")).code == "DIGEST_INVALID"
+    config = b"{}"
+    assert deployer.put_blob(repository, config).status == 201
+    put = f"/v2/{repository}/manifests/1.0"
+    assert deployer.ask("PUT", put, manifest(config, b"never sent")).code == "MANIFEST_BLOB_UNKNOWN"
+    assert deployer.ask("PUT", put, manifest(b"never sent")).code == "MANIFEST_INVALID"
+    assert deployer.ask("PUT", put, b"no json").code == "MANIFEST_INVALID"
+    assert deployer.ask("PUT", put, b"[]").code == "MANIFEST_INVALID"
+    other = f"/v2/{repository}/manifests/{digest_of(b'other')}"
+    assert deployer.ask("PUT", other, manifest(config)).code == "DIGEST_INVALID"
+    gone = f"/v2/{repository}/blobs/uploads/{'0' * 32}"
+    assert deployer.ask("PATCH", gone, b"more").code == "BLOB_UPLOAD_UNKNOWN"
+    assert not _images(world, "team/broken")
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/v2/another-tenancy/team/x/manifests/1.0", "NAME_UNKNOWN"),
+        ("/v2/{namespace}/team/nothing/manifests/1.0", "MANIFEST_UNKNOWN"),
+        (f"/v2/{{namespace}}/team/nothing/blobs/sha256:{'0' * 64}", "NAME_UNKNOWN"),
+        ("/v2/_catalog", "UNSUPPORTED"),
+        ("/v2/{namespace}/team/nothing/blobs/../../../config", "UNSUPPORTED"),
+    ],
+)
+def test_what_is_not_there_is_not_found(deployer: Tool, path: str, code: str) -> None:
+    asked = deployer.ask("GET", path.format(namespace=deployer.cloud.namespace))
+    assert (asked.status, asked.code) == (404, code)
+
+
+def test_policies_decide_who_pulls_and_who_pushes(world: World, deployer: Tool) -> None:
+    repository = _repository(world, "team/guarded")
+    assert deployer.push(repository, "1.0", b"guarded").status == 201
+    user, pull = Tool.signed_in(world.clients.cloud, "user"), f"/v2/{repository}/manifests/1.0"
+    assert user.ask("GET", pull).status == 404
+    _allow(world, "pullers", "Allow group scientists to read repos in tenancy where target.repo.name = 'team/guarded'")
+    assert user.ask("GET", pull).status == 200
+    refused = user.push(repository, "2.0")
+    assert (refused.status, refused.code) == (403, "DENIED")
+    _allow(
+        world, "pushers", "Allow group scientists to manage repos in tenancy where target.repo.name = 'team/guarded'"
+    )
+    assert user.push(repository, "2.0").status == 201
+    # A repository that is not there would be made in the root compartment, which takes more.
+    assert user.push(f"{world.clients.cloud.namespace}/team/new", "1.0").code == "DENIED"
+
+
+def test_what_only_stands_in_does_not_replace_what_was_pushed(world: World, deployer: Tool) -> None:
+    repository = _repository(world, "team/stood")
+    cloud, address = world.clients.cloud, f"iad.ocir.io/{repository}:1.0"
+    admin.stand_by(cloud, address)
+    [stand_in] = _images(world, "team/stood")
+    assert not stand_in.layers
+    assert deployer.ask("GET", f"/v2/{repository}/manifests/1.0").code == "MANIFEST_UNKNOWN"
+    assert deployer.push(repository, "1.0").status == 201
+    admin.stand_by(cloud, address)
+    [image] = _images(world, "team/stood")
+    assert image.layers
+
+
+def test_a_run_starts_what_the_pushed_image_says(world: World, deployer: Tool) -> None:
+    repository = _repository(world, "team/started")
+    deployer.push(repository, "1.0", Entrypoint=["python", "-c"], Cmd=["print('from the image')"])
+    container = oci.data_science.models.OcirContainerJobEnvironmentConfigurationDetails(
+        image=f"iad.ocir.io/{repository}:1.0"
+    )
+    _allow_runs_to_pull(world)
+    run = world.run(world.job(job_environment_configuration_details=container))
+    assert world.finished(run).lifecycle_state == "SUCCEEDED"
+    world.printed(run, "from the image")
+
+
+def _allow(world: World, name: str, statement: str) -> None:
+    details = oci.identity.models.CreatePolicyDetails(
+        compartment_id=world.clients.cloud.tenancy, name=name, description=name, statements=[statement]
+    )
+    world.clients.identity.create_policy(details)
+
+
+def _allow_runs_to_pull(world: World) -> None:
+    details = oci.identity.models.CreateDynamicGroupDetails(
+        compartment_id=world.clients.cloud.tenancy, name="image-pullers", description="runs",
+        matching_rule=f"ALL {{resource.type = 'datasciencejobrun', resource.compartment.id = '{world.compartment}'}}",
+    )  # fmt: skip
+    world.clients.identity.create_dynamic_group(details)
+    _allow(world, "runs-pull", "Allow dynamic-group image-pullers to read repos in tenancy")
