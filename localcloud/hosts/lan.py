@@ -97,8 +97,10 @@ class Lan:
     def leave(self, members: Sequence[Member]) -> None:
         present = [member for member in members if member in self.members]
         self.members = [member for member in self.members if member not in present]
-        self.site.run([self._ip(f"link delete {member.cable}" for member in present)])
-        self.site.release([member.namespace for member in present])
+        try:
+            self.site.run([self._ip(f"link delete {member.cable}" for member in present)])
+        finally:
+            self.site.release([member.namespace for member in present])
 
     def changes(self, store: Store) -> list[Task]:
         """What brings the nodes up to date with the store."""

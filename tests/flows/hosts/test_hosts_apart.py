@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is apart on OCI is apart here: VCNs always, subnets by both sides' rules."""
+
+import pytest
+
+from localcloud.control import Cloud
+from tests.cloud_fixture import Clients
+from tests.flows.cloud_world import World
+from tests.flows.hosts.network_world import ANYWHERE, Network, egress, ingress
+
+
+@pytest.fixture(scope="module")
+def world(shared_cloud: Cloud) -> World:
+    return World(Clients(shared_cloud))
+
+
+_SERVER = "server = socket.create_server(('', 6000)); tell('listening')\nwhile True: server.accept()[0].close()"
+_CLIENT = """
+try: tell('reached', reach(os.environ['SERVER'], 6000, seconds=1.5).getpeername()[0])
+except OSError as error: tell(type(error).__name__)
+"""
+
+
+def _answer(world: World, network: Network, subnet: str, address: str) -> list[str]:
+    run = network.run(_CLIENT, subnet, SERVER=address)
+    assert world.finished(run).lifecycle_state == "SUCCEEDED", world.lines(run)
+    return world.lines(run)
+
+
+def test_vcns_with_the_same_addresses_do_not_meet(world: World) -> None:
+    first, second = Network(world), Network(world)
+    everything = ([ingress("all", ANYWHERE)], [egress("all", ANYWHERE)])
+    server = first.run(_SERVER, first.subnet("10.0.1.0/24", *everything))
+    world.printed(server, "listening")
+    address = first.address(server)
+    assert _answer(world, first, world.read(server).job_infrastructure_configuration_details.subnet_id, address) == [
+        f"reached {address}"
+    ]
+    # The second VCN's first node has the very address of the server: it finds itself there, where nobody listens.
+    other = second.subnet("10.0.1.0/24", *everything)
+    assert _answer(world, second, other, address) == ["ConnectionRefusedError"]
+    world.clients.data_science.cancel_job_run(server.id)
+    world.finished(server)
+
+
+def test_subnets_of_a_vcn_are_held_by_the_rules_of_both(world: World) -> None:
+    network = Network(world, "10.20.0.0/16")
+    here, there = "10.20.1.0/24", "10.20.2.0/24"
+    serving = network.subnet(here, [ingress("tcp", there, 6000)], [egress("all", ANYWHERE)])
+    allowed = network.subnet(there, [], [egress("tcp", here, 6000)])
+    held_in = network.subnet("10.20.3.0/24", [], [])
+    shut_out = network.subnet("10.20.4.0/24", [], [egress("all", ANYWHERE)])
+    server = network.run(_SERVER, serving)
+    world.printed(server, "listening")
+    address = network.address(server)
+    assert _answer(world, network, allowed, address) == [f"reached {address}"]
+    assert _answer(world, network, held_in, address) == ["TimeoutError"]
+    assert _answer(world, network, shut_out, address) == ["TimeoutError"]
+    seen = network.evidence(server)
+    assert {flow["from"] for flow in seen["flows"]} == {"10.20.2.2"}
+    assert {drop["from"] for drop in seen["dropped"]} == {"10.20.4.2"}
+    world.clients.data_science.cancel_job_run(server.id)
+    world.finished(server)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""However a run or the whole cloud ends, no process and no namespace of it is left."""
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from localcloud import admin, control, processes
+from localcloud.control import Cloud
+from tests.cloud_fixture import Clients, eventually
+from tests.flows.cloud_world import World
+from tests.flows.hosts import traces
+from tests.flows.hosts.network_world import ANYWHERE, Network, egress, ingress
+
+_STAYS = """
+import subprocess
+child = subprocess.Popen(['sleep', '600'], start_new_session=True)
+tell('child', child.pid, os.readlink('/proc/self/ns/net'))
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def world(cloud: Cloud) -> World:
+    return World(Clients(cloud))
+
+
+def _two_nodes(world: World) -> tuple[Network, Any, list[int], list[str]]:
+    """A network with a living run of two nodes, their grandchildren, and the namespaces they are in."""
+    network = Network(world)
+    subnet = network.subnet("10.0.1.0/24", [ingress("all", ANYWHERE)], [egress("all", ANYWHERE)])
+    run = network.cluster(_STAYS, subnet, 2)
+    said = eventually(lambda: world.lines(run), lambda lines: len(lines) == 2, 60)
+    children = [int(line.split()[1]) for line in said]
+    spaces = [line.split()[2] for line in said]
+    assert len(set(spaces)) == 2
+    assert set(spaces) <= traces.networks()
+    return network, run, children, spaces
+
+
+def _gone(children: list[int], spaces: list[str]) -> None:
+    eventually(lambda: [each for each in children if processes.start_time(each)], lambda left: not left, 60)
+    eventually(lambda: traces.networks() & set(spaces), lambda left: not left, 60)
+
+
+def test_a_cancelled_run_leaves_nothing(world: World, cloud: Cloud) -> None:
+    _, run, children, spaces = _two_nodes(world)
+    (site,) = traces.sites_of(cloud.pid)
+    router = os.readlink(f"/proc/{site}/ns/net")
+    world.clients.data_science.cancel_job_run(run.id)
+    assert world.finished(run).lifecycle_state == "CANCELED"
+    _gone(children, [*spaces, router])
+    assert traces.sites_of(cloud.pid) == []
+    assert admin.evidence(cloud, run.id)["enforced"]
+    world.clients.data_science.delete_job_run(run.id)
+    eventually(lambda: (cloud.home / "runs" / run.id).exists(), lambda there: not there)
+
+
+def test_a_finished_run_takes_its_part_of_the_network_along(world: World, cloud: Cloud) -> None:
+    network, run, children, spaces = _two_nodes(world)
+    second = network.run(
+        "tell(os.readlink('/proc/self/ns/net'))", world.read(run).job_infrastructure_configuration_details.subnet_id
+    )
+    assert world.finished(second).lifecycle_state == "SUCCEEDED"
+    _gone([], world.lines(second))
+    assert len(traces.sites_of(cloud.pid)) == 1, "the first run's nodes still stand in it"
+    assert set(spaces) <= traces.networks()
+    world.clients.data_science.cancel_job_run(run.id)
+    world.finished(run)
+    _gone(children, spaces)
+
+
+def _kill(cloud: Cloud) -> None:
+    os.kill(cloud.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [_kill, lambda cloud: control.stop(cloud.home), lambda cloud: control.reset(cloud.home)],
+    ids=["killed", "stopped", "reset"],
+)
+def test_a_cloud_that_ends_leaves_nothing(world: World, cloud: Cloud, end: Callable[[Cloud], object]) -> None:
+    _, _, children, spaces = _two_nodes(world)
+    (site,) = traces.sites_of(cloud.pid)
+    router = os.readlink(f"/proc/{site}/ns/net")
+    end(cloud)
+    _gone([*children, site], [*spaces, router])
+    eventually(lambda: traces.processes_of(cloud.home), lambda left: not left, 60)
+
+
+def test_after_a_kill_the_next_cloud_says_what_is_lost_and_starts_afresh(world: World, cloud: Cloud) -> None:
+    network, run, children, spaces = _two_nodes(world)
+    subnet = world.read(run).job_infrastructure_configuration_details.subnet_id
+    _kill(cloud)
+    _gone(children, spaces)
+    control.start(cloud.home, port=int(cloud.endpoint.rpartition(":")[2]))
+    assert world.read(run).lifecycle_state == "FAILED"
+    seen = admin.evidence(cloud, run.id)
+    assert (seen["enforced"], "was killed" in seen["reason"]) == (False, True)
+    next_run = network.run("tell('fresh')", subnet)
+    assert world.finished(next_run).lifecycle_state == "SUCCEEDED"
+    assert admin.evidence(cloud, next_run.id)["enforced"]
+
+
+def test_a_site_that_dies_fails_nothing_else(world: World, cloud: Cloud) -> None:
+    network, run, children, spaces = _two_nodes(world)
+    (site,) = traces.sites_of(cloud.pid)
+    os.kill(site, signal.SIGKILL)
+    second = network.run("tell('fresh')", world.read(run).job_infrastructure_configuration_details.subnet_id)
+    assert world.finished(second).lifecycle_state == "SUCCEEDED", world.lines(second)
+    assert admin.evidence(cloud, second.id)["enforced"]
+    assert "is gone" in admin.evidence(cloud, run.id)["reason"]
+    world.clients.data_science.cancel_job_run(run.id)
+    assert world.finished(run).lifecycle_state == "CANCELED"
+    _gone(children, spaces)
