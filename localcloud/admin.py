@@ -17,19 +17,23 @@ PUSH_PATH = "/.trainyard/images"
 TOKENS_PATH = "/.trainyard/tokens"
 FAULTS_PATH = "/.trainyard/faults"
 EVIDENCE_PATH = "/.trainyard/evidence"
+HOSTS_PATH = "/.trainyard/hosts"
+DEPLOYER = "deployer"
 CALLS_PATH = "/.trainyard/calls"
 
 
-def push_image(cloud: Cloud, image: str, entrypoint: Sequence[str] = (), cmd: Sequence[str] = ()) -> dict[str, Any]:
-    """Registers an image as `docker push` would leave it, signed as the deployer; the reply is a ContainerImage."""
+def push_image(
+    cloud: Cloud, image: str, entrypoint: Sequence[str] = (), cmd: Sequence[str] = (), profile: str = DEPLOYER
+) -> dict[str, Any]:
+    """Registers an image as `docker push` would leave it, in the name of `profile`; the reply is a ContainerImage."""
     content = {"image": image, "entrypoint": list(entrypoint), "cmd": list(cmd)}
-    pushed: dict[str, Any] = _ask(cloud, "POST", PUSH_PATH, content)
+    pushed: dict[str, Any] = _ask(cloud, "POST", PUSH_PATH, content, profile)
     return pushed
 
 
-def stand_by(cloud: Cloud, image: str) -> None:
-    """Pushes an image as soon as its repository is there; at once when it is."""
-    _ask(cloud, "POST", PUSH_PATH, {"image": image, "standBy": True})
+def stand_by(cloud: Cloud, image: str, environment: str = "") -> None:
+    """Pushes an image as soon as its repository is there, at once when it is; it stands for a local environment."""
+    _ask(cloud, "POST", PUSH_PATH, {"image": image, "standBy": True, "environment": environment})
 
 
 def resource_principal(cloud: Cloud, resource: str) -> dict[str, str]:
@@ -82,13 +86,18 @@ def evidence(cloud: Cloud, run: str) -> dict[str, Any]:
     return seen
 
 
-def _ask(cloud: Cloud, method: str, path: str, content: dict[str, Any] | None = None) -> Any:
+def why_not_enforced(cloud: Cloud) -> str:
+    """Why nodes here stand behind no firewall, with the remedy; empty where the rules in force hold them."""
+    return str(_ask(cloud, "GET", HOSTS_PATH)["reason"])
+
+
+def _ask(cloud: Cloud, method: str, path: str, content: dict[str, Any] | None = None, named: str = DEPLOYER) -> Any:
     from localcloud.api.signatures import sign
     from localcloud.api.tenancy import load_private_key
 
     profiles = configparser.ConfigParser()
     profiles.read(cloud.config_file)
-    profile = profiles["deployer"]
+    profile = profiles[named]
     key_id = f"{profile['tenancy']}/{profile['user']}/{profile['fingerprint']}"
     body = b"" if content is None else json.dumps(content).encode()
     address = urlsplit(cloud.endpoint).netloc

@@ -105,6 +105,14 @@ def _searched(call: Call) -> list[Elsewhere]:
     return [Elsewhere(place, {}) for place in sorted({scope[0] for scope in scopes})]
 
 
+def _pushed(call: Call) -> list[Elsewhere]:
+    """The repository that an image is pushed into; one that is not there yet would be made in the tenancy."""
+    path = str(_body(call, "image")).partition("@")[0].split("/", 2)[-1]
+    name = path.rpartition(":")[0] or path
+    found = call.store.live("container-repository", name=name)
+    return [Elsewhere(found[0].compartment if found else TENANCY, {"target.repo.name": name})]
+
+
 def _joined(call: Call) -> list[Elsewhere]:
     return _member(call, str(_body(call, "userId")), str(_body(call, "groupId")))
 
@@ -134,6 +142,7 @@ ABOUT: Mapping[str, Callable[[Call], Sequence[Elsewhere]]] = {
     "AddUserToGroup": _joined,
     "RemoveUserFromGroup": _left,
     "PostMetricData": _posted,
+    "PushContainerImage": _pushed,
     "SearchLogs": _searched,
 }
 CIRCUMSTANCES: Mapping[tuple[str, str], Circumstance] = {

@@ -23,6 +23,7 @@ CLIENTS: Mapping[str, tuple[str, str]] = {
     "identity": ("identity", "IdentityClient"),
     "logging": ("logging", "LoggingManagementClient"),
     "log_search": ("loggingsearch", "LogSearchClient"),
+    "monitoring": ("monitoring", "MonitoringClient"),
     "object_storage": ("object_storage", "ObjectStorageClient"),
     "vault": ("vault", "VaultsClient"),
 }
@@ -51,6 +52,8 @@ class Session:
     profile: str | None = None
     config_file: str | None = None
     endpoints: Mapping[str, str] = field(default_factory=dict)
+    # Whoever has no key in a file, such as a notebook session, brings what signs for it.
+    signer: Any = field(default=None, repr=False)
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
     _credentials: dict[str, Any] | None = field(default=None, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
@@ -87,7 +90,8 @@ class Session:
 
     def _make(self, name: str, region: str | None) -> Any:
         module, class_name = CLIENTS[name]
-        config = {**self.credentials, **({"region": region} if region else {})}
+        own = {"region": self.region} if self.signer is not None else self.credentials
+        config = {**own, **({"region": region} if region else {})}
         options: dict[str, Any] = {
             "timeout": _TIMEOUT,
             # Retries are ours (provider.oci.calls): visible, bounded, and ended by Ctrl-C.
@@ -96,7 +100,7 @@ class Session:
         }
         if class_name in self.endpoints:
             options["service_endpoint"] = self.endpoints[class_name]
-        signer = _session_token_signer(config)
+        signer = self.signer or _session_token_signer(config)
         if signer is not None:
             options["signer"] = signer
         return getattr(sdk.module(module), class_name)(config, **options)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rehearsal from its first folder to its report: files, cloud, stack, people, runs, evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.images import stand_by
+from cli.local import JUDGED, QUIET
+from cli.place import Place
+from cli.planning import planned
+from cli.rehearsal_evidence import Evidence, secrets_of
+from cli.rehearsal_files import Script, plan_with_runs, prepare, prepare_used, program_of
+from cli.rehearsal_people import People, everyday, look_at_metrics, people, stand_in_groups
+from cli.rehearsal_place import thrown_away
+from cli.rehearsal_prove import Again, confirmed
+from cli.rehearsal_runs import Answers, start, watched
+from cli.rehearsal_stand_ins import environment_of, stand_in_access
+from components.plan.model import AccessPlan, JobPlan, Plan
+from localcloud.control import Cloud
+from localcloud.environments.find import Missing
+from rehearsal.judgement import Seen, judged
+from rehearsal.model import Rehearsal, RunSeen
+from rehearsal.planned import planned as planned_access
+from rehearsal.proof import prove
+
+_TAIL = 30
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the command was asked for."""
+
+    nodes: int | None = None
+    built_in: bool = False
+    prove: bool = False
+    confirm: int = 0
+    seed: int = 1
+    minutes: float = 10.0
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stack that is up on its own cloud. `plan` is what is up there, `written` what the team wrote."""
+
+    home: Path
+    place: Place
+    cloud: Cloud
+    script: Script
+    written: Plan
+    plan: Plan
+    granted: AccessPlan
+    outputs: Mapping[str, Any]
+    not_proven: tuple[str, ...]
+
+
+def rehearsed(file: Path, plan: Plan, wishes: Wishes) -> Rehearsal:
+    """The report. Whatever happens, nothing of it is left (unless it is to be kept)."""
+    began = time.monotonic()
+    with thrown_away(plan.stack, wishes.keep) as home:
+        stage = _set_up(file, plan, home, wishes)
+        who = people(stage.cloud, stage.plan, stage.granted, str(stage.outputs["projectId"]))
+        _say(f"{plan.stack} is up; its runs are started by {who.words}")
+        everyday(who, stage.cloud, dict(stage.outputs), stage.plan)
+        evidence = Evidence(stage.cloud, who, str(stage.outputs["bucket"]))
+        runs = tuple(_runs(stage, who, evidence, wishes))
+        look_at_metrics(who, stage.cloud)
+        seen = Seen(
+            plan.stack, time.monotonic() - began, runs, evidence.traffic(), evidence.calls(), evidence.grounds(),
+            planned_access(replace(stage.plan, access=stage.granted)), stage.not_proven,
+        )  # fmt: skip
+        report = judged(seen)
+        if wishes.prove:
+            proof = prove(seen.traffic, seen.calls, seen.grounds, seen.planned)
+            report = replace(report, proof=proof)
+            if wishes.confirm:
+                report = replace(
+                    report, confirmed=confirmed(_passed(stage, who, report, wishes), seen, wishes.confirm, wishes.seed)
+                )
+        if wishes.keep:
+            _kept(home)
+        return replace(report, seconds=time.monotonic() - began)
+
+
+def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes) -> Stage:
+    script = prepare(file, plan, home, wishes.nodes, wishes.built_in)
+    differences = list(script.mapped.differences)
+    if plan.uses and (stood_in := prepare_used(file, plan, home)):
+        differences.append(stood_in)
+    with (home / "pulumi.log").open("w") as output:
+
+        def place_of(name: str) -> Place:
+            place = Place(name, home / "stacks", home, output)
+            place.env["TRAINYARD_ARTIFACTS"] = str(home / "artifacts")
+            return place
+
+        place = place_of(plan.stack)
+        cloud = place.start_cloud()
+        used = _bring_up_used(place_of, plan) if plan.uses else None
+        borrowed = (
+            str(used.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
+        )
+        local = place.select(planned(str(place.file), place.file.parent, "text"), cloud)
+        here = plan_with_runs(local.config, script, home)
+        stand_by(cloud, here, borrowed)
+        granted, stood_in_for = stand_in_access(cloud, here, used)
+        differences += [*local.remarks, *stand_in_groups(cloud, here), *stood_in_for]
+        _up(place)
+    outputs = place.outputs()
+    return Stage(home, place, cloud, script, plan, here, granted, outputs, tuple(dict.fromkeys(differences)))
+
+
+def _bring_up_used(place_of: Any, plan: Plan) -> Place:
+    used: Place = place_of((plan.uses or "").rpartition("/")[2])
+    cloud = used.start_cloud()
+    its_plan = planned(str(used.file), used.file.parent, "text")
+    used.select(its_plan, cloud)
+    _up(used)
+    return used
+
+
+def _up(place: Place) -> None:
+    _say(f"bringing up {place.stack}")
+    if place.pulumi("up", *QUIET, *JUDGED):
+        log = (place.home / "pulumi.log").read_text("utf-8", errors="replace").strip().splitlines()
+        raise click.ClickException("\n".join([f"`pulumi up` of {place.stack} failed:", *log[-_TAIL:]]))
+
+
+def _runs(stage: Stage, who: People, evidence: Evidence, wishes: Wishes) -> Iterator[RunSeen]:
+    answers = Answers.of(stage.cloud, stage.outputs, secrets_of(stage.place))
+    for job in stage.plan.jobs.values():
+        reason = _not_rehearsed(stage, job)
+        code, where = _code(stage, job, wishes), _environment_words(stage, job)
+        for run in job.runs.values():
+            if reason:
+                yield RunSeen(job.name, run.name, job.framework, reason=reason)
+                continue
+            _say(f"running {job.name}/{run.name}: {job.nodes} nodes")
+            started = start(who, stage.plan, job, run, stage.outputs, answers)
+            seen, why = watched(who, stage.plan, started, wishes.minutes) if started.nodes else (None, "")
+            yield evidence.of_run(started, seen, why, code, where)
+
+
+def _passed(stage: Stage, who: People, report: Rehearsal, wishes: Wishes) -> list[Again]:
+    """The runs that passed, to be started again."""
+    answers = Answers.of(stage.cloud, stage.outputs, secrets_of(stage.place))
+    passed = [(run.job, run.run) for run in report.runs if run.verdict == "passed"]
+    jobs = stage.plan.jobs
+    return [
+        Again(stage.cloud, who, stage.plan, jobs[job], jobs[job].runs[run], stage.outputs, answers, wishes.minutes)
+        for job, run in passed
+    ]
+
+
+def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
+    """Why this job cannot run here at all."""
+    if not (stage.place.file.parent / "code" / job.name).exists():
+        return "; ".join(stage.script.mapped.not_rehearsed.get(job.name, ()))
+    found = environment_of(job, stage.place.file.parent)
+    if isinstance(found, Missing):
+        remedy = f" ({found.remedy})" if found.remedy else ""
+        return f"no local environment for {job.framework}: {found.reason}{remedy}"
+    return ""
+
+
+def _environment_words(stage: Stage, job: JobPlan) -> str:
+    found = environment_of(job, stage.place.file.parent)
+    return "" if isinstance(found, Missing) else f"environment {found.name}"
+
+
+def _code(stage: Stage, job: JobPlan, wishes: Wishes) -> str:
+    own = stage.written.jobs[job.name].code
+    built_in = wishes.built_in or not (own and own.folder)
+    return "built-in" if built_in and program_of(stage.written, job.name) else "own"
+
+
+def _kept(home: Path) -> None:
+    _say(f"kept in {home}")
+    _say(f"look: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}")
+    _say(f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")
+
+
+def _say(words: str) -> None:
+    click.echo(f"rehearse: {words}", err=True)

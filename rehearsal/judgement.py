@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what was seen to what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rehearsal.calls import Called, Grounds, inferred
+from rehearsal.model import (
+    DroppedResult,
+    RankResult,
+    RankSeen,
+    RefusedResult,
+    Rehearsal,
+    RuleResult,
+    RunResult,
+    RunSeen,
+    StatementResult,
+    Verdict,
+)
+from rehearsal.planned import Planned
+from rehearsal.proof import named
+from rehearsal.traffic import Flow, Traffic, allows
+
+SUCCEEDED = "SUCCEEDED"
+# What a launcher says before its rank has met the others.
+_BEFORE = (None, "waiting")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that a rehearsal found out."""
+
+    stack: str
+    seconds: float
+    runs: tuple[RunSeen, ...]
+    traffic: Traffic
+    calls: tuple[Called, ...]
+    grounds: Grounds
+    planned: Planned
+    not_proven: tuple[str, ...]
+
+
+def judged(seen: Seen) -> Rehearsal:
+    """The report, without the proof."""
+    dropped = tuple(_dropped(seen.traffic))
+    runs = tuple(_run(run, seen) for run in seen.runs)
+    enforced = seen.traffic.enforced
+    return Rehearsal(
+        stack=seen.stack,
+        verdict=overall([*(run.verdict for run in runs), *_firewall(seen)]),
+        seconds=seen.seconds,
+        runs=runs,
+        firewall="enforced" if enforced else f"not enforced: {seen.traffic.reason}",
+        rules=tuple(_rules(seen.traffic)),
+        dropped=dropped,
+        statements=tuple(_statements(seen)),
+        refused=tuple(_refused(seen.calls)),
+        not_proven=seen.not_proven,
+    )
+
+
+def _firewall(seen: Seen) -> Iterator[Verdict]:
+    """Runs that passed without a firewall say nothing of the plan's port rules."""
+    if any(run.ranks for run in seen.runs) and not seen.traffic.enforced:
+        yield "not rehearsed"
+
+
+def overall(verdicts: Sequence[Verdict]) -> Verdict:
+    """Failed if anything failed; passed only if everything was rehearsed. A stack without runs has nothing to fail."""
+    order: tuple[Verdict, ...] = ("failed", "not rehearsed", "passed")
+    return next((verdict for verdict in order if verdict in verdicts), "passed")
+
+
+def _run(run: RunSeen, seen: Seen) -> RunResult:
+    ranks = tuple(_rank(rank, seen.traffic) for rank in run.ranks)
+    because = (run.reason,) if run.reason else tuple(_why_failed(run, ranks, seen))
+    verdict: Verdict = "not rehearsed" if run.reason else "failed" if because else "passed"
+    steps = [rank.first_step_seconds for rank in ranks if rank.first_step_seconds is not None]
+    return RunResult(
+        run.job, run.run, run.framework, verdict, because, run.code, run.environment, ranks,
+        max(steps) if steps else None, run.artifacts, run.last_lines if verdict == "failed" else (),
+    )  # fmt: skip
+
+
+def _rank(rank: RankSeen, traffic: Traffic) -> RankResult:
+    told = rank.told or {}
+    step = told.get("firstStepSeconds")
+    return RankResult(
+        rank=rank.node.rank,
+        name=rank.node.name,
+        role=rank.node.role,
+        address=rank.node.address,
+        state=rank.state,
+        joined=told.get("state") not in _BEFORE or _met(rank, traffic) or rank.state == SUCCEEDED,
+        finished=rank.state == SUCCEEDED,
+        first_step_seconds=float(step) if isinstance(step, int | float) else None,
+        note=rank.details or str(told.get("reason") or ""),
+    )
+
+
+def _met(rank: RankSeen, traffic: Traffic) -> bool:
+    """Whether it was connected with another node."""
+    others = {node.address for node in traffic.nodes} - {rank.node.address}
+    ends = ({flow.source, flow.target} for flow in traffic.flows)
+    return any(rank.node.address in pair and pair & others for pair in ends)
+
+
+def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Seen) -> Iterator[str]:
+    """The pairs that could not connect and the permissions that lacked first: ranks mostly fail because of those."""
+    failed = [rank for rank in ranks if not rank.finished]
+    if run.failed:
+        yield run.failed
+    if not failed and not run.failed:
+        return
+    own = {rank.node.address for rank in run.ranks}
+    blocked = [flow for flow in seen.traffic.dropped if {flow.source, flow.target} & own]
+    for one in _unique(blocked, seen.traffic):
+        yield f"{one.pair} was dropped: {one.missing}"
+    titles = {rank.node.title for rank in run.ranks} | {f"{run.job}/{run.run}"}
+    for call in seen.calls:
+        if not call.allowed and call.who in titles:
+            yield f"{call.who} lacks {', '.join(call.missing)} for {call.operation}"
+    for rank in failed:
+        joined = "" if rank.joined else ", and never joined"
+        yield f"rank {rank.rank} ({rank.name}) ended as {rank.state}{joined}{f': {rank.note}' if rank.note else ''}"
+
+
+def _unique(flows: Sequence[Flow], traffic: Traffic) -> Iterator[DroppedResult]:
+    """Each pair and port once, whichever end dropped it: what one end sent, the other never saw."""
+    packets: dict[tuple[str, str], int] = {}
+    for flow in flows:
+        key = traffic.pair(flow), f"no {flow.direction} rule of {_owner(flow, traffic)} lets it through"
+        packets[key] = packets.get(key, 0) + flow.count
+    for (pair, missing), count in packets.items():
+        yield DroppedResult(pair, count, missing)
+
+
+def _owner(flow: Flow, traffic: Traffic) -> str:
+    return traffic.name(flow.target if flow.direction == "ingress" else flow.source)
+
+
+def _dropped(traffic: Traffic) -> Iterator[DroppedResult]:
+    yield from _unique(traffic.dropped, traffic)
+
+
+def _rules(traffic: Traffic) -> Iterator[RuleResult]:
+    own = frozenset(node.address for node in traffic.nodes)
+    for rule in traffic.rules:
+        pairs = (traffic.pair(flow) for flow in traffic.flows if allows(rule, flow, own))
+        carried = tuple(dict.fromkeys(pairs)) if rule.connections else ()
+        yield RuleResult(rule.title, rule.description, rule.connections, carried)
+
+
+def _statements(seen: Seen) -> Iterator[StatementResult]:
+    for policy in seen.grounds.policies:
+        for text in policy.statements:
+            resting = [call for call in seen.calls if call.allowed and call.rests_on(policy.name, text)]
+            guessed = {
+                permission
+                for call in resting
+                for permission, name, by in call.by
+                if (name, by) == (policy.name, text) and permission in inferred(call)
+            }
+            yield StatementResult(
+                policy=policy.name,
+                statement=text,
+                why=seen.planned.why(text),
+                calls=sum(call.times for call in resting),
+                operations=tuple(dict.fromkeys(call.operation for call in resting)),
+                inferred=tuple(sorted(guessed)),
+            )
+
+
+def _refused(calls: Sequence[Called]) -> Iterator[RefusedResult]:
+    times: dict[tuple[str, str, tuple[str, ...]], int] = {}
+    for call in calls:
+        if not call.allowed:
+            key = (call.who, call.operation, call.missing)
+            times[key] = times.get(key, 0) + call.times
+    for (who, operation, missing), count in times.items():
+        yield RefusedResult(who, operation, missing, count)
+
+
+def summary(report: Rehearsal) -> str:
+    """One line: the verdict, and what it is about."""
+    counts: Mapping[str, int] = {
+        verdict: sum(run.verdict == verdict for run in report.runs) for verdict in ("passed", "failed", "not rehearsed")
+    }
+    told = named(f"{count} run{'' if count == 1 else 's'} {verdict}" for verdict, count in counts.items() if count)
+    return f"{report.stack}: {report.verdict.upper()} ({told or 'no runs'}; {report.seconds:.0f} s)"

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stack's configuration as it is rehearsed: the same plan on small machines, and every difference told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.plan.model import JobPlan, Plan
+
+JOBS, ACCESS, NETWORK, USES = "trainyard:jobs", "trainyard:access", "trainyard:network", "trainyard:uses"
+# What every local machine can stand for.
+SMALL_SHAPE = {"name": "VM.Standard.E4.Flex", "ocpus": 1, "memoryGb": 8}
+# Long enough for the slowest framework to start here, short enough for a run that hangs to be seen.
+RUNTIME_MINUTES = 30
+
+
+@dataclass
+class Mapped:
+    """The configuration to rehearse, and what differs from the one that was written."""
+
+    config: dict[str, Any]
+    differences: list[str] = field(default_factory=list)
+    # What cannot be tried here at all, by job.
+    not_rehearsed: dict[str, list[str]] = field(default_factory=dict)
+
+
+def mapped(written: Mapping[str, Any], plan: Plan, most_nodes: int | None, programs: Mapping[str, str]) -> Mapped:
+    """`programs` are the folders whose code takes the place of a job's own, by job."""
+    made = Mapped(deepcopy(dict(written)))
+    for name, job in plan.jobs.items():
+        entry = made.config[JOBS][name]
+        _shape(made, name, job, entry)
+        _fewer(made, name, job, entry, most_nodes)
+        _options(made, name, job, entry)
+        if name in programs:
+            entry["code"] = programs[name]
+            entry["command"] = "train.py"
+            for role in entry["roles"].values():
+                if isinstance(role, dict):
+                    role.pop("command", None)
+            for run in entry.get("runs", {}).values():
+                (run or {}).pop("args", None)
+            made.differences.append(f"job {name}: a small built-in program trains in place of the team's code")
+        if job.inputs:
+            buckets = ", ".join(dict.fromkeys(item.bucket or plan.bucket.name for item in job.inputs))
+            made.differences.append(f"job {name}: input data of {buckets} is not here; its mounts are empty")
+        entry["maximumRuntimeMinutes"] = min(job.maximum_runtime_minutes, RUNTIME_MINUTES)
+    _keep_nothing(made)
+    _users(made)
+    return made
+
+
+def without_runs(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The same stack before anybody has started anything."""
+    copied = deepcopy(dict(config))
+    for job in copied.get(JOBS, {}).values():
+        job["runs"] = {}
+    return copied
+
+
+def platform_in_place_of(plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
+    """A stack that gives what this one takes from another which is not at hand."""
+    own = ("oci:region", "trainyard:tenancy", "trainyard:compartment", "trainyard:frameworks")
+    used = sorted({job.framework for job in plan.jobs.values()})
+    return {
+        **{key: deepcopy(written[key]) for key in own if key in written},
+        "trainyard:team": "platform",
+        "trainyard:environment": "stand-in",
+        ACCESS: {"users": {"group": "scientists"}},
+        NETWORK: {"frameworks": used} if used else {},
+    }
+
+
+def _shape(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
+    if job.shape.name == SMALL_SHAPE["name"] and (job.shape.ocpus or 1) <= 1:
+        return
+    entry["shape"] = dict(SMALL_SHAPE)
+    if "GPU" in job.shape.name.upper():
+        made.differences.append(f"job {name}: {job.shape.name} has GPUs; here it trains on processors")
+        if job.framework in ("pytorch", "horovod"):
+            made.not_rehearsed.setdefault(name, []).append("NCCL: there is no GPU here; gloo carries the tensors")
+    else:
+        made.differences.append(f"job {name}: {job.shape.name} is stood in for by a share of this machine")
+
+
+def _fewer(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any], most: int | None) -> None:
+    """The largest role gives a node at a time; no role that has nodes loses its last."""
+    replicas = {role.name: role.replicas for role in job.roles}
+    if most is None or job.nodes <= most:
+        return
+    while sum(replicas.values()) > most and max(replicas.values()) > 1:
+        largest = max(replicas, key=lambda role: replicas[role])
+        replicas[largest] -= 1
+    for role, count in replicas.items():
+        entry["roles"][role] = _bounded(entry["roles"].get(role), count)
+    made.differences.append(f"job {name}: {sum(replicas.values())} of its {job.nodes} nodes")
+
+
+def _bounded(written: Any, count: int) -> Any:
+    if not isinstance(written, Mapping):
+        return count
+    role = {**written, "replicas": count}
+    completion = dict(role.get("completion") or {})
+    for key in ("minSucceeded", "minFailed"):
+        if completion.get(key, 0) > count:
+            completion[key] = count
+    return {**role, "completion": completion} if completion else role
+
+
+def _options(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
+    options = entry.get("options") or {}
+    if options.get("backend") == "nccl":
+        entry["options"] = {**options, "backend": "gloo"}
+        made.not_rehearsed.setdefault(name, []).append("backend nccl: there is no GPU here; gloo carries the tensors")
+
+
+def _keep_nothing(made: Mapped) -> None:
+    """The place is thrown away as a whole; what protects data elsewhere has nothing to protect here."""
+    for key in ("trainyard:bucket", "trainyard:registry"):
+        concern = made.config.get(key)
+        if isinstance(concern, dict) and "existing" not in concern:
+            concern["keep"] = False
+    if (made.config.get("trainyard:bucket") or {}).pop("key", None) is not None:
+        made.differences.append("the bucket's own key: the local cloud has no keys; Oracle's would encrypt it here")
+
+
+def _users(made: Mapped) -> None:
+    """Groups of an identity domain: the local cloud has one domain, and its groups are named without."""
+    users = (made.config.get(ACCESS) or {}).get("users") or {}
+    for key in ("group", "dynamicGroup"):
+        domain, slash, rest = str(users.get(key) or "").partition("/")
+        if slash:
+            users[key] = rest
+            made.differences.append(f"{key} {rest} of the domain {domain}: one of the default domain stands in")

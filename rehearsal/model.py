@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was rehearsed and what came of it, as frozen values that print and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rehearsal.proof import Outcome, Proof
+from rehearsal.traffic import Node
+
+Verdict = Literal["passed", "failed", "not rehearsed"]
+# What `trainyard rehearse` ends with: CI can tell what failed from what could not be tried here.
+EXIT_CODES: Mapping[str, int] = {"passed": 0, "failed": 1, "not rehearsed": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """An object that a run left in the bucket."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankSeen:
+    """One rank at its end: the platform's word, and what its launcher said last."""
+
+    node: Node
+    state: str
+    details: str
+    told: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeen:
+    """One run of one job. `reason` says why it was not rehearsed, `failed` why it did not start: neither has ranks."""
+
+    job: str
+    run: str
+    framework: str
+    code: str = ""
+    environment: str = ""
+    ranks: tuple[RankSeen, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    reason: str = ""
+    failed: str = ""
+    last_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankResult:
+    rank: int
+    name: str
+    role: str
+    address: str
+    state: str
+    joined: bool
+    finished: bool
+    first_step_seconds: float | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    job: str
+    run: str
+    framework: str
+    verdict: Verdict
+    because: tuple[str, ...]
+    code: str
+    environment: str
+    ranks: tuple[RankResult, ...]
+    first_step_seconds: float | None
+    artifacts: tuple[Artifact, ...]
+    last_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    rule: str
+    description: str
+    connections: int
+    pairs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedResult:
+    """`missing` is the side on which no rule lets it through."""
+
+    pair: str
+    packets: int
+    missing: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementResult:
+    """`calls` is how many calls it allowed; `inferred` names those of its permissions that were used on a guess."""
+
+    policy: str
+    statement: str
+    why: str
+    calls: int
+    operations: tuple[str, ...]
+    inferred: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedResult:
+    who: str
+    operation: str
+    missing: tuple[str, ...]
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """The whole report."""
+
+    stack: str
+    verdict: Verdict
+    seconds: float
+    runs: tuple[RunResult, ...]
+    firewall: str
+    rules: tuple[RuleResult, ...]
+    dropped: tuple[DroppedResult, ...]
+    statements: tuple[StatementResult, ...]
+    refused: tuple[RefusedResult, ...]
+    not_proven: tuple[str, ...]
+    proof: Proof | None = None
+    confirmed: tuple[Outcome, ...] = field(default=())
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.verdict]

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the plan asks for, as the rules and statements in force are compared with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from typing import Any
+
+import iam
+from components.oci import rules as oci_rules
+from components.oci import statements as oci_statements
+from components.plan.model import SERVICES, Plan
+from iam.parse import parse
+from policies.rule import Resource, rules
+from rehearsal.calls import Granting
+from rehearsal.traffic import Ports, Rule, is_network, ports_text
+
+SECURITY_LIST = "oci:Core/securityList:SecurityList"
+POLICY = "oci:Identity/policy:Policy"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRule:
+    direction: str
+    peer: str
+    ports: Ports
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStatement:
+    text: str
+    why: tuple[str, ...]
+    trust: iam.Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """`least`: the plan means to be minimal, so what nothing needs is a finding."""
+
+    least: bool
+    rules: tuple[PlannedRule, ...]
+    statements: tuple[PlannedStatement, ...]
+    list_tags: Mapping[str, str] = field(default_factory=dict)
+    policy_tags: Mapping[str, str] = field(default_factory=dict)
+
+    def why(self, text: str) -> str:
+        """What a statement is for."""
+        return "; ".join(dict.fromkeys(why for one in self.statements if one.text == text for why in one.why))
+
+    def trust(self, text: str) -> iam.Trust:
+        return next((one.trust for one in self.statements if one.text == text), "documented")
+
+    def beyond_ports(self, rule: Rule) -> str:
+        """The ports a rule opens that the plan does not ask for; empty where there are none."""
+        alike = [one for one in self.rules if one.direction == rule.direction and _same_peer(one.peer, rule.peer)]
+        if any(one.ports is None for one in alike):
+            return ""
+        if rule.ports is None:
+            return ports_text(None)
+        open_ports = set(range(rule.ports[0], rule.ports[1] + 1))
+        for one in alike:
+            if one.ports is not None:
+                open_ports -= set(range(one.ports[0], one.ports[1] + 1))
+        return ", ".join(str(port) for port in sorted(open_ports)[:3]) + (" …" if len(open_ports) > 3 else "")
+
+    def beyond_grants(self, text: str) -> tuple[str, ...]:
+        """The permissions a statement brings that no statement of the plan brings to the same people in that place."""
+        statement = parse(text)
+        needed: set[str] = set()
+        for one in self.statements:
+            other = parse(one.text)
+            covers = other.condition is None or other.condition == statement.condition
+            if covers and (other.subject, other.location) == (statement.subject, statement.location):
+                needed |= iam.grants(other.grant)
+        return tuple(sorted(iam.grants(statement.grant) - needed))
+
+    def refused_list(self, in_force: Iterable[Rule]) -> frozenset[str]:
+        """The ids of the policy pack's rules that a security list with these rules would fail."""
+        listed: dict[str, list[dict[str, Any]]] = {"ingress": [], "egress": []}
+        for rule in in_force:
+            listed[rule.direction].append(_properties(rule))
+        sides = {f"{side}SecurityRules": found for side, found in listed.items()}
+        return _refused(Resource(SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
+
+    def refused_policies(self, policies: Iterable[Granting]) -> frozenset[str]:
+        found: set[str] = set()
+        for policy in policies:
+            tags = dict(self.policy_tags)
+            found |= _refused(Resource(POLICY, {"statements": list(policy.statements), "freeformTags": tags}))
+        return frozenset(found)
+
+
+def planned(plan: Plan) -> Planned:
+    """From the plan alone, whatever a cloud made of it. What lies elsewhere is asked for as if it were made here."""
+    network, lines = oci_rules.security_rules(plan.network), oci_statements.lines(plan)
+    found = [
+        PlannedRule(direction, rule.peer, (rule.ports.first, rule.ports.last) if rule.ports else None, rule.description)
+        for direction, side in (("ingress", network.ingress), ("egress", network.egress))
+        for rule in side
+    ]
+    return Planned(
+        least=plan.access.mode == "least-privilege" and plan.network.mode == "least",
+        rules=tuple(found),
+        statements=tuple(PlannedStatement(line.text, line.why, line.trust) for line in lines),
+        list_tags={**plan.tags, **oci_rules.tags(plan.network)},
+        policy_tags={**plan.tags, **oci_statements.tags(plan, lines)},
+    )
+
+
+def _same_peer(planned_peer: str, peer: str) -> bool:
+    if planned_peer == SERVICES:
+        return not is_network(peer)
+    return is_network(peer) and ip_network(planned_peer, strict=False) == ip_network(peer, strict=False)
+
+
+def _properties(rule: Rule) -> dict[str, Any]:
+    end = "source" if rule.direction == "ingress" else "destination"
+    kind = "CIDR_BLOCK" if is_network(rule.peer) else "SERVICE_CIDR_BLOCK"
+    ports = {"tcpOptions": {"min": rule.ports[0], "max": rule.ports[1]}} if rule.ports else {}
+    return {end: rule.peer, f"{end}Type": kind, "protocol": rule.protocol, **ports}
+
+
+def _refused(resource: Resource) -> frozenset[str]:
+    concerned = (rule for rule in rules() if resource.type in rule.types and rule.level == "mandatory")
+    return frozenset(rule.id for rule in concerned if rule.verdict(resource).outcome == "fail")

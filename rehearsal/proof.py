@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether anything would notice a rule or statement that is gone, too wide or the wrong way round.
+
+Recorded connections and calls answer for most mutations without a run: a rule set or a set of policies is a function of
+them. What they cannot answer, the policy pack and the plan's own needs do, or the mutation is told as a survivor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rehearsal.calls import Called, Granting, Grounds, lost
+from rehearsal.mutations import RuleMutation, StatementMutation, of_rules, of_statements
+from rehearsal.planned import Planned
+from rehearsal.traffic import Rule, Traffic, allows
+
+Fate = Literal["fails", "caught", "survives"]
+# So many culprits are named of one mutation.
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one mutation. A survivor is explained when the reason is known and is no fault of the plan."""
+
+    of: Literal["rule", "statement"]
+    kind: str
+    title: str
+    fate: Fate
+    because: str
+    explained: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def survivors(self) -> tuple[Outcome, ...]:
+        return tuple(one for one in self.outcomes if one.fate == "survives")
+
+    @property
+    def unexplained(self) -> tuple[Outcome, ...]:
+        return tuple(one for one in self.survivors if not one.explained)
+
+
+def prove(traffic: Traffic, calls: Sequence[Called], grounds: Grounds, planned: Planned) -> Proof:
+    by_rules = (rule_outcome(one, traffic, planned) for one in of_rules(traffic.rules))
+    by_statements = (statement_outcome(one, calls, grounds, planned) for one in of_statements(grounds.policies))
+    return Proof((*by_rules, *by_statements))
+
+
+def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: Planned) -> Outcome:
+    """Judged against every connection that was seen."""
+
+    def told(fate: Fate, because: str, explained: bool = True) -> Outcome:
+        return Outcome("rule", mutation.kind, mutation.title, fate, because, explained)
+
+    after = mutation.applied(traffic.rules)
+    failing = traffic.failing(after)
+    if failing:
+        return told("fails", named(traffic.pair(flow) for flow in failing))
+    stopped = planned.refused_list(after) - planned.refused_list(traffic.rules)
+    if stopped:
+        return told("caught", f"policy {', '.join(sorted(stopped))}")
+    beyond = planned.beyond_ports(mutation.after) if mutation.after else ""
+    if beyond and beyond != planned.beyond_ports(mutation.before):
+        return told("caught", f"the plan asks for no such port: {beyond}")
+    if not traffic.enforced:
+        return told("survives", f"no firewall was enforced here: {traffic.reason}")
+    if mutation.kind == "widened":
+        return told("survives", "neither the policy pack nor the plan's ports object", explained=False)
+    others = _also(mutation.before, traffic)
+    if others:
+        # Service and internet rules may name the same port: where packets go is the route table's choice.
+        alike = any(other.peer == mutation.before.peer for other in others)
+        covered = f"what it let through, others let through too: {named(other.title for other in others)}"
+        return told("survives", covered, explained=not (planned.least and alike))
+    purpose = f", which it is there for: {mutation.before.description}" if mutation.before.description else ""
+    return told("survives", f"nothing in this rehearsal connected that way{purpose}")
+
+
+def _also(rule: Rule, traffic: Traffic) -> list[Rule]:
+    """The other rules that let through what this one does."""
+    own = frozenset(node.address for node in traffic.nodes)
+    carried = [flow for flow in traffic.flows if allows(rule, flow, own)]
+    rest = [other for other in traffic.rules if other.key != rule.key]
+    return [other for other in rest if any(allows(other, flow, own) for flow in carried)]
+
+
+def statement_outcome(
+    mutation: StatementMutation, calls: Sequence[Called], grounds: Grounds, planned: Planned
+) -> Outcome:
+    """Judged against every call that was made."""
+
+    def told(fate: Fate, because: str, explained: bool = True) -> Outcome:
+        return Outcome("statement", mutation.kind, mutation.title, fate, because, explained)
+
+    after = mutation.applied(grounds.policies)
+    resting = [call for call in calls if call.allowed and call.rests_on(mutation.policy, mutation.before)]
+    gone = lost(resting, grounds, after)
+    if gone:
+        return told("fails", named(one.title for one in gone))
+    stopped = planned.refused_policies(after) - planned.refused_policies(grounds.policies)
+    if stopped:
+        return told("caught", f"policy {', '.join(sorted(stopped))}")
+    beyond = planned.beyond_grants(mutation.after) if mutation.after else ()
+    more = set(beyond) - set(planned.beyond_grants(mutation.before))
+    if more:
+        return told("caught", f"the plan needs no such permission: {named(sorted(more))}")
+    if mutation.kind == "widened":
+        return told("survives", "as far as the catalog knows it grants nothing more")
+    if resting:
+        others = _instead(mutation, resting, grounds, after)
+        return told("survives", f"others allow the same: {others}", explained=not planned.least)
+    return told("survives", _idle(mutation.before, planned))
+
+
+def _instead(
+    mutation: StatementMutation, resting: Sequence[Called], grounds: Grounds, after: Iterable[Granting]
+) -> str:
+    """The statements without which, together with the mutated one, the calls would have been refused."""
+    rest = list(after)
+    found = [
+        text
+        for policy in grounds.policies
+        for text in policy.statements
+        if text != mutation.before
+        and lost(resting, grounds, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
+    ]
+    return named(f"`{text}`" for text in found)
+
+
+def _idle(text: str, planned: Planned) -> str:
+    why = planned.why(text)
+    return "nothing in this rehearsal needed it" + (f", which is there because {why}" if why else "")
+
+
+def named(titles: Iterable[str]) -> str:
+    """The first few, and how many more there are."""
+    distinct = list(dict.fromkeys(titles))
+    more = f"; and {len(distinct) - NAMED} more" if len(distinct) > NAMED else ""
+    return "; ".join(distinct[:NAMED]) + more

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rehearsal as text for a terminal, as JSON for programs, and as a section for the review of a change."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from components.plan.show import plain, table
+from rehearsal.judgement import summary
+from rehearsal.model import Rehearsal, RunResult
+from rehearsal.proof import Proof, named
+
+_OCID = re.compile(r"(ocid1\.[a-z]+)\.[a-z0-9]*\.[a-z0-9-]*\.([a-z0-9]{20,})")
+# So many rows of a long list are shown in a review.
+_MOST_ROWS = 40
+
+
+def text(report: Rehearsal) -> str:
+    sections = (
+        _runs(report), _rules(report), _dropped(report), _statements(report), _refused(report), _artifacts(report),
+        _not_proven(report), _proof(report.proof), _confirmed(report),
+    )  # fmt: skip
+    return _short("\n".join([summary(report), *(line for section in sections for line in section)]))
+
+
+def _short(text_: str) -> str:
+    """OCIDs by their kind and their end: lines are for reading, JSON has all of it."""
+    return _OCID.sub(lambda found: f"{found[1]}…{found[2][-6:]}", text_)
+
+
+def _section(title: str, rows: Iterable[str], nothing: str = "") -> Iterator[str]:
+    found = list(rows)
+    if found or nothing:
+        yield f"\n{title}{'' if found else f': {nothing}'}"
+        yield from found
+
+
+def _runs(report: Rehearsal) -> Iterator[str]:
+    for run in report.runs:
+        yield f"\n{run.job}/{run.run}: {run.verdict}{_by_what(run)}"
+        yield from (f"  {reason}" for reason in run.because)
+        if run.ranks:
+            head = ("rank", "node", "address", "state", "joined", "finished", "first step")
+            yield from table([head, *(_rank_row(run))])
+        yield from (f"  | {line}" for line in run.last_lines)
+
+
+def _by_what(run: RunResult) -> str:
+    parts = [run.framework, f"code: {run.code}" if run.code else "", run.environment]
+    return f" ({', '.join(part for part in parts if part)})"
+
+
+def _rank_row(run: RunResult) -> Iterator[tuple[str, ...]]:
+    for rank in run.ranks:
+        step = "-" if rank.first_step_seconds is None else f"{rank.first_step_seconds:.1f} s"
+        joined, finished = ("yes" if told else "NO" for told in (rank.joined, rank.finished))
+        yield str(rank.rank), rank.name, rank.address or "-", rank.state, joined, finished, step
+
+
+def _rules(report: Rehearsal) -> Iterator[str]:
+    rows = []
+    for rule in report.rules:
+        carried = f"{rule.connections} connections: {named(rule.pairs)}" if rule.connections else "carried nothing"
+        rows.append((("used" if rule.connections else "idle"), rule.rule, carried))
+    yield from _section(f"port rules, {report.firewall}", table(rows))
+
+
+def _dropped(report: Rehearsal) -> Iterator[str]:
+    rows = ((one.pair, f"{one.packets} packets", one.missing) for one in report.dropped)
+    yield from _section("dropped", table(rows), "nothing" if report.rules else "")
+
+
+def _statements(report: Rehearsal) -> Iterator[str]:
+    rows = []
+    for one in report.statements:
+        used = f"used {one.calls}x" if one.calls else "idle"
+        guessed = f" [rests on inferred {', '.join(one.inferred)}]" if one.inferred else ""
+        rows.append((used, f"{one.statement}{guessed}"))
+    yield from _section("statements", table(rows))
+
+
+def _refused(report: Rehearsal) -> Iterator[str]:
+    rows = ((one.who, one.operation, f"lacks {', '.join(one.missing)}", f"{one.times}x") for one in report.refused)
+    yield from _section("refused", table(rows), "nothing" if report.statements else "")
+
+
+def _artifacts(report: Rehearsal) -> Iterator[str]:
+    rows = [
+        (f"{run.job}/{run.run}", one.name, f"{one.bytes} bytes") for run in report.runs for one in run.artifacts
+    ]  # fmt: skip
+    yield from _section("what came back", table(rows))
+
+
+def _not_proven(report: Rehearsal) -> Iterator[str]:
+    yield from _section("not proven", (f"  {one}" for one in report.not_proven))
+
+
+def _proof(proof: Proof | None) -> Iterator[str]:
+    if proof is None:
+        return
+    yield f"\nproof: {proof_summary(proof)}"
+    for one in proof.outcomes:
+        fate = one.fate if one.explained else "SURVIVES UNEXPLAINED"
+        yield f"  {one.of} {one.kind}: {one.title}"
+        yield f"    {fate}: {one.because}"
+
+
+def proof_summary(proof: Proof) -> str:
+    counts = {fate: sum(one.fate == fate for one in proof.outcomes) for fate in ("fails", "caught", "survives")}
+    return (
+        f"{len(proof.outcomes)} mutations: {counts['fails']} make a named connection or permission fail,"
+        f" {counts['caught']} are caught by policy or plan, {counts['survives']} survive,"
+        f" {len(proof.unexplained)} of them unexplained"
+    )
+
+
+def _confirmed(report: Rehearsal) -> Iterator[str]:
+    rows = (f"  {one.title}: {one.because}" for one in report.confirmed)
+    yield from _section("confirmed by a run of their own", rows)
+
+
+def as_json(report: Rehearsal) -> str:
+    shown = plain(report)
+    if report.proof is not None:
+        shown["proof"]["unexplained"] = len(report.proof.unexplained)
+    return json.dumps({**shown, "exitCode": report.exit_code}, indent=2)
+
+
+def markdown(report: Rehearsal) -> str:
+    """A section of a review: the verdict first, the long lists folded away."""
+    lines = [f"### Rehearsal of `{report.stack}`: {report.verdict}", "", f"{summary(report)}.", ""]
+    lines += _md_runs(report)
+    failures = [f"- **{run.job}/{run.run}**: {_cell(reason)}" for run in report.runs for reason in run.because]
+    lines += [*failures, ""] if failures else []
+    rules = [
+        (one.rule, "yes" if one.connections else "no", named(one.pairs) or one.description) for one in report.rules
+    ]
+    lines += _md_table(f"Port rules ({report.firewall})", ("rule", "used", "by whom, or what for"), rules)
+    dropped = [(one.pair, str(one.packets), one.missing) for one in report.dropped]
+    lines += _md_table("Dropped", ("who wanted what", "packets", "why"), dropped)
+    statements = [(one.statement, str(one.calls), ", ".join(one.inferred) or "-", one.why) for one in report.statements]
+    lines += _md_table("Statements", ("statement", "calls", "inferred permissions it was used for", "why"), statements)
+    refused = [(one.who, one.operation, ", ".join(one.missing)) for one in report.refused]
+    lines += _md_table("Refused", ("who", "operation", "lacks"), refused)
+    lines += _md_table("Not proven", ("what",), [(one,) for one in report.not_proven])
+    if report.proof is not None:
+        survivors = [(one.kind, one.title, one.because) for one in report.proof.survivors]
+        lines += [f"**Proof.** {proof_summary(report.proof)}.", ""]
+        lines += _md_table("Survivors", ("mutation", "of", "why"), survivors)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _md_runs(report: Rehearsal) -> list[str]:
+    rows = []
+    for run in report.runs:
+        step = "-" if run.first_step_seconds is None else f"{run.first_step_seconds:.1f} s"
+        finished = f"{sum(rank.finished for rank in run.ranks)} of {len(run.ranks)}"
+        left = f"{len(run.artifacts)} objects"
+        rows.append((f"{run.job}/{run.run}", run.framework, run.verdict, finished, step, left))
+    head = ("run", "framework", "verdict", "ranks finished", "first step", "came back")
+    return _md_rows(head, rows)
+
+
+def _md_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    if not rows:
+        return []
+    cut = [f"and {len(rows) - _MOST_ROWS} more", ""] if len(rows) > _MOST_ROWS else []
+    shown = _md_rows(head, rows[:_MOST_ROWS])
+    return [f"<details><summary>{title}: {len(rows)}</summary>", "", *shown, *cut, "</details>", ""]
+
+
+def _md_rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    rule = "|".join(["", *(" --- " for _ in head), ""])
+    return [_md_row(head), rule, *map(_md_row, rows), ""]
+
+
+def _md_row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(value: str) -> str:
+    """Nothing of a stack file or a log can end a cell or begin markup."""
+    escaped = value.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+    return " ".join(escaped.split())
+
+
+RENDERERS: Mapping[str, Callable[[Rehearsal], str]] = {"text": text, "json": as_json, "markdown": markdown}

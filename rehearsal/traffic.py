@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the firewalls of the nodes saw, by name: rules, connections, and what was dropped (docs/contracts.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+Ports = tuple[int, int] | None
+# A list, a direction, a position: what a rule is called as long as nobody changes its list.
+RuleKey = tuple[str, str, int]
+TCP, EVERY_PROTOCOL = "6", "all"
+_PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One rank of one training run, and where it was."""
+
+    job: str
+    run: str
+    rank: int
+    role: str
+    name: str
+    address: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.job}/{self.run} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One security rule in force, with what it let through on all nodes together."""
+
+    list: str
+    direction: str
+    index: int
+    protocol: str
+    peer: str
+    ports: Ports
+    description: str
+    connections: int = 0
+    packets: int = 0
+
+    @property
+    def key(self) -> RuleKey:
+        return self.list, self.direction, self.index
+
+    @property
+    def title(self) -> str:
+        way = "from" if self.direction == "ingress" else "to"
+        return f"{self.direction} {way} {self.peer}, {ports_text(self.ports, self.protocol)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Connections (or dropped packets) of one kind as the firewall of one end saw them."""
+
+    direction: str
+    source: str
+    target: str
+    port: int
+    protocol: str
+    count: int
+
+    @property
+    def peer(self) -> str:
+        return self.source if self.direction == "ingress" else self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """`reason` says why rules were not enforced, and is empty where they were."""
+
+    enforced: bool
+    reason: str
+    nodes: tuple[Node, ...]
+    rules: tuple[Rule, ...]
+    flows: tuple[Flow, ...]
+    dropped: tuple[Flow, ...]
+
+    def name(self, address: str) -> str:
+        """What a report calls an address."""
+        found = [node.title for node in self.nodes if node.address == address]
+        if found:
+            return found[-1]
+        behind_gateway = any(rule.direction == "egress" and not is_network(rule.peer) for rule in self.rules)
+        return f"{'the services' if behind_gateway else 'outside'} ({address})"
+
+    def pair(self, flow: Flow) -> str:
+        return f"{self.name(flow.source)} -> {self.name(flow.target)} {protocol(flow.protocol)} {flow.port}"
+
+    def failing(self, rules: Iterable[Rule]) -> tuple[Flow, ...]:
+        """The connections there were which these rules would not have let through."""
+        own = frozenset(node.address for node in self.nodes)
+        in_force = tuple(rules)
+        return tuple(flow for flow in self.flows if not any(allows(rule, flow, own) for rule in in_force))
+
+
+def ports_text(ports: Ports, protocol_number: str = TCP) -> str:
+    if protocol_number == EVERY_PROTOCOL:
+        return "every protocol"
+    word = protocol(protocol_number)
+    if ports is None:
+        return f"every {word} port"
+    return f"{word} {ports[0]}" if ports[0] == ports[1] else f"{word} {ports[0]}-{ports[1]}"
+
+
+def protocol(text: str) -> str:
+    return _PROTOCOLS.get(text, text)
+
+
+def allows(rule: Rule, flow: Flow, nodes: frozenset[str]) -> bool:
+    """Whether the rule lets the connection through at the end where it was seen. `nodes` are the nodes' addresses."""
+    return (
+        rule.direction == flow.direction
+        and rule.protocol in (EVERY_PROTOCOL, flow.protocol)
+        and (rule.ports is None or rule.ports[0] <= flow.port <= rule.ports[1])
+        and _is_peer(rule.peer, flow.peer, nodes)
+    )
+
+
+def is_network(peer: str) -> bool:
+    """Whether a rule's peer is addresses, not the label of a region's services."""
+    try:
+        ip_network(peer, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_peer(peer: str, address: str, nodes: frozenset[str]) -> bool:
+    if is_network(peer):
+        return ip_address(address) in ip_network(peer, strict=False)
+    # The label of the region's services: whoever is none of the nodes.
+    return address not in nodes
+
+
+def traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[Node]]]) -> Traffic:
+    """The evidence of several job runs together, each with the nodes that ran in it."""
+    seen = list(documents)
+    rules: dict[RuleKey, Rule] = {}
+    flows: dict[tuple[Any, ...], Flow] = {}
+    dropped: dict[tuple[Any, ...], Flow] = {}
+    for document, _ in seen:
+        for row in document["rules"]:
+            _add_rule(rules, row)
+        for row in document["flows"]:
+            _add_flow(flows, row, int(row["connections"]))
+        for row in document["dropped"]:
+            _add_flow(dropped, row, int(row["packets"]))
+    reasons = [str(document["reason"]) for document, _ in seen if not document["enforced"]]
+    return Traffic(
+        enforced=bool(seen) and not reasons,
+        reason="; ".join(dict.fromkeys(reasons)) or ("" if seen else "no node ran"),
+        nodes=tuple(node for _, nodes in seen for node in nodes),
+        rules=tuple(rules[key] for key in sorted(rules)),
+        flows=tuple(flows.values()),
+        dropped=tuple(dropped.values()),
+    )
+
+
+def _add_rule(rules: dict[RuleKey, Rule], row: Mapping[str, Any]) -> None:
+    ports = row["ports"]
+    rule = Rule(
+        str(row["list"]), str(row["direction"]), int(row["index"]), str(row["protocol"]), str(row["peer"]),
+        (int(ports[0]), int(ports[1])) if ports else None, str(row.get("description") or ""),
+    )  # fmt: skip
+    known = rules.get(rule.key, rule)
+    rules[rule.key] = replace(
+        known, connections=known.connections + int(row["connections"]), packets=known.packets + int(row["packets"])
+    )
+
+
+def _add_flow(flows: dict[tuple[Any, ...], Flow], row: Mapping[str, Any], count: int) -> None:
+    number = {name: key for key, name in _PROTOCOLS.items()}
+    told = str(row.get("protocol", TCP))
+    flow = Flow(
+        str(row["direction"]), str(row["from"]), str(row["to"]), int(row["port"]), number.get(told, told), count
+    )
+    key = (flow.direction, flow.source, flow.target, flow.port, flow.protocol)
+    flows[key] = replace(flow, count=flows[key].count + count) if key in flows else flow
