@@ -8,7 +8,7 @@ import socket
 import struct
 from collections.abc import Mapping
 
-ADDRESS_VARIABLE = "TRAINYARD_ADDRESS"
+ADDRESS_VARIABLE = "TRAINYARD_NODE_ADDRESS"
 _SIOCGIFADDR = 0x8915
 
 

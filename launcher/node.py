@@ -24,6 +24,7 @@ from launcher.workplace import Workplace
 
 _REMEDY = "see whether its job run started (capacity, limits, image) and what it printed, then raise `attempt`"
 # How long nodes may go on by themselves once the run has succeeded without them.
+LINGER_VARIABLE = "TRAINYARD_LINGER_SECONDS"
 LINGER_SECONDS = 30.0
 _LONGEST_PAUSE = 30.0
 _POST_SECONDS = 20.0
@@ -95,13 +96,13 @@ class Node:
         )  # fmt: skip
         ended = life.run()
         self.reporter.last()
-        self.workplace.flush(whole=ended.code < exits.SIGNALLED and not ended.stopped)
+        # Who was asked to end was looked at before; who was killed otherwise may have left half a file.
+        self.workplace.flush(whole=bool(ended.stopped or ended.signal) or ended.code < exits.SIGNALLED)
         return ended
 
     def _outside(self) -> str:
         """Why this node's processes should end although nothing is wrong with them; empty while they should not."""
         self.reporter.tick()
-        self.workplace.tick()
         now = time.monotonic()
         if self.desk is None or not self.desk.watches or now - self._looked < _LOOK_SECONDS:
             return ""
@@ -114,7 +115,8 @@ class Node:
             return ""
         if found.succeeded and not self.launch.service:
             self._complete_since = self._complete_since or time.monotonic()
-            if time.monotonic() - self._complete_since < LINGER_SECONDS:
+            linger = float(self.environment.get(LINGER_VARIABLE) or LINGER_SECONDS)
+            if time.monotonic() - self._complete_since < linger:
                 return ""
         return self._explained(found)
 
@@ -173,15 +175,14 @@ class Node:
     def _after_stop(self, why: str) -> int | None:
         """The others have decided: to start again together, or that the run is over."""
         known = self.desk.board if self.desk is not None else Board((), 0.0)
-        if why:
-            self.say(f"stopped: {why}")
         if self._restarting(known) is not None:
+            self.say(f"stopped: {why}" if why else "what this node serves starts again, and so does it")
             self._generation += 1
             return None
         found = self._verdict(known)
         if found is None or found.succeeded:
-            return self._finish(STOPPED, 0, why)
-        return self._finish(STOPPED, found.code or 1, self._explained(found))
+            return self._finish(STOPPED, 0, f"stopped: {why}" if why else "")
+        return self._finish(STOPPED, found.code or 1, f"stopped: {self._explained(found)}")
 
     def _after_failure(self, code: int) -> int | None:
         retries = exits.may_retry(code, self._charged + 1, self.launch.retries)

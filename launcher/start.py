@@ -20,10 +20,11 @@ What to start is read from TRAINYARD_LAUNCH, which the platform sets (schemas/la
 These variables change how (docs/launcher.md explains them):
 """
 VARIABLES = {
-    "TRAINYARD_ADDRESS": "this node's address, where it is not the one that leads to the bucket",
+    "TRAINYARD_NODE_ADDRESS": "this node's address, where it is not the one that leads to the bucket",
     "TRAINYARD_WAIT_SECONDS": "how long to wait for the other nodes (1800)",
     "TRAINYARD_READY_SECONDS": "how long to wait for the framework's own services (300)",
     "TRAINYARD_GRACE_SECONDS": "how long processes may take to end when asked to (6)",
+    "TRAINYARD_LINGER_SECONDS": "how long nodes may go on once the run has succeeded without them (30)",
     "TRAINYARD_LOST_SECONDS": "after how long without a sign of life a node counts as lost (60)",
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
@@ -61,22 +62,27 @@ def main(arguments: list[str]) -> int:
 
 def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.node import Node
+    from launcher.oci.connection import Connection
+    from launcher.oci.principal import Signer, storage_endpoint
     from launcher.processes import Children
     from launcher.signals import Signals
     from launcher.status import Reporter
     from launcher.workplace import Workplace
 
     say = Voice(f"{launch.rank}.launcher", secret_values(environment, launch.secrets))
+
+    signer = Signer(environment)
+
+    def connect() -> Connection:
+        return Connection(storage_endpoint(environment), signer, say)
+
     signals, children = Signals(), Children()
-    workplace = Workplace(launch, environment, say)
+    workplace = Workplace(launch, environment, say, connect)
     desk = None
     if launch.folder is not None:
         from launcher.desk import Desk
         from launcher.oci.bucket import Folder
-        from launcher.oci.connection import Connection
-        from launcher.oci.principal import Signer, storage_endpoint
 
-        connection = Connection(storage_endpoint(environment), Signer(environment), say)
-        desk = Desk(launch, Folder(launch.folder, connection), environment, say)
+        desk = Desk(launch, Folder(launch.folder, connect()), environment, say)
     reporter = Reporter(launch, desk, str(workplace.progress))
     return Node(launch, environment, say, signals, children, desk, workplace, reporter).run()

@@ -53,7 +53,7 @@ class Life:
 
     def run(self) -> Ended:
         """Until the node's part is over."""
-        self.signals.target = self.children.signal
+        self.signals.target = self._on_signal
         try:
             return self._run()
         finally:
@@ -86,6 +86,11 @@ class Life:
                     self.say(f"gave up after {self.ready_seconds:.0f} s: {lacks}")
                     return Ended(exits.TEMPORARY)
             time.sleep(_TURN)
+
+    def _on_signal(self, number: int) -> None:
+        if self.signals.received:
+            self.before_stop()
+        self.children.signal(number)
 
     def _start(self, specs: Sequence[Spec]) -> None:
         for spec in specs:

@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launcher.document import Launch
+from launcher.document import Launch, MissingError
+from launcher.oci.bucket import Folder
+from launcher.oci.connection import BucketError, Connection
 from launcher.say import Voice
+from launcher.sync import Sync
 
 PLACE_VARIABLE = "TRAINYARD_PLACE"
+_LOOK_SECONDS = 2.0
 
 
 @dataclass
@@ -21,7 +26,12 @@ class Workplace:
     launch: Launch
     environment: Mapping[str, str]
     say: Voice
+    connect: Callable[[], Connection]
     root: Path = field(init=False)
+    _checkpoints: Sync | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _done: threading.Event = field(default_factory=threading.Event, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         base = self.environment.get(PLACE_VARIABLE) or self.environment.get("HOME") or ""
@@ -30,17 +40,25 @@ class Workplace:
         self.root = Path(base) / f"trainyard-{os.getpid()}"
         for folder in (self.output, self.checkpoints):
             folder.mkdir(parents=True, exist_ok=True)
+        if self.launch.checkpoints is not None:
+            self._checkpoints = self._sync(self.checkpoints, self.launch.checkpoints, "")
+
+    def _sync(self, local: Path, uri: str, below: str) -> Sync:
+        return Sync(local, Folder(uri, self.connect()), below)
 
     @property
     def output(self) -> Path:
+        """What the run leaves behind."""
         return self.root / "output"
 
     @property
     def checkpoints(self) -> Path:
+        """What a restarted run goes on from."""
         return self.root / "checkpoints"
 
     @property
     def progress(self) -> Path:
+        """Where a script may write a line of JSON for each step."""
         return self.root / "progress.jsonl"
 
     @property
@@ -54,16 +72,68 @@ class Workplace:
         }
 
     def restore(self) -> None:
-        pass
+        """The bucket's checkpoints, before every start; from then on they are kept there."""
+        if self._checkpoints is None:
+            return
+        try:
+            with self._lock:
+                count = self._checkpoints.restore()
+        except (BucketError, OSError) as error:
+            raise MissingError(f"checkpoints cannot be fetched from {self.launch.checkpoints}: {error}") from None
+        if count:
+            self.say(f"{count} file{'s' * (count > 1)} of checkpoints restored from {self.launch.checkpoints}")
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._keep, name="checkpoints", daemon=True)
+            self._thread.start()
 
-    def tick(self) -> None:
-        pass
+    def _keep(self) -> None:
+        troubled = False
+        while not self._done.wait(_LOOK_SECONDS):
+            try:
+                with self._lock:
+                    if self._checkpoints is not None:
+                        self._checkpoints.changed()
+                troubled = False
+            except (BucketError, OSError) as error:
+                if not troubled:
+                    self.say(f"checkpoints are not kept just now, and tried again: {error}")
+                troubled = True
 
     def before_the_end(self) -> None:
-        pass
+        """The processes are about to be told to end: what they are writing will not be whole."""
+        if self._checkpoints is not None:
+            self._checkpoints.before_the_end()
 
-    def flush(self, whole: bool) -> None:
-        pass
+    def flush(self, whole: bool) -> bool:
+        """Checkpoints that were not kept yet, now that nobody writes."""
+        if self._checkpoints is None:
+            return True
+        try:
+            with self._lock:
+                self._checkpoints.everything(whole)
+        except (BucketError, OSError) as error:
+            self.say(f"checkpoints could not be kept: {error}")
+            return False
+        return True
 
     def finish(self) -> bool:
+        """Puts the output into the bucket; False where that failed, and then the folder is left."""
+        self._done.set()
+        if self.launch.folder is not None and not self._save(self.launch.folder):
+            return False
+        import shutil
+
+        shutil.rmtree(self.root, ignore_errors=True)
+        return True
+
+    def _save(self, uri: str) -> bool:
+        below = "output" if self.launch.rank == 0 else f"output/rank-{self.launch.rank}"
+        folders = {self.output, Path(self.variables["OCI__SYNC_DIR"])}
+        try:
+            count = sum(self._sync(folder, uri, below).everything(whole=True) for folder in sorted(folders))
+        except (BucketError, OSError) as error:
+            self.say(f"what was written to {self.output} could not be put into the bucket: {error}")
+            return False
+        if count:
+            self.say(f"{count} file{'s' * (count > 1)} of output put into {uri}/{below}")
         return True

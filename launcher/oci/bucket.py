@@ -64,9 +64,10 @@ class Folder:
         headers = {"content-type": kind, "content-length": str(len(content))}
         return self._etag(self.connection.call("PUT", self._target(name), content, headers))
 
-    def put_file(self, name: str, file: IO[bytes], size: int, mtime: float) -> str:
-        """Streams a file of a known size; its etag."""
-        headers = {"content-type": "application/octet-stream", "content-length": str(size), _MTIME: repr(mtime)}
+    def put_file(self, name: str, file: IO[bytes], size: int, mtime: float, md5: str) -> str:
+        """Streams a file of a known size and digest, which the store verifies; its etag."""
+        headers = {"content-type": "application/octet-stream", "content-length": str(size), "content-md5": md5}
+        headers[_MTIME] = repr(mtime)
         return self._etag(self.connection.call("PUT", self._target(name), file, headers))
 
     def get(self, name: str) -> bytes | None:

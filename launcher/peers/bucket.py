@@ -14,6 +14,8 @@ def find(asked: Asked) -> tuple[str, ...]:
     if asked.desk is None:
         raise LaunchError("peers come from the bucket, but the launch document names no `folder`")
     address = network.own_address(asked.environment, asked.desk.folder.connection.host_name)
+    if asked.launch.nodes == 1:
+        return (address,)
     asked.desk.arrive(asked.generation, address)
     arrived = gather(asked.launch, asked.desk, asked.generation, asked.wait)
     return tuple(arrived[rank] for rank in range(asked.launch.nodes))

@@ -29,7 +29,10 @@ def gather(launch: Launch, desk: Desk, generation: int, wait: Wait) -> dict[int,
                 _stay_seen(seen, desk, launch.rank)
                 desk.interval = watching_interval(launch.nodes)
                 return {rank: event.address for rank, event in here.items()}
-            _give_up(launch, desk, seen, missing, wait)
+            _give_up(launch, seen, missing, wait)
+        if lost := desk.lost():
+            why = f"{named(launch, lost)} gave no sign of life for {desk.lost_after:.0f} s"
+            raise PeerFailedError(lost[0], None, why)
         if not wait.turn(_TURN):
             raise MissingError(wait.missed())
 
@@ -41,7 +44,7 @@ def _stay_seen(known: Board, desk: Desk, rank: int) -> None:
         desk.renew()
 
 
-def _give_up(launch: Launch, desk: Desk, known: Board, missing: list[int], wait: Wait) -> None:
+def _give_up(launch: Launch, known: Board, missing: list[int], wait: Wait) -> None:
     believed = wait.waited > _BELIEVED_AFTER
     for final in known.finals(launch.gang):
         label = launch.label(final.rank)
@@ -49,10 +52,6 @@ def _give_up(launch: Launch, desk: Desk, known: Board, missing: list[int], wait:
             raise PeerFailedError(final.rank, final.code, f"rank {label} has failed")
         if final.succeeded and final.rank in missing and believed:
             raise MissingError(f"rank {label} has already finished and does not start again")
-    lost = [rank for rank in desk.lost() if rank in missing]
-    if lost:
-        why = f"{named(launch, lost)} gave no sign of life for {desk.lost_after:.0f} s"
-        raise PeerFailedError(lost[0], None, why)
 
 
 def named(launch: Launch, ranks: list[int]) -> str:

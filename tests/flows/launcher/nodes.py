@@ -139,6 +139,7 @@ class Nodes:
     addresses: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
+    interpreter: str = sys.executable
     launchers: dict[int, Started] = field(default_factory=dict)
 
     @property
@@ -163,7 +164,7 @@ class Nodes:
         given = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         told = {name: str(value) for name, value in self.documents[rank].environment.items()}
         return {
-            **given, **told, "PYTHONPATH": str(ROOT), "HOME": str(home), "TRAINYARD_ADDRESS": self.address(rank),
+            **given, **told, "PYTHONPATH": str(ROOT), "HOME": str(home), "TRAINYARD_NODE_ADDRESS": self.address(rank),
             "TRAINYARD_LAUNCH": json.dumps(self.document(rank)), **(self.place.environment if self.place else {}),
             **self.variables,
         }  # fmt: skip
@@ -171,7 +172,7 @@ class Nodes:
     def start(self, *ranks: int, **variables: str) -> Nodes:
         for rank in ranks or range(len(self.documents)):
             process = subprocess.Popen(
-                [sys.executable, "-m", "launcher"], cwd=self.home, env={**self.environment(rank), **variables},
+                [self.interpreter, "-m", "launcher"], cwd=self.home, env={**self.environment(rank), **variables},
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             )  # fmt: skip
             self.launchers[rank] = Started(process)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder of this node kept in the bucket: whole files only, changed ones only."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from launcher.oci.bucket import Folder
+from launcher.oci.connection import BucketError
+
+# Drafts by the usual names: their writers will rename them.
+_DRAFTS = (".tmp", ".temp", ".part", ".partial", "~", ".trainyard-new")
+_CHUNK = 1 << 20
+_MD5_DIFFERS = 400
+Stamp = tuple[int, int]
+
+
+@dataclass
+class Sync:
+    """What lies below `local` and below `remote` in the bucket; who else writes there uses other names, or the same."""
+
+    local: Path
+    folder: Folder
+    remote: str
+    # name -> what the file was when it was last put or fetched, and the etag of that object
+    _known: dict[str, tuple[Stamp, str]] = field(default_factory=dict)
+    _seen: dict[str, Stamp] = field(default_factory=dict)
+    _doubtful: set[str] = field(default_factory=set)
+    _put: set[str] = field(default_factory=set)
+
+    def restore(self) -> int:
+        """Fetches what the bucket has and this node has not, or has otherwise; how many files that were."""
+        fetched = 0
+        prefix = f"{self.remote}/" if self.remote else ""
+        for item in self.folder.list(prefix):
+            name = item.name[len(prefix) :]
+            if not name or name.endswith("/") or self._known.get(name, ((0, 0), ""))[1] == item.etag:
+                continue
+            path = (self.local / name).resolve()
+            if not path.is_relative_to(self.local.resolve()):
+                continue  # a name that climbs out is no checkpoint of ours
+            path.parent.mkdir(parents=True, exist_ok=True)
+            etag = self.folder.get_file(item.name, str(path))
+            self._known[name] = (_stamp(path) or (0, 0), etag)
+            fetched += 1
+        return fetched
+
+    def changed(self) -> int:
+        """Puts what has changed and is at rest: as it was at the last look, and open for writing to nobody."""
+        found = dict(self._files())
+        ready = [
+            name
+            for name, stamp in found.items()
+            if self._seen.get(name) == stamp and self._known.get(name, ((0, 0), ""))[0] != stamp
+        ]
+        self._seen = found
+        if ready:
+            busy = open_for_writing(self.local)
+            ready = [name for name in ready if str(self.local / name) not in busy]
+        self._remove_gone(found)
+        return sum(self._upload(name, found[name]) for name in ready)
+
+    def before_the_end(self) -> None:
+        """Remembers what is being written just now: who writes it will not live to finish it."""
+        prefix = len(str(self.local)) + 1
+        self._doubtful |= {path[prefix:] for path in open_for_writing(self.local)}
+
+    def everything(self, whole: bool) -> int:
+        """Puts all that has changed, once nobody writes any more; how many files.
+
+        `whole` False: the writers were killed, and what has changed since the last look may be half of a file.
+        """
+        found = dict(self._files())
+        count = 0
+        for name, stamp in found.items():
+            if self._known.get(name, ((0, 0), ""))[0] == stamp or name in self._doubtful:
+                continue
+            if whole or self._seen.get(name) == stamp:
+                count += self._upload(name, stamp)
+        self._seen = found
+        self._doubtful.clear()
+        return count
+
+    def _files(self) -> Iterator[tuple[str, Stamp]]:
+        for parent, folders, names in os.walk(self.local):
+            folders.sort()
+            for name in sorted(names):
+                path = Path(parent) / name
+                stamp = None if name.endswith(_DRAFTS) or path.is_symlink() else _stamp(path)
+                if stamp is not None:
+                    yield str(path.relative_to(self.local)), stamp
+
+    def _upload(self, name: str, stamp: Stamp) -> int:
+        """One file; 0 when it changed meanwhile, which the bucket notices by the digest."""
+        path = self.local / name
+        try:
+            with open(path, "rb") as file:
+                digest = hashlib.md5(usedforsecurity=False)
+                while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
+                if _stamp(path) != stamp:
+                    return 0
+                md5 = base64.b64encode(digest.digest()).decode()
+                etag = self.folder.put_file(self._object(name), file, stamp[0], stamp[1] / 1e9, md5)
+        except FileNotFoundError:
+            return 0
+        except BucketError as error:
+            if error.status == _MD5_DIFFERS and "MD5" in str(error):
+                return 0
+            raise
+        self._known[name] = (stamp, etag)
+        self._put.add(name)
+        return 1
+
+    def _object(self, name: str) -> str:
+        return f"{self.remote}/{name}" if self.remote else name
+
+    def _remove_gone(self, found: dict[str, Stamp]) -> None:
+        """What this node had put and its script then removed goes from the bucket too: scripts keep the last few."""
+        for name in sorted(self._put - found.keys()):
+            self.folder.remove(self._object(name))
+            self._put.discard(name)
+            self._known.pop(name, None)
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def open_for_writing(folder: Path) -> set[str]:
+    """Files below a folder that some process, as far as we may see, has open for writing."""
+    prefix, found = str(folder) + os.sep, set()
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            for number in os.listdir(f"/proc/{entry}/fd"):
+                path = os.readlink(f"/proc/{entry}/fd/{number}")
+                if path.startswith(prefix) and _writes(f"/proc/{entry}/fdinfo/{number}"):
+                    found.add(path)
+        except OSError:
+            continue  # not ours, or gone
+    return found
+
+
+def _writes(fdinfo: str) -> bool:
+    with open(fdinfo, encoding="ascii") as file:
+        for line in file:
+            if line.startswith("flags:"):
+                return int(line.split()[1], 8) & (os.O_WRONLY | os.O_RDWR) != 0
+    return False
