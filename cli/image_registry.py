@@ -69,6 +69,9 @@ MEANINGS = (
 )  # fmt: skip
 
 
+_WITHOUT = "To go on without asking OCI: --namespace NAME (Console: your profile, Tenancy, Object storage namespace)"
+
+
 def failure(said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
     """Why a push failed, from the words the tool ended with."""
     facts = {
@@ -97,7 +100,7 @@ def standing(session: Session, plan: Plan, image: Wanted) -> Standing | None:
     """What the registry has; None where nobody can tell: the repository belongs to another compartment."""
     if plan.compartment is None:
         return None
-    client = session.client("artifacts", plan.region)
+    client = _asked(lambda: session.client("artifacts", plan.region))
     where = {"compartment_id": plan.compartment}
     found = _asked(lambda: client.list_container_repositories(display_name=image.repository, **where).data.items)
     if not found:
@@ -132,12 +135,10 @@ def _asked(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except ProviderError as error:
-        raise ImageError(f"{error.cause}\n{error.remedy}") from None
+        raise ImageError(f"{error.cause}\n{error.remedy}\n{_WITHOUT}") from None
     except Exception as error:
         # Told by its module, because importing the SDK for its exceptions would cost every command half a second.
         if type(error).__module__.partition(".")[0] not in ("oci", "requests", "urllib3"):
             raise
         why = getattr(error, "message", None) or error
-        raise ImageError(
-            f"OCI did not answer: {why}\nCheck the credentials, or say --namespace NAME to go on without asking"
-        ) from error
+        raise ImageError(f"OCI did not answer: {why}\nCheck the credentials and the network.\n{_WITHOUT}") from error
