@@ -65,8 +65,23 @@ class Fabric:
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
     _placed: dict[str, _Placed] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
+    _why_not: str | None = None
     _changed: bool = False
     _refreshing: asyncio.Task[None] | None = None
+
+    async def why_not(self) -> str:
+        """Why no rules can be enforced on this machine; empty where they can. Found out once, by doing it."""
+        if self._why_not is None:
+            try:
+                lan = Lan.start()
+                try:
+                    await asyncio.to_thread(lan.rehearse)
+                finally:
+                    lan.close()
+                self._why_not = ""
+            except SiteError as error:
+                self._why_not = str(error)
+        return self._why_not
 
     async def place(self, run: str, vnics: Sequence[Resource], groups: Sequence[str]) -> list[Place]:
         """A place for each node of a run, by rank. Without VNICs there are as many as groups, on this machine's own
@@ -81,10 +96,10 @@ class Fabric:
                 raise SiteError("the subnet is gone")
             return await self._place_in_site(run, subnet, members)
         except SiteError as error:
-            reason = f"the rules of the subnet are not enforced: {error}"
+            reason = str(error)
             if reason not in self._told:
                 self._told.add(reason)
-                log.warning("nodes run on loopback addresses, and %s", reason)
+                log.warning("nodes run on loopback addresses and no security rule is enforced: %s", reason)
             self._placed[run] = _Placed(reason, members)
             return [self._on_loopback("127." + member.address.partition(".")[2]) for member in members]
 

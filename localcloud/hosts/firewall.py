@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Security rules as an nftables ruleset for one node.
 
-The text can be given to a namespace that has an older one: it is one transaction, connections stay, and so do the
+A namespace that has an older one can be given a newer: it comes into force at once, connections stay, and so do the
 counts of every rule that still says the same. Each rule has two counters, of packets it let in or out that belong to
 no connection yet, and of connections; sets remember who talked to whom, and who was refused.
 """
@@ -15,12 +15,14 @@ from ipaddress import IPv4Network
 from localcloud.hosts.rules import Direction, Rule
 
 TABLE = "inet trainyard"
+# What begins a connection that nobody tracks; of other protocols every packet does.
+_UNTRACKED = dict.fromkeys(("6", "all"), "tcp flags syn / syn,ack")
 _TCP_AND_UDP = "meta l4proto { tcp, udp }"
 _SIDES: dict[Direction, str] = {"ingress": "saddr", "egress": "daddr"}
-_CHAINS: dict[Direction, tuple[str, str, int]] = {  # the hooks of packets, and of what must not be tracked
-    "ingress": ("input", "prerouting", -300),
-    "egress": ("output", "output", -300),
-}
+# Where packets are judged, and where it is said which are not to be tracked.
+_HOOKS: dict[Direction, tuple[str, str]] = {"ingress": ("input", "prerouting"), "egress": ("output", "output")}
+# Twice as many would fit the smallest buffer that Linux gives to a socket by default.
+_LINES = 200
 # How packets name the other protocols is not worth a word of its own.
 _PROTOCOLS = {"6": "meta l4proto tcp", "17": "meta l4proto udp", "1": "meta l4proto icmp"}
 
@@ -33,32 +35,52 @@ def connections_counter(rule: Rule) -> str:
     return f"connections_{rule.key}"
 
 
-def ruleset(rules: Sequence[Rule]) -> str:
-    """What a node lets in and out: its own loopback, what belongs to a connection, what a rule allows."""
+def rulesets(rules: Sequence[Rule], generation: int = 0) -> tuple[str, ...]:
+    """What a node lets in and out: its own loopback, what belongs to a connection, what a rule allows.
+
+    The texts are to be given one after the other: the kernel takes only so much from whoever is not root. The last puts
+    everything in force at once, in the place of the generation before.
+    """
     lines = [f"add table {TABLE}"]
     for rule in {rule.key: rule for rule in rules}.values():
         lines += [f"add counter {TABLE} {packets_counter(rule)}", f"add counter {TABLE} {connections_counter(rule)}"]
     for direction in _SIDES:
-        lines += _direction(direction, [rule for rule in rules if rule.direction == direction])
-    return "\n".join(lines) + "\n"
+        lines += _prepared(direction, [rule for rule in rules if rule.direction == direction], generation)
+    in_force = [line for direction in _SIDES for line in _in_force(direction, generation)]
+    parts = [lines[first : first + _LINES] for first in range(0, len(lines), _LINES)]
+    if len(parts[-1]) + len(in_force) > _LINES:
+        parts.append([])
+    parts[-1] += in_force
+    return tuple("\n".join(part) + "\n" for part in parts)
 
 
-def _direction(direction: Direction, rules: Sequence[Rule]) -> Iterator[str]:
-    hook, raw_hook, raw = _CHAINS[direction]
-    interface = "iif" if direction == "ingress" else "oif"
+def _prepared(direction: Direction, rules: Sequence[Rule], generation: int) -> Iterator[str]:
+    """Chains that nothing leads to yet."""
     yield from _sets(direction)
+    for chain in (f"{direction}_allowed", f"{direction}_rules{generation}", f"{direction}_untracked{generation}"):
+        yield f"add chain {TABLE} {chain}"
+    for rule in sorted(rules, key=lambda rule: not rule.stateless):  # where both kinds fit, OCI takes the stateless
+        for match in _matches(rule):
+            yield from _allowed(rule, match, generation)
+
+
+def _in_force(direction: Direction, generation: int) -> Iterator[str]:
+    hook, raw_hook = _HOOKS[direction]
+    interface = "iif" if direction == "ingress" else "oif"
     yield f"add chain {TABLE} {direction} {{ type filter hook {hook} priority 0; policy drop; }}"
-    yield f"add chain {TABLE} {direction}_untracked {{ type filter hook {raw_hook} priority {raw}; policy accept; }}"
-    yield f"add chain {TABLE} {direction}_allowed"
+    yield f"add chain {TABLE} {direction}_untracked {{ type filter hook {raw_hook} priority -300; policy accept; }}"
     for chain in (direction, f"{direction}_untracked", f"{direction}_allowed"):
         yield f"flush chain {TABLE} {chain}"
     yield f"add rule {TABLE} {direction} {interface} lo accept"
     yield f"add rule {TABLE} {direction}_untracked {interface} lo accept"
+    yield f"add rule {TABLE} {direction}_untracked jump {direction}_untracked{generation}"
     yield f"add rule {TABLE} {direction} ct state established,related accept"
-    for rule in sorted(rules, key=lambda rule: not rule.stateless):  # where both kinds fit, OCI takes the stateless
-        for match in _matches(rule):
-            yield from _allowed(rule, match)
+    yield f"add rule {TABLE} {direction} jump {direction}_rules{generation}"
     yield from _record(direction)
+    if generation:
+        for chain in (f"{direction}_rules{generation - 1}", f"{direction}_untracked{generation - 1}"):
+            # It may not be there: then the generation before never came into force.
+            yield from (f"{verb} chain {TABLE} {chain}" for verb in ("add", "flush", "delete"))
 
 
 def _sets(direction: Direction) -> Iterator[str]:
@@ -67,12 +89,13 @@ def _sets(direction: Direction) -> Iterator[str]:
         yield f"add set {TABLE} {name}_{direction} {{ {kind}; flags dynamic; counter; size 65535; }}"
 
 
-def _allowed(rule: Rule, match: str) -> Iterator[str]:
+def _allowed(rule: Rule, match: str, generation: int) -> Iterator[str]:
     # A first packet sent again is still the same connection: its mark says that it was counted.
-    first = "ct state untracked tcp flags syn / syn,ack" if rule.stateless else "ct mark 0"
+    first = _UNTRACKED.get(rule.protocol, "") if rule.stateless else "ct mark 0"
     chain = f"add rule {TABLE} {rule.direction}"
     if rule.stateless:
-        yield f"{chain}_untracked {match} notrack"
+        yield f"{chain}_untracked{generation} {match} notrack"
+    chain = f"{chain}_rules{generation}"
     yield f"{chain} {match} {first} counter name {connections_counter(rule)}"
     yield f"{chain} {match} counter name {packets_counter(rule)} goto {rule.direction}_allowed"
 
@@ -81,7 +104,8 @@ def _record(direction: Direction) -> Iterator[str]:
     key = f"ip {_SIDES[direction]} . meta l4proto . th dport"
     allowed = f"add rule {TABLE} {direction}_allowed"
     yield f"{allowed} ct mark 0 {_TCP_AND_UDP} update @flows_{direction} {{ {key} }}"
-    yield f"{allowed} ct state untracked tcp flags syn / syn,ack update @flows_{direction} {{ {key} }}"
+    for first in ("tcp flags syn / syn,ack", "meta l4proto udp"):
+        yield f"{allowed} ct state untracked {first} update @flows_{direction} {{ {key} }}"
     yield f"{allowed} ct mark set 1"
     yield f"{allowed} accept"
     yield f"add rule {TABLE} {direction} {_TCP_AND_UDP} update @dropped_{direction} {{ {key} }}"

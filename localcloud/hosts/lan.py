@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
 from localcloud.api.store import Resource, Store
@@ -33,6 +34,7 @@ class Member:
     cable: str = ""
     rules: tuple[Rule, ...] = ()
     destinations: tuple[str, ...] = ()
+    generation: int = 0  # of the ruleset that is in force
 
     @property
     def address(self) -> str:
@@ -64,6 +66,16 @@ class Lan:
         lines = ("link set lo up", *(f"address add {each}/32 dev lo" for each in _SERVICES))
         self.site.run([self._ip(lines)])
 
+    def rehearse(self) -> None:
+        """All that a run will need, for nobody."""
+        self.prepare()
+        (namespace,) = self.site.open(1)
+        inside = f"/proc/{self.site.pid}/fd/{namespace.number}"
+        lines = ("link add bridge0 type bridge", f"link add cable0 type veth peer name {INTERFACE} netns {inside}")
+        rulesets = (Task([self.nft, "-f", "-"], text, namespace.number) for text in firewall.rulesets(()))
+        self.site.run([self._ip(lines), *rulesets])
+        self.site.release([namespace])
+
     def plan(self, store: Store, subnet: Resource, members: Iterable[Member]) -> None:
         """What the nodes will be told when they join."""
         for member in members:
@@ -79,8 +91,9 @@ class Lan:
             member.namespace, member.cable = namespace, f"cable{self._cables}"
         new = subnet.id not in self._bridges
         try:
-            inside = [self._nft(member) for member in members]
-            self.site.run([self._ip([*self._bridge(subnet), *self._connect(subnet, members)]), *inside])
+            connect = self._ip([*self._bridge(subnet), *self._connect(subnet, members)])
+            for tasks in _rounds([[connect], *(self._firewall(member) for member in members)]):
+                self.site.run(tasks)
             self.site.run([self._ip(_inside(member, subnet), member) for member in members])
         except SiteError:
             self._take_back(namespaces, self._bridges.pop(subnet.id, "") if new else "")
@@ -102,25 +115,25 @@ class Lan:
         finally:
             self.site.release([member.namespace for member in present])
 
-    def changes(self, store: Store) -> list[Task]:
-        """What brings the nodes up to date with the store."""
-        tasks: list[Task] = []
+    def changes(self, store: Store) -> list[list[Task]]:
+        """What brings the nodes up to date with the store: for each what is to be done, in order."""
+        tasks: list[list[Task]] = []
         for member in self.members:
             subnet = store.get(member.vnic.parent)
             if subnet is None:
                 continue
             rules, destinations = rules_of(store, subnet, member.vnic), routes.destinations(store, subnet)
             if rules != member.rules:
-                member.rules = rules
-                tasks.append(self._nft(member))
+                member.rules, member.generation = rules, member.generation + 1
+                tasks.append(self._firewall(member))
             if destinations != member.destinations:
                 lines = _rerouted(member.destinations, destinations, routes.router(subnet))
                 member.destinations = destinations
-                tasks.append(self._ip(lines, member))
+                tasks.append([self._ip(lines, member)])
         return tasks
 
-    def apply(self, tasks: Sequence[Task]) -> None:
-        if tasks:
+    def apply(self, changes: Sequence[Sequence[Task]]) -> None:
+        for tasks in _rounds(changes):
             self.site.run(tasks)
 
     def said_by(self, members: Sequence[Member]) -> list[str]:
@@ -132,8 +145,9 @@ class Lan:
             ending()
         self.site.close()
 
-    def _nft(self, member: Member) -> Task:
-        return Task([self.nft, "-f", "-"], firewall.ruleset(member.rules), member.namespace.number)
+    def _firewall(self, member: Member) -> list[Task]:
+        texts = firewall.rulesets(member.rules, member.generation)
+        return [Task([self.nft, "-f", "-"], text, member.namespace.number) for text in texts]
 
     def _ip(self, lines: Iterable[str], member: Member | None = None) -> Task:
         namespace = member.namespace.number if member else None
@@ -157,6 +171,12 @@ class Lan:
 
 
 _SERVICES = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS)
+
+
+def _rounds(sequences: Iterable[Sequence[Task]]) -> Iterator[list[Task]]:
+    """The first of every sequence, then the second: those of one round may run at once."""
+    for tasks in zip_longest(*sequences):
+        yield [task for task in tasks if task]
 
 
 def _inside(member: Member, subnet: Resource) -> Iterator[str]:

@@ -21,6 +21,7 @@ from localcloud.hosts import kernel, messages
 _OWN = "/proc/self/ns/net"
 _FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
 _BACKLOG = 512
+_REFUSED = "the system refuses namespaces to this account; docs/local-cloud.md says how to allow them"
 Answer = tuple[Any, list[int]]
 
 
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> int:
         _FORWARD.write_text("1")
         messages.send(control, {}, [os.open("/proc/self/ns/user", os.O_RDONLY)])
     except OSError as error:
-        messages.send(control, {"error": str(error)})
+        messages.send(control, {"error": f"{_REFUSED} ({error})"})
         return 1
     return _serve(control)
 

@@ -83,6 +83,10 @@ class Hosts:
         """A call has changed something of a network: what it says is in force for living nodes too."""
         self._fabric.refresh()
 
+    async def why_not_enforced(self) -> str:
+        """Why security rules are not enforced on this machine; empty where they are."""
+        return await self._fabric.why_not()
+
     async def evidence(self, run_id: str) -> Mapping[str, Any] | None:
         """What the firewalls of a run saw: so far, or until its end."""
         return await self._fabric.evidence(run_id) or evidence.read(self.folder(run_id))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door by which a person reads what a run's firewalls saw, while it runs and after."""
+"""The doors by which a person reads what the firewalls of a run saw, and whether this machine has any."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from localcloud.api.http import Reply
 from localcloud.api.operations import Call, Operation
 
 PATH = "/.trainyard/evidence"
+HOSTS_PATH = "/.trainyard/hosts"
 SERVICE = "trainyard"
 
 
@@ -24,5 +25,16 @@ def _read(call: Call) -> Reply:
     return Reply(later=read)
 
 
+def _read_hosts(call: Call) -> Reply:
+    async def read() -> Reply:
+        reason = await call.cloud.hosts.why_not_enforced()
+        return Reply(200, {"enforced": not reason, "reason": reason})
+
+    return Reply(later=read)
+
+
 def operations() -> list[Operation]:
-    return [Operation("ReadEvidence", "GET", PATH, _read, SERVICE)]
+    return [
+        Operation("ReadEvidence", "GET", PATH, _read, SERVICE),
+        Operation("ReadHosts", "GET", HOSTS_PATH, _read_hosts, SERVICE),
+    ]

@@ -36,7 +36,7 @@ def tell(*words): print(*words, flush=True)
 
 def ingress(protocol: str, source: str, first: int = 0, last: int = 0, **more: Any) -> Any:
     return oci.core.models.IngressSecurityRule(
-        protocol=PROTOCOLS[protocol], source=source, **_ports(protocol, first, last or first), **more
+        protocol=PROTOCOLS[protocol], source=source, **{**_options(protocol, first, last or first), **more}
     )
 
 
@@ -44,16 +44,22 @@ def egress(protocol: str, destination: str, first: int = 0, last: int = 0, **mor
     kind = "SERVICE_CIDR_BLOCK" if destination == SERVICES else "CIDR_BLOCK"
     return oci.core.models.EgressSecurityRule(
         protocol=PROTOCOLS[protocol], destination=destination, destination_type=kind,
-        **_ports(protocol, first, last or first), **more,
+        **{**_options(protocol, first, last or first), **more},
     )  # fmt: skip
 
 
-def _ports(protocol: str, first: int, last: int) -> dict[str, Any]:
-    if not first:
-        return {}
+def _options(protocol: str, first: int, last: int) -> dict[str, Any]:
+    return {f"{protocol}_options": ports(protocol, first, last)} if first else {}
+
+
+def ports(protocol: str, first: int, last: int, source: tuple[int, int] | None = None) -> Any:
+    """The ports of a TCP or UDP rule, those of its source too where they are told."""
     models = oci.core.models
-    options = models.TcpOptions if protocol == "tcp" else models.UdpOptions
-    return {f"{protocol}_options": options(destination_port_range=models.PortRange(min=first, max=last))}
+    kind = models.TcpOptions if protocol == "tcp" else models.UdpOptions
+    return kind(
+        destination_port_range=models.PortRange(min=first, max=last) if first else None,
+        source_port_range=models.PortRange(min=source[0], max=source[1]) if source else None,
+    )
 
 
 @dataclass

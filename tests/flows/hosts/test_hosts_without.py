@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the system gives no namespaces, or the tools are missing, runs still run, and what is not enforced is said."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcloud import admin, control
+from localcloud.control import Cloud
+from tests.cloud_fixture import Clients
+from tests.flows.cloud_world import World
+from tests.flows.hosts.network_world import Network
+
+_START = "import sys; from pathlib import Path; from localcloud import control; control.start(Path(sys.argv[1]))"
+# Each takes something from the cloud that is really there, by a namespace in which it is not.
+LACKS = {
+    "namespaces": ("echo 0 >/proc/sys/user/max_net_namespaces", "refuses namespaces"),
+    "nft": (
+        "mount --bind /dev/null $(PATH=/usr/sbin:/sbin:$PATH command -v nft)",
+        "nft not found; install the packages",
+    ),
+}
+
+
+@pytest.fixture(params=LACKS)
+def cloud_and_reason(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Cloud, str]]:
+    lack, reason = LACKS[request.param]
+    home = tmp_path / "cloud"
+    try:
+        inside = ("sh", "-ec", f'{lack}; exec "$@"', "sh", sys.executable, "-c", _START, str(home))
+        subprocess.run(
+            ["unshare", "--user", "--map-root-user", "--mount", *inside],
+            check=True, timeout=120, cwd=Path(__file__).parents[3],
+        )  # fmt: skip
+        cloud = control.running(home)
+        assert cloud is not None
+        yield cloud, reason
+    finally:
+        control.stop(home)
+
+
+def test_nodes_run_on_loopback_addresses_and_the_reason_is_said(cloud_and_reason: tuple[Cloud, str]) -> None:
+    cloud, reason = cloud_and_reason
+    world = World(Clients(cloud))
+    network = Network(world)
+    subnet = network.subnet("10.0.1.0/24", [], [])
+    script = """
+here = peers(2)
+own = os.environ['TRAINYARD_NODE_ADDRESS']
+if os.environ['NODE_RANK'] == '0':
+    socket.create_server((own, 5000)).accept()
+else:
+    reach(here[0], 5000)
+tell(own)
+"""
+    run = network.cluster(script, subnet, 2)
+    assert world.finished(run).lifecycle_state == "SUCCEEDED", world.lines(run)
+    assert sorted(world.lines(run)) == ["127.0.1.2", "127.0.1.3"]
+    seen = network.evidence(run)
+    assert (seen["enforced"], reason in seen["reason"]) == (False, True), seen["reason"]
+    assert [node["address"] for node in seen["nodes"]] == ["10.0.1.2", "10.0.1.3"]
+    assert reason in admin.why_not_enforced(cloud)
+    world.finished(network.cluster("pass", subnet, 2))
+    log = (cloud.home / "server.log").read_text()
+    assert log.count("no security rule is enforced") == 1
+    assert "Traceback" not in log
+
+
+def test_a_machine_that_can_says_so(cloud: Cloud) -> None:
+    assert admin.why_not_enforced(cloud) == ""
+
+
+def test_a_run_without_a_subnet_is_nobodys_network(cloud: Cloud) -> None:
+    world = World(Clients(cloud))
+    run = world.run(world.job("import os; print(os.environ['TRAINYARD_NODE_ADDRESS'])"))
+    assert world.finished(run).lifecycle_state == "SUCCEEDED"
+    assert world.lines(run) == ["127.0.0.1"]
+    seen = admin.evidence(cloud, run.id)
+    assert (seen["enforced"], "names no subnet" in seen["reason"]) == (False, True)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Security rules as rulesets: whatever OCI can state, nft takes; what means nothing here lets nobody in."""
+
+import shutil
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localcloud.hosts.firewall import TABLE, rulesets
+from localcloud.hosts.rules import Rule
+from localcloud.hosts.site import Namespace, Site, Task
+
+NFT = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin") or "nft"
+_PORTS = st.tuples(st.integers(1, 65535), st.integers(1, 65535)).map(lambda pair: (min(pair), max(pair)))
+_BLOCKS = st.builds(
+    lambda address, length: f"{address}/{length}", st.ip_addresses(v=4).map(str), st.integers(0, 32)
+) | st.sampled_from(["0.0.0.0/0", "::/0", "fd00::/8", "not a block"])
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Rule:
+    protocol = draw(st.sampled_from(["all", "6", "17", "1", "58", "47", "50"]))
+    ported, some = protocol in ("6", "17"), st.none() | _PORTS
+    return Rule(
+        list="list", direction=draw(st.sampled_from(["ingress", "egress"])), index=0, protocol=protocol, peer="",
+        peers=tuple(draw(st.lists(_BLOCKS, max_size=3))), source_ports=draw(some) if ported else None,
+        ports=draw(some) if ported else None,
+        icmp=draw(st.none() | st.tuples(st.integers(0, 254), st.none() | st.integers(0, 15)))
+        if protocol == "1" else None,
+        stateless=draw(st.booleans()), key=draw(st.text("0123456789abcdef", min_size=16, max_size=16)),
+    )  # fmt: skip
+
+
+@given(st.lists(rules(), max_size=12))
+def test_any_rules_make_the_same_text_and_deny_by_default(some: list[Rule]) -> None:
+    text = "".join(rulesets(some))
+    assert text == "".join(rulesets(list(some)))
+    assert text.count("policy drop;") == 2
+    assert text.count("goto ingress_allowed") <= sum(rule.direction == "ingress" for rule in some)
+
+
+def _give(site: Site, namespace: Namespace, some: list[Rule], generation: int) -> None:
+    for text in rulesets(some, generation):
+        site.run([Task([NFT, "-f", "-"], text, namespace.number)])
+
+
+def test_nft_takes_whatever_oci_can_state_again_and_again() -> None:
+    site = Site()
+    try:
+        site.prepare()
+        (namespace,) = site.open(1)
+
+        generations = count()
+
+        @given(st.lists(rules(), min_size=20, max_size=40))
+        def taken(some: list[Rule]) -> None:
+            apart = [replace(rule, peers=rule.peers[:1]) for rule in some]
+            _give(site, namespace, apart, next(generations))
+
+        taken()
+        # As many as five lists of OCI's limit hold.
+        many = [
+            Rule("list", "ingress", n, "6", "10.0.0.0/8", ("10.0.0.0/8",), ports=(n + 1, n + 1), key=f"{n:016x}")
+            for n in range(1000)
+        ]
+        _give(site, namespace, many, next(generations))
+        (listed,) = site.run([Task([NFT, "list", "table", *TABLE.split()], "", namespace.number)])
+        assert listed.count("goto ingress_allowed") == 1000
+    finally:
+        site.close()
+
+
+@pytest.mark.parametrize("nobody", [(), ("::/0",), ("not a block",)])
+def test_a_rule_about_nobody_here_lets_nobody_in(nobody: tuple[str, ...]) -> None:
+    (text,) = rulesets([Rule("list", "ingress", 0, "all", "", nobody, key="0" * 16)])
+    assert "goto" not in text

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A site, as root and as somebody without any privilege: by the same calls."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from localcloud.hosts.site import Site, SiteError, Task
+
+PROJECT = Path(__file__).parents[4]
+# Reading is all that is left to it, because the interpreter may lie in a home that is closed to others.
+_NOBODY = (
+    "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all,+dac_read_search",
+    "--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search",
+)  # fmt: skip
+_SCRIPT = """
+import os, socket, sys
+from localcloud.api.store import Resource
+from localcloud.hosts.lan import Lan, Member
+subnet = Resource('subnet', 'subnet', '', '', '', {'cidrBlock': '10.0.1.0/24'}, 'vcn')
+vnics = [
+    Resource(f'vnic{n}', 'vnic', '', '', '', {'privateIp': f'10.0.1.{n}', 'macAddress': f'02:00:17:00:01:0{n}'})
+    for n in (2, 3)
+]
+lan = Lan.start()
+lan.prepare()
+members = [Member(rank, '', vnic, subnet) for rank, vnic in enumerate(vnics)]
+lan.join(subnet, members)
+listener = lan.site.listen('198.51.100.1', 443)
+print(os.geteuid(), listener.getsockname(), listener.proto == socket.IPPROTO_TCP)
+for said in lan.said_by(members): print('trainyard' in said)
+lan.leave(members)
+lan.close()
+"""
+
+
+@pytest.mark.parametrize("account", [(), _NOBODY] if os.geteuid() == 0 else [()], ids=lambda words: len(words))
+def test_a_site_is_the_same_for_every_account(account: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [*account, sys.executable, "-c", _SCRIPT], capture_output=True, text=True, timeout=120, cwd=PROJECT,
+        env={"PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.environ["PATH"]},
+    )  # fmt: skip
+    uid = 65534 if account else os.geteuid()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"{uid} ('198.51.100.1', 443) True", "True", "True"]
+
+
+def test_what_a_program_says_when_it_fails_is_the_error() -> None:
+    site = Site()
+    try:
+        site.prepare()
+        with pytest.raises(SiteError, match=r"ls: .*no-such-file"):
+            site.run([Task(["/bin/ls", "/no-such-file"], "")])
+        assert site.run([Task(["/bin/cat"], "still there\n")]) == ["still there\n"]
+        with pytest.raises(SiteError, match="no-such-program"):
+            site.run([Task(["/no-such-program"], "")])
+        with site.listen("127.0.0.1", 80), pytest.raises(SiteError, match="in use"):
+            site.listen("127.0.0.1", 80)
+        assert site.alive
+    finally:
+        site.close()
+    assert not site.alive
+    with pytest.raises(SiteError, match="is gone"):
+        site.run([])
+
+
+def test_more_namespaces_than_one_message_carries() -> None:
+    site = Site()
+    try:
+        site.prepare()
+        found = site.open(300)
+        assert len({os.readlink(f"/proc/self/fd/{each.file}") for each in found}) == 300
+        site.release(found)
+    finally:
+        site.close()
