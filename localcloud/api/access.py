@@ -165,6 +165,12 @@ def may_attach(access: Access, subnet: Resource) -> bool:
     return access.allows(_SERVICE, "attach VNICs", tuple(sorted(needs)), Target(subnet.compartment))
 
 
+def may_write_log(access: Access, principal: Principal, written: Resource) -> bool:
+    """Whether what a run prints may go into a log: the host gives it there in the run's name."""
+    target = Target(written.compartment, {"target.loggroup.id": written.parent, "target.log.id": written.id})
+    return access.allows(principal, "write log", tuple(sorted(needs_of("run: write log").permissions)), target)
+
+
 def may_pull(access: Access, principal: Principal, image: Resource) -> bool:
     """Whether a run may have an image: the host asks for it in the run's name."""
     target = Target(image.compartment, {"target.repo.name": image.body["repositoryName"]})

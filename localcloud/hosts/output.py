@@ -1,29 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node prints: kept in the run's folder, and given line by line to its log."""
+"""What a node prints: kept in the run's folder, and given line by line to its log, where the run may write to it."""
 
 from __future__ import annotations
 
 import uuid
 from asyncio.subprocess import Process
-from pathlib import Path
 
 from localcloud.api import clock
 from localcloud.api.services.logs import RUN_OUTPUT, write_lines
 from localcloud.api.store import Resource, Store
-from localcloud.hosts.workplace import Node
+from localcloud.hosts.workplace import Assignment, Node
 
 _CHUNK = 64 * 1024
+_ASKED_AGAIN_SECONDS = 1.0
 MAXIMUM_LINE = 64 * 1024
 
 
 class Sink:
     """Where the output of one node goes."""
 
-    def __init__(self, store: Store, run: Resource, node: Node, folder: Path) -> None:
+    def __init__(self, store: Store, run: Resource, node: Node, assignment: Assignment) -> None:
         self._store = store
         self._run = run
         self._subject = f"{node.group}/{node.rank}" if node.group else str(node.rank)
-        self._file = folder / f"node-{node.rank}.log"
+        self._file = assignment.folder / f"node-{node.rank}.log"
+        self._may_write = assignment.may_write_log
+        self._refused_until = 0.0
         self._log = (run.body.get("logDetails") or {}).get("logId", "")
 
     async def drain(self, process: Process) -> None:
@@ -42,9 +44,12 @@ class Sink:
             self._give([pending] if pending else [])
 
     def _give(self, lines: list[bytes]) -> None:
-        if not lines or not self._log:
-            return
         moment = clock.now()
+        if not lines or moment < self._refused_until or not (log := self._store.get(self._log)):
+            return
+        if not self._may_write(log):  # said in the server's log, so not for every line; a policy may come later
+            self._refused_until = moment + _ASKED_AGAIN_SECONDS
+            return
         texts = [(moment, str(uuid.uuid4()), line.rstrip(b"\r").decode(errors="replace")) for line in lines]
         with self._store.transaction():
             write_lines(self._store, self._log, self._run.id, self._subject, RUN_OUTPUT, texts)

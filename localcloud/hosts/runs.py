@@ -123,7 +123,7 @@ class Hosts:
             process = await self._start(assignment, node, minutes * 60)
             live.nodes.append(process)
             workplace.announce(assignment.folder, nodes[: node.rank + 1])
-            sink = output.Sink(self._cloud.store, self._current(run_id), node, assignment.folder)
+            sink = output.Sink(self._cloud.store, self._current(run_id), node, assignment)
             readers.append(asyncio.create_task(sink.drain(process)))
         self._change(run_id, "IN_PROGRESS", "", timeStarted=clock.rfc3339(clock.now()))
         if live.canceled:

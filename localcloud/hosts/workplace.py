@@ -63,6 +63,7 @@ class Assignment:
     artifact_name: str
     principal: Mapping[str, str]
     may_pull: Callable[[Resource], bool]
+    may_write_log: Callable[[Resource], bool]
 
 
 def groups_of(run: Resource, job: Resource) -> list[Group]:

@@ -42,6 +42,7 @@ class World:
     @cached_property
     def log(self) -> str:
         details = oci.logging.models.CreateLogDetails(display_name="runs", log_type="CUSTOM")
+        runs_may_log(self.clients)
         return self.made(self.clients.logging.create_log(self.log_group, details))
 
     def made(self, response: Any) -> str:
@@ -116,3 +117,17 @@ def variables(**values: str) -> Mapping[str, Any]:
     models = oci.data_science.models
     overrides = models.DefaultJobConfigurationDetails(environment_variables=values)
     return {"job_configuration_override_details": overrides}
+
+
+def runs_may_log(clients: Clients) -> None:
+    """What every tenancy needs whose runs write logs."""
+    identity, models = clients.identity, oci.identity.models
+    place = {"compartment_id": clients.cloud.tenancy, "name": "runs-that-log", "description": "log"}
+    rule = "all {resource.type = 'datasciencejobrun'}"
+    statements = ["allow dynamic-group runs-that-log to use log-content in tenancy"]
+    try:
+        identity.create_dynamic_group(models.CreateDynamicGroupDetails(**place, matching_rule=rule))
+        identity.create_policy(models.CreatePolicyDetails(**place, statements=statements))
+    except oci.exceptions.ServiceError as error:
+        if error.code != "NotAuthorizedOrResourceAlreadyExists":  # another world of the same cloud was first
+            raise

@@ -108,6 +108,25 @@ def test_a_run_acts_as_itself(world: World) -> None:
     assert world.clients.storage.get_object(namespace, "results", after.id).data.content == b"done"
 
 
+def test_what_a_run_prints_goes_into_a_log_that_it_may_write_to(cloud: Cloud) -> None:
+    world = World(Clients(cloud))
+    job = world.job("print('kept')")
+    identity = world.clients.identity
+    (policy,) = identity.list_policies(cloud.tenancy, name="runs-that-log").data
+    identity.delete_policy(policy.id)
+    run = world.run(job)
+    assert world.finished(run).lifecycle_state == "SUCCEEDED"
+    assert world.lines(run) == []
+    assert (cloud.home / "runs" / run.id / "node-0.log").read_text() == "kept\n"
+    (refused,) = [line for line in (cloud.home / "server.log").read_text().splitlines() if "refused write log" in line]
+    assert "lacks LOG_CONTENT_PUSH" in refused
+    condition = f"where target.loggroup.id = '{world.log_group}'"
+    _policy(world, "again", f"allow dynamic-group runs-that-log to use log-content in compartment training {condition}")
+    again = world.run(job)
+    world.finished(again)
+    assert world.lines(again) == ["kept"]
+
+
 @pytest.mark.parametrize(
     "statement",
     [

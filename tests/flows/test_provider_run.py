@@ -20,7 +20,8 @@ from provider.base.resource import Plugin
 from provider.base.values import UNKNOWN, Properties, Secret
 from provider.oci.session import Session
 from provider.plugin import Trainyard
-from tests.cloud_fixture import local_cloud
+from tests.cloud_fixture import Clients, local_cloud
+from tests.flows.cloud_world import runs_may_log
 from tests.provider_client import EngineSide, Failed, Resource, engine_side
 
 RUN = "trainyard:index:Run"
@@ -72,6 +73,7 @@ def _node(name: str, rank: int, role: str = "main", **environment: Any) -> Prope
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[control.Cloud]:
     with local_cloud(tmp_path_factory.mktemp("cloud") / "cloud") as started:
+        runs_may_log(Clients(started))
         yield started
 
 
