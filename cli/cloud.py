@@ -48,15 +48,25 @@ def stop(home: Path | None) -> None:
 @home_option
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def status(home: Path | None, as_json: bool) -> None:
-    """Say whether it runs, and where."""
-    from localcloud.control import running
+    """Say whether it runs, where, and whether its nodes stand behind their subnets' rules."""
+    from localcloud.admin import why_not_enforced
+    from localcloud.control import CloudError, running
 
     found = running(cloud_home(home))
+    try:
+        reason = why_not_enforced(found) if found else ""
+    except CloudError as error:
+        reason = str(error)
     if as_json:
-        facts = {"endpoint": found.endpoint, "pid": found.pid, "compartment": found.compartment} if found else {}
+        facts: dict[str, object] = {}
+        if found:
+            facts = {"endpoint": found.endpoint, "pid": found.pid, "compartment": found.compartment}
+            facts |= {"rulesEnforced": not reason, "rulesNotEnforcedBecause": reason}
         click.echo(json.dumps({"running": found is not None, "home": str(cloud_home(home)), **facts}))
     elif found:
         click.echo(f"It runs at {found.endpoint} (pid {found.pid}), from {found.home}.")
+        if reason:
+            click.echo(f"Security rules are not enforced between the nodes of job runs: {reason}")
     else:
         click.echo(f"No local cloud runs in {cloud_home(home)}.")
     if not found:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the system gives no namespaces, or the tools are missing, runs still run, and what is not enforced is said."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from cli.cloud import cloud as command
 from localcloud import admin, control
 from localcloud.control import Cloud
 from tests.cloud_fixture import Clients
@@ -63,6 +66,9 @@ tell(own)
     assert (seen["enforced"], reason in seen["reason"]) == (False, True), seen["reason"]
     assert [node["address"] for node in seen["nodes"]] == ["10.0.1.2", "10.0.1.3"]
     assert reason in admin.why_not_enforced(cloud)
+    said = CliRunner().invoke(command, ["status", "--home", str(cloud.home)])
+    assert said.exit_code == 0
+    assert f"not enforced between the nodes of job runs: {seen['reason']}" in said.output
     world.finished(network.cluster("pass", subnet, 2))
     log = (cloud.home / "server.log").read_text()
     assert log.count("no security rule is enforced") == 1
@@ -71,6 +77,8 @@ tell(own)
 
 def test_a_machine_that_can_says_so(cloud: Cloud) -> None:
     assert admin.why_not_enforced(cloud) == ""
+    said = CliRunner().invoke(command, ["status", "--json", "--home", str(cloud.home)])
+    assert json.loads(said.output)["rulesEnforced"] is True
 
 
 def test_a_run_without_a_subnet_is_nobodys_network(cloud: Cloud) -> None:
