@@ -51,5 +51,10 @@ def telling(body: Callable[..., Any]) -> Callable[..., Any]:
             # `| head` has seen enough. Python would say so once more when it flushes on its way out.
             sys.stdout = None
             sys.exit(0)
+        except Exception as problem:
+            # Told by its module: importing the SDK for its exceptions would cost every command half a second.
+            if type(problem).__module__ != "oci.exceptions":
+                raise
+            raise click.ClickException(f"the cloud refused a call: {getattr(problem, 'message', problem)}") from None
 
     return told

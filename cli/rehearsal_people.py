@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ def session_of(cloud: Cloud, profile: str) -> Session:
     return Session(profile=profile, config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))
 
 
-def people(cloud: Cloud, plan: Plan, granted: AccessPlan, project: str) -> People:
+def people(cloud: Cloud, plan: Plan, granted: AccessPlan, outputs: Mapping[str, Any]) -> People:
     """`granted` says to whom access is given: in the stack, or in the one it takes its access from."""
     deployer = session_of(cloud, DEPLOYER)
     if granted.users_group:
@@ -41,7 +41,7 @@ def people(cloud: Cloud, plan: Plan, granted: AccessPlan, project: str) -> Peopl
     if granted.users_dynamic_group:
         if not granted.make_notebooks_group:
             _dynamic_group(deployer, cloud, granted.users_dynamic_group, matching_rule(plan, "notebooks"))
-        return People(_notebook(deployer, cloud, project), "a notebook session", None)
+        return People(_notebook(deployer, cloud, outputs), "a notebook session", None)
     return People(deployer, "an administrator", DEPLOYER)
 
 
@@ -75,23 +75,27 @@ def _dynamic_group(deployer: Session, cloud: Cloud, name: str, rule: str) -> Non
         identity.create_dynamic_group(details)
 
 
-def _notebook(deployer: Session, cloud: Cloud, project: str) -> Session:
+def _notebook(deployer: Session, cloud: Cloud, outputs: Mapping[str, Any]) -> Session:
     models = import_module("oci.data_science.models")
-    shape = models.NotebookSessionConfigurationDetails(shape="VM.Standard2.1", block_storage_size_in_gbs=50)
+    machine = models.NotebookSessionConfigurationDetails(
+        shape="VM.Standard2.1", block_storage_size_in_gbs=50, subnet_id=outputs["subnetId"]
+    )
     details = models.CreateNotebookSessionDetails(
-        project_id=project, compartment_id=cloud.compartment, notebook_session_configuration_details=shape
+        project_id=outputs["projectId"],
+        compartment_id=cloud.compartment,
+        notebook_session_configuration_details=machine,
     )
     made = deployer.client("data_science").create_notebook_session(details).data
     told = admin.resource_principal(cloud, made.id)
     signer = import_module("oci.auth.signers").EphemeralResourcePrincipalSigner(
-        rpst=told["OCI_RESOURCE_PRINCIPAL_RPST"],
+        session_token=told["OCI_RESOURCE_PRINCIPAL_RPST"],
         private_key=told["OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"],
         region=cloud.region,
     )
     return Session(endpoints=host_overrides(cloud.env), region=cloud.region, signer=signer)
 
 
-def everyday(who: People, cloud: Cloud, outputs: dict[str, Any], plan: Plan) -> None:
+def everyday(who: People, cloud: Cloud, outputs: Mapping[str, Any]) -> None:
     """What people do around their runs, as far as the stack grants it: the record of calls says what was refused."""
     storage = who.session.client("object_storage")
     science, bucket = who.session.client("data_science"), str(outputs["bucket"])

@@ -1,28 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rehearsal needs that its stack leaves to others: access that exists elsewhere, and an image's environment."""
+"""What a rehearsal needs that its stack leaves to others: access that exists elsewhere."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 
-from catalog import frameworks
 from cli.place import Place
 from cli.planning import planned
 from cli.rehearsal_people import DEPLOYER, _dynamic_group, session_of
 from components.oci.statements import matching_rule, policies
-from components.plan.model import AccessPlan, JobPlan, Plan
+from components.plan.model import AccessPlan, Plan
 from localcloud.control import Cloud
-from localcloud.environments.find import Environment, Missing, find_for
-from localcloud.environments.imports import imported
-
-
-def environment_of(job: JobPlan, stacks: Path) -> Environment | Missing:
-    """What stands for the job's image on this machine."""
-    code = stacks / "code" / job.name
-    modules = imported(code) if code.exists() else frozenset()
-    return find_for(job.framework, job.strategy, modules, team_own=job.framework not in frameworks.names())
 
 
 def stand_in_access(cloud: Cloud, plan: Plan, used: Place | None) -> tuple[AccessPlan, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from cli.images import stand_by
+from cli.images import environment_of, stand_by
 from cli.local import JUDGED, QUIET
 from cli.place import Place
 from cli.planning import planned
@@ -21,7 +21,7 @@ from cli.rehearsal_people import People, everyday, look_at_metrics, people, stan
 from cli.rehearsal_place import thrown_away
 from cli.rehearsal_prove import Again, confirmed
 from cli.rehearsal_runs import Answers, start, watched
-from cli.rehearsal_stand_ins import environment_of, stand_in_access
+from cli.rehearsal_stand_ins import stand_in_access
 from components.plan.model import AccessPlan, JobPlan, Plan
 from localcloud.control import Cloud
 from localcloud.environments.find import Missing
@@ -66,9 +66,9 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes) -> Rehearsal:
     began = time.monotonic()
     with thrown_away(plan.stack, wishes.keep) as home:
         stage = _set_up(file, plan, home, wishes)
-        who = people(stage.cloud, stage.plan, stage.granted, str(stage.outputs["projectId"]))
+        who = people(stage.cloud, stage.plan, stage.granted, stage.outputs)
         _say(f"{plan.stack} is up; its runs are started by {who.words}")
-        everyday(who, stage.cloud, dict(stage.outputs), stage.plan)
+        everyday(who, stage.cloud, stage.outputs)
         evidence = Evidence(stage.cloud, who, str(stage.outputs["bucket"]))
         runs = tuple(_runs(stage, who, evidence, wishes))
         look_at_metrics(who, stage.cloud)
@@ -91,7 +91,10 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes) -> Rehearsal:
 
 def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes) -> Stage:
     script = prepare(file, plan, home, wishes.nodes, wishes.built_in)
-    differences = list(script.mapped.differences)
+    differences = [
+        *script.mapped.differences,
+        *(f"job {job}: not rehearsed: {why}" for job, whys in script.mapped.not_rehearsed.items() for why in whys),
+    ]
     if plan.uses and (stood_in := prepare_used(file, plan, home)):
         differences.append(stood_in)
     with (home / "pulumi.log").open("w") as output:
@@ -109,7 +112,7 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes) -> Stage:
         )
         local = place.select(planned(str(place.file), place.file.parent, "text"), cloud)
         here = plan_with_runs(local.config, script, home)
-        stand_by(cloud, here, borrowed)
+        stand_by(cloud, here, borrowed, place.file.parent)
         granted, stood_in_for = stand_in_access(cloud, here, used)
         differences += [*local.remarks, *stand_in_groups(cloud, here), *stood_in_for]
         _up(place)

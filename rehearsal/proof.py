@@ -71,7 +71,9 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: Planned) -> 
     if not traffic.enforced:
         return told("survives", f"no firewall was enforced here: {traffic.reason}")
     if mutation.kind == "widened":
-        return told("survives", "neither the policy pack nor the plan's ports object", explained=False)
+        if beyond:
+            return told("survives", f"wider than the plan as it was: {beyond}", explained=False)
+        return told("survives", "the plan opens that port already, by another rule")
     others = _also(mutation.before, traffic)
     if others:
         # Service and internet rules may name the same port: where packets go is the route table's choice.

@@ -51,6 +51,9 @@ class PortRange:
     def size(self) -> int:
         return self.last - self.first + 1
 
+    def covers(self, other: PortRange) -> bool:
+        return self.first <= other.first and other.last <= self.last
+
     def overlaps(self, other: PortRange) -> bool:
         return self.first <= other.last and other.first <= self.last
 

@@ -52,12 +52,14 @@ def tags(network: NetworkPlan) -> dict[str, str]:
 
 
 def _merged(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
-    """One rule for each range, told by all its reasons; every port, where it is open, makes the others idle."""
-    why: dict[PortRange | None, dict[str, None]] = {}
+    """One rule for each range, told by all its reasons; one that lies in another would never be asked."""
+    asked: dict[PortRange | None, dict[str, None]] = {}
     for rule in rules:
-        why.setdefault(rule.ports, {})[rule.why] = None
-    if None in why:
-        why = {None: why[None]}
+        asked.setdefault(rule.ports, {})[rule.why] = None
+    why: dict[PortRange | None, dict[str, None]] = {None: asked[None]} if None in asked else {}
+    for ports, reasons in asked.items() if not why else ():
+        widest = max((one for one in asked if one and ports and one.covers(ports)), key=lambda one: one.size)
+        why.setdefault(widest, {}).update(reasons)
     order = sorted(why, key=lambda ports: (ports.first, ports.last) if ports else (0, 0))
     return tuple(SecurityRule(peer, peer_type, ports, _described(why[ports])) for ports in order)
 

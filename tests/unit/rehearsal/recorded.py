@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the doors of a local cloud told of a small run: two workers that reach a main node on one port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from iam.compartments import Compartments
+from iam.parse import parse
+from iam.printing import to_text
+from rehearsal.calls import Called, Granting, Grounds, called
+from rehearsal.planned import Planned, PlannedRule, PlannedStatement
+from rehearsal.traffic import Node, Traffic, traffic
+
+SUBNET, SERVICES = "10.60.0.0/24", "all-iad-services-in-oracle-services-network"
+MAIN, FIRST, SECOND, STORE = "10.60.0.2", "10.60.0.3", "10.60.0.4", "198.51.100.2"
+LIST = "ocid1.securitylist.oc1.iad.rules"
+TENANCY, COMPARTMENT = "ocid1.tenancy.oc1..t", "ocid1.compartment.oc1..c"
+
+NODES = (
+    Node("sum", "base", 0, "main", "main-0", MAIN),
+    Node("sum", "base", 1, "worker", "worker-0", FIRST),
+    Node("sum", "base", 2, "worker", "worker-1", SECOND),
+)
+PEOPLE = f"Allow group people to read data-science-jobs in compartment id {COMPARTMENT}"
+OBJECTS = (
+    f"Allow dynamic-group runs to {{OBJECT_CREATE, OBJECT_READ}} in compartment id {COMPARTMENT}"
+    " where target.bucket.name = 'b'"
+)
+METRICS = f"Allow group people to read metrics in compartment id {COMPARTMENT}"
+POLICY = "ring-access"
+
+
+def rule(direction: str, index: int, peer: str, ports: list[int] | None, connections: int, why: str = "") -> Any:
+    return {
+        "list": LIST, "direction": direction, "index": index, "description": why, "protocol": "6", "peer": peer,
+        "ports": ports, "node": 0, "packets": connections * 6, "connections": connections,
+    }  # fmt: skip
+
+
+def flow(direction: str, source: str, target: str, port: int, **more: Any) -> Any:
+    return {"direction": direction, "from": source, "to": target, "port": port, "protocol": "tcp", **more}
+
+
+def document(node: Node, **more: Any) -> Any:
+    """As `GET /.trainyard/evidence` tells one job run of one node."""
+    worker = node.rank > 0
+    egress = [flow("egress", node.address, STORE, 443, connections=3)]
+    return {
+        "run": f"run{node.rank}",
+        "enforced": True,
+        "reason": "",
+        "nodes": [{"rank": 0, "group": "", "address": node.address, "vnic": "v"}],
+        "rules": [
+            rule("ingress", 0, SUBNET, [7400, 7400], 0 if worker else 2, "workers bring their numbers"),
+            rule("egress", 0, SUBNET, [7400, 7400], 1 if worker else 0, "workers bring their numbers"),
+            rule("egress", 1, SERVICES, [443, 443], 3, "bucket, registry and logs"),
+        ],
+        "flows": [
+            *egress,
+            *([flow("egress", node.address, MAIN, 7400, connections=1)] if worker else []),
+            *([] if worker else [flow("ingress", one, MAIN, 7400, connections=1) for one in (FIRST, SECOND)]),
+        ],
+        "dropped": [],
+        **more,
+    }
+
+
+def seen_traffic(**more: Any) -> Traffic:
+    return traffic((document(node, **more), (node,)) for node in NODES)
+
+
+def call(
+    operation: str, permissions: Iterable[str], principal: str, by: str | None, times: int = 1, **variables: str
+) -> Any:
+    """A row of `GET /.trainyard/calls`; `by` None is a refusal."""
+    group = {"id": f"ocid1.group.{principal}", "name": principal, "domain": "Default"}
+    user = principal == "people"
+    wanted, about = list(permissions), {name.replace("_", "."): text for name, text in variables.items()}
+    granted = [{"permission": one, "policy": POLICY, "statement": to_text(parse(by))} for one in wanted] if by else []
+    return {
+        "id": 1, "first": "", "time": "", "times": times, "operation": operation,
+        "principal": {
+            "type": "user" if user else "datasciencejobrun", "id": "user" if user else "run1",
+            "name": "", "compartment": COMPARTMENT, "groups": [group] if user else [],
+            "dynamicGroups": [] if user else [group],
+        },
+        "target": {"compartment": COMPARTMENT, "variables": about},
+        "permissions": wanted, "allowed": by is not None, "by": granted, "missing": [] if by else wanted,
+    }  # fmt: skip
+
+
+NAMES = {"user": "a user of people", "run1": "sum/base worker-0"}
+
+
+def seen_calls() -> tuple[Called, ...]:
+    rows = (
+        call("GetJob", ["DATA_SCIENCE_JOB_READ"], "people", PEOPLE, 2),
+        call("PutObject", ["OBJECT_CREATE"], "runs", OBJECTS, 5, target_bucket_name="b"),
+        call("DeleteBucket", ["BUCKET_DELETE"], "runs", None, target_bucket_name="b"),
+    )
+    return tuple(called(row, NAMES) for row in rows)
+
+
+def grounds(*statements: str) -> Grounds:
+    texts = tuple(to_text(parse(text)) for text in statements or (PEOPLE, OBJECTS, METRICS))
+    return Grounds((Granting(POLICY, COMPARTMENT, texts),), Compartments(TENANCY, {COMPARTMENT: TENANCY}), "iad")
+
+
+def plan(**more: Any) -> Planned:
+    fields: dict[str, Any] = {
+        "least": True,
+        "rules": (
+            PlannedRule("ingress", SUBNET, (7400, 7400), "workers bring their numbers"),
+            PlannedRule("egress", SUBNET, (7400, 7400), "workers bring their numbers"),
+            PlannedRule("egress", "services", (443, 443), "bucket, registry and logs"),
+        ),
+        "statements": tuple(
+            PlannedStatement(to_text(parse(text)), (why,), "documented")
+            for text, why in ((PEOPLE, "people start runs"), (OBJECTS, "nodes meet"), (METRICS, "people see the use"))
+        ),
+    }
+    return Planned(**{**fields, **more})

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stack as it is rehearsed: valid for every example, small, and every difference told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.plan.build import plan_of
+from components.plan.model import Plan
+from rehearsal.mapping import SMALL_SHAPE, Mapped, mapped, platform_in_place_of, without_runs
+from rehearsal.planned import planned
+from schemas.judge import Judged, judge_config
+from tests.examples import EXAMPLES, STACKS, plan, stack_file
+
+OCI = [name for name in EXAMPLES if plan(name).platform == "oci"]
+
+
+def written(name: str) -> dict[str, Any]:
+    config: dict[str, Any] = yaml.safe_load(stack_file(name).read_text())["config"]
+    return config
+
+
+def made(name: str, nodes: int | None = None, **programs: str) -> Mapped:
+    return mapped(written(name), plan(name), nodes, programs)
+
+
+def judged(config: dict[str, Any], name: str) -> Judged:
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
+    secret = {key for key, value in config.items() if '"secure"' in json.dumps(value)}
+    return judge_config(texts, secret, name, STACKS / f"Pulumi.{name}.yaml")
+
+
+def again(config: dict[str, Any], name: str) -> Plan:
+    return plan_of(judged(config, name))
+
+
+@pytest.mark.parametrize("name", OCI)
+def test_the_file_itself_is_never_changed_and_what_is_made_of_it_is_sound(name: str) -> None:
+    before = written(name)
+    small = again(made(name).config, name)
+    assert written(name) == before
+    for job in small.jobs.values():
+        assert job.nodes == plan(name).jobs[job.name].nodes
+        assert job.shape.name == SMALL_SHAPE["name"]
+    assert planned(small).rules == planned(plan(name)).rules, "the very rules of the plan"
+
+
+@pytest.mark.parametrize("name", OCI)
+def test_fewer_nodes_leave_every_role_one(name: str) -> None:
+    small = again(made(name, 2).config, name)
+    for job in small.jobs.values():
+        had = plan(name).jobs[job.name]
+        assert [role.name for role in job.roles] == [role.name for role in had.roles]
+        assert job.nodes == max(min(2, had.nodes), len(had.roles))
+
+
+def test_before_anybody_started_anything() -> None:
+    bare = without_runs(made("oci-dask-lightgbm").config)
+    assert not again(bare, "oci-dask-lightgbm").jobs["lightgbm"].runs
+
+
+def test_a_gpu_is_said_to_be_missing() -> None:
+    ddp = made("oci-pytorch-ddp")
+    assert any("GPU" in one for one in ddp.differences)
+    assert all("NCCL" in reason or "nccl" in reason for reasons in ddp.not_rehearsed.values() for reason in reasons)
+
+
+def test_a_program_takes_the_place_of_code_and_commands() -> None:
+    lightgbm = made("oci-dask-lightgbm", None, lightgbm="./code/lightgbm")
+    entry = lightgbm.config["trainyard:jobs"]["lightgbm"]
+    assert (entry["code"], entry["command"]) == ("./code/lightgbm", "train.py")
+    assert not any("args" in (run or {}) for run in entry["runs"].values())
+    assert any("built-in" in one for one in lightgbm.differences)
+
+
+def test_a_group_of_an_identity_domain_is_one_of_the_only_domain_here() -> None:
+    config = {**written("oci-dask-ml"), "trainyard:access": {"users": {"group": "Engineering/scientists"}}}
+    here = mapped(config, plan("oci-dask-ml"), None, {})
+    assert here.config["trainyard:access"]["users"]["group"] == "scientists"
+    assert any("Engineering" in one for one in here.differences)
+
+
+def test_a_stack_of_others_is_stood_in_for_by_one_that_opens_what_is_needed(tmp_path: Path) -> None:
+    platform = platform_in_place_of(plan("oci-team"), written("oci-team"))
+    (tmp_path / "Pulumi.yaml").write_text("name: p\n")
+    found = judged(platform, "oci-platform")
+    assert found.errors == ()
+    opened = {rule.ports for rule in planned(plan_of(found)).rules}
+    needed = {rule.ports for rule in planned(plan("oci-team")).rules}
+    assert needed <= opened
