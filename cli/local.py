@@ -12,10 +12,11 @@ import click
 
 from cli import letting_go
 from cli.asking import call_of
-from cli.images import stand_by
-from cli.local_file import LocalFile, trains_here
+from cli.images import stand_by, untrained
+from cli.local_file import LocalFile
 from cli.place import PROJECT, Place
 from cli.planning import planned
+from cli.results import own_lines, results, speaking
 from components.plan.model import Plan
 from engine.versions import EngineError
 from localcloud import control
@@ -29,6 +30,7 @@ QUIET = ("--non-interactive", "--skip-preview", "--yes")
 JUDGED = ("--policy-pack", str(PROJECT / "policies"))
 # Enough to see that it trained and how it ended.
 LAST_LINES = 4
+LINES_READ = 100
 DELETE_DATA = click.option(
     "--delete-data", is_flag=True, help="Buckets and repositories that the stack file keeps go too."
 )
@@ -66,7 +68,7 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
 
 def _said(problem: Exception) -> str | None:
     """What a person can do something about, in words; None for a mistake of ours."""
-    if isinstance(problem, EngineError | control.CloudError):
+    if isinstance(problem, EngineError | control.CloudError | ProviderError):
         return str(problem)
     # Told by its module, because importing the SDK for its exceptions would cost every command half a second.
     if type(problem).__module__ == "oci.exceptions":
@@ -88,7 +90,7 @@ def _bring_up(place: Place, arguments: list[str]) -> None:
     cloud = place.start_cloud()
     borrowed = _bring_up_used(place, plan)
     _tell(place.select(plan, cloud))
-    stand_by(cloud, plan, borrowed)
+    stand_by(cloud, plan, borrowed, place.file.parent)
     if code := place.pulumi("up", *QUIET, *_judged(arguments), *arguments):
         sys.exit(code)
     _account(place, plan, cloud)
@@ -186,9 +188,13 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
     for name, job in outputs.get("jobs", {}).items():
         for run, told in job["runs"].items():
             click.echo(f"  run      {name}/{run}: {told['state']}")
-            for node in told["nodes"] or () if trains_here(plan.jobs[name]) else ():
-                for line in _printed(cloud, node["id"]):
+            if untrained(plan.jobs[name], place.file.parent):
+                continue
+            for node in speaking(plan.jobs[name].runs[run], told["nodes"] or ()):
+                for line in own_lines(_printed(cloud, node["id"]))[-LAST_LINES:]:
                     click.echo(f"             {line}")
+            for line in results(cloud, str(outputs.get("bucket", "")), plan.jobs[name].runs[run]):
+                click.echo(f"  left     {line}")
     click.echo(f"  console  {cloud.endpoint}/console")
     click.echo('  look     eval "$(.venv/bin/trainyard cloud env)" and use the OCI CLI; .venv/bin/trainyard cloud log')
 
@@ -199,7 +205,7 @@ def _printed(cloud: control.Cloud, run_id: str) -> list[str]:
     session = Session(profile="deployer", config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))
     try:
         run = attempt(call, "Read the job run", lambda: session.client("data_science").get_job_run(run_id).data)
-        return last_lines(session, call, run, LAST_LINES, looks=1)
+        return last_lines(session, call, run, LINES_READ, looks=1)
     except ProviderError:
         # The stack is up all the same.
         return ["(what it printed could not be read just now)"]

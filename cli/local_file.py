@@ -7,11 +7,12 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from catalog import frameworks
+from cli.images import untrained
 from cli.stand_ins import KINDS, StandIns
-from components.plan.model import JobPlan, Plan
+from components.plan.model import Plan
 from localcloud.control import Cloud
 
 Config = dict[str, Any]
@@ -29,7 +30,7 @@ class LocalFile:
     remarks: list[str] = field(default_factory=list)
 
 
-def localized(written: Mapping[str, Any], plan: Plan, cloud: Cloud, stand_ins: StandIns) -> LocalFile:
+def localized(written: Mapping[str, Any], plan: Plan, cloud: Cloud, stand_ins: StandIns, stacks: Path) -> LocalFile:
     """The configuration of a stack file for this cloud. What stands in for others is made on the way."""
     made = LocalFile({key: deepcopy(value) for key, value in written.items() if not key.startswith(PROVIDER)})
     _region(made, str(written.get(REGION, "")), cloud)
@@ -38,14 +39,8 @@ def localized(written: Mapping[str, Any], plan: Plan, cloud: Cloud, stand_ins: S
     _existing(made, stand_ins)
     _ocids(made, stand_ins)
     _secrets(made)
-    _runs(made, plan)
+    _runs(made, plan, stacks)
     return made
-
-
-def trains_here(job: JobPlan) -> bool:
-    """Whether this machine can run the job to its end: a team's own framework on one node, whose script it has."""
-    starts = any(node.launch.get("start") for run in job.runs.values() for node in run.nodes)
-    return job.framework not in frameworks.names() and job.nodes == 1 and not starts
 
 
 def _region(made: LocalFile, region: str, cloud: Cloud) -> None:
@@ -115,16 +110,15 @@ def _secrets(made: LocalFile) -> None:
         )
 
 
-def _runs(made: LocalFile, plan: Plan) -> None:
+def _runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
     for name, job in plan.jobs.items():
-        if trains_here(job) or not job.runs:
+        reason = untrained(job, stacks)
+        if not reason or not job.runs:
             continue
         runs = made.config["trainyard:jobs"][name]["runs"]
         for key in runs:
             runs[key] = {**(runs[key] or {}), "until": "accepted"}
-        made.remarks.append(
-            f"job {name}: its runs are accepted and no more; this machine does not train {job.framework} yet"
-        )
+        made.remarks.append(f"job {name}: its runs are accepted and no more, for {reason}")
 
 
 def _type(ocid: str) -> str:

@@ -26,7 +26,8 @@ from schemas.source import read
 
 PROJECT = Path(__file__).resolve().parent.parent
 SALT = "encryptionsalt"
-PROJECT_FILE = "name: trainyard\nruntime: python\n"
+PROJECT_NAME = "trainyard"
+PROJECT_FILE = f"name: {PROJECT_NAME}\nruntime: python\n"
 
 
 class Place:
@@ -67,7 +68,7 @@ class Place:
         """The stack in the local backend, made when it is not there; gives its file as the local cloud can take it."""
         copy, written = self.local_file(), read(self.file).data
         with self._alone():
-            local = localized(written["config"], plan, cloud, StandIns(cloud, plan.network))
+            local = localized(written["config"], plan, cloud, StandIns(cloud, plan.network), self.file.parent)
         salt = {SALT: text} if (text := self._salt()) else {}
         # Its own order of keys; texts as long as they are.
         _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
@@ -83,7 +84,9 @@ class Place:
         self.local_file().unlink(missing_ok=True)
 
     def stacks(self) -> list[str]:
-        return [one["name"] for one in json.loads(self.state("ls", "--json"))]
+        """As the file backend keeps them. `pulumi stack ls` fails when one of them goes while it looks."""
+        folder = self.home / "pulumi" / "state" / ".pulumi" / "stacks" / PROJECT_NAME
+        return sorted(file.stem for file in folder.glob("*.json"))
 
     def outputs(self, stack: str = "") -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self.state("output", "--json", "--stack", stack or self.stack))

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which local environment stands in for a container image: this checkout's interpreter, with the project importable."""
+"""Which local environment stands in for a container image, and what its processes find there."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from localcloud.environments.find import Missing, find
+from localcloud.environments.rows import rows
 
 # What trainyard's own images start; an image pushed with its own entrypoint says otherwise.
 DEFAULT_ENTRYPOINT = ("python", "-m", "launcher")
+DEFAULT_ENVIRONMENT = "own"
 _PASSED_ON = ("LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "LD_LIBRARY_PATH")
 
 
@@ -20,14 +23,15 @@ class LocalEnvironment:
 
     path: str
     python_path: str
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def environment_for(image: str) -> LocalEnvironment:
-    """One environment serves every image so far; a map by image name goes here."""
-    project = Path(__file__).resolve().parents[2]
-    return LocalEnvironment(
-        f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}{os.pathsep}/usr/local/bin", str(project)
-    )
+def environment_for(name: str) -> LocalEnvironment | Missing:
+    """By the name that was recorded with the image; this checkout's interpreter where none was."""
+    found = find(name if name in rows() else DEFAULT_ENVIRONMENT)
+    if isinstance(found, Missing):
+        return found
+    return LocalEnvironment(found.path, str(Path(__file__).resolve().parents[2]), found.variables)
 
 
 def base_variables(environment: LocalEnvironment, home: Path) -> Mapping[str, str]:
@@ -42,4 +46,5 @@ def base_variables(environment: LocalEnvironment, home: Path) -> Mapping[str, st
         "HOME": str(home),
         "TMPDIR": str(home / "tmp"),
         "USER": "datascience",
+        **environment.variables,
     }

@@ -17,6 +17,7 @@ from typing import Any
 from localcloud.api import tenancy
 from localcloud.api.services import artifacts
 from localcloud.api.store import Resource, Store
+from localcloud.environments.find import Missing
 from localcloud.hosts import images
 from localcloud.hosts.fabric import Place
 
@@ -132,7 +133,7 @@ def _node(assignment: Assignment, store: Store, group: Group, rank: int, places:
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     image = str(group.container.get("image", ""))
     variables = {
-        **images.base_variables(images.environment_for(image), folder),
+        **images.base_variables(_environment(store, image), folder),
         **places[rank].variables,
         **assignment.principal,
         **group.configuration.get("environmentVariables", {}),
@@ -150,6 +151,17 @@ def _node(assignment: Assignment, store: Store, group: Group, rank: int, places:
         command = _artifact_command(code, variables) + arguments
     start_in = code.parent if code and code.is_file() else code or folder
     return Node(rank, group.name, command, start_in, variables, places[rank])
+
+
+def _environment(store: Store, address: str) -> images.LocalEnvironment:
+    """The local environment that an image stands for; without an image, this machine's own."""
+    image = artifacts.find_image(store, address) if address else None
+    found = images.environment_for(image.body.get("environment", "") if image else "")
+    if isinstance(found, Missing):
+        raise CannotStartError(
+            f"The image {address} stands for the local environment {found.name}: {found.reason}. {found.remedy}".strip()
+        )
+    return found
 
 
 def _identities(assignment: Assignment) -> dict[str, str]:

@@ -184,6 +184,8 @@ def undocumented_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if row is None or job.nodes < 2 or any(port.documented and port.default == "all" for port in row.ports):
             continue
         for port in row.ports:
+            if port.when and not job.options.get(port.when, row.options[port.when].default):
+                continue
             if not port.documented and port.evidence == "measured" and job.ports.get(port.label) != "all":
                 message = (
                     f"`{job.framework}` also needs its `{port.label}` ports, which Oracle's documents leave closed"

@@ -90,6 +90,7 @@ def _push(call: Call) -> Reply:
         return _stand_by(call, name, asked)
     repository = repositories[0] if repositories else _first_push(call, name)
     if asked.get("standBy") and (pushed := _pushed(call, repository, tag or "latest")):
+        call.store.put(pushed, body={**pushed.body, "environment": asked.get("environment") or ""})
         return Reply(200, kinds.shown(IMAGE, pushed), {"etag": pushed.etag})
     image = _put_image(call, repository, tag or "latest", digest, asked)
     return Reply(200, kinds.shown(IMAGE, image), {"etag": image.etag})
@@ -121,6 +122,7 @@ def _put_image(call: Call, repository: Resource, version: str, digest: str, aske
 def _stand_by(call: Call, name: str, asked: Json) -> Reply:
     for old in call.store.live(STANDING_BY, name=name):
         if old.body["image"] == asked["image"]:
+            call.store.put(old, body=asked)
             return Reply(202, {})
     call.store.add(Resource(new_ocid(IMAGE.ocid, tenancy.REGION_KEY), STANDING_BY, tenancy.TENANCY, name, "", asked))
     return Reply(202, {})
@@ -154,9 +156,10 @@ def _add_image(call: Call, repository: Resource, version: str, digest: str, aske
         "freeformTags": {},
         "definedTags": {},
         "systemTags": {},
-        # Not part of OCI's model, so never shown: how the image starts when a job does not say.
+        # Not part of OCI's model, so never shown: how the image starts when a job does not say, and where it runs here.
         "entrypoint": asked.get("entrypoint") or [],
         "cmd": asked.get("cmd") or [],
+        "environment": asked.get("environment") or "",
     }
     return call.store.add(
         Resource(

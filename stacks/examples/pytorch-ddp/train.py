@@ -2,33 +2,50 @@
 """PyTorch DistributedDataParallel: rank, size and the address of the others come from the environment."""
 
 import argparse
+import json
+import os
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+# Told to every run; by hand, everything goes to the folder it is started in.
+OUTPUT = Path(os.environ.get("TRAINYARD_OUTPUT", "."))
+CHECKPOINTS = Path(os.environ.get("TRAINYARD_CHECKPOINTS", "."))
+PROGRESS = Path(os.environ.get("TRAINYARD_PROGRESS", os.devnull))
 
-def batches(count: int, rank: int):
-    chance = torch.Generator().manual_seed(rank)
+
+def batches(count: int, seed: int):
+    chance = torch.Generator().manual_seed(seed)
     for _ in range(count):
-        rows = torch.rand(256, 32, generator=chance)
+        rows = torch.rand(64, 32, generator=chance)
         yield rows, (rows.sum(1) > 16).long()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--lr", type=float, default=0.05)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--lr", type=float, default=0.1)
     options = parser.parse_args()
     gpus = torch.cuda.device_count()
     dist.init_process_group("nccl" if gpus else "gloo")
-    rank = dist.get_rank()
+    rank, size = dist.get_rank(), dist.get_world_size()
     device = torch.device("cuda", rank % gpus) if gpus else torch.device("cpu")
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 2)).to(device))
+    torch.manual_seed(7)
+    model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 2)).to(device)
+    checkpoint, done = CHECKPOINTS / "model.pt", torch.zeros(1, dtype=torch.int64, device=device)
+    if rank == 0 and checkpoint.exists():
+        kept = torch.load(checkpoint, map_location=device)
+        model.load_state_dict(kept["model"])
+        done.fill_(kept["epoch"])
+    dist.broadcast(done, 0)
+    # DDP gives every rank the weights that rank 0 has.
+    model = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr)
-    for epoch in range(1, options.epochs + 1):
-        for rows, labels in batches(50, rank):
+    for epoch in range(int(done) + 1, options.epochs + 1):
+        for rows, labels in batches(50, epoch * size + rank):
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(rows.to(device)), labels.to(device))
             loss.backward()
@@ -36,7 +53,12 @@ def main() -> None:
         mean = loss.detach()
         dist.all_reduce(mean)
         if rank == 0:
-            print(f"epoch {epoch} loss {mean.item() / dist.get_world_size():.5f}", flush=True)
+            told = {"step": epoch, "loss": mean.item() / size}
+            print(f"epoch {epoch} loss {told['loss']:.5f}", flush=True)
+            torch.save({"epoch": epoch, "model": model.module.state_dict()}, checkpoint)
+            with PROGRESS.open("a") as progress:
+                progress.write(json.dumps(told) + "\n")
+            (OUTPUT / "result.json").write_text(json.dumps({**told, "ranks": size}) + "\n")
     dist.destroy_process_group()
 
 

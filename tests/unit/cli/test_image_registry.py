@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.image_registry import MEANINGS, Standing, failure, judge, make_words
+from cli.image_registry import MEANINGS, Standing, failure, judge
 from cli.image_wanted import ImageError, wanted
 from schemas.model import Registry
 from tests.unit.components.samples import plan
@@ -70,7 +70,3 @@ def test_a_push_that_would_do_harm_is_refused(found: Standing, overwrite: bool, 
     with pytest.raises(ImageError) as error:
         judge(made, image, found, overwrite)
     assert refused in str(error.value)
-
-
-def test_the_repository_is_made_before_the_rest() -> None:
-    assert make_words(plan()) == "pulumi up -s vision-dev --target '**::repository'"

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from cli.local_file import localized, trains_here
+from cli import images
+from cli.local_file import localized
 from cli.stand_ins import KINDS
 from localcloud.control import Cloud
-from tests.examples import EXAMPLES, plan, stack_file
+from localcloud.environments.find import Environment, Missing
+from tests.examples import EXAMPLES, STACKS, plan, stack_file
 
 CLOUD = Cloud(
     Path("cloud"), 1, "http://127.0.0.1:1", "ocid1.tenancy.oc1..local", "ocid1.compartment.oc1..local", "ns",
@@ -46,14 +49,14 @@ def written(name: str) -> dict[str, Any]:
 def local(name: str, **changes: Any) -> tuple[Any, Made]:
     made = Made()
     config = {**written(name), **{key.replace("__", ":"): value for key, value in changes.items()}}
-    return localized(config, plan(name), CLOUD, made), made  # type: ignore[arg-type]
+    return localized(config, plan(name), CLOUD, made, STACKS), made  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_file_itself_is_never_changed(name: str) -> None:
     before = written(name)
     given = written(name)
-    localized(given, plan(name), CLOUD, Made())  # type: ignore[arg-type]
+    localized(given, plan(name), CLOUD, Made(), STACKS)  # type: ignore[arg-type]
     assert given == before
 
 
@@ -102,13 +105,33 @@ def test_secrets_get_stand_ins_that_stay_the_same() -> None:
     assert "v1:AAAA" not in str(found.config)
 
 
-def test_what_this_machine_cannot_train_is_only_accepted() -> None:
+def test_what_this_machine_cannot_train_is_only_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = Missing("dask-ml", "it has not been made", "trainyard environments make dask-ml")
+    monkeypatch.setattr(images, "find_for", lambda *_, **__: missing)
     found, _ = local("oci-dask-lightgbm")
     runs = found.config["trainyard:jobs"]["lightgbm"]["runs"]
     assert {run["until"] for run in runs.values()} == {"accepted"}
     assert runs["deep"]["args"] == ["--leaves", "255"]
-    assert any("does not train dask yet" in line for line in found.remarks)
-    assert trains_here(plan("local").jobs["line"])
+    assert any("accepted and no more, for it has not been made" in line for line in found.remarks)
+
+
+def test_what_this_machine_can_train_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str | None, frozenset[str]]] = []
+
+    def find_for(framework: str, strategy: str | None, modules: frozenset[str], team_own: bool) -> Environment:
+        asked.append((framework, strategy, modules & {"lightgbm"}))
+        return Environment("dask-ml", Path("/python"), "")
+
+    monkeypatch.setattr(images, "find_for", find_for)
+    found, _ = local("oci-dask-lightgbm")
+    assert found.config["trainyard:jobs"] == written("oci-dask-lightgbm")["trainyard:jobs"]
+    assert asked == [("dask", None, frozenset({"lightgbm"}))]
+
+
+def test_code_that_lies_elsewhere_is_not_trained_here() -> None:
+    job = plan("oci-dask-ml").jobs["clusters"]
+    assert images.untrained(job, STACKS) == "its code comes from git"
+    assert images.untrained(replace(job, code=None), STACKS) == "its code is in its image"
 
 
 def test_the_organization_of_a_used_stack_is_that_of_the_local_backend() -> None:

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The example training programs, small: which environment each needs and what its nodes are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.environments.find import Environment, Missing, find_for
+from localcloud.environments.imports import imported
+from schemas.model import Job, PortRange
+from tests.examples import STACKS
+from tests.flows.launcher.nodes import planned
+
+
+@dataclass(frozen=True)
+class Example:
+    """A program under stacks/, and how it is started; `result` is in what it writes to its output folder."""
+
+    code: str
+    framework: str
+    roles: Mapping[str, int]
+    command: str
+    result: str
+    strategy: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return STACKS / self.code
+
+    def environment(self) -> Environment:
+        """Where it can run; a test that needs one that is not here is skipped with the reason."""
+        found = find_for(self.framework, self.strategy, imported(self.folder))
+        if isinstance(found, Missing):
+            pytest.skip(f"not rehearsed: the environment {found.name}: {found.reason}; {found.remedy}")
+        return found
+
+    def job(self, nodes: int, **ports: PortRange | Any) -> Job:
+        """Its job with so many nodes, the most frequent role taking what the others leave."""
+        last = list(self.roles)[-1]
+        roles = {**self.roles, last: nodes - sum(count for name, count in self.roles.items() if name != last)}
+        return planned(self.framework, roles, strategy=self.strategy, options=dict(self.options), ports=ports,
+                       command=self.command)  # fmt: skip
+
+
+_CLUSTER = {"scheduler": 1, "worker": 2}
+_RANKS = {"main": 1, "worker": 2}
+EXAMPLES = {
+    "dask": Example("local", "dask", _CLUSTER, "train.py --epochs 2 --points 8000", "slope", options={"nanny": False}),
+    "dask-lightgbm": Example(
+        "examples/dask-lightgbm", "dask", _CLUSTER, "train.py --rows 4000 --trees 5", "loss", options={"boosting": True}
+    ),
+    "dask-xgboost": Example(
+        "examples/dask-xgboost", "dask", _CLUSTER, "train.py --rows 4000 --rounds 6 --every 3", "loss",
+        options={"boosting": True},
+    ),
+    "dask-sklearn": Example("examples/dask-sklearn", "dask", _CLUSTER, "search.py --candidates 4 --rows 200", "loss"),
+    "dask-ml": Example("examples/dask-ml", "dask", _CLUSTER, "clusters.py --rows 3000 --passes 2", "loss"),
+    "pytorch": Example("examples/pytorch-ddp", "pytorch", _RANKS, "train.py --epochs 2", "loss"),
+    "tensorflow": Example(
+        "examples/tensorflow-multi-worker", "tensorflow", _RANKS, "train.py --epochs 2", "loss",
+        strategy="multi-worker-mirrored",
+    ),
+    "tensorflow-ps": Example(
+        "examples/tensorflow-parameter-server", "tensorflow", {"main": 1, "ps": 1, "worker": 1}, "train.py --epochs 2",
+        "loss", strategy="parameter-server",
+    ),
+    "horovod-pytorch": Example(
+        "examples/horovod-pytorch", "horovod", _RANKS, "train.py --epochs 2", "loss", strategy="pytorch"
+    ),
+    "horovod-tensorflow": Example(
+        "examples/horovod-tensorflow", "horovod", _RANKS, "train.py --epochs 2", "loss", strategy="tensorflow"
+    ),
+}  # fmt: skip
