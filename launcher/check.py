@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from launcher import commands
+from launcher import commands, pin
 from launcher.document import Launch
 from launcher.placeholders import Place
 from launcher.processes import Spec
@@ -23,6 +23,7 @@ def described(launch: Launch, environment: Mapping[str, str]) -> str:
         f"framework: {launch.framework}" + (f" ({launch.strategy})" if launch.strategy else ""),
         f"peers come from: {launch.peers['from']}",
         *(f"listens on {label}: {_range(port.range)}" for label, port in launch.ports.items() if port.listens),
+        *filter(None, [pin.described(launch, environment)]),
         *(f"starts beside the command: {_words(spec)}" for spec in work.services),
         *(f"waits for port {awaited.port} of {awaited.role}" for awaited in launch.awaits),
         *(f"starts: {_words(spec)}" for spec in work.commands),

@@ -13,6 +13,7 @@ from launcher.completion import Final, Verdict, verdict
 from launcher.desk import Desk
 from launcher.document import Launch, LaunchError, MissingError, PeerFailedError
 from launcher.peers.meeting import named
+from launcher.pin import Pin
 from launcher.placeholders import Place
 from launcher.processes import Children
 from launcher.say import Voice
@@ -30,6 +31,8 @@ _LONGEST_PAUSE = 30.0
 _POST_SECONDS = 20.0
 # A service that fails may only have been quicker than the news that the others have ended.
 _NEWS_SECONDS = 8.0
+# How long what serves a command may take to end before its own service does.
+_RELEASE_SECONDS = 15.0
 _TURN = 0.05
 _LOOK_SECONDS = 0.2
 
@@ -46,10 +49,12 @@ class Node:
     desk: Desk | None
     workplace: Workplace
     reporter: Reporter
+    pin: Pin
     _generation: int = field(default=0, init=False)
     _charged: int = field(default=0, init=False)
     _claimed: bool = field(default=False, init=False)
     _complete_since: float = field(default=0.0, init=False)
+    _saved: bool | None = field(default=None, init=False)
     _looked: float = field(default=0.0, init=False)
     _lost: list[int] = field(default_factory=list, init=False)
 
@@ -87,10 +92,10 @@ class Node:
         return Place(addresses, address, interface)
 
     def _live(self, place: Place) -> Ended:
-        told = {**self.environment, **self.workplace.variables}
+        told = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
         life = Life(
             self.launch, place, commands.work(self.launch, place, told), self.children, self.signals, self.say,
-            self._outside, self.reporter.started, self.workplace.before_the_end,
+            self._outside, self.reporter.started, self.workplace.before_the_end, self._release,
             grace=float(self.environment.get(GRACE_VARIABLE) or GRACE_SECONDS),
             ready_seconds=float(self.environment.get(READY_VARIABLE) or READY_SECONDS),
         )  # fmt: skip
@@ -99,6 +104,22 @@ class Node:
         # Who was asked to end was looked at before; who was killed otherwise may have left half a file.
         self.workplace.flush(whole=bool(ended.stopped or ended.signal) or ended.code < exits.SIGNALLED)
         return ended
+
+    def _release(self) -> None:
+        """The command has ended well: who serves it ends first, before the service on this node that holds them."""
+        if self.desk is None or not self.desk.watches or not self.launch.served:
+            return
+        self._saved = self.workplace.finish()
+        if not self._saved:
+            return
+        self._claimed = True
+        self.desk.end(self._generation, SUCCEEDED, 0)
+        serving = {rank for role in self.launch.roles if role.service for rank in self.launch.ranks_of(role.name)}
+        deadline = time.monotonic() + _RELEASE_SECONDS
+        while time.monotonic() < deadline and not self.signals.received:
+            if serving <= {event.rank for event in self.desk.board.endings()} | set(self.desk.lost()):
+                return
+            time.sleep(_TURN)
 
     def _outside(self) -> str:
         """Why this node's processes should end although nothing is wrong with them; empty while they should not."""
@@ -220,14 +241,15 @@ class Node:
     def _finish(self, how: str, code: int, why: str) -> int:
         if why:
             self.say(why)
-        saved = self.workplace.finish()
+        self.pin.undo()
+        saved = self.workplace.finish() if self._saved is None else self._saved
         if code == 0 and not saved and how != STOPPED:
             why, code, how = "what it wrote could not be put into the bucket", exits.TEMPORARY, FAILED
             self.say(why)
         state = {SUCCEEDED: "succeeded", FAILED: "failed", STOPPED: "stopped"}[how]
         self.reporter.change(state=state, code=code, reason=self.say.masked(why))
         if self.desk is not None:
-            if self.desk.watches and not (self._claimed and how == FAILED):
+            if self.desk.watches and not (self._claimed and how in (FAILED, SUCCEEDED)):
                 self.desk.end(self._generation, how, code)
             if not self.desk.close(_POST_SECONDS):
                 self.say(f"could not tell the others: {self.desk.refused or 'the object store does not serve'}")

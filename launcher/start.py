@@ -64,6 +64,7 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.node import Node
     from launcher.oci.connection import Connection
     from launcher.oci.principal import Signer, storage_endpoint
+    from launcher.pin import Pin
     from launcher.processes import Children
     from launcher.signals import Signals
     from launcher.status import Reporter
@@ -85,4 +86,6 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
 
         desk = Desk(launch, Folder(launch.folder, connect()), environment, say)
     reporter = Reporter(launch, desk, str(workplace.progress))
-    return Node(launch, environment, say, signals, children, desk, workplace, reporter).run()
+    return Node(
+        launch, environment, say, signals, children, desk, workplace, reporter, Pin(launch, environment, say)
+    ).run()

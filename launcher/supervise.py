@@ -46,6 +46,7 @@ class Life:
     outside: Callable[[], str]
     on_start: Callable[[], None] = lambda: None
     before_stop: Callable[[], None] = lambda: None
+    on_done: Callable[[], None] = lambda: None
     grace: float = GRACE_SECONDS
     ready_seconds: float = READY_SECONDS
     _asked: float = field(default=0.0, init=False)
@@ -75,6 +76,8 @@ class Life:
                 return Ended(0, stopped=stop)
             over = self._over(waiting)
             if over is not None:
+                if over.code == 0 and self.work.services and self.work.commands:
+                    self.on_done()
                 return over
             if waiting:
                 lacks = self._lacks()

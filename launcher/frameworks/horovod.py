@@ -11,7 +11,7 @@ from launcher.document import Launch, LaunchError
 from launcher.placeholders import Place
 from launcher.processes import Spec
 
-_SERVER = Path(__file__).with_name("horovod_server.py")
+_SERVER = Path(__file__).parents[1] / "servers" / "horovod_rendezvous.py"
 
 
 def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> list[Spec]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`horovod_server.py ADDRESS PORT HOST:SLOTS,…`: Horovod's rendezvous, on an address and a port of our choice.
+"""`horovod_rendezvous.py ADDRESS PORT HOST:SLOTS,…`: Horovod's rendezvous, on an address and a port of our choice.
 
 Run by the image's Python, which has Horovod; the launcher itself imports nothing of it.
 """
