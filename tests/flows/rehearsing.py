@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard rehearse` as people type it, with a home of the test's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+RING = ROOT / "tests" / "flows" / "rehearse_project"
+# A rehearsal takes 15 seconds on a quiet machine and does its own waiting; this only ends one that hangs.
+LONGEST_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class Rehearsals:
+    """A folder of stack files, and the home in which their rehearsals live while they last."""
+
+    home: Path
+    stacks: Path
+
+    @classmethod
+    def of_ring(cls, root: Path) -> Rehearsals:
+        """A copy of the ring, whose workers bring a number to the main node: to be spoilt by the test."""
+        stacks = root / "stacks"
+        shutil.copytree(RING, stacks)
+        return cls(root / "home", stacks)
+
+    def change(self, file: str, old: str, new: str) -> None:
+        text = (self.stacks / file).read_text()
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
+        (self.stacks / file).write_text(text.replace(old, new))
+
+    def words(self, stack: str, *more: str) -> list[str]:
+        return [sys.executable, "-m", "cli", "rehearse", stack, "--stacks", str(self.stacks), *more]
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**os.environ, "TRAINYARD_HOME": str(self.home), "PULUMI_OPTION_COLOR": "never"}
+
+    def start(self, stack: str, *more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.words(stack, *more), cwd=ROOT, env=self.env, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(self, stack: str, *more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.words(stack, *more), cwd=ROOT, env=self.env, text=True, capture_output=True, timeout=LONGEST_SECONDS
+        )
+
+    def report(self, stack: str, *more: str) -> dict[str, Any]:
+        """The report of a rehearsal, whose code is the command's too."""
+        done = self.run(stack, "--format", "json", *more)
+        assert done.stdout, done.stderr
+        report: dict[str, Any] = json.loads(done.stdout)
+        assert report["exitCode"] == done.returncode, done.stderr
+        return report
+
+    def left(self) -> list[str]:
+        """What is there of rehearsals that are over."""
+        folder = self.home / "rehearsals"
+        return sorted(path.name for path in folder.iterdir()) if folder.exists() else []

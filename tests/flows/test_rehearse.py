@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small framework of a team's own is rehearsed: real nodes, real rules, real statements, and what would miss them."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud import processes
+from tests.flows.local_team import ended
+from tests.flows.rehearsing import LONGEST_SECONDS, Rehearsals
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Rehearsals:
+    return Rehearsals.of_ring(tmp_path)
+
+
+def pairs(report: dict[str, Any], direction: str) -> set[str]:
+    return {pair for rule in report["rules"] if rule["rule"].startswith(direction) for pair in rule["pairs"]}
+
+
+def test_it_passes_is_proved_and_predictions_come_true(ring: Rehearsals) -> None:
+    report = ring.report("ring", "--prove", "--confirm", "2", "--seed", "7")
+    assert (report["verdict"], report["firewall"]) == ("passed", "enforced"), report
+    (run,) = report["runs"]
+    assert [(rank["joined"], rank["finished"]) for rank in run["ranks"]] == [(True, True)] * 3
+    assert {rank["name"] for rank in run["ranks"]} == {"main-0", "worker-0", "worker-1"}
+    assert run["firstStepSeconds"] is not None
+    assert [artifact["name"] for artifact in run["artifacts"]] == ["sum.txt"]
+    wanted = {f"sum/base worker-{number} -> sum/base main-0 tcp 7400" for number in (0, 1)}
+    assert pairs(report, "ingress") == wanted
+    assert wanted < pairs(report, "egress"), "and the way to the bucket"
+    assert report["dropped"] == []
+    assert report["refused"] == []
+    assert {one["policy"] for one in report["statements"]} == {"ring-test-access"}
+    assert any(one["inferred"] for one in report["statements"]), "some verdicts rest on inferred permissions"
+
+    outcomes = report["proof"]["outcomes"]
+    assert report["proof"]["unexplained"] == 0, [one for one in outcomes if not one["explained"]]
+    assert {one["fate"] for one in outcomes if one["of"] == "rule"} == {"fails", "caught"}
+    assert all("sum/base" in one["because"] for one in outcomes if one["of"] == "rule" and one["fate"] == "fails")
+    assert len(report["confirmed"]) == 2
+    assert {one["of"] for one in report["confirmed"]} == {"rule", "statement"}
+    assert all(one["because"].startswith("seen as predicted") for one in report["confirmed"]), report["confirmed"]
+    assert ring.left() == []
+
+
+def test_a_port_that_was_not_planned_fails_it_and_the_pair_is_named(ring: Rehearsals) -> None:
+    ring.change("code/train.py", 'int(os.environ["RING_PORT"])', 'int(os.environ["RING_PORT"]) + 1')
+    report = ring.report("ring")
+    assert report["verdict"] == "failed"
+    because = report["runs"][0]["because"]
+    for number in (0, 1):
+        pair = f"sum/base worker-{number} -> sum/base main-0 tcp 7401 was dropped"
+        assert any(reason.startswith(pair) for reason in because), because
+    assert any("rank 1 (worker-0) ended as FAILED" in reason for reason in because)
+    assert {rule["connections"] for rule in report["rules"] if "tcp 7400" in rule["rule"]} == {0}
+    assert ring.left() == []
+
+
+def test_what_this_machine_cannot_run_is_not_rehearsed_and_never_passes(ring: Rehearsals) -> None:
+    ring.change("code/train.py", "import json\n", "import json\nimport horovod\nimport xgboost\n")
+    report = ring.report("ring")
+    assert (report["verdict"], report["exitCode"]) == ("not rehearsed", 3)
+    (reason,) = report["runs"][0]["because"]
+    assert "horovod" in reason
+    assert ring.left() == []
+
+
+def test_fewer_nodes_and_two_rehearsals_at_once(ring: Rehearsals) -> None:
+    """Each has a cloud of its own, so neither sees the other; the report is a section of a review as well."""
+    started = [ring.start("ring", "--nodes", "2", "--format", form) for form in ("json", "markdown")]
+    try:
+        (told, errors), (section, more_errors) = [one.communicate(timeout=LONGEST_SECONDS) for one in started]
+    finally:
+        for one in started:
+            one.kill()
+    assert [one.returncode for one in started] == [0, 0], errors + more_errors
+    report = json.loads(told)
+    assert len(report["runs"][0]["ranks"]) == 2
+    assert "job sum: 2 of its 3 nodes" in report["notProven"]
+    assert section.startswith("### Rehearsal of `ring`: passed")
+    assert "| sum/base | ring | passed | 2 of 2 |" in section
+    assert ring.left() == []
+
+
+def test_ctrl_c_takes_everything_down(ring: Rehearsals) -> None:
+    ring.change("code/train.py", "progress(step=0)\n", "progress(step=0)\ntime.sleep(600)\n")
+    process = ring.start("ring")
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "step 0" in line:
+                break
+        (home,) = (ring.home / "rehearsals").iterdir()
+        cloud = json.loads((home / "cloud" / "server.json").read_text())
+        assert processes.is_same(cloud["pid"], cloud["started"])
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=LONGEST_SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert ended(cloud["pid"])
+    assert ring.left() == []
+
+
+def test_a_rehearsal_that_was_killed_is_swept_by_the_next(ring: Rehearsals) -> None:
+    ring.change("code/train.py", "progress(step=0)\n", "progress(step=0)\ntime.sleep(600)\n")
+    process = ring.start("ring")
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "step 0" in line:
+                break
+    finally:
+        process.kill()
+        process.communicate()
+    (home,) = (ring.home / "rehearsals").iterdir()
+    cloud = json.loads((home / "cloud" / "server.json").read_text())
+    ring.change("code/train.py", "time.sleep(600)\n", "")
+    assert ring.report("ring", "--nodes", "2")["verdict"] == "passed"
+    assert ended(cloud["pid"])
+    assert ring.left() == []
+
+
+def test_a_stack_that_cannot_be_used_is_no_failed_rehearsal(ring: Rehearsals) -> None:
+    missing = ring.run("rang")
+    assert (missing.returncode, "did you mean `ring`" in missing.stderr) == (2, True), missing.stderr
+    ring.change("Pulumi.ring.yaml", "framework: ring", "framework: rong")
+    wrong = ring.run("ring")
+    assert wrong.returncode == 2
+    assert "did you mean `ring`" in wrong.stdout
+    assert ring.left() == []
