@@ -48,7 +48,9 @@ def _job_setting(call: Call, details: str, override: str, field: str) -> Any:
 
 def _subnet(call: Call) -> list[str]:
     infrastructure = ("jobInfrastructureConfigurationDetails", "jobInfrastructureConfigurationOverrideDetails")
-    return _compartment(call, _job_setting(call, *infrastructure, "subnetId"))
+    layout = ("jobNodeConfigurationDetails", "jobNodeConfigurationOverrideDetails")
+    network = _job_setting(call, *layout, "jobNetworkConfiguration")  # where a job of node groups says it
+    return _compartment(call, _get(network, "subnetId") or _job_setting(call, *infrastructure, "subnetId"))
 
 
 def _log_group(call: Call) -> list[str]:

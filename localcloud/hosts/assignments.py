@@ -39,7 +39,7 @@ async def assignment_of(cloud: Cloud, run: Resource, folder: Path) -> Assignment
 
 def attach(cloud: Cloud, run: Resource, count: int) -> list[Resource]:
     """A VNIC in the subnet for every node by rank; none where the run names no subnet."""
-    subnet = cloud.store.get((run.body.get("jobInfrastructureConfigurationDetails") or {}).get("subnetId") or "")
+    subnet = cloud.store.get(run.body.get("subnet", ""))
     if subnet is None:
         return []
     if not may_attach(cloud.access, subnet):

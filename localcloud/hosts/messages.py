@@ -26,7 +26,7 @@ def send(control: socket.socket, message: Any, files: Sequence[int] = ()) -> Non
 
 def receive(control: socket.socket) -> tuple[Any, list[int]]:
     """The next message with its open files; EOFError once the other side is gone."""
-    header, files, _, _ = socket.recv_fds(control, _LENGTH.size, MAXIMUM_FILES)
+    header, files, _, _ = socket.recv_fds(control, _LENGTH.size, MAXIMUM_FILES, socket.MSG_CMSG_CLOEXEC)
     header += _exactly(control, _LENGTH.size - len(header)) if header else b""
     if not header:
         raise EOFError

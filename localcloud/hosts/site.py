@@ -15,7 +15,7 @@ from typing import Any
 
 from localcloud.hosts import isolated, messages
 
-_ANSWER_SECONDS = 60.0
+_ANSWER_SECONDS = 120.0
 
 
 class SiteError(Exception):
@@ -122,6 +122,7 @@ class Site:
         try:
             answer, files = messages.receive(self._control)
         except TimeoutError:
+            self._process.kill()  # its answer would be taken for that to the next question
             raise SiteError(f"its process did not answer within {_ANSWER_SECONDS:.0f} seconds") from None
         except (EOFError, OSError):
             raise SiteError("its process is gone") from None

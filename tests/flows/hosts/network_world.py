@@ -127,10 +127,14 @@ class Network:
     def cluster(self, script: str, subnet: str, nodes: int, **variables: str) -> Any:
         """One run of several nodes, which find one another in the metadata file."""
         models = oci.data_science.models
-        group = models.JobNodeGroupConfigurationDetails(name="nodes", replicas=nodes)
-        layout = models.MultiNodeJobNodeConfigurationDetails(job_node_group_configuration_details_list=[group])
-        job = self.job(script, subnet, variables=variables)
-        return self.world.run(job, job_node_configuration_override_details=layout)
+        layout = models.MultiNodeJobNodeConfigurationDetails(
+            job_network_configuration=models.JobCustomNetworkConfiguration(subnet_id=subnet),
+            job_node_group_configuration_details_list=[
+                models.JobNodeGroupConfigurationDetails(name="nodes", replicas=nodes)
+            ],
+        )
+        job = self.world.job(PRELUDE + script, variables=variables, job_node_configuration_details=layout)
+        return self.world.run(job)
 
     def address(self, run: Any) -> str:
         """Of a living run of one node, as the API tells it."""

@@ -61,9 +61,7 @@ def test_a_cancelled_run_leaves_nothing(world: World, cloud: Cloud) -> None:
 
 def test_a_finished_run_takes_its_part_of_the_network_along(world: World, cloud: Cloud) -> None:
     network, run, children, spaces = _two_nodes(world)
-    second = network.run(
-        "tell(os.readlink('/proc/self/ns/net'))", world.read(run).job_infrastructure_configuration_details.subnet_id
-    )
+    second = network.run("tell(os.readlink('/proc/self/ns/net'))", next(iter(network.lists)))
     assert world.finished(second).lifecycle_state == "SUCCEEDED"
     _gone([], world.lines(second))
     assert len(traces.sites_of(cloud.pid)) == 1, "the first run's nodes still stand in it"
@@ -93,7 +91,7 @@ def test_a_cloud_that_ends_leaves_nothing(world: World, cloud: Cloud, end: Calla
 
 def test_after_a_kill_the_next_cloud_says_what_is_lost_and_starts_afresh(world: World, cloud: Cloud) -> None:
     network, run, children, spaces = _two_nodes(world)
-    subnet = world.read(run).job_infrastructure_configuration_details.subnet_id
+    (subnet,) = network.lists
     _kill(cloud)
     _gone(children, spaces)
     control.start(cloud.home, port=int(cloud.endpoint.rpartition(":")[2]))
@@ -109,7 +107,7 @@ def test_a_site_that_dies_fails_nothing_else(world: World, cloud: Cloud) -> None
     network, run, children, spaces = _two_nodes(world)
     (site,) = traces.sites_of(cloud.pid)
     os.kill(site, signal.SIGKILL)
-    second = network.run("tell('fresh')", world.read(run).job_infrastructure_configuration_details.subnet_id)
+    second = network.run("tell('fresh')", next(iter(network.lists)))
     assert world.finished(second).lifecycle_state == "SUCCEEDED", world.lines(second)
     assert admin.evidence(cloud, second.id)["enforced"]
     assert "is gone" in admin.evidence(cloud, run.id)["reason"]

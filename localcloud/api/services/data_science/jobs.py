@@ -16,6 +16,7 @@ from localcloud.api.store import Resource
 
 SERVICE = "data_science"
 VERSION = "/20190101"
+_GROUPS = "jobNodeGroupConfigurationDetailsList"
 _FILENAME = re.compile(r"""filename\*?=(?:"([^"]+)"|([^;\s]+))""")
 
 
@@ -27,7 +28,7 @@ def _hold_project(call: Call, project: Resource) -> None:
 
 
 def _job(call: Call, body: Json) -> Json:
-    require_network(call, body.get("jobInfrastructureConfigurationDetails", {}))
+    require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
     require_logging(call, body.get("jobLogConfigurationDetails"))
     for name in ("jobConfigurationDetails", "jobInfrastructureConfigurationDetails"):
         if name not in body and not body.get("jobNodeConfigurationDetails"):
@@ -37,8 +38,12 @@ def _job(call: Call, body: Json) -> Json:
 
 
 def _updated_job(call: Call, job: Resource, body: Json) -> Json:
-    require_network(call, body.get("jobInfrastructureConfigurationDetails", {}))
+    require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
     return body
+
+
+def _layout(body: Json) -> Json | None:
+    return body.get("jobNodeConfigurationDetails")
 
 
 def _delete_runs(call: Call, job: Resource) -> None:
@@ -74,8 +79,14 @@ JOB = Kind(
 )  # fmt: skip
 
 
-def require_network(call: Call, infrastructure: Json) -> None:
-    subnet = infrastructure.get("subnetId")
+def subnet_of(infrastructure: Json | None, layout: Json | None) -> str:
+    """The subnet of every node: node groups name it with their network, other jobs with their shape."""
+    network, groups = ((layout or {}).get(name) for name in ("jobNetworkConfiguration", _GROUPS))
+    inner = (group.get("jobInfrastructureConfigurationDetails") for group in groups or [])
+    return next((each["subnetId"] for each in (network, infrastructure, *inner) if each and each.get("subnetId")), "")
+
+
+def require_network(call: Call, subnet: str) -> None:
     if subnet:
         kinds.require_references(call, {"subnetId": "subnet"}, {"subnetId": subnet})
 

@@ -15,7 +15,7 @@ def _notebook(call: Call, body: Json) -> Json:
     settings = body.get("notebookSessionConfigDetails") or body.get("notebookSessionConfigurationDetails")
     if not settings:
         raise missing_parameter("notebookSessionConfigDetails")
-    require_network(call, settings)
+    require_network(call, settings.get("subnetId") or "")
     limits.require_nodes(call, settings["shape"], 1)
     url = f"https://{body['id'].rsplit('.', 1)[-1]}.notebook.{tenancy.REGION}.oci.oraclecloud.com"
     return {**body, "notebookSessionConfigDetails": settings, "notebookSessionUrl": url}

@@ -9,7 +9,14 @@ from localcloud.api.http import Json, Reply
 from localcloud.api.kinds import Kind
 from localcloud.api.ocids import new_ocid
 from localcloud.api.operations import Call
-from localcloud.api.services.data_science.jobs import SERVICE, VERSION, forget_folder, require_logging, require_network
+from localcloud.api.services.data_science.jobs import (
+    SERVICE,
+    VERSION,
+    forget_folder,
+    require_logging,
+    require_network,
+    subnet_of,
+)
 from localcloud.api.services.logs import LOG
 from localcloud.api.store import Resource
 
@@ -24,10 +31,11 @@ def _run(call: Call, body: Json) -> Json:
         **job.body.get("jobInfrastructureConfigurationDetails", {}),
         **body.get("jobInfrastructureConfigurationOverrideDetails", {}),
     }
-    require_network(call, infrastructure)
     logging = body.get("jobLogConfigurationOverrideDetails") or job.body.get("jobLogConfigurationDetails")
     require_logging(call, logging)
     layout = body.get("jobNodeConfigurationOverrideDetails") or job.body.get("jobNodeConfigurationDetails") or {}
+    subnet = subnet_of(infrastructure, layout)
+    require_network(call, subnet)
     nodes = limits.nodes_of(infrastructure, layout)
     for shape, count in nodes:
         limits.require_nodes(call, shape, count)
@@ -39,7 +47,9 @@ def _run(call: Call, body: Json) -> Json:
         **({"jobInfrastructureConfigurationDetails": infrastructure} if infrastructure else {}),
         "jobStorageMountConfigurationDetailsList": job.body.get("jobStorageMountConfigurationDetailsList", []),
         **_log_details(call, logging, body),
-        "nodes": nodes,  # not part of OCI's model, so never shown: what the run takes of the tenancy's limits
+        # Not part of OCI's model, so never shown: what it takes of the tenancy's limits, and where its nodes stand.
+        "nodes": nodes,
+        "subnet": subnet,
     }
 
 
