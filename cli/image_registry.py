@@ -69,6 +69,8 @@ MEANINGS = (
 )  # fmt: skip
 
 
+# The repository, and the components without which the engine makes none of the parts it is asked for.
+_TARGETS = ("**::trainyard:oci:Access::access", "**::trainyard:oci:Storage::storage", "**::repository")
 _WITHOUT = "To go on without asking OCI: --namespace NAME (Console: your profile, Tenancy, Object storage namespace)"
 
 
@@ -87,7 +89,8 @@ def failure(said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
 
 def make_words(plan: Plan) -> str:
     """How the repository of a stack comes to be, before anything else of it."""
-    return f"pulumi up -s {plan.stack} --target '**::repository'"
+    targets = " ".join(f"--target '{one}'" for one in _TARGETS)
+    return f"pulumi up -s {plan.stack} {targets}"
 
 
 def namespace(session: Session) -> str:
