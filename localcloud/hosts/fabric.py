@@ -20,6 +20,7 @@ from localcloud.hosts.site import SiteError
 
 SERVICES_PORT = 443
 NO_SUBNET = "the run names no subnet: it is in a network of the service's own, for which nobody states rules"
+NO_NODES = "no node of the run has stood anywhere: it did not get that far, or was deleted"
 LOST = "the local cloud was killed while the run was in progress, and what its firewall counted went with it"
 _LOOPBACK = IPv4Address("127.0.0.1")
 # Serves a listening socket; what it gives ends that, with every connection.

@@ -22,7 +22,7 @@ from localcloud.api.services.network import vnics
 from localcloud.api.store import Resource
 from localcloud.hosts import evidence, isolated, output, workplace
 from localcloud.hosts.assignments import assignment_of, attach
-from localcloud.hosts.fabric import Fabric, lost
+from localcloud.hosts.fabric import NO_NODES, Fabric, lost
 from localcloud.hosts.verdict import Verdict, verdict
 
 _SECRETS = ("rpst*", "node-*.json")
@@ -87,9 +87,10 @@ class Hosts:
         """Why security rules are not enforced on this machine; empty where they are."""
         return await self._fabric.why_not()
 
-    async def evidence(self, run_id: str) -> Mapping[str, Any] | None:
+    async def evidence(self, run_id: str) -> Mapping[str, Any]:
         """What the firewalls of a run saw: so far, or until its end."""
-        return await self._fabric.evidence(run_id) or evidence.read(self.folder(run_id))
+        seen = await self._fabric.evidence(run_id) or evidence.read(self.folder(run_id))
+        return seen or evidence.document(run_id, NO_NODES, ())
 
     async def _drive(self, run_id: str) -> None:
         try:
@@ -221,11 +222,12 @@ class Hosts:
 def _place(assignment: workplace.Assignment, node: workplace.Node) -> Mapping[str, Any] | None:
     if node.place.entry is None:
         return None
-    names = {
+    return {
+        "user": node.place.entry.user,
+        "network": node.place.entry.network,
         "hostname": workplace.host_name(assignment.run, node.rank),
-        "hosts": str(assignment.folder / workplace.HOSTS),
+        "mounts": {str(assignment.folder / name): target for name, target in workplace.MOUNTS.items()},
     }
-    return {"user": node.place.entry.user, "network": node.place.entry.network, **names}
 
 
 async def _ended(

@@ -62,7 +62,8 @@ def _enter(place: dict[str, Any] | None) -> None:
     with suppress(OSError):  # names are a comfort: addresses are what nodes find one another by
         kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_HOSTNAME)
         socket.sethostname(place["hostname"])
-        kernel.bind_mount(place["hosts"], "/etc/hosts")
+        for source, target in place["mounts"].items():
+            kernel.bind_mount(source, target)
 
 
 def _run(spec: dict[str, Any]) -> dict[str, Any]:

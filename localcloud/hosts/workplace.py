@@ -22,7 +22,10 @@ from localcloud.hosts import images
 from localcloud.hosts.fabric import Place
 
 METADATA = "cluster-nodes.json"
-HOSTS = "hosts"
+# Files of a run's own in the place of the machine's.
+MOUNTS = {"hosts": "/etc/hosts", "resolv.conf": "/etc/resolv.conf"}
+# Where OCI's resolver is. Nothing answers here, and at once: the machine's own may lie behind a rule that is silent.
+_RESOLVER = "nameserver 169.254.169.254\noptions timeout:1 attempts:1\n"
 
 
 class CannotStartError(Exception):
@@ -101,7 +104,8 @@ def prepare(assignment: Assignment, store: Store, places: Sequence[Place]) -> li
     groups = [group for group in groups_of(assignment.run, assignment.job) for _ in range(group.replicas)]
     nodes = [_node(assignment, store, group, rank, places) for rank, group in enumerate(groups)]
     announce(assignment.folder, [])
-    _write_whole(assignment.folder / HOSTS, "".join(_hosts(assignment.run, nodes)))
+    _write_whole(assignment.folder / "hosts", "".join(_hosts(assignment.run, nodes)))
+    _write_whole(assignment.folder / "resolv.conf", _RESOLVER)
     return nodes
 
 

@@ -19,8 +19,7 @@ def _read(call: Call) -> Reply:
         raise not_found("job run")
 
     async def read() -> Reply:
-        seen = await call.cloud.hosts.evidence(run)
-        return Reply(200, seen) if seen else Reply(404, {"code": "NotFound", "message": f"no evidence of {run} yet"})
+        return Reply(200, await call.cloud.hosts.evidence(run))
 
     return Reply(later=read)
 

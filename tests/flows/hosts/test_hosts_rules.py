@@ -86,6 +86,26 @@ tell('reached from', connection.getsockname()[0])
 """
 
 
+def test_a_name_that_nobody_knows_is_unknown_at_once(world: World) -> None:
+    network = Network(world, "10.3.0.0/16")
+    script = """
+began = time.monotonic()
+try: socket.getaddrinfo('example.invalid.name', 80)
+except socket.gaierror: tell('unknown', time.monotonic() - began < 5)
+"""
+    run = network.run(script, network.subnet("10.3.1.0/24", [], [egress("all", "0.0.0.0/0")]))
+    assert world.finished(run).lifecycle_state == "SUCCEEDED"
+    assert world.lines(run) == ["unknown True"]
+
+
+def test_a_run_that_never_started_has_evidence_of_nothing(world: World) -> None:
+    network = Network(world, "10.4.0.0/16")
+    second = network.cluster("pass", network.subnet("10.4.1.0/30", [], []), 4)
+    assert "1 free addresses" in world.finished(second).lifecycle_details
+    seen = network.evidence(second)
+    assert (seen["enforced"], seen["nodes"], "no node" in seen["reason"]) == (False, [], True)
+
+
 def test_nodes_of_two_runs_are_hosts_of_one_network(world: World) -> None:
     network = Network(world, "10.1.0.0/16")
     subnet = network.subnet("10.1.1.0/24", [ingress("tcp", "10.1.1.0/24", 6000)], [egress("all", "10.1.1.0/24")])
