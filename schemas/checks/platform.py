@@ -19,19 +19,11 @@ def _roles(stack: Stack) -> Iterator[tuple[Path, Job, Role]]:
             yield at("jobs", name, "roles", role), job, spec
 
 
-def _node_retry(stack: Stack) -> Iterator[Path]:
-    return ((*path, "retry", "count") for path, _, role in _roles(stack) if role.retry.count)
-
-
 def _failed_nodes(stack: Stack) -> Iterator[Path]:
-    return ((*path, "completion", "minFailed") for path, _, role in _roles(stack) if role.completion.min_failed != 1)
-
-
-def _success_per_node_run(stack: Stack) -> Iterator[Path]:
+    """Elsewhere the launchers keep this policy by themselves."""
     for path, job, role in _roles(stack):
-        wanted = role.completion.min_succeeded
-        if job.layout == "run-per-node" and wanted not in (None, -1, role.replicas):
-            yield (*path, "completion", "minSucceeded")
+        if job.layout == "node-groups" and role.completion.min_failed != 1:
+            yield (*path, "completion", "minFailed")
 
 
 def _node_groups(stack: Stack) -> Iterator[Path]:
@@ -59,9 +51,7 @@ def _framework(name: str) -> _Asked:
 
 # Feature of a platform's `lacks` -> where a stack asks for it.
 FEATURES: Mapping[str, _Asked] = {
-    "node-retry": _node_retry,
     "failed-nodes": _failed_nodes,
-    "success-per-node-run": _success_per_node_run,
     "node-groups": _node_groups,
     "network": _network,
     "vault": _vault,

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.tables import table
 from schemas.checks import check
 from schemas.facts import gather
 from tests.examples import EXAMPLES, STACKS, stack, stack_file
@@ -22,11 +21,6 @@ SCRIPTS = sorted(STACKS.glob("examples/**/*.py"))
 
 # Keys no example may use, and why.
 SECRETS = {"#/$defs/vault/properties/secrets", "#/$defs/secret/properties/secure"}
-LACKED = {
-    "#/$defs/role/anyOf/properties/retry": "node-retry",
-    "#/$defs/retry/properties/count": "node-retry",
-    "#/$defs/completion/properties/minFailed": "failed-nodes",
-}
 PULUMIS = {f"#/properties/{key}" for key in ("encryptionsalt", "secretsprovider", "encryptedkey", "environment")}
 
 
@@ -79,11 +73,10 @@ def every_key() -> set[str]:
 def test_together_the_examples_use_every_key() -> None:
     seen = {key for name in EXAMPLES for key in used(yaml.safe_load(stack_file(name).read_text("utf-8")), SCHEMA)}
     assert seen <= every_key()
-    assert every_key() - seen == SECRETS | set(LACKED) | PULUMIS
+    assert every_key() - seen == SECRETS | PULUMIS
 
 
 def test_keys_left_out_are_left_out_for_the_reason_given() -> None:
-    assert set(LACKED.values()) <= set(table("platforms")["oci"]["lacks"])
     texts = [stack_file(name).read_text("utf-8") for name in EXAMPLES]
     # A ciphertext of somebody else's cannot be decrypted: the command that makes one's own is shown instead.
     assert any("pulumi config set --secret --path 'trainyard:vault.secrets." in text for text in texts)
