@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import gc
 import json
 import logging
 import os
@@ -49,6 +50,8 @@ def main(arguments: list[str]) -> int:
     port = int(arguments[1]) if len(arguments) > 1 else 0
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.chdir(home)
+    # Nothing of this stands in the log, and to find it out for every call takes longer than to write the line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     with (home / "server.lock").open("w") as lock:
         try:
@@ -79,6 +82,7 @@ async def _serve(home: Path, port: int) -> None:
     _announce(home, listener.getsockname()[1])
     upkeep = (_leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud))
     watches = [asyncio.create_task(watch) for watch in upkeep]
+    gc.freeze()  # what is there now stays: to look through it again and again finds nothing
     try:
         await server.serve(sockets=[listener])
     finally:

@@ -1,17 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that can be cut: what a fault does to a client, no ASGI message can say."""
+"""Connections that can be cut, which no ASGI message can ask for, and that send an answer at once, not by halves."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from socket import socket
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Address = tuple[str, int]
+_MOST_HELD_BACK = 64 * 1024
+
+
+class _Joined:
+    """A transport that joins what is written in one turn of the loop: a call less to the kernel for each answer."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+        self._size += len(data)
+        if self._size > _MOST_HELD_BACK:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._held.clear()
+        self._transport.abort()
+
+    def _flush(self) -> None:
+        if self._held:
+            data = b"".join(self._held)
+            self._held.clear()
+            self._size = 0
+            self._transport.write(data)
 
 
 class Droppable(H11Protocol):
@@ -21,7 +58,7 @@ class Droppable(H11Protocol):
     companions: set[Droppable] | None = None  # those of the same listening socket, where somebody asks
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, _Joined(transport)))
         if self.client:
             self._open[self.client] = self
         if self.companions is not None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
+from functools import lru_cache
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
@@ -122,10 +123,15 @@ def _check_coverage(method: str, names: tuple[str, ...], body_may_be_unsigned: b
         raise not_authenticated("the signature must cover date or x-date")
 
 
+@lru_cache(maxsize=64)  # a busy client says the same for a second
+def _moment(date: str) -> float:
+    return parsedate_to_datetime(date).timestamp()
+
+
 def _check_date(headers: Mapping[str, str], names: tuple[str, ...]) -> None:
     text = headers.get("x-date" if "x-date" in names else "date", "")
     try:
-        sent = parsedate_to_datetime(text).timestamp()
+        sent = _moment(text)
     except (ValueError, TypeError):
         raise not_authenticated("the date is not an HTTP date") from None
     if abs(clock.now() - sent) > MAXIMUM_SKEW_SECONDS:
