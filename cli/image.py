@@ -23,6 +23,7 @@ from cli.planning import planned
 from cli.running import running_cloud
 from components.plan.model import Plan
 from provider.oci.session import Session
+from schemas.names import suggestion
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -166,7 +167,11 @@ def _recipe(one: Wanted, gpu: bool | None, given: Mapping[str, str], additions: 
     if len(recipes) > 1:
         jobs = " and ".join(f"{name} ({title})" for title, (name, _) in recipes.items())
         raise ImageError(f"{one.address} cannot serve both {jobs}\nGive the jobs images of different tags")
-    return next(iter(recipes.values()))[1]
+    chosen = next(iter(recipes.values()))[1]
+    for name in given:
+        if name.upper() not in chosen.declared:
+            raise ImageError(f"{chosen.dockerfile} has no argument {name}\n{suggestion(name, chosen.declared)}")
+    return chosen
 
 
 def _build(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tomllib
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ PLATFORM = "linux/amd64"
 _ARM = (".A1.", ".A2.", ".A4.", ".GB200.", ".GB300.")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".venv", ".mypy_cache", ".pytest_cache")
 _TEAM = "team"
+_ARGUMENT = re.compile(r"^ARG (\w+)", re.MULTILINE)
+_PROXIES = ("ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,12 @@ class Recipe:
     title: str
     dockerfile: Path
     arguments: Mapping[str, str]
+
+    @property
+    def declared(self) -> list[str]:
+        """The arguments its Dockerfile asks for, and those that every builder passes on."""
+        text = (PROJECT / self.dockerfile).read_text("utf-8")
+        return sorted({*_ARGUMENT.findall(text), *_PROXIES})
 
 
 @dataclass(frozen=True)

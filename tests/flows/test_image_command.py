@@ -146,6 +146,7 @@ def test_without_credentials_the_namespace_has_to_be_told(docker: Path) -> None:
         ({"shape": {"name": "VM.Standard.A1.Flex", "ocpus": 4, "memoryGb": 32}}, [], "is an Arm shape"),
         ({}, ["--job", "resnett"], "did you mean `resnet`"),
         ({}, ["--arg", "TOOLS"], "NAME=VALUE"),
+        ({}, ["--arg", "TOOL=gcc"], "has no argument TOOL\ndid you mean `TOOLS`"),
         ({"code": None}, [], "--code FOLDER"),
     ],
 )

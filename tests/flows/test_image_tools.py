@@ -183,6 +183,8 @@ def test_an_image_goes_to_the_registry_and_comes_back(yard: Yard, built: str) ->
     repository = artifacts.create_container_repository(details).data.id
     pushed = yard.trainyard("push", yard.stack, "--tool", "buildah")
     assert pushed.returncode == 0, pushed.stdout + pushed.stderr
+    # A token is a JWT: none is shown.
+    assert "eyJ" not in pushed.stdout + pushed.stderr
     [image] = artifacts.list_container_images(yard.cloud.compartment, repository_id=repository).data.items
     assert (image.version, pushed.stdout.splitlines()[-1].strip()) == ("1.4", image.digest)
     _is_pulled_back(yard, image.digest)
