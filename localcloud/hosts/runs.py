@@ -97,6 +97,7 @@ class Hosts:
             try:
                 result = await self._run(run_id)
             finally:
+                await _ended_all(self._live[run_id].nodes)
                 await self._release(run_id)
         except workplace.CannotStartError as error:
             result = Verdict("FAILED", str(error))
@@ -242,6 +243,13 @@ async def _ended(
 
 def _result_path(folder: Path, rank: int) -> Path:
     return folder / f"node-{rank}.result"
+
+
+async def _ended_all(nodes: list[Process]) -> None:
+    """Nodes that still run when their run does not, because the next one could not be started, say."""
+    _terminate(nodes)
+    for process in nodes:
+        await process.wait()
 
 
 def _terminate(nodes: list[Process]) -> None:
