@@ -3,6 +3,17 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
+from pathlib import Path
+
+# What the kernel and SQLite say of a disk on which nothing can be written.
+_DISK = (
+    ("There is no space left", (errno.ENOSPC, errno.EDQUOT), (sqlite3.SQLITE_FULL,)),
+    ("Nothing can be written", (errno.EROFS, errno.EACCES), (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)),
+    ("The disk fails", (errno.EIO,), (sqlite3.SQLITE_IOERR,)),
+)
+
 
 class ApiError(Exception):
     """One refused request, as the client sees it."""
@@ -63,6 +74,17 @@ def etag_mismatch() -> ApiError:
 
 def too_large(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"The request body is larger than {limit} bytes")
+
+
+def of_the_disk(error: Exception, home: Path) -> ApiError | None:
+    """What a full or read-only disk comes to, in words; None for every other error. No client tries a 507 again."""
+    number = getattr(error, "errno", None)
+    sqlite = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    for reason, numbers, codes in _DISK:
+        if number in numbers or sqlite in codes:
+            message = f"{reason} under {home}, where the local cloud keeps everything: nothing was changed by this call"
+            return ApiError(507, "InsufficientStorage", message)
+    return None
 
 
 def not_implemented(operation: str) -> ApiError:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from localcloud.api import connections, faults, marker, registry, sdk, signatures
 from localcloud.api.dispatch import dispatch
-from localcloud.api.errors import ApiError, not_authenticated, not_implemented, too_large
+from localcloud.api.errors import ApiError, not_authenticated, not_implemented, of_the_disk, too_large
 from localcloud.api.http import FilePart, Reply, Request, Upload
 from localcloud.api.operations import Call, Cloud, Operation
 from localcloud.api.routing import Router
@@ -79,7 +79,9 @@ class Application:
             return Reply(error.status, {"code": error.code, "message": error.message}), f"{name} {error}"
         except faults.DroppedError:
             raise
-        except Exception:
+        except Exception as problem:
+            if disk := of_the_disk(problem, self._cloud.home):
+                return Reply(disk.status, {"code": disk.code, "message": disk.message}), f"{name} {disk}"
             log.exception("%s %s", request.method, request.target)
             message = "The local cloud failed; its log says where"
             return Reply(500, {"code": "InternalError", "message": message}), name

@@ -109,10 +109,11 @@ class Store:
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self.connection.execute("COMMIT")
         except BaseException:
-            self.connection.execute("ROLLBACK")
+            if self.connection.in_transaction:  # a full disk may have ended it already
+                self.connection.execute("ROLLBACK")
             raise
-        self.connection.execute("COMMIT")
 
     def add(self, resource: Resource) -> Resource:
         self.connection.execute(

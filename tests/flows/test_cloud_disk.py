@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A local cloud on a disk that is full, and in a folder that cannot be written to."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cloud_fixture import LONGEST_SECONDS
+
+ROOT = Path(__file__).parents[2]
+WORK = ROOT / "tests" / "flows" / "disk_work.py"
+
+
+def _namespace() -> list[str]:
+    """Words before a command that may then mount; without the privilege for it, the test is not for this machine."""
+    words = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
+    told = subprocess.run([*words, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True)
+    if told.returncode:
+        pytest.skip(f"no mount namespaces here: {told.stderr.strip()}")
+    return words
+
+
+def test_a_full_disk_is_said_in_words_and_loses_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = [*_namespace(), sys.executable, str(WORK), str(folder)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=4 * LONGEST_SECONDS)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    for outcomes in (told["puts"], told["made"]):
+        *answered, (status, code, message) = outcomes
+        assert all(outcome == [200] for outcome in answered)
+        assert (status, code) == (507, "InsufficientStorage")
+        assert str(folder / "cloud") in message
+    assert (told["stored"], told["incoming"], told["tracebacks"]) == (len(told["puts"]) - 1, 0, 0)
+    assert told["vcns"] == len(told["made"]) - 1, "what was refused is not there, what was answered is"
+    assert (told["after"], told["vcns after"]) == ([200], told["vcns"] + 1), "with room again it goes on"
