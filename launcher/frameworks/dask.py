@@ -10,19 +10,29 @@ from launcher.document import Launch
 from launcher.placeholders import Place
 
 _SCHEDULER = "scheduler"
+_PAGES = "--dashboard-address"
 _COUNTS = "/json/counts.json"
 
 
 def lacking(launch: Launch, place: Place) -> str:
     """Asks the scheduler's own page of counts how many workers have registered."""
-    port = launch.ports.get("dashboard")
-    if launch.role != _SCHEDULER or not launch.command or port is None or port.range is None:
+    port = _page_port(launch)
+    if launch.role != _SCHEDULER or not launch.command or not port:
         return ""
     wanted = sum(role.replicas for role in launch.roles if role.service) * int(launch.options.get("workers", 1))
-    found = _workers(place.address, port.range[0])
+    found = _workers(place.address, port)
     if found is None:
         return "the scheduler to serve"
     return "" if found >= wanted else f"Dask workers: {found} of {wanted} have registered with the scheduler"
+
+
+def _page_port(launch: Launch) -> int:
+    """From the scheduler's own words: its pages are served whether or not the firewall lets others see them."""
+    words = list(launch.start)
+    if _PAGES not in words[:-1]:
+        return 0
+    port = words[words.index(_PAGES) + 1].rpartition(":")[2]
+    return int(port) if port.isdigit() else 0
 
 
 def _workers(address: str, port: int) -> int | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -218,8 +220,6 @@ def nodes(
 
 def free_ports(count: int) -> list[int]:
     """Ports nobody has just now."""
-    import socket
-
     taken = [socket.socket() for _ in range(count)]
     try:
         for one in taken:
@@ -228,6 +228,22 @@ def free_ports(count: int) -> list[int]:
     finally:
         for one in taken:
             one.close()
+
+
+def block(size: int) -> tuple[int, int]:
+    """A range of ports nobody has just now, and the kernel gives to nobody."""
+    # Tests beside this one look elsewhere.
+    firsts = list(range(20011, 29000, 61))
+    random.shuffle(firsts)
+    for first in firsts:
+        try:
+            for port in range(first, first + size):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return first, first + size - 1
+    raise AssertionError("no free block of ports")
 
 
 def waited(condition: Callable[[], bool], seconds: float = LONGEST_SECONDS) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schemas.model import PortRange
-from tests.flows.launcher.nodes import ROOT, Place, free_ports, nodes, planned
+from tests.flows.launcher.nodes import ROOT, Place, block, free_ports, nodes, planned
 
 SOURCE = ROOT / "launcher" / "pin" / "pin.c"
 
@@ -23,21 +23,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(built), str(SOURCE), "-ldl"]
     subprocess.run(words, check=True)
     return built
-
-
-def block(size: int) -> tuple[int, int]:
-    """A range of ports nobody has just now, and the kernel gives to nobody."""
-    import socket
-
-    for first in range(20011, 29000, 61):
-        try:
-            for port in range(first, first + size):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
-        except OSError:
-            continue
-        return first, first + size - 1
-    raise AssertionError("no free block of ports")
 
 
 def say(library: Path, ports: tuple[int, int], script: str) -> tuple[object, str]:
