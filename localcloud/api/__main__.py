@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import socket
+import sqlite3
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -34,8 +35,12 @@ from localcloud.api.store import Store
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.runs import Hosts
 
-ALREADY_RUNNING = 3
+ALREADY_RUNNING, UNUSABLE = 3, 4
 _SECONDS_BETWEEN_LOOKS_AT_THE_HOME = 2.0
+
+
+class UnusableError(Exception):
+    """Why this cloud cannot start, in words for its user."""
 
 
 class _Server(uvicorn.Server):
@@ -59,7 +64,11 @@ def main(arguments: list[str]) -> int:
         except BlockingIOError:
             print(f"a local cloud already runs in {home}", file=sys.stderr)
             return ALREADY_RUNNING
-        asyncio.run(_serve(home, port))
+        try:
+            asyncio.run(_serve(home, port))
+        except UnusableError as reason:
+            print(reason, file=sys.stderr)
+            return UNUSABLE
     return 0
 
 
@@ -103,7 +112,11 @@ async def _leave_with_the_home(home: Path, server: _Server) -> None:
 def _open(home: Path) -> Cloud:
     incoming = home / "objects" / "incoming"
     incoming.mkdir(parents=True, exist_ok=True)
-    store = Store(home / "state.sqlite3")
+    state = home / "state.sqlite3"
+    try:
+        store = Store(state)
+    except sqlite3.DatabaseError as error:
+        raise UnusableError(f"{state} cannot be used ({error}): `trainyard cloud reset` begins anew") from None
     with store.transaction():
         identity.seed(store)
     _sweep(home / "objects", files_in_use(store))
@@ -122,7 +135,13 @@ def _listener(port: int) -> socket.socket:
     # The protocol is named because asyncio turns Nagle's algorithm off only then; with it on, a call takes 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise UnusableError(
+            f"port {port} cannot be had ({error.strerror}): take another, or none for a free one"
+        ) from None
     listener.listen(512)
     return listener
 

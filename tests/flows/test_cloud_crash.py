@@ -3,6 +3,7 @@
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import oci
+import pytest
 from click.testing import CliRunner
 
 from cli.cloud import cloud as command
@@ -139,6 +141,19 @@ def test_two_clients_at_once_are_served_correctly(cloud: Cloud) -> None:
         Clients(cloud).data_science.list_projects, cloud.compartment, limit=17
     ).data
     assert sorted(item.id for item in listed) == sorted(made)
+
+
+def test_what_keeps_it_from_starting_is_said_with_the_way_out(tmp_path: Path) -> None:
+    home = tmp_path / "cloud"
+    home.mkdir()
+    (home / "state.sqlite3").write_bytes(b"not a database" * 1000)
+    with pytest.raises(control.CloudError, match=r"state\.sqlite3 cannot be used .*trainyard cloud reset"):
+        control.start(home)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(control.CloudError, match=f"port {port} cannot be had"):
+            control.start(tmp_path / "other", port)
 
 
 def test_the_command(tmp_path: Path) -> None:
