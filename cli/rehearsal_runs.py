@@ -93,8 +93,9 @@ def watched(
             said.tell(run)
         if run is None or run.over:
             return run, why
-        if not why and (time.monotonic() > deadline or enough()):
-            why = f"it had not ended after {minutes:g} minutes and was cancelled"
+        late = time.monotonic() > deadline
+        if not why and (late or started.refused or enough()):
+            why = f"it had not ended after {minutes:g} minutes and was cancelled" if late else "it was cancelled"
             OciPlatform(who.session).cancel(looker.call, list(started.nodes))
         looker.call.stop.wait(_SECONDS_BETWEEN_LOOKS)
 

@@ -6,21 +6,18 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 
-from cli.place import Place
-from cli.planning import planned
 from cli.rehearsal_people import DEPLOYER, _dynamic_group, session_of
 from components.oci.statements import matching_rule, policies
-from components.plan.model import AccessPlan, Plan
+from components.plan.model import Plan
 from localcloud.control import Cloud
 
 
-def stand_in_access(cloud: Cloud, plan: Plan, used: Place | None) -> tuple[AccessPlan, list[str]]:
-    """Who is granted what: by the stack, by the one it takes access from, or by stand-ins for what exists elsewhere."""
+def stand_in_access(cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+    """The plan by which access is given: the stack's, that of the one it takes access from, or of what stands in."""
     if plan.access.create:
-        return plan.access, []
+        return plan, []
     if used is not None and "access" in plan.taken:
-        theirs = planned(str(used.file), used.file.parent, "text").access
-        return theirs, [f"access is what the stack {used.stack} grants"]
+        return used, []
     wanted = replace(plan.access, create=True, mode="least-privilege")
     asked = replace(plan, access=wanted)
     deployer, models = session_of(cloud, DEPLOYER), import_module("oci.identity.models")
@@ -34,4 +31,4 @@ def stand_in_access(cloud: Cloud, plan: Plan, used: Place | None) -> tuple[Acces
             statements=[line.text for line in lines],
         )
         deployer.client("identity").create_policy(details)
-    return wanted, ["policies and groups exist elsewhere: the least that the stack needs stands in for them"]
+    return asked, ["policies and groups exist elsewhere: the least that the stack needs stands in for them"]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,12 @@ from cli.rehearsal_place import thrown_away
 from cli.rehearsal_prove import Again, confirmed
 from cli.rehearsal_runs import Answers, start, watched
 from cli.rehearsal_stand_ins import stand_in_access
-from components.plan.model import AccessPlan, JobPlan, Plan
+from components.plan.model import JobPlan, Plan
 from localcloud.control import Cloud
 from localcloud.environments.find import Missing
 from rehearsal.judgement import Seen, judged
 from rehearsal.model import Rehearsal, RunSeen
-from rehearsal.planned import planned as planned_access
+from rehearsal.planned import planned as needed
 from rehearsal.proof import prove
 
 _TAIL = 30
@@ -56,7 +56,8 @@ class Stage:
     script: Script
     written: Plan
     plan: Plan
-    granted: AccessPlan
+    granted: Plan
+    network: Plan
     outputs: Mapping[str, Any]
     not_proven: tuple[str, ...]
 
@@ -66,7 +67,7 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes) -> Rehearsal:
     began = time.monotonic()
     with thrown_away(plan.stack, wishes.keep) as home:
         stage = _set_up(file, plan, home, wishes)
-        who = people(stage.cloud, stage.plan, stage.granted, stage.outputs)
+        who = people(stage.cloud, stage.plan, stage.granted.access, stage.outputs)
         _say(f"{plan.stack} is up; its runs are started by {who.words}")
         everyday(who, stage.cloud, stage.outputs)
         evidence = Evidence(stage.cloud, who, str(stage.outputs["bucket"]))
@@ -74,7 +75,7 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes) -> Rehearsal:
         look_at_metrics(who, stage.cloud)
         seen = Seen(
             plan.stack, time.monotonic() - began, runs, evidence.traffic(), evidence.calls(), evidence.grounds(),
-            planned_access(replace(stage.plan, access=stage.granted)), stage.not_proven,
+            needed(stage.plan, stage.network, stage.granted), stage.not_proven,
         )  # fmt: skip
         report = judged(seen)
         if wishes.prove:
@@ -108,7 +109,7 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes) -> Stage:
         cloud = place.start_cloud()
         used = _bring_up_used(place_of, plan) if plan.uses else None
         borrowed = (
-            str(used.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
+            str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
         )
         local = place.select(planned(str(place.file), place.file.parent, "text"), cloud)
         here = plan_with_runs(local.config, script, home)
@@ -117,16 +118,18 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes) -> Stage:
         differences += [*local.remarks, *stand_in_groups(cloud, here), *stood_in_for]
         _up(place)
     outputs = place.outputs()
-    return Stage(home, place, cloud, script, plan, here, granted, outputs, tuple(dict.fromkeys(differences)))
+    network = used if used and "network" in plan.taken else here
+    return Stage(home, place, cloud, script, plan, here, granted, network, outputs, tuple(dict.fromkeys(differences)))
 
 
-def _bring_up_used(place_of: Any, plan: Plan) -> Place:
-    used: Place = place_of((plan.uses or "").rpartition("/")[2])
+def _bring_up_used(place_of: Callable[[str], Place], plan: Plan) -> Plan:
+    """The stack that this one takes from comes first; gives its plan."""
+    used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
     its_plan = planned(str(used.file), used.file.parent, "text")
     used.select(its_plan, cloud)
     _up(used)
-    return used
+    return its_plan
 
 
 def _up(place: Place) -> None:

@@ -131,10 +131,18 @@ def _unique(flows: Sequence[Flow], traffic: Traffic) -> Iterator[DroppedResult]:
     """Each pair and port once, whichever end dropped it: what one end sent, the other never saw."""
     packets: dict[tuple[str, str], int] = {}
     for flow in flows:
-        key = traffic.pair(flow), f"no {flow.direction} rule of {_owner(flow, traffic)} lets it through"
+        key = traffic.pair(flow), _missing(flow, traffic)
         packets[key] = packets.get(key, 0) + flow.count
     for (pair, missing), count in packets.items():
         yield DroppedResult(pair, count, missing)
+
+
+def _missing(flow: Flow, traffic: Traffic) -> str:
+    answered = {(seen.source, seen.target) for seen in traffic.flows if seen.direction == "egress"}
+    own = {node.address for node in traffic.nodes}
+    if flow.direction == "ingress" and flow.source not in own and (flow.target, flow.source) in answered:
+        return "late packets of a connection that the node had made and ended"
+    return f"no {flow.direction} rule of {_owner(flow, traffic)} lets it through"
 
 
 def _owner(flow: Flow, traffic: Traffic) -> str:

@@ -33,6 +33,7 @@ def mapped(written: Mapping[str, Any], plan: Plan, most_nodes: int | None, progr
     for name, job in plan.jobs.items():
         entry = made.config[JOBS][name]
         _shape(made, name, job, entry)
+        _image(made, name, plan, entry)
         _fewer(made, name, job, entry, most_nodes)
         _options(made, name, job, entry)
         if name in programs:
@@ -86,6 +87,16 @@ def _shape(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any]) -> None
         made.differences.append(f"job {name}: {job.shape.name} is stood in for by a share of this machine")
 
 
+def _image(made: Mapped, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+    """An image of another registry cannot be had here; one that several jobs share stands for one environment only."""
+    job = plan.jobs[name]
+    shared = {other.framework for other in plan.jobs.values() if other.image == job.image} != {job.framework}
+    if not job.image_is_ours:
+        made.differences.append(f"job {name}: {job.image} is not pulled; one in the stack's own repository stands in")
+    if shared or not job.image_is_ours:
+        entry["image"] = f"${{registry}}:rehearsal-{name}"
+
+
 def _fewer(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any], most: int | None) -> None:
     """The largest role gives a node at a time; no role that has nodes loses its last."""
     replicas = {role.name: role.replicas for role in job.roles}
@@ -114,7 +125,8 @@ def _options(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any]) -> No
     options = entry.get("options") or {}
     if options.get("backend") == "nccl":
         entry["options"] = {**options, "backend": "gloo"}
-        made.not_rehearsed.setdefault(name, []).append("backend nccl: there is no GPU here; gloo carries the tensors")
+        reasons = made.not_rehearsed.setdefault(name, [])
+        reasons += [] if reasons else ["NCCL: there is no GPU here; gloo carries the tensors"]
 
 
 def _keep_nothing(made: Mapped) -> None:

@@ -15,7 +15,7 @@ from components.plan.model import SERVICES, Plan
 from iam.parse import parse
 from policies.rule import Resource, rules
 from rehearsal.calls import Granting
-from rehearsal.traffic import Ports, Rule, is_network, ports_text
+from rehearsal.traffic import Ports, Rule, is_network
 
 SECURITY_LIST = "oci:Core/securityList:SecurityList"
 POLICY = "oci:Identity/policy:Policy"
@@ -53,18 +53,11 @@ class Planned:
     def trust(self, text: str) -> iam.Trust:
         return next((one.trust for one in self.statements if one.text == text), "documented")
 
-    def beyond_ports(self, rule: Rule) -> str:
-        """The ports a rule opens that the plan does not ask for; empty where there are none."""
+    def beyond_ports(self, rule: Rule) -> tuple[int, ...]:
+        """The ports a rule opens that the plan does not ask for."""
         alike = [one for one in self.rules if one.direction == rule.direction and _same_peer(one.peer, rule.peer)]
-        if any(one.ports is None for one in alike):
-            return ""
-        if rule.ports is None:
-            return ports_text(None)
-        open_ports = set(range(rule.ports[0], rule.ports[1] + 1))
-        for one in alike:
-            if one.ports is not None:
-                open_ports -= set(range(one.ports[0], one.ports[1] + 1))
-        return ", ".join(str(port) for port in sorted(open_ports)[:3]) + (" …" if len(open_ports) > 3 else "")
+        asked = set().union(*(_each(one.ports) for one in alike)) if alike else set[int]()
+        return tuple(sorted(_each(rule.ports) - asked))
 
     def beyond_grants(self, text: str) -> tuple[str, ...]:
         """The permissions a statement brings that no statement of the plan brings to the same people in that place."""
@@ -93,21 +86,26 @@ class Planned:
         return frozenset(found)
 
 
-def planned(plan: Plan) -> Planned:
-    """From the plan alone, whatever a cloud made of it. What lies elsewhere is asked for as if it were made here."""
-    network, lines = oci_rules.security_rules(plan.network), oci_statements.lines(plan)
+def planned(plan: Plan, network_of: Plan | None = None, access_of: Plan | None = None) -> Planned:
+    """From plans alone, whatever a cloud made of them. The others are of stacks from which this one takes a part."""
+    net, access = network_of or plan, access_of or plan
+    network, lines = oci_rules.security_rules(net.network), oci_statements.lines(access)
     found = [
         PlannedRule(direction, rule.peer, (rule.ports.first, rule.ports.last) if rule.ports else None, rule.description)
         for direction, side in (("ingress", network.ingress), ("egress", network.egress))
         for rule in side
     ]
     return Planned(
-        least=plan.access.mode == "least-privilege" and plan.network.mode == "least",
+        least=access.access.mode == "least-privilege" and net.network.mode == "least",
         rules=tuple(found),
         statements=tuple(PlannedStatement(line.text, line.why, line.trust) for line in lines),
-        list_tags={**plan.tags, **oci_rules.tags(plan.network)},
-        policy_tags={**plan.tags, **oci_statements.tags(plan, lines)},
+        list_tags={**net.tags, **oci_rules.tags(net.network)},
+        policy_tags={**access.tags, **oci_statements.tags(access, lines)},
     )
+
+
+def _each(ports: Ports) -> frozenset[int]:
+    return frozenset(range(1, 65536) if ports is None else range(ports[0], ports[1] + 1))
 
 
 def _same_peer(planned_peer: str, peer: str) -> bool:

@@ -65,14 +65,13 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: Planned) -> 
     stopped = planned.refused_list(after) - planned.refused_list(traffic.rules)
     if stopped:
         return told("caught", f"policy {', '.join(sorted(stopped))}")
-    beyond = planned.beyond_ports(mutation.after) if mutation.after else ""
-    if beyond and beyond != planned.beyond_ports(mutation.before):
-        return told("caught", f"the plan asks for no such port: {beyond}")
+    beyond = planned.beyond_ports(mutation.after) if mutation.after else ()
+    more = set(beyond) - set(planned.beyond_ports(mutation.before))
+    if more:
+        return told("caught", f"the plan asks for no such port: {named(map(str, sorted(more)))}")
     if not traffic.enforced:
         return told("survives", f"no firewall was enforced here: {traffic.reason}")
     if mutation.kind == "widened":
-        if beyond:
-            return told("survives", f"wider than the plan as it was: {beyond}", explained=False)
         return told("survives", "the plan opens that port already, by another rule")
     others = _also(mutation.before, traffic)
     if others:

@@ -52,8 +52,12 @@ def request(spec: RunSpec, node: Node | None, main: str | None, job: Any) -> Any
         "job_log_configuration_override_details": _log_override(spec),
     }
     if node is None:
+        # The override takes the place of the whole: what the job says of network and order is said again.
+        of_job = job.job_node_configuration_details
         details["job_node_configuration_override_details"] = of.MultiNodeJobNodeConfigurationDetails(
+            startup_order=getattr(of_job, "startup_order", None),
             maximum_runtime_in_minutes=spec.maximum_runtime_minutes,
+            job_network_configuration=getattr(of_job, "job_network_configuration", None),
             job_node_group_configuration_details_list=[_group(spec, group, job) for group in spec.nodes],
         )
     else:
@@ -77,6 +81,7 @@ def _group(spec: RunSpec, node: Node, job: Any) -> Any:
     of = models()
     of_job = {group.name: group for group in _groups(job.job_node_configuration_details)}
     declared = of_job.get(node.name)
+    environment = declared.job_environment_configuration_details if declared else None
     return of.JobNodeGroupConfigurationDetails(
         name=node.name,
         replicas=node.replicas,
@@ -84,9 +89,8 @@ def _group(spec: RunSpec, node: Node, job: Any) -> Any:
         job_configuration_details=of.DefaultJobConfigurationDetails(
             environment_variables=dict(node.environment) or None, command_line_arguments=node.command_line
         ),
-        job_environment_configuration_details=_image_override(
-            spec, declared.job_environment_configuration_details if declared else None
-        ),
+        job_infrastructure_configuration_details=getattr(declared, "job_infrastructure_configuration_details", None),
+        job_environment_configuration_details=_image_override(spec, environment) or environment,
     )
 
 

@@ -17,6 +17,7 @@ from tests.unit.rehearsal.recorded import (
     FIRST,
     MAIN,
     NODES,
+    STORE,
     flow,
     grounds,
     plan,
@@ -73,6 +74,12 @@ def test_packets_dropped_beside_a_run_that_passed_are_told_and_no_more() -> None
     (told,) = report.dropped
     assert "203.0.113.9" in told.pair
     assert told.missing == "no egress rule of sum/base worker-0 lets it through"
+
+
+def test_late_packets_of_a_connection_that_ended_are_nothing_that_anybody_wanted() -> None:
+    dropped = [flow("ingress", STORE, FIRST, 51528, packets=3)]
+    (told,) = judged(seen(traffic=seen_traffic(dropped=dropped))).dropped
+    assert told.missing == "late packets of a connection that the node had made and ended"
 
 
 def test_a_rank_that_only_waited_never_joined() -> None:

@@ -78,6 +78,15 @@ def test_a_program_takes_the_place_of_code_and_commands() -> None:
     assert any("built-in" in one for one in lightgbm.differences)
 
 
+def test_an_image_of_another_registry_is_stood_in_for() -> None:
+    config = written("oci-pytorch-ddp")
+    config["trainyard:jobs"]["resnet"]["image"] = "iad.ocir.io/others/vision/torch:2"
+    foreign = again(config, "oci-pytorch-ddp")
+    here = mapped(config, foreign, None, {})
+    assert here.config["trainyard:jobs"]["resnet"]["image"] == "${registry}:rehearsal-resnet"
+    assert any("iad.ocir.io/others/vision/torch:2 is not pulled" in one for one in here.differences)
+
+
 def test_a_group_of_an_identity_domain_is_one_of_the_only_domain_here() -> None:
     config = {**written("oci-dask-ml"), "trainyard:access": {"users": {"group": "Engineering/scientists"}}}
     here = mapped(config, plan("oci-dask-ml"), None, {})

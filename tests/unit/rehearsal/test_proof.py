@@ -80,12 +80,6 @@ def test_one_port_more_that_another_rule_opens_anyway_is_no_more() -> None:
     assert (outcome.fate, outcome.explained) == ("survives", True)
 
 
-def test_a_rule_that_was_wider_than_the_plan_already_is_a_fault() -> None:
-    rules = [*document(NODES[0])["rules"], rule("ingress", 1, SUBNET, [1, 9], 0)]
-    outcome = one(proof(traffic=seen_traffic(rules=rules)), "widened", "tcp 1-9")
-    assert (outcome.fate, outcome.explained) == ("survives", False)
-
-
 def test_an_idle_rule_survives_with_what_it_is_for() -> None:
     idle = rule("ingress", 1, SUBNET, [3100, 3100], 0, "restarting workers")
     rules = [*document(NODES[0])["rules"], idle]

@@ -204,6 +204,30 @@ def test_node_groups_read_back_as_the_inputs_that_made_them() -> None:
     assert back["layout"] == "node-groups"
 
 
+def test_an_override_of_node_groups_says_all_that_the_job_said() -> None:
+    """It takes the job's place: without image and network its nodes would have none (a rehearsal found it)."""
+    environment, infrastructure = SimpleNamespace(image="iad.ocir.io/ns/dt:1"), SimpleNamespace(shape_name="VM")
+    group = SimpleNamespace(
+        name="main",
+        job_environment_configuration_details=environment,
+        job_infrastructure_configuration_details=infrastructure,
+    )
+    network = SimpleNamespace(subnet_id="s")
+    job = SimpleNamespace(
+        job_node_configuration_details=SimpleNamespace(
+            job_node_group_configuration_details_list=[group], job_network_configuration=network,
+            startup_order="IN_ORDER",
+        )
+    )  # fmt: skip
+    _, spec = _described(nodes=[{"name": "main", "replicas": 2}], layout="node-groups")
+    override = job_runs.request(spec, None, None, job).job_node_configuration_override_details
+    (told,) = override.job_node_group_configuration_details_list
+    assert (override.job_network_configuration, override.startup_order) == (network, "IN_ORDER")
+    assert told.job_environment_configuration_details is environment
+    assert told.job_infrastructure_configuration_details is infrastructure
+    assert told.replicas == 2
+
+
 def test_only_the_others_are_told_of_the_main_node() -> None:
     _, spec = _described()
     main, worker = (
