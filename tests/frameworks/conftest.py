@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One bucket for all runs of a module; each run has a folder of its own in it."""
+"""One local cloud for the runs of a module."""
 
 import pytest
 
 from localcloud.control import Cloud
 from tests.cloud_fixture import Clients
 from tests.flows.cloud_world import World
-from tests.flows.launcher.nodes import Place
+from tests.frameworks.field import Field
 
 
 @pytest.fixture(scope="module")
-def place(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place(World(Clients(shared_cloud)), tmp_path_factory.mktemp("principal"))
+def field(shared_cloud: Cloud) -> Field:
+    return Field(World(Clients(shared_cloud)))

@@ -28,6 +28,7 @@ class Example:
     result: str
     strategy: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    ports: Mapping[str, PortRange] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -40,12 +41,12 @@ class Example:
             pytest.skip(f"not rehearsed: the environment {found.name}: {found.reason}; {found.remedy}")
         return found
 
-    def job(self, nodes: int, **ports: PortRange | Any) -> Job:
-        """Its job with so many nodes, the most frequent role taking what the others leave."""
+    def job(self, nodes: int) -> Job:
+        """Its job with so many nodes, the last role taking what the others leave."""
         last = list(self.roles)[-1]
         roles = {**self.roles, last: nodes - sum(count for name, count in self.roles.items() if name != last)}
-        return planned(self.framework, roles, strategy=self.strategy, options=dict(self.options), ports=ports,
-                       command=self.command)  # fmt: skip
+        return planned(self.framework, roles, strategy=self.strategy, options=dict(self.options),
+                       ports=dict(self.ports), command=self.command)  # fmt: skip
 
 
 _CLUSTER = {"scheduler": 1, "worker": 2}
@@ -56,7 +57,7 @@ EXAMPLES = {
         "examples/dask-lightgbm", "dask", _CLUSTER, "train.py --rows 4000 --trees 5", "loss", options={"boosting": True}
     ),
     "dask-xgboost": Example(
-        "examples/dask-xgboost", "dask", _CLUSTER, "train.py --rows 4000 --rounds 6 --every 3", "loss",
+        "examples/dask-xgboost", "dask", _CLUSTER, "train.py --rows 4000 --rounds 6", "loss",
         options={"boosting": True},
     ),
     "dask-sklearn": Example("examples/dask-sklearn", "dask", _CLUSTER, "search.py --candidates 4 --rows 200", "loss"),
@@ -71,9 +72,11 @@ EXAMPLES = {
         "loss", strategy="parameter-server",
     ),
     "horovod-pytorch": Example(
-        "examples/horovod-pytorch", "horovod", _RANKS, "train.py --epochs 2", "loss", strategy="pytorch"
+        "examples/horovod-pytorch", "horovod", _RANKS, "train.py --epochs 2", "loss", strategy="pytorch",
+        ports={"data": PortRange(30000, 30511)},
     ),
     "horovod-tensorflow": Example(
-        "examples/horovod-tensorflow", "horovod", _RANKS, "train.py --epochs 2", "loss", strategy="tensorflow"
+        "examples/horovod-tensorflow", "horovod", _RANKS, "train.py --epochs 2", "loss", strategy="tensorflow",
+        ports={"data": PortRange(30000, 30511)},
     ),
 }  # fmt: skip

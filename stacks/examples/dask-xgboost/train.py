@@ -19,6 +19,18 @@ PROGRESS = Path(os.environ.get("TRAINYARD_PROGRESS", os.devnull))
 PARAMETERS = {"objective": "binary:logistic", "tree_method": "hist", "eta": 0.3, "eval_metric": "logloss"}
 
 
+class Keep(xgb.callback.TrainingCallback):
+    """Runs in the workers: the first of them keeps the model every few rounds, in its own node's folder."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+
+    def after_iteration(self, model, epoch: int, evals_log) -> bool:
+        if (epoch + 1) % self.every == 0 and xgb.collective.get_rank() == 0:
+            model.save_model(Path(os.environ.get("TRAINYARD_CHECKPOINTS", "."), "model.json"))
+        return False
+
+
 def where() -> Config:
     """XGBoost's tracker goes to the address that the run's firewall rules were planned for."""
     host, _, port = os.environ.get("TRAINYARD_TRACKER", "").partition(":")
@@ -29,11 +41,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--every", type=int, default=10, help="rounds between two checkpoints")
+    parser.add_argument("--every", type=int, default=5, help="rounds between two checkpoints")
     options = parser.parse_args()
     checkpoint = CHECKPOINTS / "model.json"
     model = xgb.Booster(model_file=str(checkpoint)) if checkpoint.exists() else None
-    loss = None
+    done = model.num_boosted_rounds() if model else 0
     with Client(os.environ["DASK_SCHEDULER_ADDRESS"]) as client:
         # As many as the job has worker nodes.
         client.wait_for_workers(int(os.environ.get("OCI__WORKER_COUNT", "1")))
@@ -41,19 +53,18 @@ def main() -> None:
         rows = chance.random((options.rows, 20), chunks=(-(-options.rows // 8), 20)).persist()
         target = (rows[:, 0] * rows[:, 1] > 0.25).astype(int)
         matrix = dxgb.DaskDMatrix(client, rows, target)
-        while (done := model.num_boosted_rounds() if model else 0) < options.rounds:
-            rounds = min(options.every, options.rounds - done)
-            trained = dxgb.train(
-                client, PARAMETERS, matrix, rounds, evals=[(matrix, "train")], xgb_model=model, coll_cfg=where()
-            )
-            model = trained["booster"]
-            model.save_model(checkpoint)
-            for number, loss in enumerate(trained["history"]["train"]["logloss"], start=done + 1):
-                print(f"round {number} loss {loss:.5f}", flush=True)
-            with PROGRESS.open("a") as progress:
-                progress.write(json.dumps({"step": done + rounds, "loss": loss}) + "\n")
-    model.save_model(OUTPUT / "model.json")
-    (OUTPUT / "result.json").write_text(json.dumps({"rounds": model.num_boosted_rounds(), "loss": loss}) + "\n")
+        # One training, not one for each checkpoint: each takes the tracker's port anew, and falls back to a random one.
+        trained = dxgb.train(
+            client, PARAMETERS, matrix, max(1, options.rounds - done), evals=[(matrix, "train")], xgb_model=model,
+            coll_cfg=where(), callbacks=[Keep(options.every)],
+        )  # fmt: skip
+    losses = trained["history"]["train"]["logloss"]
+    with PROGRESS.open("a") as progress:
+        for number, loss in enumerate(losses, start=done + 1):
+            print(f"round {number} loss {loss:.5f}")
+            progress.write(json.dumps({"step": number, "loss": loss}) + "\n")
+    trained["booster"].save_model(OUTPUT / "model.json")
+    (OUTPUT / "result.json").write_text(json.dumps({"rounds": done + len(losses), "loss": losses[-1]}) + "\n")
 
 
 if __name__ == "__main__":
