@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents that cannot be used are refused with the reason and what to do; `--check` and `--help` start nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher import exits
+from launcher.document import VARIABLE, LaunchError, read
+from launcher.placeholders import filled
+from launcher.say import MASK, Voice, secret_values
+from launcher.start import VARIABLES
+from tests.unit.launcher.documents import document, launch
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "is not set"),
+        ("{", "is not JSON"),
+        ("[]", "has version None"),
+        (json.dumps({"version": 9}), "build the image anew"),
+        (json.dumps(document(roles=[])), "rank 0 is none of the run's 0 nodes"),
+        (json.dumps(document(rank=None)), "NODE_RANK is not set"),
+        (json.dumps(document(role="worker")), "belongs to the role `main`"),
+        (json.dumps({key: value for key, value in document().items() if key != "gang"}), "lacks 'gang'"),
+        (json.dumps(document(ports=3)), "is not a launch document"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(text: str, why: str) -> None:
+    with pytest.raises(LaunchError, match=why):
+        read({VARIABLE: text})
+
+
+def test_ranks_and_roles() -> None:
+    made = launch(1)
+    assert [made.role_of(rank).name for rank in range(3)] == ["main", "worker", "worker"]
+    assert list(made.ranks_of("worker")) == [1, 2]
+    assert made.label(2) == "2 (worker-1)"
+    with pytest.raises(LaunchError, match="no role `ps`"):
+        made.ranks_of("ps")
+
+
+def test_a_rank_of_openpai_follows_from_its_task() -> None:
+    text = json.dumps(document(rank=None, role="worker", peers={"from": "openpai"}))
+    told = {"PAI_CURRENT_TASK_ROLE_NAME": "worker", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "1"}
+    assert read({VARIABLE: text, **told}).rank == 2
+    with pytest.raises(LaunchError, match="do not name a task"):
+        read({VARIABLE: text})
+
+
+def test_a_placeholder_nobody_answers_is_named_with_those_there_are() -> None:
+    assert filled("{rank} of {nodes}", {"rank": "1", "nodes": "2"}, "command") == "1 of 2"
+    assert filled('{"json": {}}', {}, "TF_CONFIG") == '{"json": {}}'
+    with pytest.raises(LaunchError, match=r"`command` asks for \{rang\}.*\{rank\}"):
+        filled("{rang}", {"rank": "1"}, "command")
+
+
+def test_secrets_are_masked_by_name_and_by_what_the_stack_says(capfd: pytest.CaptureFixture[str]) -> None:
+    environment = {"MINE": "value-of-mine", "MY_TOKEN": "value-of-token", "USE_AUTH": "true", "PLAIN": "plain-value"}
+    values = secret_values(environment, ["MINE"])
+    Voice("x", values)("value-of-mine value-of-token true plain-value")
+    assert capfd.readouterr().out == f"[x] {MASK} {MASK} true plain-value\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "charged", "count", "again"),
+    [
+        (1, 1, 0, False), (1, 1, 1, True), (1, 2, 1, False), (1, 99, -1, True),
+        (75, 5, 0, True), (127, 1, 5, False), (78, 1, -1, False), (137, 1, 1, True), (132, 1, 5, False),
+    ],
+)  # fmt: skip
+def test_what_is_tried_again(code: int, charged: int, count: int, again: bool) -> None:
+    assert exits.may_retry(code, charged, count) is again
+
+
+def run(*arguments: str, **changes: Any) -> subprocess.CompletedProcess[str]:
+    environment = {
+        "PATH": os.environ["PATH"],
+        VARIABLE: json.dumps(document(**changes)),
+        "SOME_TOKEN": "planted-secret",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "launcher", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_help_names_every_variable() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert all(name in done.stdout for name in VARIABLES)
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "launcher").rglob("*.py"))
+    assert all(f'"{name}"' in source.replace("VARIABLES = {", "") for name in VARIABLES)
+
+
+def test_check_says_what_would_start_and_starts_nothing(tmp_path: Path) -> None:
+    witness = tmp_path / "started"
+    done = run("--check", command=["touch", str(witness), "planted-secret"])
+    assert done.returncode == 0
+    assert f"starts: [0] touch {witness}" in done.stdout
+    assert "rank 0 (main-0) of 3 nodes" in done.stdout
+    assert "MASTER_ADDR=<address of main-0>" in done.stdout
+    assert "planted-secret" not in done.stdout
+    assert not witness.exists()
+
+
+def test_what_is_not_understood_is_refused() -> None:
+    done = run("--chek")
+    assert (done.returncode, "see python -m launcher --help" in done.stderr) == (64, True)
+
+
+def test_a_document_that_is_wrong_ends_with_78_and_no_traceback() -> None:
+    done = run(rank=7)
+    assert done.returncode == 78
+    assert "rank 7 is none of the run's 3 nodes" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_node_without_an_identity_says_what_is_missing() -> None:
+    done = run(folder="oci://b@n/f")
+    assert done.returncode == 78
+    assert "OCI_RESOURCE_PRINCIPAL_REGION is not set" in done.stdout

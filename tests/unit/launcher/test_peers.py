@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where peers come from: files that fill, environments that know all, boards with stale and new signs of life."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from launcher import peers
+from launcher.board import Board, Event, end_name, events, here_name, seconds
+from launcher.document import LaunchError, MissingError
+from launcher.oci.bucket import Stored
+from launcher.peers import Asked
+from launcher.say import Voice
+from launcher.waiting import StoppedError, Wait
+from tests.unit.launcher.documents import launch
+
+
+def asked(source: dict[str, object], environment: dict[str, str], seconds: float = 30.0) -> Asked:
+    return Asked(launch(peers=source), environment, 0, Wait(Voice(), lambda: "peers", seconds, "do this"), None)
+
+
+def test_the_metadata_file_is_read_until_it_names_everybody(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.json"
+    rows = [{"Rank": rank, "IPAddress": f"10.0.0.{rank}"} for rank in range(3)]
+
+    def write(content: str) -> None:
+        draft = tmp_path / "draft"
+        draft.write_text(content)
+        draft.rename(file)
+
+    steps = [json.dumps(rows[:1]), "[{", json.dumps([{"Rank": 1}]), json.dumps(rows)]
+    timers = [threading.Timer(0.2 * (number + 1), write, [step]) for number, step in enumerate(steps)]
+    for timer in timers:
+        timer.start()
+    try:
+        found = peers.find(asked({"from": "cluster-metadata"}, {"CLUSTER_NODES_METADATA_FILE": str(file)}))
+    finally:
+        for timer in timers:
+            timer.join()
+    assert found == ("10.0.0.0", "10.0.0.1", "10.0.0.2")
+
+
+def test_who_is_not_in_the_metadata_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.json"
+    file.write_text(json.dumps([{"Rank": 0, "IPAddress": "10.0.0.1"}]))
+    with pytest.raises(MissingError, match=r"ranks 1 \(worker-0\), 2 \(worker-1\) did not come within 0 s: do this"):
+        peers.find(asked({"from": "cluster-metadata"}, {"CLUSTER_NODES_METADATA_FILE": str(file)}, 0.3))
+
+
+def test_openpai_names_every_task() -> None:
+    told = {"PAI_HOST_IP_main_0": "10.1.0.1", "PAI_HOST_IP_worker_0": "10.1.0.2", "PAI_HOST_IP_worker_1": "10.1.0.3"}
+    assert peers.find(asked({"from": "openpai"}, told)) == ("10.1.0.1", "10.1.0.2", "10.1.0.3")
+    with pytest.raises(LaunchError, match="PAI_HOST_IP_worker_1 is not set"):
+        peers.find(asked({"from": "openpai"}, {**told, "PAI_HOST_IP_worker_1": ""}))
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ({"from": "list", "addresses": ["10.0.0.1"]}, "lists 1 addresses for 3 nodes"),
+        ({"from": "stars"}, "peers come from `stars`, which this image does not know"),
+        ({"from": "bucket"}, "names no `folder`"),
+        ({"from": "cluster-metadata"}, "CLUSTER_NODES_METADATA_FILE is not set"),
+    ],
+)
+def test_sources_that_cannot_be_used(source: dict[str, object], why: str) -> None:
+    with pytest.raises(LaunchError, match=why):
+        peers.find(asked(source, {}))
+
+
+def test_a_wait_ends_when_the_node_is_asked_to() -> None:
+    with pytest.raises(StoppedError):
+        Wait(Voice(), lambda: "x", 30.0, "", lambda: True).turn(5.0)
+
+
+def test_names_of_objects_are_read_as_they_are_written() -> None:
+    at = "2026-11-21T12:00:00.250Z"
+    listed = [
+        Stored(here_name("key", 2, 7, "nonce", "10.0.0.7"), at, 2, "e"),
+        Stored(end_name("key", 2, 7, "nonce", "retry", 137), at, 2, "e"),
+        Stored(here_name("other", 2, 7, "nonce", "10.0.0.7"), at, 2, "e"),
+        Stored("peers/key/g2/0007/nonce/surprise/x", at, 2, "e"),
+        Stored("peers/key/nothing", at, 2, "e"),
+    ]
+    moment = seconds(at)
+    assert moment % 1 == 0.25
+    assert events("key", listed) == [
+        Event(2, 7, "nonce", moment, address="10.0.0.7"),
+        Event(2, 7, "nonce", moment, how="retry", code=137),
+    ]
+
+
+def here(rank: int, nonce: str, at: float, generation: int = 0) -> Event:
+    return Event(generation, rank, nonce, at, address=f"10.0.0.{rank}")
+
+
+def test_signs_of_an_earlier_start_are_passed_over() -> None:
+    board = Board(
+        (
+            here(0, "new", 1000.0), here(1, "old", 500.0), Event(0, 1, "old", 510.0, how="failed", code=3),
+            here(2, "before", 950.0), here(2, "now", 960.0), Event(0, 2, "before", 955.0, how="failed", code=3),
+        ),
+        since=1000.0,
+    )  # fmt: skip
+    assert sorted(board.arrived(0)) == [0, 2]
+    assert board.arrived(0)[2].nonce == "now"
+    assert board.endings() == []
+
+
+def test_the_first_failure_of_a_generation_explains_the_others() -> None:
+    board = Board(
+        (
+            here(0, "a", 1.0), here(1, "b", 1.0), here(2, "c", 1.0),
+            Event(0, 0, "a", 9.2, how="failed", code=1), Event(0, 1, "b", 9.1, how="retry", code=137),
+            Event(0, 2, "c", 9.3, how="failed", code=1),
+        ),
+        since=1.0,
+    )  # fmt: skip
+    culprit = board.culprit(0)
+    assert culprit is not None
+    assert (culprit.rank, culprit.how) == (1, "retry")
+    assert board.finals(gang=True) == []
+    assert [final.rank for final in board.finals(gang=False)] == [0, 2]
