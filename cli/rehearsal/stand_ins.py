@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 
-from cli.rehearsal_people import DEPLOYER, _dynamic_group, session_of
+from cli.rehearsal.people import DEPLOYER, _dynamic_group, session_of
 from components.oci.statements import matching_rule, policies
 from components.plan.model import Plan
 from localcloud.control import Cloud

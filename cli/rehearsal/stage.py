@@ -15,13 +15,13 @@ from cli.images import environment_of, stand_by
 from cli.local import JUDGED, QUIET
 from cli.place import Place
 from cli.planning import planned
-from cli.rehearsal_evidence import Evidence, secrets_of
-from cli.rehearsal_files import Script, plan_with_runs, prepare, prepare_used, program_of
-from cli.rehearsal_people import People, everyday, look_at_metrics, people, stand_in_groups
-from cli.rehearsal_place import thrown_away
-from cli.rehearsal_prove import Again, confirmed
-from cli.rehearsal_runs import Answers, start, watched
-from cli.rehearsal_stand_ins import stand_in_access
+from cli.rehearsal.evidence import Evidence, secrets_of
+from cli.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of
+from cli.rehearsal.people import People, everyday, look_at_metrics, people, stand_in_groups
+from cli.rehearsal.place import thrown_away
+from cli.rehearsal.prove import Again, confirmed
+from cli.rehearsal.runs import Answers, start, watched
+from cli.rehearsal.stand_ins import stand_in_access
 from components.plan.model import JobPlan, Plan
 from localcloud.control import Cloud
 from localcloud.environments.find import Missing

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from cli.render import printable
-from cli.runs_seen import NodeSeen, RunSeen
+from cli.runs.seen import NodeSeen, RunSeen
 from components.plan.show import table
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}

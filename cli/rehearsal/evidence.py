@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from catalog.tables import table
-from cli import runs_seen
 from cli.asking import call_of
 from cli.place import Place
-from cli.rehearsal_people import DEPLOYER, USER, People, session_of
-from cli.rehearsal_runs import Started
+from cli.rehearsal.people import DEPLOYER, USER, People, session_of
+from cli.rehearsal.runs import Started
+from cli.runs import seen as runs_seen
 from iam.compartments import Compartments
 from localcloud import admin
 from localcloud.control import Cloud, CloudError

@@ -14,9 +14,9 @@ from typing import Any
 
 import click
 
-from cli.rehearsal_evidence import Evidence
-from cli.rehearsal_people import DEPLOYER, People, session_of
-from cli.rehearsal_runs import Answers, Started, start, watched
+from cli.rehearsal.evidence import Evidence
+from cli.rehearsal.people import DEPLOYER, People, session_of
+from cli.rehearsal.runs import Answers, Started, start, watched
 from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud import admin
 from localcloud.control import Cloud

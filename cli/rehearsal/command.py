@@ -48,7 +48,7 @@ def rehearse(
     """
     file = stack_file(stack, stacks).resolve()
     plan = _plan(file)
-    from cli.rehearsing import Wishes, rehearsed
+    from cli.rehearsal.stage import Wishes, rehearsed
     from rehearsal.report import RENDERERS
 
     report = rehearsed(file, plan, Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from cli.runs_seen import NodeSeen, RunSeen
+from cli.runs.seen import NodeSeen, RunSeen
 from provider.base.resource import Call
 from provider.oci.logs import Line, lines_since
 from provider.oci.session import Session

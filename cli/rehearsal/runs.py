@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from cli.asking import call_of
-from cli.rehearsal_people import People
-from cli.runs_seen import Looker, RunSeen, Wanted
-from cli.runs_text import progress
+from cli.rehearsal.people import People
+from cli.runs.seen import Looker, RunSeen, Wanted
+from cli.runs.text import progress
 from components.oci.run_inputs import Where, run_inputs
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.plan.naming import expand

@@ -20,7 +20,7 @@ from cli.running import running_cloud
 from schemas.source import read
 
 if TYPE_CHECKING:
-    from cli.runs_seen import Looker, RunSeen, Wanted
+    from cli.runs.seen import Looker, RunSeen, Wanted
     from localcloud.control import Cloud
     from provider.oci.session import Session
 
@@ -45,7 +45,7 @@ class Asked:
     wanted: Wanted
 
     def looker(self) -> Looker:
-        from cli.runs_seen import Looker
+        from cli.runs.seen import Looker
 
         return Looker(self.session, call_of("runs"), self.wanted)
 
@@ -72,7 +72,7 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asked(stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, compartment: str | None) -> Asked:
-    from cli.runs_seen import Wanted
+    from cli.runs.seen import Wanted
     from provider.oci.session import Session, host_overrides
 
     config = _config(stack, stacks, optional=cloud is not None)
@@ -134,7 +134,7 @@ def runs() -> None:
 @run_arguments
 def list_(asked: Asked, history: bool, form: str) -> None:
     """Show runs with the state of each rank."""
-    from cli import runs_text
+    from cli.runs import text as runs_text
 
     looker = asked.looker()
     looker.wanted = _with_history(looker.wanted, history)
@@ -155,7 +155,7 @@ def watch(asked: Asked, every: float) -> None:
 
     On a terminal the table is refreshed in place; elsewhere each change is one line.
     """
-    from cli.runs_text import Screen
+    from cli.runs.text import Screen
 
     looker, screen = asked.looker(), Screen(sys.stdout.isatty())
     while True:
@@ -174,7 +174,7 @@ def watch(asked: Asked, every: float) -> None:
 @run_arguments
 def logs(asked: Asked, follow: bool, ranks: tuple[int, ...], every: float) -> None:
     """Print what runs printed, all ranks merged in the order of time, each line with its rank."""
-    from cli.runs_logs import Merged
+    from cli.runs.logs import Merged
 
     looker = asked.looker()
     merged = Merged(asked.session, looker.call, frozenset(ranks))
