@@ -19,10 +19,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("cli.plan:plan", "What a stack file leads to, without any cloud."),
     "preview": ("cli.local:preview", "What `up` would change on the local cloud."),
     "rehearse": (
-        "cli.rehearse:rehearse",
+        "cli.rehearsal.command:rehearse",
         "Try a stack on a local cloud of its own: training, rules and access, for real.",
     ),
-    "runs": ("cli.runs:runs", "What runs are doing: states by rank, logs, progress; end them."),
+    "runs": ("cli.runs.command:runs", "What runs are doing: states by rank, logs, progress; end them."),
     "up": ("cli.local:up", "Bring a stack up on the local cloud."),
 }
 

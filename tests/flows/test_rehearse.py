@@ -91,6 +91,18 @@ def test_fewer_nodes_and_two_rehearsals_at_once(ring: Rehearsals) -> None:
     assert ring.left() == []
 
 
+def test_node_groups_are_rehearsed_rank_by_rank(ring: Rehearsals) -> None:
+    """One job run for all nodes: its override must leave them their image and their network."""
+    ring.change("Pulumi.ring.yaml", "      framework: ring\n", "      framework: ring\n      layout: node-groups\n")
+    report = ring.report("ring")
+    assert report["verdict"] == "passed", report
+    ranks = report["runs"][0]["ranks"]
+    assert [(rank["rank"], rank["name"]) for rank in ranks] == [(0, "main-0"), (1, "worker-0"), (2, "worker-1")]
+    assert len({rank["address"] for rank in ranks}) == 3
+    assert "sum/base worker-1 -> sum/base main-0 tcp 7400" in pairs(report, "ingress")
+    assert ring.left() == []
+
+
 def test_ctrl_c_takes_everything_down(ring: Rehearsals) -> None:
     ring.change("code/train.py", "progress(step=0)\n", "progress(step=0)\ntime.sleep(600)\n")
     process = ring.start("ring")
