@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -130,3 +131,8 @@ def test_a_node_without_an_identity_says_what_is_missing() -> None:
     done = run(folder="oci://b@n/f")
     assert done.returncode == 78
     assert "OCI_RESOURCE_PRINCIPAL_REGION is not set" in done.stdout
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "launcher").rglob("*.py")), ids=lambda path: path.name)
+def test_the_source_is_for_the_pythons_that_images_have(path: Path) -> None:
+    ast.parse(path.read_text("utf-8"), feature_version=(3, 9))

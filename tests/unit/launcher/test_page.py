@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/launcher.md says what the launcher does: placeholders, variables, codes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from catalog import frameworks
+from launcher import exits
+from launcher.placeholders import Place, node_values, process_values
+from tests.unit.launcher.documents import launch
+
+PAGE = (Path(__file__).parents[3] / "docs" / "launcher.md").read_text("utf-8")
+
+
+def test_the_page_lists_every_placeholder() -> None:
+    made = launch()
+    given = {*node_values(made, Place(("a", "b", "c"), "a", "eth0")), *process_values(made, 0), "port.X", "option.X"}
+    kinds = {name.partition(".")[0] + ("." if "." in name else "") for name in given}
+    listed = {name.partition(".")[0] + ("." if "." in name else "") for name in re.findall(r"`\{([a-zA-Z_.]+)\}", PAGE)}
+    assert listed | set(re.findall(r"\{([a-z_]+)\}", PAGE)) >= {kind for kind in kinds if not kind.endswith(".")}
+    assert listed >= {kind for kind in kinds if kind.endswith(".")}
+
+
+def test_the_page_lists_the_codes_of_each_kind() -> None:
+    for kind in (exits.TRANSIENT, exits.PERMANENT):
+        row = next(line for line in PAGE.splitlines() if line.startswith(f"| {kind} |"))
+        told = {int(number) for number in re.findall(r"\d+", row.split("|")[2])}
+        assert told == {int(code) for code, (found, _) in exits.KINDS.items() if found == kind}
+
+
+def test_the_page_names_what_each_framework_is_told() -> None:
+    for name in ("dask", "pytorch"):
+        assert all(f"`{variable}`" in PAGE for variable in frameworks.framework(name).environment), name
