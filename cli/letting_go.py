@@ -12,6 +12,8 @@ from typing import Any
 from cli.place import Place
 from cli.stand_ins import empty
 from localcloud.control import Cloud
+from provider.base.errors import ProviderError
+from provider.oci.calls import is_gone
 from provider.oci.session import Session, host_overrides
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
@@ -56,9 +58,9 @@ def empty_buckets(place: Place, cloud: Cloud) -> int:
     for row in going:
         try:
             removed += empty(session, cloud.namespace, _name(row))
-        except Exception as error:
+        except ProviderError as error:
             # Gone behind Pulumi's back: then there is nothing in it.
-            if getattr(error, "status", None) != 404:
+            if error.__cause__ is None or not is_gone(error.__cause__):
                 raise
     return removed
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from ipaddress import ip_network
 from typing import Any
 
 from components.oci.rules import TCP, SecurityRule, security_rules
 from components.plan.model import NetworkPlan
+from provider.oci import sdk
 from provider.oci.session import Session
 
 # The largest VCN there can be.
@@ -66,4 +66,4 @@ def _services(session: Session) -> Any:
 
 
 def _models() -> Any:
-    return import_module("oci.core.models")
+    return sdk.module("core.models")

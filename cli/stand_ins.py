@@ -8,18 +8,25 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import click
+from functools import partial
+from typing import Any, TypeVar
 
 from cli import stand_in_network
+from cli.asking import call_of
 from components.plan.model import NetworkPlan
 from localcloud.control import Cloud
+from provider.base.errors import ProviderError
 from provider.oci import sdk
+from provider.oci.calls import attempt, is_gone, make_once
 from provider.oci.session import Session, host_overrides
 
 RECORD = "stand-ins.json"
-_SECONDS = 30.0
+# Names that anybody may give need a mark: only what bears it is removed again.
+MARK = {"trainyard-stands-in": "yes"}
+_SECONDS = 120.0
+AGAIN = "Run the same command again; `trainyard cloud log` shows the calls."
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -76,23 +83,33 @@ class StandIns:
     def bucket(self, name: str) -> None:
         if f"bucket {name}" not in self._made:
             details = self._models("object_storage").CreateBucketDetails(
-                name=name, compartment_id=self._cloud.compartment
+                name=name, compartment_id=self._cloud.compartment, freeform_tags=MARK
             )
-            client = self._session.client("object_storage")
-            self._remember(f"bucket {name}", name, lambda: client.create_bucket(self._cloud.namespace, details))
+            client, place = self._session.client("object_storage"), self._cloud.namespace
+            self._named(
+                f"bucket {name}",
+                lambda _: client.create_bucket(place, details).data,
+                lambda: client.get_bucket(place, name).data,
+                lambda bucket: str(bucket.name),
+            )
 
     def repository(self, name: str) -> None:
         if f"repository {name}" not in self._made:
             details = self._models("artifacts").CreateContainerRepositoryDetails(
-                display_name=name, compartment_id=self._cloud.compartment
+                display_name=name, compartment_id=self._cloud.compartment, freeform_tags=MARK
             )
             client = self._session.client("artifacts")
-            self._remember(f"repository {name}", "", lambda: client.create_container_repository(details))
+            self._named(
+                f"repository {name}",
+                lambda token: client.create_container_repository(details, opc_retry_token=token).data,
+                lambda: self._repository(name),
+                lambda repository: str(repository.id),
+            )
 
     def remove(self) -> None:
         """All of them, the last made first: what lies in another goes before it."""
         for key, identifier in reversed(list(self._made.items())):
-            _unless_gone(self._deletion(key, identifier))
+            _unless_gone(f"Remove what stood in for {key}", self._deletion(key, identifier))
             del self._made[key]
             self._save()
         self._file.unlink(missing_ok=True)
@@ -121,14 +138,18 @@ class StandIns:
         if "security_list_ids" in around:
             around["security_list_ids"] = [around["security_list_ids"]]
         gateway = self._any("servicegateway") if kind.noun == "route_table" else ""
-        own = stand_in_network.fields(kind.noun, self._network, self._session, gateway)
+        own = _ask(
+            f"Read what {key} needs",
+            lambda: stand_in_network.fields(kind.noun, self._network, self._session, gateway),
+        )
         names = {"display_name": f"stand-in {len(self._made) + 1}", **kind.fields, **own, **around}
         if kind.noun != "log":
             names["compartment_id"] = self._cloud.compartment
         details = getattr(self._models(kind.client), f"Create{model}Details")(**names)
         client = self._session.client(kind.client)
-        answer = _asked(lambda: getattr(client, f"create_{kind.noun}")(*path, details))
-        identifier = self._worked(client, answer) if kind.work_request else answer.data.id
+        create = partial(getattr(client, f"create_{kind.noun}"), *path, details)
+        answer = self._make_once(key, lambda token: create(opc_retry_token=token))
+        identifier = self._worked(key, client, answer) if kind.work_request else answer.data.id
         self._made[key] = "/".join([*path, identifier])
         self._save()
 
@@ -137,26 +158,40 @@ class StandIns:
         known = [key for key in self._made if key.startswith(f"{what} ")]
         return self._one(what, known[0].partition(" ")[2] if known else "of others")
 
-    def _worked(self, client: Any, answer: Any) -> str:
+    def _make_once(self, key: str, create: Callable[[str], T]) -> T:
+        """The same for the same stand-in, so that one made by a command that was killed is not made again."""
+        return make_once(call_of(key), f"Make what stands in for {key}", f"{self._cloud.tenancy} {key}", create)
+
+    def _worked(self, key: str, client: Any, answer: Any) -> str:
         request, deadline = answer.headers["opc-work-request-id"], time.monotonic() + _SECONDS
-        while (told := client.get_work_request(request).data).status not in ("SUCCEEDED", "FAILED"):
+        what, read = f"Read the work request of {key}", partial(client.get_work_request, request)
+        while (told := _ask(what, read).data).status not in ("SUCCEEDED", "FAILED"):
             if time.monotonic() > deadline:
                 break
             time.sleep(0.05)
         if told.status != "SUCCEEDED":
-            raise click.ClickException(f"a stand-in on the local cloud was not made: work request {told.status}")
+            raise ProviderError(f"What stands in for {key} was not made: its work request is {told.status}.", AGAIN)
         return str(told.resources[0].identifier)
 
-    def _remember(self, key: str, identifier: str, create: Callable[[], Any]) -> None:
+    def _named(
+        self, key: str, create: Callable[[str], Any], get: Callable[[], Any], identify: Callable[[Any], str]
+    ) -> None:
+        """Where a stack has made one of this name, that serves as well, and is not ours to remove."""
         try:
-            made = _asked(create).data
-        except click.ClickException as error:
-            # A stack made one of this name: it serves as well, and is not ours to remove.
+            made = self._make_once(key, create)
+        except ProviderError as error:
             if getattr(error.__cause__, "status", None) != 409:
                 raise
-            return
-        self._made[key] = identifier or made.id
+            made = _ask(f"Read {key}", get)
+            if (made.freeform_tags or {}) != MARK:
+                return
+        self._made[key] = identify(made)
         self._save()
+
+    def _repository(self, name: str) -> Any:
+        client = self._session.client("artifacts")
+        found = client.list_container_repositories(self._cloud.compartment, display_name=name).data.items
+        return client.get_container_repository(found[0].id).data
 
     def _save(self) -> None:
         draft = self._file.with_suffix(f".{os.getpid()}.new")
@@ -176,29 +211,23 @@ def empty_and_delete(session: Session, namespace: str, bucket: str) -> None:
 def empty(session: Session, namespace: str, bucket: str) -> int:
     """Removes every object in all its versions; how many there were."""
     client, removed = session.client("object_storage"), 0
-    while items := client.list_object_versions(namespace, bucket, limit=1000).data.items:
+    what, listed = f"Empty the bucket {bucket}", partial(client.list_object_versions, namespace, bucket, limit=1000)
+    while items := _ask(what, listed).data.items:
         for item in items:
-            client.delete_object(namespace, bucket, item.name, version_id=item.version_id)
+            delete = partial(client.delete_object, namespace, bucket, item.name, version_id=item.version_id)
+            _unless_gone(what, delete)
         removed += len(items)
     return removed
 
 
-def _asked(call: Callable[[], Any]) -> Any:
-    """The cloud's answer, its refusals in words."""
-    try:
-        return call()
-    except Exception as error:
-        if not hasattr(error, "status"):
-            raise
-        told = f"{getattr(error, 'operation_name', '')}: {error.status} {getattr(error, 'message', '')}"
-        raise click.ClickException(
-            f"what stands in for something existing cannot be made or removed: {told}"
-        ) from error
+def _ask(what: str, operation: Callable[[], T]) -> T:
+    """The cloud's answer; a busy cloud is asked again, and that is said."""
+    return attempt(call_of(what), what, operation)
 
 
-def _unless_gone(delete: Callable[[], Any]) -> None:
+def _unless_gone(what: str, delete: Callable[[], Any]) -> None:
     try:
-        _asked(delete)
-    except click.ClickException as error:
-        if getattr(error.__cause__, "status", None) != 404:
+        _ask(what, delete)
+    except ProviderError as error:
+        if error.__cause__ is None or not is_gone(error.__cause__):
             raise

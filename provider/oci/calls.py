@@ -45,14 +45,16 @@ _LIVES = 50
 
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
     """Do `operation`; try again while the cloud is busy, and for `access_minutes` while access is not in force."""
-    started, tries = time.monotonic(), 0
+    first_refused, tries = 0.0, 0
     while True:
         call.stop.check()
         try:
             return operation()
         except Exception as error:
             allowed = _seconds_allowed(error, access_minutes)
-            elapsed = time.monotonic() - started
+            # However long the first call took to be refused, it is tried once more.
+            first_refused = first_refused or time.monotonic()
+            elapsed = time.monotonic() - first_refused
             if elapsed >= allowed:
                 raise refusal(what, error, elapsed if allowed else 0.0) from error
             reason = error_text(error)

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from localcloud.control import Cloud
-from tests.flows.local_team import Team, summary
+from tests.flows.local_team import Team, ended, summary
 
 pytestmark = pytest.mark.engine
 
@@ -90,19 +90,27 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
     team.change("base: { until: finished }", "base: { until: started }")
     team.change("bucket: { name: demo-local-training, keep: false }", "bucket: { name: demo-local-training }")
     assert "run      line/base: IN_PROGRESS" in team.trainyard("up", "local")
-    alive = [node for node in psutil.Process(team.cloud.pid).children(recursive=True) if "train.py" in node.cmdline()]
+    alive = [node.pid for node in psutil.Process(team.cloud.pid).children(recursive=True) if _trains(node)]
+    assert alive
     bucket = client(team.cloud, oci.object_storage.ObjectStorageClient)
     bucket.put_object(team.cloud.namespace, "demo-local-training", "weights", b"worth keeping")
 
     kept = team.trainyard("down", "local")
     assert "Kept, as the stack file says: bucket demo-local-training." in kept
     assert "trainyard down local --local --delete-data" in kept
-    assert not [node for node in alive if node.is_running() and node.status() != psutil.STATUS_ZOMBIE]
+    assert all(map(ended, alive))
     assert [name for kind, name in team.in_cloud() if kind == "bucket"] == ["demo-local-training"]
     assert bucket.get_object(team.cloud.namespace, "demo-local-training", "weights").data.content == b"worth keeping"
 
     assert "Nothing is left" in team.trainyard("down", "local", "--delete-data")
     assert team.in_cloud() == []
+
+
+def _trains(process: psutil.Process) -> bool:
+    try:
+        return "train.py" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_two_stacks_at_once(team: Team) -> None:

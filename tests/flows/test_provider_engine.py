@@ -16,7 +16,7 @@ from tests.cloud_fixture import local_cloud
 PROJECT = Path(__file__).with_name("provider_project")
 CHECKOUT = Path(__file__).resolve().parents[2]
 SECRET = "hush-hush-token"
-_SECONDS = 180.0
+_SECONDS = 600.0
 
 pytestmark = pytest.mark.engine
 

@@ -25,6 +25,10 @@ from tests.flows.cloud_world import runs_may_log
 from tests.provider_client import EngineSide, Failed, Resource, engine_side
 
 RUN = "trainyard:index:Run"
+# For what is seen to go on; it is always ended before.
+LONG = "3600"
+# A quiet machine takes two.
+_SECONDS = 300.0
 _PROGRAM = """
 import os, sys, time
 print("node", sys.argv[1:], os.environ.get("MAIN_JOB_RUN_OCID", "is main"), os.environ.get("TOKEN", ""), flush=True)
@@ -57,7 +61,7 @@ class World:
             "logGroup": self.log_group.id,
             "log": self.log.id,
             "until": "finished",
-            "timeouts": {"access": 0.05, "started": 1, "finished": 1},
+            "timeouts": {"access": 0.05, "started": 10, "finished": 10},
             **more,
         }
 
@@ -152,7 +156,7 @@ def test_every_node_learns_of_the_main_one(world: World) -> None:
 
 
 def test_until_started_does_not_wait_for_the_end_and_delete_cancels(world: World) -> None:
-    inputs = world.inputs(until="started", nodes=[_node("main", 0, SECONDS_TO_RUN="60")])
+    inputs = world.inputs(until="started", nodes=[_node("main", 0, SECONDS_TO_RUN=LONG)])
     made = world.engine.create(RUN, "run", inputs)
     assert made.outputs["state"] == "IN_PROGRESS"
     world.engine.delete(made)
@@ -161,7 +165,7 @@ def test_until_started_does_not_wait_for_the_end_and_delete_cancels(world: World
 
 
 def test_a_run_that_fails_fails_up_with_its_last_lines_and_ends_the_others(world: World) -> None:
-    nodes = [_node("main", 0, SECONDS_TO_RUN="60"), _node("worker", 1, "worker", EXIT_CODE="3")]
+    nodes = [_node("main", 0, SECONDS_TO_RUN=LONG), _node("worker", 1, "worker", EXIT_CODE="3")]
     with pytest.raises(Failed) as failed:
         world.engine.create(RUN, "run", world.inputs(nodes=nodes))
     message = str(failed.value)
@@ -190,7 +194,7 @@ def test_up_after_a_failure_says_it_again_and_a_higher_attempt_starts_anew(world
 
 def test_a_create_that_was_cut_off_goes_on_from_there(world: World) -> None:
     """The provider was killed after it had started a node, and all of its memory is gone."""
-    nodes = [_node("main", 0, SECONDS_TO_RUN="60"), _node("worker", 1, "worker", SECONDS_TO_RUN="60")]
+    nodes = [_node("main", 0, SECONDS_TO_RUN=LONG), _node("worker", 1, "worker", SECONDS_TO_RUN=LONG)]
     inputs = world.inputs(nodes=nodes, until="started")
     first = world.engine.create(RUN, "run", inputs)
     lost = first.outputs["nodeRuns"][1]["id"]
@@ -227,14 +231,14 @@ def test_cancel_keeps_what_was_started(world: World) -> None:
 
     def create() -> None:
         with pytest.raises(Failed) as failed:
-            world.engine.create(RUN, "run", world.inputs(nodes=[_node("main", 0, SECONDS_TO_RUN="60")]))
+            world.engine.create(RUN, "run", world.inputs(nodes=[_node("main", 0, SECONDS_TO_RUN=LONG)]))
         caught.append(failed.value)
 
     worker = threading.Thread(target=create)
     worker.start()
     _until(lambda: any("IN_PROGRESS" in line for line in world.engine.heard.statuses))
     world.engine.cancel()
-    worker.join(20)
+    worker.join(_SECONDS)
     kept = caught[0].kept
     assert kept is not None
     assert "Stopped waiting" in str(caught[0])
@@ -245,7 +249,7 @@ def test_cancel_keeps_what_was_started(world: World) -> None:
 
 
 def test_too_slow_is_said_with_what_to_do(world: World) -> None:
-    inputs = world.inputs(nodes=[_node("main", 0, SECONDS_TO_RUN="60")], timeouts={"started": 0.01, "finished": 0.01})
+    inputs = world.inputs(nodes=[_node("main", 0, SECONDS_TO_RUN=LONG)], timeouts={"started": 0.01, "finished": 0.01})
     with pytest.raises(Failed, match=r"is not finished after 0.02 minutes(.|\n)*raise `timeouts`") as failed:
         world.engine.create(RUN, "run", inputs)
     assert failed.value.kept is not None
@@ -347,7 +351,7 @@ def test_what_is_not_known_before_the_update_is_unknown(world: World) -> None:
     assert not world.runs()
 
 
-def _until(condition: Any, seconds: float = 20.0) -> None:
+def _until(condition: Any, seconds: float = _SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -369,13 +373,13 @@ def test_a_run_waits_until_its_access_is_in_force(world: World) -> None:
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, world.cloud.env_for("user")))
         user = _configured(stack, Trainyard())
-        inputs = world.inputs(timeouts={"access": 1, "started": 1, "finished": 1})
+        inputs = world.inputs(timeouts={"access": 10, "started": 10, "finished": 10})
         worker = threading.Thread(target=lambda: made.append(user.create(RUN, "run", inputs)))
         worker.start()
         _until(lambda: any("404 NotAuthorizedOrNotFound" in line for line in user.heard.statuses))
         granted = world.oci.create("oci:Identity/policy:Policy", "late", policy)
         try:
-            worker.join(60)
+            worker.join(_SECONDS)
             assert made
             assert made[0].outputs["state"] == "SUCCEEDED"
             user.delete(made[0])

@@ -26,7 +26,7 @@ from tests.unit.engine.test_obtain import releases as releases  # a fixture is f
 
 COUNT = wanted(sample=10, full=300)
 PORTION = 10
-LONGEST_SECONDS = 60
+LONGEST_SECONDS = 300
 
 
 def _start(env: dict[str, str]) -> subprocess.Popen[bytes]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from provider.base.diff import Rules
@@ -198,7 +199,7 @@ def test_a_plugin_ends_with_its_parent(tmp_path: Path) -> None:
     finally:
         engine.kill()
         engine.communicate()
-    _until(lambda: not _alive(child), seconds=20)
+    _until(lambda: not _alive(child), seconds=120)
 
 
 def test_a_plugin_starts_without_the_sdks(tmp_path: Path) -> None:
@@ -208,8 +209,10 @@ def test_a_plugin_starts_without_the_sdks(tmp_path: Path) -> None:
 
 
 def _alive(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/stat")
-    return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _until(condition: Any, seconds: float) -> None:
