@@ -14,6 +14,7 @@ from localcloud.api.services import (
     identity,
     limits,
     logs,
+    metrics,
     network,
     object_storage,
     people,
@@ -24,7 +25,7 @@ from localcloud.api.services import (
 
 def operations() -> list[Operation]:
     modules = (
-        identity, people, network, object_storage, artifacts, logs, data_science, secrets, limits, work_requests,
-        calls_door, evidence_door, faults_door, token_door,
+        identity, people, network, object_storage, artifacts, logs, metrics, data_science, secrets, limits,
+        work_requests, calls_door, evidence_door, faults_door, token_door,
     )  # fmt: skip
     return [row for module in modules for row in module.operations()]
