@@ -132,13 +132,14 @@ class Site:
 
 
 def _map_users(pid: int) -> None:
-    """All users as they are where that is allowed; else this one, who is root inside."""
+    """Whoever it is is root inside; where it is root outside, all users are there as they are, if that is allowed."""
     process = Path(f"/proc/{pid}")
-    with suppress(PermissionError):
-        for name in ("uid_map", "gid_map"):
-            lines = [line.split() for line in Path(f"/proc/self/{name}").read_text().splitlines()]
-            (process / name).write_text("\n".join(f"{inside} {inside} {count}" for inside, _, count in lines))
-        return
+    if os.geteuid() == 0:
+        with suppress(PermissionError):
+            for name in ("uid_map", "gid_map"):
+                lines = [line.split() for line in Path(f"/proc/self/{name}").read_text().splitlines()]
+                (process / name).write_text("\n".join(f"{inside} {inside} {count}" for inside, _, count in lines))
+            return
     (process / "setgroups").write_text("deny")
     (process / "uid_map").write_text(f"0 {os.geteuid()} 1")
     (process / "gid_map").write_text(f"0 {os.getegid()} 1")
