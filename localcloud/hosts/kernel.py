@@ -10,7 +10,7 @@ NEW_MOUNTS = 0x00020000
 NEW_HOSTNAME = 0x04000000
 NEW_USER = 0x10000000
 NEW_NETWORK = 0x40000000
-_BIND = 0x1000
+_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -25,7 +25,22 @@ def enter(namespace: int, kind: int) -> None:
 
 
 def bind_mount(source: str, target: str) -> None:
-    _checked(_libc().mount(source.encode(), target.encode(), None, _BIND, None), "mount")
+    _mount(source, target, _BIND)
+
+
+def own_mounts() -> None:
+    """What is mounted from now on is seen by this process and its children only."""
+    unshare(NEW_MOUNTS)
+    _mount("none", "/", _RECURSIVE | _PRIVATE)
+
+
+def make_read_only(path: str) -> None:
+    _mount(path, path, _BIND | _RECURSIVE)
+    _mount("none", path, _REMOUNT | _BIND | _READ_ONLY)
+
+
+def _mount(source: str, target: str, flags: int) -> None:
+    _checked(_libc().mount(source.encode(), target.encode(), None, flags, None), "mount")
 
 
 def end_with_parent(signal: int) -> None:

@@ -54,6 +54,7 @@ def main(arguments: list[str]) -> int:
 def _enter(place: dict[str, Any] | None) -> None:
     """Puts this process where its node stands: open files of the node's namespaces, and who it is there."""
     if place is None:
+        _spare_the_machine()
         return
     kernel.enter(place["user"], kernel.NEW_USER)
     kernel.enter(place["network"], kernel.NEW_NETWORK)
@@ -64,6 +65,14 @@ def _enter(place: dict[str, Any] | None) -> None:
         socket.sethostname(place["hostname"])
         for source, target in place["mounts"].items():
             kernel.bind_mount(source, target)
+
+
+def _spare_the_machine() -> None:
+    """A node without a network of its own must not set the machine's, as root could: launchers try, to pin ports."""
+    if os.geteuid() == 0:
+        with suppress(OSError):  # who may not mount finds /proc/sys closed already, as in containers
+            kernel.own_mounts()
+            kernel.make_read_only("/proc/sys")
 
 
 def _run(spec: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def cloud_of_nobody(tmp_path: Path) -> Iterator[Cloud]:
 
 
 _PINNED = """
+if 'TRAINYARD_NODE_ADDRESS' in os.environ: raise SystemExit('this is no namespace: the machine must be left alone')
 here = peers(2)
 with open('/proc/sys/net/ipv4/ip_local_port_range', 'w') as range_: range_.write('5000 5007')
 if os.environ['NODE_RANK'] == '0':

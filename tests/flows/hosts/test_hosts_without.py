@@ -81,6 +81,26 @@ def test_a_machine_that_can_says_so(cloud: Cloud) -> None:
     assert json.loads(said.output)["rulesEnforced"] is True
 
 
+def test_a_node_without_a_network_of_its_own_cannot_set_the_machines(cloud: Cloud) -> None:
+    world = World(Clients(cloud))
+    # What it holds is written back, so that nothing would change if it could be.
+    script = """
+import os
+path = '/proc/sys/net/ipv4/ip_local_port_range'
+try:
+    with open(path, 'r+') as file:
+        held = file.read()
+        file.seek(0)
+        file.write(held)
+    print('written')
+except OSError as error:
+    print('refused', error.errno in (1, 13, 30))
+"""
+    run = world.run(world.job(script))
+    world.finished(run)
+    assert world.lines(run) == ["refused True"]
+
+
 def test_a_run_without_a_subnet_is_nobodys_network(cloud: Cloud) -> None:
     world = World(Clients(cloud))
     run = world.run(world.job("import os; print(os.environ['TRAINYARD_NODE_ADDRESS'])"))
