@@ -111,11 +111,26 @@ def yard(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Itera
     made = Yard(shared_cloud, folder, environment)
     MachineBase(folder / "base", ROOT / "launcher" / "pin" / "pin.c")
     (folder / "Dockerfile").write_text("FROM scratch\nCOPY . /\n")
-    made.buildah("build", "--quiet", "--file", str(folder / "Dockerfile"), "--tag", BASE, str(folder / "base"))
-    yield made
-    made.buildah("rm", "--all")
-    made.buildah("rmi", "--all", "--force")
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        _needs_a_builder(made)
+        yield made
+    finally:
+        made.run("buildah", "rm", "--all")
+        made.run("buildah", "rmi", "--all", "--force")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _needs_a_builder(yard: Yard) -> None:
+    """Makes the base. Where the system lets nobody build and run an image, that is no fault of ours."""
+    said = yard.run(
+        "buildah", "build", "--quiet", "--file", f"{yard.folder}/Dockerfile", "--tag", BASE, f"{yard.folder}/base"
+    )
+    container = yard.run("buildah", "from", BASE) if said.returncode == 0 else said
+    said = (
+        yard.run("buildah", "run", container.stdout.strip(), "--", "sh", "-c", ":") if container.stdout else container
+    )
+    if said.returncode:
+        pytest.skip(f"buildah cannot work on this machine: {said.stderr.strip().splitlines()[-1:]}")
 
 
 @pytest.fixture(scope="module")
