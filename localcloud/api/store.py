@@ -17,7 +17,7 @@ from localcloud.api.errors import etag_mismatch
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS resources (
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, compartment TEXT NOT NULL,
+    sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, compartment TEXT NOT NULL,
     parent TEXT NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL, settling TEXT NOT NULL, settles_at REAL NOT NULL,
     live INTEGER NOT NULL, etag TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS by_compartment ON resources (kind, compartment, sequence);
@@ -57,6 +57,8 @@ CREATE TABLE IF NOT EXISTS retries (
     status INTEGER NOT NULL, headers TEXT NOT NULL, body TEXT NOT NULL, resource TEXT NOT NULL, created REAL NOT NULL,
     PRIMARY KEY (token, principal, operation)) WITHOUT ROWID;
 """
+# Nearly everything names its compartment and who made it; whether these may go is decided otherwise.
+_HELD_BY_NOTHING = ("ocid1.compartment.", "ocid1.tenancy.", "ocid1.user.")
 _COLUMNS = "id, kind, compartment, parent, name, state, settling, settles_at, live, etag, created, body"
 
 
@@ -168,8 +170,9 @@ class Store:
     def _mention(self, resource: Resource) -> None:
         self.connection.execute("DELETE FROM mentions WHERE source = ?", (resource.id,))
         if resource.live:
-            targets = {(resource.id, target) for target in ocids_in(resource.body) if target != resource.id}
-            self.connection.executemany("INSERT INTO mentions (source, target) VALUES (?, ?)", targets)
+            targets = {target for target in ocids_in(resource.body) if not target.startswith(_HELD_BY_NOTHING)}
+            rows = [(resource.id, target) for target in targets - {resource.id}]
+            self.connection.executemany("INSERT INTO mentions (source, target) VALUES (?, ?)", rows)
 
 
 def ocids_in(value: Any) -> Iterator[str]:
