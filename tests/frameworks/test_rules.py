@@ -18,7 +18,7 @@ MISSED = [
     ("dask", "8786", range(8786, 8787)),
     ("dask", "8700-8800", range(8700, 8801)),
     ("dask-lightgbm", "8900-8963", range(8900, 8964)),
-    ("dask-xgboost", "8788", range(8788, 8789)),
+    ("dask-xgboost", "8810", range(8810, 8811)),
     ("dask-xgboost", "8900-8963", range(8900, 8964)),
     ("pytorch", "29400", range(29400, 29401)),
     ("pytorch", "29500-29563", range(29500, 29564)),

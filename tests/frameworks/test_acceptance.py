@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A script that knows nothing of trainyard loses a rank in its second epoch, and ends as if it had not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import oci
+import psutil
+import pytest
+
+from localcloud.environments.find import Missing, find
+from tests.cloud_fixture import eventually
+from tests.flows.local_team import Team
+
+pytestmark = pytest.mark.engine
+SCRIPT = Path(__file__).with_name("third_party")
+LONGEST_SECONDS = 600.0
+COMMAND = (
+    "bash -c 'exec python ddp.py --loading-seconds 0.1 --resume-dir $TRAINYARD_CHECKPOINTS --out $TRAINYARD_OUTPUT'"
+)
+JOB = {
+    "framework": "pytorch",
+    "image": "${registry}:1.0",
+    "shape": {"name": "VM.Standard.E4.Flex", "ocpus": 1, "memoryGb": 8},
+    "roles": {"main": {"replicas": 1, "retry": {"count": 1}}, "worker": {"replicas": 2, "retry": {"count": 1}}},
+    "code": "./third-party",
+    "command": COMMAND,
+    "runs": {"calm": {"until": "finished"}, "struck": {"until": "finished"}},
+}
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    missing = find("pytorch")
+    if isinstance(missing, Missing):
+        pytest.skip(f"not rehearsed: {missing.reason}; {missing.remedy}")
+    one = Team(tmp_path)
+    shutil.copytree(SCRIPT, one.stacks / "third-party")
+    one.configure("jobs", {"ddp": JOB})
+    yield one
+    one.end()
+
+
+def in_second_epoch(team: Team) -> psutil.Process | None:
+    """The training process of rank 1 of the run that is to be struck, once its own log says so."""
+    for process in psutil.Process(team.cloud.pid).children(recursive=True):
+        try:
+            told = process.environ() if "ddp.py" in process.cmdline() else {}
+            launch = json.loads(told.get("TRAINYARD_LAUNCH", "{}"))
+            log = Path(process.cwd()) / "train-1.log" if told else Path("none")
+        except (psutil.Error, OSError):
+            continue
+        struck = launch.get("run") == "struck" and told.get("RANK") == "1"
+        if struck and log.exists() and "epoch 2 batch 3" in log.read_text():
+            return process
+    return None
+
+
+def test_a_killed_rank_resumes_from_the_checkpoint_and_ends_the_same(team: Team) -> None:
+    assert team.cloud.pid
+    with ThreadPoolExecutor(1) as pool:
+        up = pool.submit(team.trainyard, "up", "local")
+        found = eventually(lambda: None if up.done() else in_second_epoch(team), bool, LONGEST_SECONDS)
+        assert found is not None
+        found.kill()
+        said = up.result()
+    assert "run      ddp/calm: SUCCEEDED" in said
+    assert "run      ddp/struck: SUCCEEDED" in said
+
+    config = oci.config.from_file(str(team.cloud.config_file), "deployer")
+    storage = oci.object_storage.ObjectStorageClient(config, service_endpoint=team.cloud.endpoint)
+    bucket = ("trainyardlocal", "demo-local-training")
+    names = [one.name for one in storage.list_objects(*bucket, prefix="ddp/", limit=1000).data.objects]
+    assert [name for name in names if "/output/" in name] == [
+        "ddp/calm/1/output/final.json", "ddp/struck/1/output/final.json",
+    ]  # fmt: skip
+    assert [name for name in names if name.startswith("ddp/struck/checkpoints/")] == [
+        "ddp/struck/checkpoints/latest.pt"
+    ]
+    losses = {
+        run: json.loads(storage.get_object(*bucket, f"ddp/{run}/1/output/final.json").data.content)["loss"]
+        for run in ("calm", "struck")
+    }
+    assert losses["struck"] == pytest.approx(losses["calm"], rel=1e-9)
+    logs = [log.read_text() for log in (team.home / "cloud" / "runs").rglob("train-1.log")]
+    begun = [[log.count(f"epoch {epoch} batch 0\n") for epoch in (1, 2, 3)] for log in logs]
+    assert sorted(begun) == [[1, 1, 1], [1, 2, 1]], "it went on from its checkpoint, not from the beginning"
+    team.trainyard("preview", "local", "--expect-no-changes")
