@@ -139,9 +139,8 @@ def _listener(port: int) -> socket.socket:
         listener.bind(("127.0.0.1", port))
     except OSError as error:
         listener.close()
-        raise UnusableError(
-            f"port {port} cannot be had ({error.strerror}): take another, or none for a free one"
-        ) from None
+        what = f"port {port} cannot be had" if port else "this machine gives out no free port"
+        raise UnusableError(f"{what} ({error.strerror}): take another, or none for a free one") from None
     listener.listen(512)
     return listener
 
