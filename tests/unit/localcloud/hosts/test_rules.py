@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules and routes, read from what the API stores."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, services
+from localcloud.api.store import Resource, Store
+from localcloud.hosts.routes import destinations, router
+from localcloud.hosts.rules import rules_of
+
+ALL_SERVICES, OBJECT_STORAGE = (service["cidrBlock"] for service in services())
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "state.sqlite3")
+    yield opened
+    opened.close()
+
+
+def _add(store: Store, kind: str, identifier: str, parent: str = "", **body: Any) -> Resource:
+    with store.transaction():
+        return store.add(Resource(identifier, kind, "", identifier, "AVAILABLE", {"id": identifier, **body}, parent))
+
+
+def _subnet(store: Store, *lists: str, **more: Any) -> Resource:
+    return _add(store, "subnet", "subnet", "vcn", cidrBlock="10.0.1.0/24", securityListIds=list(lists), **more)
+
+
+def test_lists_then_groups_each_with_its_own_numbers(store: Store) -> None:
+    tcp = {"protocol": "6", "isStateless": False}
+    rules: dict[str, Any] = {
+        "ingressSecurityRules": [
+            {**tcp, "source": "10.0.0.0/16", "tcpOptions": {"destinationPortRange": {"min": 1, "max": 2}}},
+            {**tcp, "source": "group", "sourceType": "NETWORK_SECURITY_GROUP", "isStateless": True},
+        ],
+        "egressSecurityRules": [
+            {**tcp, "destination": ALL_SERVICES, "destinationType": "SERVICE_CIDR_BLOCK", "description": "why"},
+            {"protocol": "1", "destination": "0.0.0.0/0", "icmpOptions": {"type": 3, "code": 4}},
+        ],
+    }
+    _add(store, "security-list", "list", **rules)
+    group = [
+        {"id": "B", "direction": "EGRESS", "protocol": "17", "destination": "10.1.0.0/16"},
+        {"id": "A", "direction": "INGRESS", "protocol": "17", "source": OBJECT_STORAGE,
+         "sourceType": "SERVICE_CIDR_BLOCK", "udpOptions": {"sourcePortRange": {"min": 53, "max": 53}}},
+    ]  # fmt: skip
+    _add(store, "network-security-group", "group", rules=group)
+    vnic = _add(store, "vnic", "vnic", "subnet", privateIp="10.0.1.2", nsgIds=["group"])
+    found = rules_of(store, _subnet(store, "list", "gone"), vnic)
+    assert [(rule.list, rule.direction, rule.index) for rule in found] == [
+        ("list", "ingress", 0), ("list", "ingress", 1), ("list", "egress", 0), ("list", "egress", 1),
+        ("group", "ingress", 0), ("group", "egress", 0),
+    ]  # fmt: skip
+    assert [rule.peers for rule in found] == [
+        ("10.0.0.0/16",), ("10.0.1.2",), (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS), ("0.0.0.0/0",),
+        (OBJECT_STORAGE_ADDRESS,), ("10.1.0.0/16",),
+    ]  # fmt: skip
+    assert (found[0].ports, found[3].icmp, found[4].source_ports) == ((1, 2), (3, 4), (53, 53))
+    assert (found[1].stateless, found[2].description) == (True, "why")
+
+
+def test_a_rule_is_the_same_as_long_as_it_says_the_same(store: Store) -> None:
+    rule = {"protocol": "6", "source": "10.0.0.0/16", "description": "old"}
+    kept = _add(store, "security-list", "list", ingressSecurityRules=[rule])
+    vnic = _add(store, "vnic", "vnic", "subnet", privateIp="10.0.1.2")
+    subnet = _subnet(store, "list")
+    (before,) = rules_of(store, subnet, vnic)
+    other = {"protocol": "17", "source": "10.0.0.0/16"}
+    with store.transaction():
+        store.put(kept, body={**kept.body, "ingressSecurityRules": [other, {**rule, "description": "new"}]})
+    first, second = rules_of(store, subnet, vnic)
+    assert (second.key, second.index) == (before.key, 1)
+    assert first.key != before.key
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        (("service-gateway", ALL_SERVICES, ALL_SERVICES), [SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS]),
+        (("service-gateway", OBJECT_STORAGE, OBJECT_STORAGE), [OBJECT_STORAGE_ADDRESS]),
+        # A route for a label that the gateway does not serve leads nowhere.
+        (("service-gateway", OBJECT_STORAGE, ALL_SERVICES), []),
+        (("nat-gateway", "", "0.0.0.0/0"), ["0.0.0.0/0"]),
+        (("nat-gateway", "blocked", "0.0.0.0/0"), []),
+        (("internet-gateway", "", "0.0.0.0/0"), []),
+        (("nat-gateway", "", "2000::/3"), []),
+    ],
+)
+def test_gateways_lead_where_their_kind_does(store: Store, rule: tuple[str, str, str], found: list[str]) -> None:
+    kind, served, destination = rule
+    named = [{"serviceId": each["id"]} for each in services() if each["cidrBlock"] == served]
+    _add(store, kind, "gateway", services=named, blockTraffic=served == "blocked")
+    _add(store, "vcn", "vcn", cidrBlocks=["10.0.0.0/16", "172.16.0.0/16"])
+    _add(store, "route-table", "table", routeRules=[{"destination": destination, "networkEntityId": "gateway"}])
+    subnet = _subnet(store, routeTableId="table")
+    addresses = {f"{each}/32" if "/" not in each else each for each in found}
+    assert set(destinations(store, subnet)) == {"10.0.0.0/16", "172.16.0.0/16"} | addresses
+    assert router(subnet) == "10.0.1.1"
