@@ -15,7 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cloud": ("cli.cloud:cloud", "The local cloud: start, stop, status, reset, log, env."),
     "down": ("cli.local:down", "Take the local stack down again."),
     "environments": ("cli.environments:environments", "What stands in for images on this machine: list, make."),
-    "image": ("cli.image:image", "The images of a stack's jobs: build, push."),
+    "image": ("cli.image.command:image", "The images of a stack's jobs: build, push."),
     "plan": ("cli.plan:plan", "What a stack file leads to, without any cloud."),
     "preview": ("cli.local:preview", "What `up` would change on the local cloud."),
     "rehearse": (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.image_registry import make_words
+from cli.image.registry import make_words
 from localcloud import control
 from tests.examples import plan
 from tests.flows.local_team import Team

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.image_login import ENDPOINT_VARIABLE, Endpoint, endpoint, signed_in
-from cli.image_tools import NAMES, TOOLS
-from cli.image_wanted import ImageError
+from cli.image.login import ENDPOINT_VARIABLE, Endpoint, endpoint, signed_in
+from cli.image.tools import NAMES, TOOLS
+from cli.image.wanted import ImageError
 
 ROW = dict(zip(NAMES, TOOLS, strict=True))
 ADDRESS = "iad.ocir.io/acme/vision/dt:1.0"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from catalog.frameworks import framework, names
-from cli.image_recipes import IMAGES, PROJECT, Additions, Recipe, has_gpu, is_arm, make_context, recipe
+from cli.image.recipes import IMAGES, PROJECT, Additions, Recipe, has_gpu, is_arm, make_context, recipe
 from tests import dockerfiles
 
 FOLDER = PROJECT / IMAGES

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from cli.image_tools import Tool
-from cli.image_wanted import ImageError
+from cli.image.tools import Tool
+from cli.image.wanted import ImageError
 from provider.base.errors import ProviderError
 from provider.oci.session import Session
 

@@ -7,10 +7,10 @@ import re
 
 import click
 
-from cli.image import image
-from cli.image_login import ENDPOINT_VARIABLE, TOKEN_USER
-from cli.image_recipes import PROJECT
-from cli.image_registry import make_words
+from cli.image.command import image
+from cli.image.login import ENDPOINT_VARIABLE, TOKEN_USER
+from cli.image.recipes import PROJECT
+from cli.image.registry import make_words
 from components.plan.build import build_plan
 from tests.unit.components.samples import stack
 
@@ -25,7 +25,12 @@ def test_every_option_it_names_is_there() -> None:
         if isinstance(option, click.Option)
         for name in (*option.opts, *option.secondary_opts)
     }
-    named = set(re.findall(r"(?<=[`\s])(--[a-z][a-z-]+)", PAGE)) - {"--target", "--username", "--password-stdin", "--check"}
+    named = set(re.findall(r"(?<=[`\s])(--[a-z][a-z-]+)", PAGE)) - {
+        "--target",
+        "--username",
+        "--password-stdin",
+        "--check",
+    }
     assert named <= options, named - options
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.image_wanted import ImageError, needs_namespace, wanted
+from cli.image.wanted import ImageError, needs_namespace, wanted
 from schemas.model import Registry, Uses
 from tests.unit.components.samples import job, plan
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from catalog.tables import table
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[2]
 IMAGES = Path("launcher", "images")
 OWN = "own"
 # Locks name wheels for one kind of processor.

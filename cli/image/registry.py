@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cli.image_wanted import ImageError, Wanted
+from cli.image.wanted import ImageError, Wanted
 from components.plan.model import Plan
 from provider.base.errors import ProviderError
 from provider.oci.session import Session

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.image_registry import MEANINGS, Standing, failure, judge
-from cli.image_wanted import ImageError, wanted
+from cli.image.registry import MEANINGS, Standing, failure, judge
+from cli.image.wanted import ImageError, wanted
 from schemas.model import Registry
 from tests.unit.components.samples import plan
 

@@ -14,11 +14,13 @@ from typing import Any
 
 import click
 
-from cli import image_login, image_registry, image_tools
-from cli.image_login import Endpoint
-from cli.image_recipes import PLATFORM, Additions, Recipe, has_gpu, is_arm, make_context, recipe
-from cli.image_tools import Build, Tool
-from cli.image_wanted import UNKNOWN_NAMESPACE, ImageError, Wanted, needs_namespace, wanted
+from cli.image import login as image_login
+from cli.image import registry as image_registry
+from cli.image import tools as image_tools
+from cli.image.login import Endpoint
+from cli.image.recipes import PLATFORM, Additions, Recipe, has_gpu, is_arm, make_context, recipe
+from cli.image.tools import Build, Tool
+from cli.image.wanted import UNKNOWN_NAMESPACE, ImageError, Wanted, needs_namespace, wanted
 from cli.planning import planned
 from cli.running import running_cloud
 from components.plan.model import Plan

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cli import image_tools
-from cli.image_tools import NAMES, TOOLS, Build
-from cli.image_wanted import ImageError
+from cli.image import tools as image_tools
+from cli.image.tools import NAMES, TOOLS, Build
+from cli.image.wanted import ImageError
 
 ADDRESS = "iad.ocir.io/acme/vision/dt:1.0"
 ELSEWHERE = "127.0.0.1:5000/acme/vision/dt:1.0"

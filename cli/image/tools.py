@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from cli.image_wanted import ImageError
+from cli.image.wanted import ImageError
 
 _ANSWER_SECONDS = 60.0
 _KEPT = 8192
