@@ -20,6 +20,8 @@ EVIDENCE_PATH = "/.trainyard/evidence"
 HOSTS_PATH = "/.trainyard/hosts"
 DEPLOYER = "deployer"
 CALLS_PATH = "/.trainyard/calls"
+# A busy machine is waited for.
+_ANSWER_SECONDS = 120.0
 
 
 def push_image(
@@ -102,7 +104,7 @@ def _ask(cloud: Cloud, method: str, path: str, content: dict[str, Any] | None = 
     body = b"" if content is None else json.dumps(content).encode()
     address = urlsplit(cloud.endpoint).netloc
     headers = sign(method, path, address, body, key_id, load_private_key(Path(profile["key_file"])))
-    connection = http.client.HTTPConnection(address, timeout=30)
+    connection = http.client.HTTPConnection(address, timeout=_ANSWER_SECONDS)
     try:
         connection.request(method, path, body, headers)
         response = connection.getresponse()

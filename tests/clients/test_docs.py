@@ -110,7 +110,7 @@ def test_the_go_sdk(desk: dict[str, str], tmp_path: Path) -> None:
         go = find_go(own, os.environ, Progress())
         # With the tester's own home, where Go keeps what it has downloaded and compiled.
         built = [go, "build", "-mod=readonly", "-trimpath", "-o", str(tmp_path / "client"), "."]
-        subprocess.run(built, cwd=GO_PROGRAM, check=True, env={**os.environ, "GOWORK": "off"}, timeout=900)
+        subprocess.run(built, cwd=GO_PROGRAM, check=True, env={**os.environ, "GOWORK": "off"}, timeout=1800)
     finally:
         shutil.rmtree(own, ignore_errors=True)
     start = "\n".join(map(_as_shell, SECTIONS[START]))
