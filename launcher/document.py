@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 VARIABLE = "TRAINYARD_LAUNCH"
@@ -105,6 +105,23 @@ class Launch:
     def served(self) -> bool:
         """Whether some nodes of the run run until the others have ended."""
         return any(role.service and role.replicas for role in self.roles)
+
+    @property
+    def fewest(self) -> int:
+        """With so many nodes training goes on; with fewer it is over."""
+        least = int(self.options.get("minNodes") or 0)
+        return min(least or self.nodes, self.nodes) if self.gang and self.options.get("elastic") else self.nodes
+
+    def spares(self, rank: int, gone: int) -> bool:
+        """Whether training goes on without this node, when so many are gone with it. Nobody stands in for rank 0."""
+        return rank != 0 and self.nodes - gone >= self.fewest
+
+    def without(self, gone: Collection[int]) -> Launch:
+        """The same part in a run of fewer nodes, which count their ranks anew."""
+        roles = tuple(
+            replace(role, replicas=sum(rank not in gone for rank in self.ranks_of(role.name))) for role in self.roles
+        )
+        return replace(self, roles=roles, rank=self.rank - sum(rank < self.rank for rank in gone))
 
     def role_of(self, rank: int) -> Role:
         """The role whose nodes have this rank among them."""

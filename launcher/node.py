@@ -53,6 +53,7 @@ class Node:
     _generation: int = field(default=0, init=False)
     _charged: int = field(default=0, init=False)
     _claimed: bool = field(default=False, init=False)
+    _members: dict[int, str] = field(default_factory=dict, init=False)
     _complete_since: float = field(default=0.0, init=False)
     _saved: bool | None = field(default=None, init=False)
     _looked: float = field(default=0.0, init=False)
@@ -82,19 +83,23 @@ class Node:
         self._claimed = False
         wait = Wait(self.say, lambda: "the other nodes", patience(self.environment), _REMEDY, self.signals.ended)
         asked = peers.Asked(self.launch, self.environment, self._generation, wait, self.desk)
-        addresses = peers.find(asked)
-        address = addresses[self.launch.rank]
-        other = next((peer for peer in addresses if peer != address), address)
+        members = peers.find(asked)
+        self._members = dict(sorted(members.items()))
+        address = members[self.launch.rank]
+        other = next((peer for peer in members.values() if peer != address), address)
         interface = network.interface_of(network.source_towards(other)) or network.interface_of(address)
         if self.launch.nodes > 1:
-            self.say(f"all {self.launch.nodes} nodes are there after {wait.waited:.1f} s; this one is {address}")
+            everyone = len(members) == self.launch.nodes
+            who = f"all {len(members)} nodes" if everyone else f"{len(members)} of {self.launch.nodes} nodes"
+            self.say(f"{who} are there after {wait.waited:.1f} s; this one is {address}")
         self.reporter.change(address=address, waitedSeconds=round(wait.waited, 3))
-        return Place(addresses, address, interface)
+        return Place(tuple(self._members.values()), address, interface, self.launch.rank)
 
     def _live(self, place: Place) -> Ended:
         told = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
+        part = self.launch.without(set(range(self.launch.nodes)) - self._members.keys())
         life = Life(
-            self.launch, place, commands.work(self.launch, place, told), self.children, self.signals, self.say,
+            part, place, commands.work(part, place, told), self.children, self.signals, self.say,
             self._outside, self.reporter.started, self.workplace.before_the_end, self._release,
             grace=float(self.environment.get(GRACE_VARIABLE) or GRACE_SECONDS),
             ready_seconds=float(self.environment.get(READY_VARIABLE) or READY_SECONDS),
@@ -143,7 +148,10 @@ class Node:
 
     def _restarting(self, known: Board) -> int | None:
         """The rank whose failure makes this node start again, if there is one."""
+        gone = known.gone(self.launch)
         for event in known.endings(self._generation):
+            if event.rank in gone and event.rank in self._members and self.launch.spares(event.rank, len(gone)):
+                return event.rank
             if event.how == FAILED and self.launch.gang:
                 return None
             if event.how == RETRY and event.rank != self.launch.rank and self._takes_all(event.rank):
@@ -156,9 +164,12 @@ class Node:
 
     def _verdict(self, known: Board) -> Verdict | None:
         lost = self.desk.lost() if self.desk is not None else []
-        if self.desk is not None and lost != self._lost:
+        if self.desk is not None and lost and lost != self._lost:
             self._lost = lost
             self.say(f"{named(self.launch, lost)} gave no sign of life for {self.desk.lost_after:.0f} s")
+        if self.desk is not None and lost and self.launch.spares(lost[0], len(known.gone(self.launch) | set(lost))):
+            self.desk.tell_lost(self._generation, lost)
+            lost = []
         return verdict(self.launch, [*known.finals(self.launch.gang), *(Final(rank, False, None) for rank in lost)])
 
     def _explained(self, found: Verdict) -> str:
@@ -212,6 +223,10 @@ class Node:
         if retries and not alone and any(final.succeeded for final in known.finals(self.launch.gang)):
             self.say("another node has finished already, so nothing can start again")
             retries = False
+        if not retries and not alone and exits.kind(code) == exits.UNKNOWN and self._somebody_is_lost():
+            self.say(f"ended with {exits.described(code)}, because another node is gone")
+            self._generation += 1
+            return None
         if not alone and self.desk is not None:
             self._claimed = True
             self.desk.end(self._generation, RETRY if retries else FAILED, code)
@@ -219,7 +234,8 @@ class Node:
             if culprit is not None and culprit.rank != self.launch.rank:
                 why = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.described(culprit.code)}"
                 self.say(f"ended with {exits.described(code)}: {why}")
-                if culprit.how == FAILED:
+                spared = self.launch.spares(culprit.rank, len(self.desk.board.gone(self.launch)))
+                if culprit.how == FAILED and not spared:
                     return self._finish(STOPPED, culprit.code or 1, why)
                 self._generation += 1
                 return None
@@ -229,6 +245,19 @@ class Node:
         self._generation += 0 if alone else 1
         self._pause(code)
         return None
+
+    def _somebody_is_lost(self) -> bool:
+        """Where the run may shrink: whether a node is gone, which shows in the others' failures long before."""
+        if self.desk is None or self.launch.fewest == self.launch.nodes:
+            return False
+        deadline = time.monotonic() + 1.5 * self.desk.lost_after
+        self.say(f"failed; waiting up to {1.5 * self.desk.lost_after:.0f} s to see whether another node is gone")
+        while time.monotonic() < deadline and not self.signals.received:
+            if self._restarting(self.desk.board) is not None:
+                return True
+            self._verdict(self.desk.board)
+            time.sleep(_LOOK_SECONDS)
+        return False
 
     def _pause(self, code: int) -> None:
         allowed = "for ever" if self.launch.retries < 0 else f"of {self.launch.retries}"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,12 +15,12 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?)\}")
 
 @dataclass(frozen=True)
 class Place:
-    """Where this node stands among its peers: every rank's address, its own, and its interface."""
+    """Where this node stands among its peers: their addresses, its own, its interface, its rank in the whole run."""
 
     addresses: tuple[str, ...]
     address: str
     interface: str
-    tf_config: str = ""
+    rank: int = 0
 
 
 def node_values(launch: Launch, place: Place) -> dict[str, str]:
@@ -37,7 +36,6 @@ def node_values(launch: Launch, place: Place) -> dict[str, str]:
         "interface": place.interface,
         "processes": str(launch.processes),
         "world": str(launch.nodes * launch.processes),
-        "tf_config": place.tf_config,
     }
     for role in launch.roles:
         ranks = launch.ranks_of(role.name)
@@ -67,15 +65,3 @@ def filled(text: str, values: Mapping[str, str], where: str) -> str:
 def all_filled(words: Sequence[str], values: Mapping[str, str], where: str) -> list[str]:
     """Each word with its placeholders filled in."""
     return [filled(word, values, where) for word in words]
-
-
-def asks_for(launch: Launch, name: str) -> bool:
-    """Whether anything in the document needs this placeholder."""
-    texts = (*launch.start, *launch.wrap, *launch.command, *launch.environment.values())
-    return any("{" + name + "}" in text for text in texts)
-
-
-def described(launch: Launch, place: Place) -> str:
-    """For people: who is where."""
-    told = {launch.label(rank): address for rank, address in enumerate(place.addresses)}
-    return json.dumps(told)

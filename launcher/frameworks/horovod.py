@@ -23,4 +23,4 @@ def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder
         raise LaunchError("Horovod's rendezvous needs one port: give the stack's `ports` a number for `rendezvous`")
     hosts = ",".join(f"{address}:{launch.processes}" for address in place.addresses)
     words = [sys.executable, "-u", str(_SERVER), place.address, str(port[0]), hosts]
-    return [Spec(words, environment, f"[{launch.rank}.rendezvous] ", folder, helper=True)]
+    return [Spec(words, environment, f"[{place.rank}.rendezvous] ", folder, helper=True)]

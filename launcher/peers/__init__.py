@@ -11,7 +11,7 @@ from launcher.desk import Desk
 from launcher.document import Launch, LaunchError
 from launcher.waiting import Wait
 
-# Each has `find(asked) -> addresses by rank`.
+# Each has `find(asked)`, which gives addresses by rank.
 _MODULES = {
     "bucket": "launcher.peers.bucket",
     "cluster-metadata": "launcher.peers.cluster_metadata",
@@ -31,17 +31,18 @@ class Asked:
     desk: Desk | None
 
 
-def find(asked: Asked) -> tuple[str, ...]:
-    """Every node's address, in order of ranks; MissingError naming who did not come."""
+def find(asked: Asked) -> dict[int, str]:
+    """Addresses of all that take part, by rank; MissingError naming who did not come."""
     source = asked.launch.peers["from"]
     if source not in _MODULES:
         raise LaunchError(f"peers come from `{source}`, which this image does not know: build it anew")
-    found: tuple[str, ...] = import_module(_MODULES[source]).find(asked)
+    found: dict[int, str] = import_module(_MODULES[source]).find(asked)
     if source != "bucket" and asked.desk is not None and asked.desk.watches:
         asked.desk.arrive(asked.generation, found[asked.launch.rank])
         if asked.generation:
             # The addresses are as they were, but all must have ended before anyone starts again.
             from launcher.peers.meeting import gather
 
-            gather(asked.launch, asked.desk, asked.generation, asked.wait)
+            members = gather(asked.launch, asked.desk, asked.generation, asked.wait)
+            found = {rank: found[rank] for rank in members}
     return found

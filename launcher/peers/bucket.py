@@ -9,13 +9,12 @@ from launcher.peers import Asked
 from launcher.peers.meeting import gather
 
 
-def find(asked: Asked) -> tuple[str, ...]:
+def find(asked: Asked) -> dict[int, str]:
     """Arrives, then waits until all have."""
     if asked.desk is None:
         raise LaunchError("peers come from the bucket, but the launch document names no `folder`")
     address = network.own_address(asked.environment, asked.desk.folder.connection.host_name)
     if asked.launch.nodes == 1:
-        return (address,)
+        return {0: address}
     asked.desk.arrive(asked.generation, address)
-    arrived = gather(asked.launch, asked.desk, asked.generation, asked.wait)
-    return tuple(arrived[rank] for rank in range(asked.launch.nodes))
+    return gather(asked.launch, asked.desk, asked.generation, asked.wait)

@@ -14,7 +14,7 @@ VARIABLE = "CLUSTER_NODES_METADATA_FILE"
 _INTERVAL = 0.1
 
 
-def find(asked: Asked) -> tuple[str, ...]:
+def find(asked: Asked) -> dict[int, str]:
     """Reads the file whenever it has changed, until it names every rank."""
     path = asked.environment.get(VARIABLE)
     if not path:
@@ -29,7 +29,7 @@ def find(asked: Asked) -> tuple[str, ...]:
             seen, addresses = stamp, _read(path, addresses)
             missing[:] = [rank for rank in range(asked.launch.nodes) if rank not in addresses]
         if not missing:
-            return tuple(addresses[rank] for rank in range(asked.launch.nodes))
+            return {rank: addresses[rank] for rank in range(asked.launch.nodes)}
         if not asked.wait.turn(_INTERVAL):
             raise MissingError(asked.wait.missed())
 

@@ -7,9 +7,9 @@ from launcher.document import LaunchError
 from launcher.peers import Asked
 
 
-def find(asked: Asked) -> tuple[str, ...]:
+def find(asked: Asked) -> dict[int, str]:
     """As they are written."""
     addresses = tuple(str(address) for address in asked.launch.peers["addresses"])
     if len(addresses) != asked.launch.nodes:
         raise LaunchError(f"`peers` lists {len(addresses)} addresses for {asked.launch.nodes} nodes")
-    return addresses
+    return dict(enumerate(addresses))

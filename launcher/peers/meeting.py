@@ -14,7 +14,7 @@ _TURN = 0.05
 
 
 def gather(launch: Launch, desk: Desk, generation: int, wait: Wait) -> dict[int, str]:
-    """Waits until every rank has arrived in a generation; their addresses."""
+    """Waits until every rank that is still part of the run has arrived in a generation; their addresses."""
     desk.interval = meeting_interval(launch.nodes)
     missing = [rank for rank in range(launch.nodes) if rank != launch.rank]
     wait.what = lambda: named(launch, missing)
@@ -23,16 +23,18 @@ def gather(launch: Launch, desk: Desk, generation: int, wait: Wait) -> dict[int,
         desk.check()
         if desk.board is not seen:
             seen = desk.board
-            here = seen.arrived(generation)
-            missing[:] = [rank for rank in range(launch.nodes) if rank not in here]
+            here, gone = seen.arrived(generation), seen.gone(launch)
+            missing[:] = [rank for rank in range(launch.nodes) if rank not in here and rank not in gone]
             if not missing:
                 _stay_seen(seen, desk, launch.rank)
                 desk.interval = watching_interval(launch.nodes)
-                return {rank: event.address for rank, event in here.items()}
+                return {rank: event.address for rank, event in here.items() if rank not in gone}
             _give_up(launch, seen, missing, wait)
         if lost := desk.lost():
-            why = f"{named(launch, lost)} gave no sign of life for {desk.lost_after:.0f} s"
-            raise PeerFailedError(lost[0], None, why)
+            if not launch.spares(lost[0], len(seen.gone(launch) | set(lost))):
+                why = f"{named(launch, lost)} gave no sign of life for {desk.lost_after:.0f} s"
+                raise PeerFailedError(lost[0], None, why)
+            desk.tell_lost(generation, lost)
         if not wait.turn(_TURN):
             raise MissingError(wait.missed())
 
@@ -46,7 +48,12 @@ def _stay_seen(known: Board, desk: Desk, rank: int) -> None:
 
 def _give_up(launch: Launch, known: Board, missing: list[int], wait: Wait) -> None:
     believed = wait.waited > _BELIEVED_AFTER
+    gone = known.gone(launch)
+    if launch.rank in gone:
+        raise PeerFailedError(launch.rank, None, "the others have gone on without this node")
     for final in known.finals(launch.gang):
+        if final.rank in gone and launch.spares(final.rank, len(gone)):
+            continue
         label = launch.label(final.rank)
         if not final.succeeded and (believed or known.ended_since(final.rank)):
             raise PeerFailedError(final.rank, final.code, f"rank {label} has failed")

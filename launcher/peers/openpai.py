@@ -23,7 +23,7 @@ def rank(document: Mapping[str, Any], environment: Mapping[str, str]) -> int:
     raise LaunchError(f"{ROLE} and {INDEX} do not name a task of this run: start it as an OpenPAI job")
 
 
-def find(asked: Asked) -> tuple[str, ...]:
+def find(asked: Asked) -> dict[int, str]:
     """Everything is known at once."""
     addresses = []
     for role in asked.launch.roles:
@@ -32,4 +32,4 @@ def find(asked: Asked) -> tuple[str, ...]:
             if not asked.environment.get(name):
                 raise LaunchError(f"{name} is not set: OpenPAI tells every task's address by such variables")
             addresses.append(asked.environment[name])
-    return tuple(addresses)
+    return dict(enumerate(addresses))

@@ -41,7 +41,7 @@ def test_the_metadata_file_is_read_until_it_names_everybody(tmp_path: Path) -> N
     finally:
         for timer in timers:
             timer.join()
-    assert found == ("10.0.0.0", "10.0.0.1", "10.0.0.2")
+    assert found == {0: "10.0.0.0", 1: "10.0.0.1", 2: "10.0.0.2"}
 
 
 def test_who_is_not_in_the_metadata_file_is_named(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_who_is_not_in_the_metadata_file_is_named(tmp_path: Path) -> None:
 
 def test_openpai_names_every_task() -> None:
     told = {"PAI_HOST_IP_main_0": "10.1.0.1", "PAI_HOST_IP_worker_0": "10.1.0.2", "PAI_HOST_IP_worker_1": "10.1.0.3"}
-    assert peers.find(asked({"from": "openpai"}, told)) == ("10.1.0.1", "10.1.0.2", "10.1.0.3")
+    assert peers.find(asked({"from": "openpai"}, told)) == {0: "10.1.0.1", 1: "10.1.0.2", 2: "10.1.0.3"}
     with pytest.raises(LaunchError, match="PAI_HOST_IP_worker_1 is not set"):
         peers.find(asked({"from": "openpai"}, {**told, "PAI_HOST_IP_worker_1": ""}))
 
@@ -125,3 +125,14 @@ def test_the_first_failure_of_a_generation_explains_the_others() -> None:
     assert (culprit.rank, culprit.how) == (1, "retry")
     assert board.finals(gang=True) == []
     assert [final.rank for final in board.finals(gang=False)] == [0, 2]
+
+
+def test_a_loss_that_several_noticed_is_one_and_the_run_shrinks_by_it() -> None:
+    shrinking = launch(options={"elastic": True, "minNodes": 2})
+    lost = [Event(generation, 2, "c", 9.0 + generation, how="lost") for generation in (0, 1)]
+    board = Board((here(0, "a", 1.0), here(1, "b", 1.0), here(2, "c", 1.0), *lost), since=1.0)
+    assert [(final.rank, final.code) for final in board.finals(gang=True)] == [(2, None)]
+    assert board.gone(shrinking) == {2}
+    assert board.gone(launch()) == frozenset()
+    fewer = launch(2).without({1})
+    assert (fewer.rank, fewer.nodes, [role.replicas for role in fewer.roles]) == (1, 2, [1, 1])
