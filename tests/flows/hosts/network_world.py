@@ -97,6 +97,9 @@ class Network:
         )
         self.client.update_security_list(self.lists[subnet], details)
 
+    def use(self, subnet: str, *lists: str) -> None:
+        self.client.update_subnet(subnet, oci.core.models.UpdateSubnetDetails(security_list_ids=list(lists)))
+
     def service_gateway(self, label: str = SERVICES) -> str:
         models, place = oci.core.models, {"compartment_id": self.world.compartment, "vcn_id": self.vcn.id}
         (service,) = [each for each in self.client.list_services().data if each.cidr_block == label]

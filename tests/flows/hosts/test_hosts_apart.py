@@ -16,7 +16,7 @@ def world(shared_cloud: Cloud) -> World:
 
 _SERVER = "server = socket.create_server(('', 6000)); tell('listening')\nwhile True: server.accept()[0].close()"
 _CLIENT = """
-try: tell('reached', reach(os.environ['SERVER'], 6000, seconds=1.5).getpeername()[0])
+try: tell('reached', reach(os.environ['SERVER'], 6000, seconds=3).getpeername()[0])
 except OSError as error: tell(type(error).__name__)
 """
 

@@ -33,7 +33,7 @@ _CLIENT = """
 address = os.environ['SERVER']
 def attempt(name, port, source=0):
     connection = socket.socket()
-    connection.settimeout(1.5)
+    connection.settimeout(3)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if source: connection.bind(('', source))
     try:
@@ -47,9 +47,9 @@ attempt('stateless one way', 5002)
 attempt('stateless both ways', 5003)
 attempt('from another port', 5005)
 attempt('from the right port', 5005, 40001)
-for port in (5004, 5005):
+for port, seconds in ((5004, 30), (5005, 1.5)):
     datagrams = socket.socket(type=socket.SOCK_DGRAM)
-    datagrams.settimeout(1.5)
+    datagrams.settimeout(seconds)
     datagrams.sendto(b'hello', (address, port))
     try: tell('udp', port, datagrams.recv(64).decode())
     except OSError as error: tell('udp', port, type(error).__name__)
@@ -86,7 +86,8 @@ def test_rules_say_more_than_a_port(world: World) -> None:
     ]
     seen = network.evidence(server)
     counted = {rule["description"]: rule["connections"] for rule in seen["rules"] if rule["description"]}
-    assert counted == {"stateful": 1, "stateless": 1, "udp": 1}
+    assert counted.pop("stateless") >= 1, "what nobody tracks is counted each time it is sent"
+    assert counted == {"stateful": 1, "udp": 1}
     assert {(drop["protocol"], drop["port"]) for drop in seen["dropped"] if drop["direction"] == "ingress"} == {
         ("tcp", 5005), ("udp", 5005),
     }  # fmt: skip

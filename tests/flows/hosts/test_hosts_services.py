@@ -78,7 +78,7 @@ def test_a_node_writes_to_the_bucket_as_its_run(world: World, bucket: str) -> No
 _LOOK = f"""
 for address in ('{SERVICES_ADDRESS}', '{OBJECT_STORAGE_ADDRESS}', '203.0.113.1'):
     try:
-        reach(address, 443, seconds=1.5, patient=False)
+        reach(address, 443, seconds=3, patient=False)
         tell(address, 'reached')
     except OSError as error:
         tell(address, type(error).__name__, error.errno or '')
