@@ -10,7 +10,7 @@ from pathlib import Path
 RANK, NODES = int(os.environ["RING_RANK"]), int(os.environ["RING_NODES"])
 MAIN, PORT = os.environ["RING_MAIN"], int(os.environ["RING_PORT"])
 # Others start when they start; a connection that is never let through is given up after this.
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 90.0
 
 
 def add() -> int:
