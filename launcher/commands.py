@@ -26,11 +26,11 @@ class Work:
     commands: tuple[Spec, ...]
 
 
-def work(launch: Launch, place: Place, environment: Mapping[str, str]) -> Work:
+def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str = "") -> Work:
     """Everything filled in, nothing started. Lines are marked with the rank the node has in the whole run."""
     values = {**placeholders.node_values(launch, place), **frameworks.values(launch, place.addresses)}
     told = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
-    folder = code_folder(launch.command, environment)
+    folder = code or code_folder(launch.command, environment)
     commands = tuple(_commands(launch, place, values, told, folder))
     first = commands[0].environment if commands else _environment(launch, values, told, 0)
     services = frameworks.helpers(launch, place, first, folder)

@@ -99,7 +99,7 @@ class Node:
         told = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
         part = self.launch.without(set(range(self.launch.nodes)) - self._members.keys())
         life = Life(
-            part, place, commands.work(part, place, told), self.children, self.signals, self.say,
+            part, place, commands.work(part, place, told, self.workplace.code()), self.children, self.signals, self.say,
             self._outside, self.reporter.started, self.workplace.before_the_end, self._release,
             grace=float(self.environment.get(GRACE_VARIABLE) or GRACE_SECONDS),
             ready_seconds=float(self.environment.get(READY_VARIABLE) or READY_SECONDS),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from launcher.code import fetch
 from launcher.document import Launch, MissingError
 from launcher.oci.bucket import Folder
 from launcher.oci.connection import BucketError, Connection
@@ -70,6 +71,10 @@ class Workplace:
             "TRAINYARD_PROGRESS": str(self.progress),
             "OCI__SYNC_DIR": self.environment.get("OCI__SYNC_DIR") or str(self.output),
         }
+
+    def code(self) -> str:
+        """The folder of code that comes from git; empty where it lies in the image or the job's artifact."""
+        return fetch(self.environment, self.root, self.say)
 
     def restore(self) -> None:
         """The bucket's checkpoints, before every start; from then on they are kept there."""

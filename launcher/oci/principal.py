@@ -16,7 +16,7 @@ from launcher.oci.rsa import KeyFormError, PrivateKey, read_pem
 
 _TOKEN, _KEY = "OCI_RESOURCE_PRINCIPAL_RPST", "OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"
 _REGION = "OCI_RESOURCE_PRINCIPAL_REGION"
-_OVERRIDES, _STORAGE = "CLIENT_HOST_OVERRIDES", "oci_object_storage.ObjectStorageClient"
+_OVERRIDES = "CLIENT_HOST_OVERRIDES"
 _NEEDED = "start the image as an OCI Data Science job run, or on another platform without a bucket"
 
 
@@ -68,12 +68,22 @@ def _content(environment: Mapping[str, str], name: str) -> str:
 
 
 def storage_endpoint(environment: Mapping[str, str]) -> str:
-    """Where the object store is: what the environment says, else OCI's own address in the run's region."""
+    """Where the object store is."""
+    return _endpoint(environment, "oci_object_storage.ObjectStorageClient", "objectstorage.{region}.oraclecloud.com")
+
+
+def secrets_endpoint(environment: Mapping[str, str]) -> str:
+    """Where secrets are read."""
+    return _endpoint(environment, "oci_secrets.SecretsClient", "secrets.vaults.{region}.oci.oraclecloud.com")
+
+
+def _endpoint(environment: Mapping[str, str], client: str, address: str) -> str:
+    """What the environment says, else OCI's own address in the run's region."""
     for entry in environment.get(_OVERRIDES, "").split(";"):
         name, _, url = entry.partition("=")
-        if name == _STORAGE and url:
+        if name == client and url:
             return url.rstrip("/")
     region = environment.get(_REGION)
     if not region:
-        raise LaunchError(f"{_REGION} is not set, so the object store is not known: {_NEEDED}")
-    return f"https://objectstorage.{region}.oraclecloud.com"
+        raise LaunchError(f"{_REGION} is not set, so OCI's services are not known: {_NEEDED}")
+    return "https://" + address.format(region=region)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher.document import Launch
+from launcher.network import ADDRESS_VARIABLE
 from launcher.say import Voice
 
 VARIABLE = "TRAINYARD_PIN_LIBRARY"
@@ -62,7 +63,12 @@ class Pin:
 
     def _by_kernel(self, ports: tuple[int, int], interface: str) -> bool:
         """Only where the nodes have networks of their own: on loopback they share this machine's."""
-        if interface in ("", "lo") or ports[1] - ports[0] + 1 < _FEWEST_FOR_KERNEL or self._before:
+        if (
+            ADDRESS_VARIABLE in self.environment
+            or interface in ("", "lo")
+            or ports[1] - ports[0] + 1 < _FEWEST_FOR_KERNEL
+            or self._before
+        ):
             return bool(self._before)
         try:
             before = RANGE.read_text("ascii").strip()
