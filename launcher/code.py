@@ -18,6 +18,7 @@ from launcher.say import Voice
 # The names under which images of ADS are told the same.
 URL, BRANCH, COMMIT, SECRET = (f"OCI__RUNTIME_{name}" for name in ("URI", "GIT_BRANCH", "GIT_COMMIT", "GIT_SECRET_ID"))
 _SECONDS = 600
+_KEY = "repository-key"
 
 
 def fetch(environment: Mapping[str, str], root: Path, say: Voice) -> str:
@@ -33,7 +34,10 @@ def fetch(environment: Mapping[str, str], root: Path, say: Voice) -> str:
     if secret:
         told["GIT_SSH_COMMAND"] = _ssh(root, _secret(environment, secret, say))
     branch = ["--branch", environment[BRANCH]] if environment.get(BRANCH) else []
-    _git(["clone", "--quiet", *branch, "--", url, str(target)], told)
+    try:
+        _git(["clone", "--quiet", *branch, "--", url, str(target)], told)
+    finally:
+        (root / _KEY).unlink(missing_ok=True)
     if environment.get(COMMIT):
         _git(["-C", str(target), "checkout", "--quiet", "--detach", environment[COMMIT], "--"], told)
     say(f"code of {url} cloned" + (f" at {environment[COMMIT][:12]}" if environment.get(COMMIT) else ""))
@@ -67,7 +71,7 @@ def _secret(environment: Mapping[str, str], ocid: str, say: Voice) -> bytes:
 
 
 def _ssh(root: Path, key: bytes) -> str:
-    file = root / "key"
+    file = root / _KEY
     number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(number, "wb") as opened:
         opened.write(key.rstrip() + b"\n")

@@ -63,12 +63,9 @@ class Pin:
 
     def _by_kernel(self, ports: tuple[int, int], interface: str) -> bool:
         """Only where the nodes have networks of their own: on loopback they share this machine's."""
-        if (
-            ADDRESS_VARIABLE in self.environment
-            or interface in ("", "lo")
-            or ports[1] - ports[0] + 1 < _FEWEST_FOR_KERNEL
-            or self._before
-        ):
+        # Such an address means that the node shares the network of its machine.
+        shared = ADDRESS_VARIABLE in self.environment or interface in ("", "lo")
+        if shared or ports[1] - ports[0] + 1 < _FEWEST_FOR_KERNEL or self._before:
             return bool(self._before)
         try:
             before = RANGE.read_text("ascii").strip()

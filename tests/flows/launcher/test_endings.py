@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -145,6 +146,9 @@ def test_a_late_node_finds_the_others_waiting(place: Place, tmp_path: Path) -> N
     with nodes(place, tmp_path, gang(), "late") as run:
         start(run, "0:0;1:0;2:0", 0, 1)
         waited(lambda: len(place.objects(f"{run.folder}/peers/")) == 2)
+        resident = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{run.launchers[0].process.pid}/status").read_text())
+        assert resident is not None
+        assert int(resident[1]) < 30_000, "a launcher is small: memory belongs to training"
         run.start(2)
         assert run.codes() == [0, 0, 0]
 
