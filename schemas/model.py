@@ -108,7 +108,7 @@ class Network:
 class Bucket:
     name: str | None = None
     existing: str | None = None
-    versioning: bool = True
+    versioning: Literal[True, False, "suspended"] = True
     key: str | None = None
     keep: bool = True
 

@@ -15,6 +15,9 @@ import pulumi_oci as oci
 
 from components.plan.model import BucketPlan, RegistryPlan, VaultPlan
 
+# The stack file's word, and OCI's.
+VERSIONING: Mapping[bool | str, str] = {True: "Enabled", False: "Disabled", "suspended": "Suspended"}
+
 
 @dataclass(frozen=True)
 class StorageArgs:
@@ -45,7 +48,7 @@ class Storage(pulumi.ComponentResource):
                 name=args.bucket.name,
                 namespace=args.namespace,
                 access_type="NoPublicAccess",
-                versioning="Enabled" if args.bucket.versioning else "Disabled",
+                versioning=VERSIONING[args.bucket.versioning],
                 kms_key_id=args.bucket.key,
                 opts=pulumi.ResourceOptions.merge(
                     self._kept(args.bucket.keep), pulumi.ResourceOptions(depends_on=args.key_access)

@@ -86,7 +86,7 @@ class AccessPlan:
 class BucketPlan:
     name: str
     create: bool
-    versioning: bool
+    versioning: Literal[True, False, "suspended"]
     key: str | None
     keep: bool
 

@@ -130,7 +130,13 @@ def _storage(plan: Plan) -> Iterator[str]:
     yield "Storage"
     bucket, registry, logs, project = plan.bucket, plan.registry, plan.logs, plan.project
     kept = {True: "kept on destroy", False: "removed on destroy"}
-    versions = "versioned" if bucket.versioning else "not versioned"
+    versions = (
+        "versioned"
+        if bucket.versioning is True
+        else f"versioning {bucket.versioning}"
+        if bucket.versioning
+        else "not versioned"
+    )
     own_key = f", encrypted with {bucket.key}" if bucket.key else ""
     made_bucket = f", {versions}, {kept[bucket.keep]}{own_key}" if bucket.create else ""
     made_registry = f", {'immutable, ' if registry.immutable else ''}{kept[registry.keep]}" if registry.create else ""

@@ -37,6 +37,14 @@ class Bucket(TableResource):
                 raise
             return mine
 
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        if changed.get("versioning") == "Disabled":
+            raise ProviderError(
+                f"{call.name}: once a bucket was versioned, OCI can only suspend that, not turn it off.",
+                "Write `trainyard:bucket: { versioning: suspended }`; versions that exist stay until they are deleted.",
+            )
+        super()._update(call, id, changed, new)
+
     def _left_over(self, inputs: Properties) -> Any:
         """The bucket an earlier, killed create had made: of this name, in this compartment, with these very tags."""
         try:

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kind of change, through the real engine: it replaces exactly where catalog/replacement.toml says so.
+
+What a change of one field does is asked of previews, one field of each type at a time; `up` then does what can be done
+on the local cloud. `make test` takes a few fields of each type, `make torture` all of them.
+"""
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from catalog.tables import table
+from engine.local import environment
+from localcloud.control import Cloud
+from localcloud.plugin.plugin import LocalOci
+from localcloud.plugin.rows import ROWS
+from localcloud.plugin.table import TableResource
+from tests.cloud_fixture import Clients
+from tests.counts import FIRST, wanted
+from tests.flows.local_team import LONGEST_SECONDS, summary
+from tests.flows.test_plugin_oci import BUCKET, CASES
+
+pytestmark = pytest.mark.engine
+
+PROJECT = Path(__file__).with_name("changes_project")
+JOB = "oci:DataScience/job:Job"
+# Changes that force a replacement and that the cloud can carry out while all else stays.
+REPLACED: Mapping[str, Mapping[str, Any]] = {
+    "oci:Identity/dynamicGroup:DynamicGroup": {"name": "others"},
+    "oci:Identity/policy:Policy": {"name": "others"},
+    "oci:Artifacts/containerRepository:ContainerRepository": {"displayName": "vision/other"},
+    "oci:ObjectStorage/storageObject:StorageObject": {"content": "print(2)"},
+    "oci:Vault/secret:Secret": {"secretName": "other"},
+    JOB: {"jobConfigurationDetails": {"jobType": "DEFAULT", "environmentVariables": {"A": "2"}}},
+}
+# Inputs by which nothing but a text, flag or number could be told from the value it has: what to write instead.
+_OTHERWISE: Mapping[type, Any] = {str: "other", bool: None, int: 7, float: 7.0, list: ["other"], dict: {"other": "1"}}
+
+Inputs = dict[str, dict[str, Any]]
+
+
+class Changes:
+    """The program beside this file on a cloud, with one resource of every type of the plugin."""
+
+    def __init__(self, root: Path, cloud: Cloud) -> None:
+        self.folder = root / "changes"
+        shutil.copytree(PROJECT, self.folder)
+        (self.folder / ".venv").symlink_to(sys.prefix)
+        more = {"PULUMI_OPTION_COLOR": "never", "GRPC_VERBOSITY": "NONE"}
+        self.env = environment(root / "home") | dict(cloud.env) | more
+        self.pulumi("stack", "init", "dev")
+
+    def pulumi(self, *words: str) -> str:
+        done = subprocess.run(
+            ["pulumi", *words, "--non-interactive"], cwd=self.folder, env=self.env, capture_output=True, text=True,
+            timeout=LONGEST_SECONDS,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def write(self, inputs: Inputs) -> None:
+        (self.folder / "resources.json").write_text(json.dumps(inputs))
+
+    def up(self, inputs: Inputs) -> dict[str, int]:
+        self.write(inputs)
+        return summary(self.pulumi("up", "--yes", "--skip-preview"))
+
+    def predicted(self, inputs: Inputs) -> dict[str, str]:
+        """By type, what a preview says that becomes of its resource."""
+        self.write(inputs)
+        steps = json.loads(self.pulumi("preview", "--json"))["steps"]
+        ops = [(_token(step["urn"]), step["op"]) for step in steps]
+        assert {op for _, op in ops} <= {"same", "update", "replace", "create-replacement", "delete-replaced"}
+        said = {token: op for token, op in ops if op in ("update", "replace")}
+        return {token: said.get(token, "same") for token in inputs}
+
+    def ids(self) -> dict[str, str]:
+        state = json.loads(self.pulumi("stack", "export"))["deployment"]["resources"]
+        return {_token(row["urn"]): row["id"] for row in state if row.get("id")}
+
+
+def _token(urn: str) -> str:
+    return urn.split("::")[2].split("$")[-1]
+
+
+@pytest.fixture
+def changes(tmp_path: Path, cloud: Cloud) -> Changes:
+    return Changes(tmp_path, cloud)
+
+
+def _inputs(cloud: Cloud, folder: Path) -> Inputs:
+    """The cases of the plugin's own test, each standing on the others of this program."""
+    services = [{"id": one.id} for one in Clients(cloud).network.list_services().data]
+    world: Any = SimpleNamespace(
+        cloud=cloud,
+        folder=folder,
+        engine=SimpleNamespace(invoke=lambda token, args: {"services": services}),
+        id=lambda token: {"id of": token},
+        resource=lambda token: SimpleNamespace(outputs={"name": "data"}, id={"id of": token}),
+    )
+    made = {token: case.inputs(world) for token, case in CASES.items()}
+    # By name, and after the bucket is there: its id ends with its name.
+    made["oci:ObjectStorage/storageObject:StorageObject"]["metadata"] = {"bucket": {"id of": BUCKET}}
+    return made
+
+
+def _settled(inputs: Inputs, ids: Mapping[str, str]) -> Any:
+    """With ids for references, so that one resource's change is no other's."""
+
+    def settle(value: Any) -> Any:
+        if isinstance(value, dict):
+            return ids[value["id of"]] if "id of" in value else {key: settle(item) for key, item in value.items()}
+        return [settle(item) for item in value] if isinstance(value, list) else value
+
+    return settle(inputs)
+
+
+def _fields(token: str, inputs: Mapping[str, Any]) -> list[str]:
+    """Paths to change: what the table names for replacement and the plugin takes, and every input there is."""
+    resource = LocalOci().resource(token)
+    assert isinstance(resource, TableResource)
+    named = table("replacement")[token].get("replace", ())
+    return sorted({*(path for path in named if path.split(".")[0] in resource.inputs_of_api()), *inputs})
+
+
+def _forced(token: str, path: str) -> bool:
+    """The table's word: a path stands for all that lies below it, and for what comes or goes with it."""
+    replacing = table("replacement")[token].get("replace", ())
+    return any(f"{path}.".startswith(f"{one}.") or f"{one}.".startswith(f"{path}.") for one in replacing)
+
+
+def _changed(inputs: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The same with another value at the path, which is made where it is not there."""
+    changed = deepcopy(dict(inputs))
+    *above, last = path.split(".")
+    holder = changed
+    for step in above:
+        holder = holder.setdefault(step, {})
+    old = holder.get(last, "")
+    new = _OTHERWISE[type(old)]
+    holder[last] = (not old) if isinstance(old, bool) else [] if new == old else new
+    return changed
+
+
+def test_previews_replace_what_the_table_says_and_up_does_it(changes: Changes, cloud: Cloud, tmp_path: Path) -> None:
+    written = _inputs(cloud, tmp_path)
+    assert set(written) == set(ROWS)
+    assert changes.up(written)["created"] == len(written) + 1
+    base = _settled(written, changes.ids())
+    assert set(changes.predicted(base).values()) == {"same"}
+
+    chance = random.Random(FIRST)
+    paths = {token: chance.sample(fields, len(fields)) for token in base if (fields := _fields(token, base[token]))}
+    for number in range(wanted(3, max(map(len, paths.values())))):
+        taken = {token: fields[number % len(fields)] for token, fields in paths.items()}
+        told = changes.predicted({token: _changed(base[token], path) for token, path in taken.items()})
+        expected = {token: "replace" if _forced(token, path) else "update" for token, path in taken.items()}
+        assert told == expected, {taken[token]: (told.get(token), expected[token]) for token in taken}
+
+    updated = {token: {**inputs, **CASES[token].change} for token, inputs in base.items()}
+    told = changes.predicted(updated)
+    assert told == {token: "update" if CASES[token].change else "same" for token in base}
+    done = changes.up(updated)
+    assert done["updated"] == sum(op == "update" for op in told.values())
+    assert "replaced" not in done
+
+    before = changes.ids()
+    replaced = {token: {**inputs, **REPLACED.get(token, {})} for token, inputs in updated.items()}
+    told = changes.predicted(replaced)
+    assert {token for token, op in told.items() if op == "replace"} == set(REPLACED)
+    assert changes.up(replaced)["replaced"] == len(REPLACED)
+    after = changes.ids()
+    # An object is known by its name, and keeps it.
+    assert {token for token in base if before[token] != after[token]} == set(REPLACED) - {
+        "oci:ObjectStorage/storageObject:StorageObject"
+    }
+    assert set(changes.predicted(replaced).values()) == {"same"}
+
+
+def test_versioning_that_was_on_is_suspended_and_not_turned_off(changes: Changes, cloud: Cloud) -> None:
+    bucket = {"compartmentId": cloud.compartment, "namespace": cloud.namespace, "name": "data"}
+    changes.up({BUCKET: {**bucket, "versioning": "Enabled"}})
+    changes.write({BUCKET: {**bucket, "versioning": "Disabled"}})
+    refused = subprocess.run(
+        ["pulumi", "up", "--yes", "--skip-preview", "--non-interactive"],
+        cwd=changes.folder, env=changes.env, capture_output=True, text=True, timeout=LONGEST_SECONDS,
+    )  # fmt: skip
+    assert refused.returncode != 0
+    assert "OCI can only suspend that, not turn it off" in refused.stdout
+    assert "versioning: suspended" in refused.stdout
+    assert changes.up({BUCKET: {**bucket, "versioning": "Suspended"}})["updated"] == 1
+    found = Clients(cloud).storage.get_bucket(cloud.namespace, "data").data
+    assert found.versioning == "Suspended"
