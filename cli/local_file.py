@@ -111,8 +111,10 @@ def _secrets(made: LocalFile) -> None:
 
 
 def _runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
+    known = plan.access.create or "access" in plan.taken
+    elsewhere = "" if known else "its access is made elsewhere (`trainyard rehearse` makes stand-ins for that too)"
     for name, job in plan.jobs.items():
-        reason = untrained(job, stacks)
+        reason = untrained(job, stacks) or elsewhere
         if not reason or not job.runs:
             continue
         runs = made.config["trainyard:jobs"][name]["runs"]

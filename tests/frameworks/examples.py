@@ -52,7 +52,10 @@ class Example:
 _CLUSTER = {"scheduler": 1, "worker": 2}
 _RANKS = {"main": 1, "worker": 2}
 EXAMPLES = {
-    "dask": Example("local", "dask", _CLUSTER, "train.py --epochs 2 --points 8000", "slope", options={"nanny": False}),
+    "dask": Example(
+        "local", "dask", _CLUSTER, "train.py --epochs 2 --points 8000", "slope", options={"nanny": False},
+        ports={"worker": PortRange(8700, 8709)},
+    ),
     "dask-lightgbm": Example(
         "examples/dask-lightgbm", "dask", _CLUSTER, "train.py --rows 4000 --trees 5", "loss", options={"boosting": True}
     ),

@@ -35,6 +35,8 @@ _STATEMENTS = [
     "allow dynamic-group nodes to manage object-family in tenancy",
     "allow dynamic-group nodes to read repos in tenancy",
 ]
+# A machine on which much else goes on must not look like one that was lost.
+_PATIENT = {"TRAINYARD_LOST_SECONDS": "600"}
 
 
 @dataclass
@@ -210,7 +212,7 @@ class Field:
     def _node(self, job: str, node: NodePlan, name: str, variables: Mapping[str, str]) -> Any:
         launch = json.dumps(node.launch).replace("${bucket}", f"oci://{BUCKET}@{self.namespace}")
         told = {key: str(value) for key, value in node.environment.items() if "${" not in str(value)}
-        told |= {"TRAINYARD_LAUNCH": launch.replace("/base", f"/{name}"), **variables}
+        told |= {"TRAINYARD_LAUNCH": launch.replace("/base", f"/{name}"), **_PATIENT, **variables}
         configuration = oci.data_science.models.DefaultJobConfigurationDetails(environment_variables=told)
         return self.world.run(job, job_configuration_override_details=configuration, display_name=f"{name}-{node.name}")
 
