@@ -24,6 +24,7 @@ from rehearsal.proof import named
 from rehearsal.traffic import Flow, Traffic, allows
 
 SUCCEEDED = "SUCCEEDED"
+LATE = "late packets of a connection that the node had made and ended"
 # What a launcher says before its rank has met the others.
 _BEFORE = (None, "waiting")
 
@@ -102,9 +103,9 @@ def _rank(rank: RankSeen, traffic: Traffic) -> RankResult:
 
 def _met(rank: RankSeen, traffic: Traffic) -> bool:
     """Whether it was connected with another node."""
-    others = {node.address for node in traffic.nodes} - {rank.node.address}
-    ends = ({flow.source, flow.target} for flow in traffic.flows)
-    return any(rank.node.address in pair and pair & others for pair in ends)
+    others = {node.title for node in traffic.nodes} - {rank.node.title}
+    ends = ({flow.source_name, flow.target_name} for flow in traffic.flows)
+    return any(rank.node.title in pair and pair & others for pair in ends)
 
 
 def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Seen) -> Iterator[str]:
@@ -114,11 +115,11 @@ def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Seen) -> Iterat
         yield run.failed
     if not failed and not run.failed:
         return
-    own = {rank.node.address for rank in run.ranks}
-    blocked = [flow for flow in seen.traffic.dropped if {flow.source, flow.target} & own]
-    for one in _unique(blocked, seen.traffic):
-        yield f"{one.pair} was dropped: {one.missing}"
     titles = {rank.node.title for rank in run.ranks} | {f"{run.job}/{run.run}"}
+    blocked = [flow for flow in seen.traffic.dropped if {flow.source_name, flow.target_name} & titles]
+    for one in _unique(blocked, seen.traffic):
+        if one.missing != LATE:
+            yield f"{one.pair} was dropped: {one.missing}"
     for call in seen.calls:
         if not call.allowed and call.who in titles:
             yield f"{call.who} lacks {', '.join(call.missing)} for {call.operation}"
@@ -138,15 +139,13 @@ def _unique(flows: Sequence[Flow], traffic: Traffic) -> Iterator[DroppedResult]:
 
 
 def _missing(flow: Flow, traffic: Traffic) -> str:
-    answered = {(seen.source, seen.target) for seen in traffic.flows if seen.direction == "egress"}
-    own = {node.address for node in traffic.nodes}
-    if flow.direction == "ingress" and flow.source not in own and (flow.target, flow.source) in answered:
-        return "late packets of a connection that the node had made and ended"
-    return f"no {flow.direction} rule of {_owner(flow, traffic)} lets it through"
-
-
-def _owner(flow: Flow, traffic: Traffic) -> str:
-    return traffic.name(flow.target if flow.direction == "ingress" else flow.source)
+    answered = {(seen.source_name, seen.target_name) for seen in traffic.flows if seen.direction == "egress"}
+    nodes = {node.title for node in traffic.nodes}
+    back = (flow.target_name, flow.source_name) in answered
+    if flow.direction == "ingress" and flow.source_name not in nodes and back:
+        return LATE
+    owner = flow.target_name if flow.direction == "ingress" else flow.source_name
+    return f"no {flow.direction} rule of {owner} lets it through"
 
 
 def _dropped(traffic: Traffic) -> Iterator[DroppedResult]:

@@ -57,7 +57,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Connections (or dropped packets) of one kind as the firewall of one end saw them."""
+    """Connections (or dropped packets) of one kind as the firewall of one end saw them.
+
+    Who its ends were is kept with it: runs that follow each other get the same addresses.
+    """
 
     direction: str
     source: str
@@ -65,6 +68,8 @@ class Flow:
     port: int
     protocol: str
     count: int
+    source_name: str = ""
+    target_name: str = ""
 
     @property
     def peer(self) -> str:
@@ -82,16 +87,8 @@ class Traffic:
     flows: tuple[Flow, ...]
     dropped: tuple[Flow, ...]
 
-    def name(self, address: str) -> str:
-        """What a report calls an address."""
-        found = [node.title for node in self.nodes if node.address == address]
-        if found:
-            return found[-1]
-        behind_gateway = any(rule.direction == "egress" and not is_network(rule.peer) for rule in self.rules)
-        return f"{'the services' if behind_gateway else 'outside'} ({address})"
-
     def pair(self, flow: Flow) -> str:
-        return f"{self.name(flow.source)} -> {self.name(flow.target)} {protocol(flow.protocol)} {flow.port}"
+        return f"{flow.source_name} -> {flow.target_name} {protocol(flow.protocol)} {flow.port}"
 
     def failing(self, rules: Iterable[Rule]) -> tuple[Flow, ...]:
         """The connections there were which these rules would not have let through."""
@@ -141,17 +138,25 @@ def _is_peer(peer: str, address: str, nodes: frozenset[str]) -> bool:
 
 def traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[Node]]]) -> Traffic:
     """The evidence of several job runs together, each with the nodes that ran in it."""
-    seen = list(documents)
+    seen = [(document, tuple(nodes)) for document, nodes in documents]
+    behind_gateway = any(
+        row["direction"] == "egress" and not is_network(row["peer"])
+        for document, _ in seen
+        for row in document["rules"]
+    )
     rules: dict[RuleKey, Rule] = {}
     flows: dict[tuple[Any, ...], Flow] = {}
     dropped: dict[tuple[Any, ...], Flow] = {}
-    for document, _ in seen:
+    for document, nodes in seen:
+        runs = {(node.job, node.run) for node in nodes}
+        names = {one.address: one.title for _, all_ in seen for one in all_ if (one.job, one.run) in runs}
+        called = _Names(names, "the services" if behind_gateway else "outside")
         for row in document["rules"]:
             _add_rule(rules, row)
         for row in document["flows"]:
-            _add_flow(flows, row, int(row["connections"]))
+            _add_flow(flows, row, int(row["connections"]), called)
         for row in document["dropped"]:
-            _add_flow(dropped, row, int(row["packets"]))
+            _add_flow(dropped, row, int(row["packets"]), called)
     reasons = [str(document["reason"]) for document, _ in seen if not document["enforced"]]
     return Traffic(
         enforced=bool(seen) and not reasons,
@@ -161,6 +166,17 @@ def traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[Node]]]) -> Tr
         flows=tuple(flows.values()),
         dropped=tuple(dropped.values()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What a report calls the addresses of one run."""
+
+    nodes: Mapping[str, str]
+    others: str
+
+    def __call__(self, address: str) -> str:
+        return self.nodes.get(address) or f"{self.others} ({address})"
 
 
 def _add_rule(rules: dict[RuleKey, Rule], row: Mapping[str, Any]) -> None:
@@ -175,11 +191,13 @@ def _add_rule(rules: dict[RuleKey, Rule], row: Mapping[str, Any]) -> None:
     )
 
 
-def _add_flow(flows: dict[tuple[Any, ...], Flow], row: Mapping[str, Any], count: int) -> None:
+def _add_flow(flows: dict[tuple[Any, ...], Flow], row: Mapping[str, Any], count: int, called: _Names) -> None:
     number = {name: key for key, name in _PROTOCOLS.items()}
     told = str(row.get("protocol", TCP))
+    source, target = str(row["from"]), str(row["to"])
     flow = Flow(
-        str(row["direction"]), str(row["from"]), str(row["to"]), int(row["port"]), number.get(told, told), count
-    )
-    key = (flow.direction, flow.source, flow.target, flow.port, flow.protocol)
+        str(row["direction"]), source, target, int(row["port"]), number.get(told, told), count, called(source),
+        called(target),
+    )  # fmt: skip
+    key = (flow.direction, flow.source_name, flow.target_name, flow.port, flow.protocol)
     flows[key] = replace(flow, count=flows[key].count + count) if key in flows else flow

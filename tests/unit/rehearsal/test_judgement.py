@@ -13,11 +13,14 @@ from rehearsal.judgement import Seen, judged, overall
 from rehearsal.model import EXIT_CODES, Artifact, RankSeen, RunSeen
 from rehearsal.proof import prove
 from rehearsal.report import RENDERERS, as_json, markdown, text
+from rehearsal.traffic import traffic
 from tests.unit.rehearsal.recorded import (
     FIRST,
     MAIN,
     NODES,
+    SECOND,
     STORE,
+    document,
     flow,
     grounds,
     plan,
@@ -60,6 +63,18 @@ def test_what_could_not_connect_is_named_before_what_came_of_it() -> None:
         "sum/base worker-0 -> sum/base main-0 tcp 7400 was dropped: no ingress rule of sum/base main-0 lets it through"
     )
     assert last.startswith("rank 1 (worker-0) ended as FAILED")
+
+
+def test_runs_that_follow_each_other_get_the_same_addresses_and_are_not_taken_for_one_another() -> None:
+    later = tuple(
+        replace(node, run="tuned", address=address) for node, address in zip(NODES, (SECOND, MAIN, FIRST), strict=True)
+    )
+    both = traffic(
+        [*((document(node), (node,)) for node in NODES), *((document(node), (node,)) for node in later)]
+    )  # fmt: skip
+    pairs = {both.pair(flow) for flow in both.flows if flow.direction == "ingress"}
+    assert "sum/base worker-0 -> sum/base main-0 tcp 7400" in pairs
+    assert not any("sum/base" in pair and "sum/tuned" in pair for pair in pairs)
 
 
 def test_what_a_rank_was_refused_is_named() -> None:
