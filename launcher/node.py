@@ -114,7 +114,8 @@ class Node:
         """The command has ended well: who serves it ends first, before the service on this node that holds them."""
         if self.desk is None or not self.desk.watches or not self.launch.served:
             return
-        self._saved = self.workplace.finish()
+        self.reporter.last()
+        self._saved = self.workplace.flush(whole=True) and self.workplace.finish()
         if not self._saved:
             return
         self._claimed = True

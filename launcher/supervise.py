@@ -55,10 +55,14 @@ class Life:
     def run(self) -> Ended:
         """Until the node's part is over."""
         self.signals.target = self._on_signal
+        grace = self.grace
         try:
-            return self._run()
+            ended = self._run()
+            # Who was signalled has had its time; the platform's patience is short too.
+            grace = 0.0 if ended.signal else grace
+            return ended
         finally:
-            self.children.clear(self.grace)
+            self.children.clear(grace)
             self.signals.target = None
 
     def _run(self) -> Ended:

@@ -96,7 +96,8 @@ class Workplace:
         while not self._done.wait(_LOOK_SECONDS):
             try:
                 with self._lock:
-                    if self._checkpoints is not None:
+                    # Once the folder is being removed, what is missing there was not removed by the script.
+                    if self._checkpoints is not None and not self._done.is_set():
                         self._checkpoints.changed()
                 troubled = False
             except (BucketError, OSError) as error:
@@ -128,7 +129,8 @@ class Workplace:
             return False
         import shutil
 
-        shutil.rmtree(self.root, ignore_errors=True)
+        with self._lock:
+            shutil.rmtree(self.root, ignore_errors=True)
         return True
 
     def _save(self, uri: str) -> bool:

@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -218,18 +217,6 @@ def nodes(
         found.end()
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports nobody has just now."""
-    taken = [socket.socket() for _ in range(count)]
-    try:
-        for one in taken:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in taken]
-    finally:
-        for one in taken:
-            one.close()
-
-
 def block(size: int) -> tuple[int, int]:
     """A range of ports nobody has just now, and the kernel gives to nobody."""
     # Tests beside this one look elsewhere.
@@ -249,7 +236,3 @@ def block(size: int) -> tuple[int, int]:
 def waited(condition: Callable[[], bool], seconds: float = LONGEST_SECONDS) -> None:
     """Until it is so."""
     eventually(condition, bool, seconds)
-
-
-def now() -> float:
-    return time.monotonic()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -208,7 +207,6 @@ def test_a_clock_that_is_off(place: Place, tmp_path: Path, seconds: int) -> None
 def test_a_bucket_that_is_closed_to_the_run_says_so(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(), "closed") as run:
         run.script(TRAINS)
-        started = time.monotonic()
         run.changes = {
             name: f"oci://no-such-bucket@{place.namespace}/train/closed/{name}" for name in ("folder", "checkpoints")
         }
@@ -216,4 +214,3 @@ def test_a_bucket_that_is_closed_to_the_run_says_so(place: Place, tmp_path: Path
         assert run.codes() == [78, 78]
         assert "no-such-bucket" in run.launchers[0].text
         assert "is closed to this run" in run.launchers[0].text
-        assert time.monotonic() - started < 100

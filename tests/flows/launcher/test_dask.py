@@ -25,6 +25,11 @@ if __name__ == "__main__":
         workers = client.scheduler_info(n_workers=-1)["workers"]
         print("workers", len(workers), sorted(workers), flush=True)
         print("sum", sum(client.gather(client.map(work, range(10)))), flush=True)
+        with open(os.environ["TRAINYARD_PROGRESS"], "a") as progress:
+            progress.write('{"step": 1}\\n')
+        for folder in ("OUTPUT", "CHECKPOINTS"):
+            with open(os.environ[f"TRAINYARD_{folder}"] + "/last", "w") as last:
+                last.write("the last word")
         if os.environ.get("LONG"):
             import time
             deadline = time.monotonic() + 300
@@ -54,6 +59,9 @@ def test_the_script_runs_when_all_workers_are_there(place: Place, tmp_path: Path
         assert "sum 285" in told
         assert {place.status(run, rank)["state"] for rank in (1, 2)} == {"stopped"}
         assert "Traceback" not in run.shown()
+        assert place.content(f"{run.folder}/output/last") == b"the last word"
+        assert place.content(f"train/{run.name}/checkpoints/last") == b"the last word"
+        assert place.status(run, 0)["progress"] == {"step": 1}
 
 
 def test_a_worker_that_ends_starts_again_alone(place: Place, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def start(run: Nodes, least: int, failing: int | None, **variables: str) -> None
     run.changes = {"command": ["train.py"], "options": {"elastic": True, "minNodes": least, "maxNodes": 0}}
     for rank in range(3):
         own = {"FAILS": "127"} if rank == failing else {}
-        run.start(rank, TRAINYARD_LOST_SECONDS="9", FINISHES_WITH="2", **own, **variables)
+        run.start(rank, TRAINYARD_LOST_SECONDS="15", FINISHES_WITH="2", **own, **variables)
 
 
 def test_the_others_go_on_without_a_node_that_failed_for_good(place: Place, tmp_path: Path) -> None:

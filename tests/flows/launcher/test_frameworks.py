@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from schemas.model import PortRange, Role
-from tests.flows.launcher.nodes import Place, free_ports, nodes, planned
+from tests.flows.launcher.nodes import Place, block, nodes, planned
 
 # Every rank tells rank 0, at the planned address and port, what it was told.
 MEETS = """
@@ -38,7 +38,7 @@ print("done")
 
 
 def test_pytorch_ranks_meet_at_the_main_node(place: Place, tmp_path: Path) -> None:
-    (port,) = free_ports(1)
+    port, _ = block(1)
     spec = planned("pytorch", {"main": 1, "worker": 2}, options={"processes": 2},
                    ports={"rendezvous": PortRange(port, port), "data": "all"})  # fmt: skip
     with nodes(place, tmp_path, spec, "ddp") as run:
@@ -53,7 +53,7 @@ def test_pytorch_ranks_meet_at_the_main_node(place: Place, tmp_path: Path) -> No
 
 
 def test_peers_from_a_list_need_no_bucket(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
+    port, _ = block(1)
     spec = planned("pytorch", {"main": 1, "worker": 1}, ports={"rendezvous": PortRange(port, port), "data": "all"})
     with nodes(None, tmp_path, spec, "list") as run:
         run.script(MEETS)
@@ -88,7 +88,7 @@ else:
 
 
 def test_parameter_servers_end_well_when_the_chief_has_ended(place: Place, tmp_path: Path) -> None:
-    worker, ps = free_ports(2)
+    worker, ps = block(2)
     spec = planned("tensorflow", {"main": 1, "worker": 2, "ps": Role(1)}, strategy="parameter-server",
                    ports={"worker": PortRange(worker, worker), "ps": PortRange(ps, ps)})  # fmt: skip
     with nodes(place, tmp_path, spec, "ps") as run:

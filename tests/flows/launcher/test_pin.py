@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schemas.model import PortRange
-from tests.flows.launcher.nodes import ROOT, Place, block, free_ports, nodes, planned
+from tests.flows.launcher.nodes import ROOT, Place, block, nodes, planned
 
 SOURCE = ROOT / "launcher" / "pin" / "pin.c"
 
@@ -76,7 +76,8 @@ print(json.dumps([before[0] == before[2], after]))""")  # fmt: skip
 
 
 def test_other_sockets_are_left_alone(library: Path) -> None:
-    ports, (free,) = block(2), free_ports(1)
+    first, free = block(3)
+    ports = first, first + 1
     found, _ = say(library, ports, f"""
 explicit = socket.create_server(("127.0.0.1", {free}))
 datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -97,8 +98,8 @@ print("listens", server.getsockname()[1])
 
 
 def test_a_launcher_has_its_processes_keep_to_the_range(place: Place, library: Path, tmp_path: Path) -> None:
-    first, last = block(8)
-    (port,) = free_ports(1)
+    port, last = block(9)
+    first = port + 1
     spec = planned("pytorch", {"main": 1}, ports={"rendezvous": PortRange(port, port), "data": PortRange(first, last)},
                    options={"processes": 3})  # fmt: skip
     with nodes(place, tmp_path, spec, "pinned", variables={"TRAINYARD_PIN_LIBRARY": str(library)}) as run:
