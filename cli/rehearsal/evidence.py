@@ -103,6 +103,8 @@ class Evidence:
             try:
                 run = found(call, "Read the job run", partial(science.get_job_run, node.run.id))
                 lines = logs.last_lines(self._who.session, call, run, _LAST_LINES, looks=1) if run else []
+                if run and logs.place_of(run) is None:
+                    lines = ["(the stack keeps no logs; with --keep, what it printed is in the cloud's folder)"]
             except ProviderError as refused:
                 lines = [refused.cause]
             if node.run.state != "SUCCEEDED":

@@ -13,7 +13,9 @@ _TASKS = {"main": "chief"}
 
 
 def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
-    """TF_CONFIG as every strategy reads it."""
+    """TF_CONFIG as every strategy of several nodes reads it; one without ports has no cluster to tell of."""
+    if not launch.ports:
+        return {}
     cluster = {
         _task(role.name): [f"{addresses[rank]}:{_port(launch, role.name)}" for rank in launch.ranks_of(role.name)]
         for role in launch.roles
