@@ -29,14 +29,20 @@ class Access(pulumi.ComponentResource):
     def __init__(self, name: str, args: AccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard:oci:Access", name, None, opts)
         self._args = args
-        # OCI takes writes of groups and policies in the tenancy's home region only.
-        home = oci.Provider(
-            "home", region=_home_region(args.plan), **_snake(credentials()), opts=pulumi.ResourceOptions(parent=self)
-        )
-        self._inside = pulumi.ResourceOptions(parent=self, provider=home)
+        self._inside = pulumi.ResourceOptions(parent=self, provider=self._home())
         groups = self._groups()
         self._policies(groups)
         self.register_outputs({})
+
+    def _home(self) -> oci.Provider | None:
+        """OCI takes writes of groups and policies in the tenancy's home region only.
+
+        None where that is the stack's own: a provider more is a process more.
+        """
+        region = _home_region(self._args.plan)
+        if region == self._args.plan.region:
+            return None
+        return oci.Provider("home", region=region, **_snake(credentials()), opts=pulumi.ResourceOptions(parent=self))
 
     def _groups(self) -> list[pulumi.Resource]:
         access = self._args.plan.access
@@ -86,13 +92,12 @@ class Access(pulumi.ComponentResource):
             )
 
 
-def _home_region(plan: Plan) -> pulumi.Input[str]:
+def _home_region(plan: Plan) -> str:
     if plan.access.home_region:
         return plan.access.home_region
-    answer = oci.identity.get_region_subscriptions_output(tenancy_id=plan.tenancy or "")
-    return answer.region_subscriptions.apply(
-        lambda regions: next(region.region_name for region in regions if region.is_home_region)
-    )
+    # Asked for at once: what there is to make depends on the answer.
+    regions = oci.identity.get_region_subscriptions(tenancy_id=plan.tenancy or "").region_subscriptions
+    return str(next(region.region_name for region in regions if region.is_home_region))
 
 
 def _snake(settings: Mapping[str, pulumi.Input[str]]) -> dict[str, pulumi.Input[str]]:

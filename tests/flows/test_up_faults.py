@@ -49,7 +49,7 @@ def test_up_gets_there_on_a_bad_day_and_makes_nothing_twice(team: Team) -> None:
     admin.clear_faults(team.cloud)
     before = team.in_cloud(), compared(team)
 
-    assert summary(team.trainyard("up", "local")) == {"unchanged": 22}
+    assert summary(team.trainyard("up", "local")) == {"unchanged": 21}
     assert (team.in_cloud(), compared(team)) == before
 
 
@@ -67,7 +67,7 @@ def test_a_limit_and_no_capacity_are_said_and_the_next_up_goes_on_from_there(tea
     assert "try later, or another shape" in said[1]
 
     admin.clear_faults(team.cloud)
-    assert summary(team.trainyard("up", "local")) == {"created": 1, "unchanged": 21}
+    assert summary(team.trainyard("up", "local")) == {"created": 1, "unchanged": 20}
     _assert_whole(team, runs=["SUCCEEDED"])
 
 
@@ -81,9 +81,9 @@ def test_access_that_comes_into_force_late_is_said_and_the_next_up_starts_the_ru
 
     admin.clear_faults(team.cloud)
     _come_into_force(team)
-    assert summary(team.trainyard("up", "local")) == {"replaced": 1, "unchanged": 21}
+    assert summary(team.trainyard("up", "local")) == {"replaced": 1, "unchanged": 20}
     _assert_whole(team, runs=["FAILED", "SUCCEEDED"])
-    assert summary(team.trainyard("up", "local")) == {"unchanged": 22}
+    assert summary(team.trainyard("up", "local")) == {"unchanged": 21}
 
 
 def _failed_up(team: Team) -> str:
@@ -137,3 +137,57 @@ def _assert_whole(team: Team, runs: list[str]) -> None:
     assert len(made) == len(set(made))
     client = oci.data_science.DataScienceClient(_deployer(team), service_endpoint=team.cloud.endpoint)
     assert sorted(run.lifecycle_state for run in client.list_job_runs(team.cloud.compartment).data) == runs
+
+
+# Rates as before; what `preview` and `down` call are mostly reads and deletions.
+BUSY: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("status", {"status": 429, "rate": 0.2, "seed": 5, "operations": EVERYTHING}),
+    ("status", {"status": 503, "rate": 0.1, "seed": 6, "operations": EVERYTHING}),
+    ("drop", {"rate": 0.1, "seed": 7, "operations": EVERYTHING}),
+    ("lost-answer", {"rate": 0.5, "seed": 8, "operations": "Delete*"}),
+)
+
+
+def test_preview_and_down_get_there_on_a_bad_day(team: Team) -> None:
+    team.trainyard("up", "local")
+    for kind, settings in BUSY:
+        admin.add_fault(team.cloud, kind, **settings)
+    _assert_clean(team.trainyard("preview", "local", "--expect-no-changes"))
+    output = team.trainyard("down", "local")
+    _assert_clean(output)
+    assert "Nothing is left; the local cloud is stopped." in output
+    assert team.in_cloud() == [] or {kind for kind, _ in team.in_cloud()} == {"fault"}
+
+
+def test_what_keeps_down_from_going_on_is_said_and_the_next_down_goes_on_from_there(team: Team) -> None:
+    team.trainyard("up", "local")
+    admin.add_fault(team.cloud, "status", status=403, code="Forbidden", operations="DeleteSubnet")
+    done = team.attempt("down", "local")
+    assert done.returncode != 0
+    _assert_clean(done.stdout + done.stderr)
+    said = _diagnostics(done.stdout, "oci:Core:Subnet (subnet)")
+    assert "Delete subnet: 403 Forbidden" in said[0]
+    admin.clear_faults(team.cloud)
+    assert "Nothing is left; the local cloud is stopped." in team.trainyard("down", "local")
+    assert team.in_cloud() == []
+
+
+def test_stand_ins_are_made_once_on_a_bad_day_and_go_with_the_last_stack(tmp_path: Path) -> None:
+    team = Team(tmp_path, "oci-existing")
+    try:
+        for kind, settings in (
+            ("lost-answer", {"rate": 0.5, "seed": 9, "operations": "Create*"}),
+            ("status", {"status": 503, "rate": 0.2, "seed": 10, "operations": EVERYTHING}),
+        ):
+            admin.add_fault(team.cloud, kind, **settings)
+        said = team.trainyard("preview", "oci-existing")
+        _assert_clean(said)
+        assert re.search(r"Make what stands in for .*; trying again for up to \d+ s", said)
+        admin.clear_faults(team.cloud)
+        before = team.in_cloud()
+        _assert_clean(team.trainyard("preview", "oci-existing"))
+        assert team.in_cloud() == before, "a second preview makes no second stand-in"
+        assert "Nothing is left; the local cloud is stopped." in team.trainyard("down", "oci-existing")
+        assert team.in_cloud() == []
+    finally:
+        team.end()

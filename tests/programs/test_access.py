@@ -33,6 +33,11 @@ def test_a_home_region_that_is_said_is_not_looked_up(record: Record) -> None:
     assert not [one for one in recording.invokes if "getRegionSubscriptions" in one["function"]]
 
 
+def test_where_the_stack_is_at_home_there_is_no_second_provider(record: Record) -> None:
+    recording = record("oci-documented")
+    assert {one.provider for one in recording.resources if ":Identity/" in one.type} == {""}
+
+
 def test_the_home_provider_signs_as_the_stack_does(changed: Written) -> None:
     def signed(config: Config) -> None:
         config.update({"oci:configFileProfile": "PLATFORM", "oci:privateKeyPassword": {"secure": VALUE}})
