@@ -11,7 +11,8 @@ import pytest
 
 import engine
 from localcloud import control
-from tests.cloud_fixture import local_cloud
+from tests.cloud_fixture import Clients, local_cloud
+from tests.flows.cloud_world import runs_may_log
 
 PROJECT = Path(__file__).with_name("provider_project")
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -54,6 +55,7 @@ class Stack:
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[control.Cloud]:
     with local_cloud(tmp_path / "cloud") as started:
+        runs_may_log(Clients(started))
         yield started
 
 
