@@ -66,6 +66,10 @@ PARTS = {
         "`up` killed (command, engine, plugin, cloud or all): `up` again ends in the same state, no double, no orphan",
         "kills", 200, ("tests/flows/test_kills.py",), {"TRAINYARD_KILL_SEEDS": "{first}:{last}"},
     ),
+    "frameworks": Part(
+        "each framework trains on two and on three hosts behind its planned rules, and misses each rule that is closed",
+        "round", 1, ("tests/frameworks",), COUNTED,
+    ),
 }  # fmt: skip
 
 
