@@ -37,13 +37,13 @@ def _two_nodes(world: World) -> tuple[Network, Any, list[int], list[str]]:
     children = [int(line.split()[1]) for line in said]
     spaces = [line.split()[2] for line in said]
     assert len(set(spaces)) == 2
-    assert set(spaces) <= traces.networks()
+    assert set(spaces) <= traces.networks(world.clients.cloud.home)
     return network, run, children, spaces
 
 
-def _gone(children: list[int], spaces: list[str]) -> None:
+def _gone(cloud: Cloud, children: list[int], spaces: list[str]) -> None:
     eventually(lambda: [each for each in children if processes.start_time(each)], lambda left: not left, 60)
-    eventually(lambda: traces.networks() & set(spaces), lambda left: not left, 60)
+    eventually(lambda: traces.networks(cloud.home) & set(spaces), lambda left: not left, 60)
 
 
 def test_a_cancelled_run_leaves_nothing(world: World, cloud: Cloud) -> None:
@@ -52,7 +52,7 @@ def test_a_cancelled_run_leaves_nothing(world: World, cloud: Cloud) -> None:
     router = os.readlink(f"/proc/{site}/ns/net")
     world.clients.data_science.cancel_job_run(run.id)
     assert world.finished(run).lifecycle_state == "CANCELED"
-    _gone(children, [*spaces, router])
+    _gone(cloud, children, [*spaces, router])
     assert traces.sites_of(cloud.pid) == []
     assert admin.evidence(cloud, run.id)["enforced"]
     world.clients.data_science.delete_job_run(run.id)
@@ -63,12 +63,12 @@ def test_a_finished_run_takes_its_part_of_the_network_along(world: World, cloud:
     network, run, children, spaces = _two_nodes(world)
     second = network.run("tell(os.readlink('/proc/self/ns/net'))", next(iter(network.lists)))
     assert world.finished(second).lifecycle_state == "SUCCEEDED"
-    _gone([], world.lines(second))
+    _gone(cloud, [], world.lines(second))
     assert len(traces.sites_of(cloud.pid)) == 1, "the first run's nodes still stand in it"
-    assert set(spaces) <= traces.networks()
+    assert set(spaces) <= traces.networks(world.clients.cloud.home)
     world.clients.data_science.cancel_job_run(run.id)
     world.finished(run)
-    _gone(children, spaces)
+    _gone(cloud, children, spaces)
 
 
 def _kill(cloud: Cloud) -> None:
@@ -85,7 +85,7 @@ def test_a_cloud_that_ends_leaves_nothing(world: World, cloud: Cloud, end: Calla
     (site,) = traces.sites_of(cloud.pid)
     router = os.readlink(f"/proc/{site}/ns/net")
     end(cloud)
-    _gone([*children, site], [*spaces, router])
+    _gone(cloud, [*children, site], [*spaces, router])
     eventually(lambda: traces.processes_of(cloud.home), lambda left: not left, 60)
 
 
@@ -93,7 +93,7 @@ def test_after_a_kill_the_next_cloud_says_what_is_lost_and_starts_afresh(world: 
     network, run, children, spaces = _two_nodes(world)
     (subnet,) = network.lists
     _kill(cloud)
-    _gone(children, spaces)
+    _gone(cloud, children, spaces)
     control.start(cloud.home, port=int(cloud.endpoint.rpartition(":")[2]))
     assert world.read(run).lifecycle_state == "FAILED"
     seen = admin.evidence(cloud, run.id)
@@ -113,4 +113,4 @@ def test_a_site_that_dies_fails_nothing_else(world: World, cloud: Cloud) -> None
     assert "is gone" in admin.evidence(cloud, run.id)["reason"]
     world.clients.data_science.cancel_job_run(run.id)
     assert world.finished(run).lifecycle_state == "CANCELED"
-    _gone(children, spaces)
+    _gone(cloud, children, spaces)

@@ -6,21 +6,16 @@ from pathlib import Path
 
 
 def processes_of(home: Path) -> list[str]:
-    """Command lines of living processes that belong to a cloud: its server, the sites and supervisors it started."""
-    found = []
-    for process in _processes():
-        if str(home) in (told := _text(process / "cmdline")) or (
-            "localcloud.hosts.namespaces" in told and _home_of_parent(process) == str(home)
-        ):
-            found.append(f"{process.name} {told}")
-    return found
+    """Command lines of living processes that belong to a cloud: all of them work in its folder."""
+    return [f"{process.name} {_text(process / 'cmdline')}" for process in _processes() if _works_in(process, home)]
 
 
-def networks() -> frozenset[str]:
-    """Every network namespace that a process is in or holds open; there are no others, since none has a name."""
+def networks(home: Path) -> frozenset[str]:
+    """Every network namespace that a process of a cloud is in or holds open; its others have ended, since none has a
+    name. (Their numbers are given out again, to whoever comes next on this machine.)"""
     found = set()
     for process in _processes():
-        for file in (process / "ns" / "net", *_open_files(process)):
+        for file in (process / "ns" / "net", *_open_files(process)) if _works_in(process, home) else ():
             try:
                 target = os.readlink(file)
             except OSError:
@@ -62,8 +57,8 @@ def _parent(process: Path) -> int:
     return int(fields[1]) if fields else 0
 
 
-def _home_of_parent(process: Path) -> str:
+def _works_in(process: Path, home: Path) -> bool:
     try:
-        return os.readlink(f"/proc/{_parent(process)}/cwd")
+        return f"{os.readlink(process / 'cwd')}/".startswith((f"{home}/", f"{home} (deleted)"))
     except OSError:
-        return ""
+        return False
