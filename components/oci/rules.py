@@ -17,6 +17,8 @@ ALL_TCP = "all-tcp"
 LONGEST_DESCRIPTION = 255
 
 PeerType = Literal["CIDR_BLOCK", "SERVICE_CIDR_BLOCK"]
+# Why each range is asked for, every reason once.
+Reasons = dict[PortRange | None, dict[str, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,12 @@ class SecurityRules:
 
 def security_rules(network: NetworkPlan) -> SecurityRules:
     """Nodes of one subnet share one list, so rules between roles become rules within the subnet, both ways."""
+    # The documents' own rules are kept one by one: who checks a network against them looks for each.
+    merged = _by_range if network.mode == "documented" else _merged
     inside = [rule for rule in network.rules if rule.target not in (SERVICES, INTERNET)]
     to_services = [rule for rule in network.rules if rule.target == SERVICES]
     to_internet = [rule for rule in network.rules if rule.target == INTERNET]
-    within = _merged(inside, network.subnet_cidr, "CIDR_BLOCK")
+    within = merged(inside, network.subnet_cidr, "CIDR_BLOCK")
     outward = (*_merged(to_services, SERVICES, "SERVICE_CIDR_BLOCK"), *_merged(to_internet, ANYWHERE, "CIDR_BLOCK"))
     return SecurityRules(ingress=within, egress=(*within, *outward))
 
@@ -52,14 +56,28 @@ def tags(network: NetworkPlan) -> dict[str, str]:
 
 
 def _merged(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
-    """One rule for each range, told by all its reasons; one that lies in another would never be asked."""
-    asked: dict[PortRange | None, dict[str, None]] = {}
-    for rule in rules:
-        asked.setdefault(rule.ports, {})[rule.why] = None
-    why: dict[PortRange | None, dict[str, None]] = {None: asked[None]} if None in asked else {}
+    """As `_by_range`, without what lies in a wider range: nobody would ever ask for that rule."""
+    asked = _reasons(rules)
+    why: Reasons = {None: asked[None]} if None in asked else {}
     for ports, reasons in asked.items() if not why else ():
         widest = max((one for one in asked if one and ports and one.covers(ports)), key=lambda one: one.size)
         why.setdefault(widest, {}).update(reasons)
+    return _ordered(why, peer, peer_type)
+
+
+def _by_range(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
+    """One rule for each range, told by all its reasons."""
+    return _ordered(_reasons(rules), peer, peer_type)
+
+
+def _reasons(rules: Iterable[PortRule]) -> Reasons:
+    asked: Reasons = {}
+    for rule in rules:
+        asked.setdefault(rule.ports, {})[rule.why] = None
+    return asked
+
+
+def _ordered(why: Reasons, peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
     order = sorted(why, key=lambda ports: (ports.first, ports.last) if ports else (0, 0))
     return tuple(SecurityRule(peer, peer_type, ports, _described(why[ports])) for ports in order)
 
