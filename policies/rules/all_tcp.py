@@ -48,11 +48,11 @@ def needed_by(named: str) -> Verdict:
 
 
 def picks_ports(name: str) -> bool:
-    """Some port of the framework cannot be chosen by its own options, whatever the strategy."""
+    """Some port that it always uses cannot be chosen by its own options, in whatever strategy."""
     document = frameworks.document(name)
     strategies = (None, *document.get("strategies", {}))
     rows = (row for strategy in strategies for row in frameworks.framework(name, strategy).ports)
-    return any(row.default == "all" or row.pinned == "kernel-range" for row in rows)
+    return any(row.when is None and (row.default == "all" or row.pinned == "kernel-range") for row in rows)
 
 
 def _list(tag: Any = None, **rule: Any) -> Resource:
