@@ -172,7 +172,7 @@ class Field:
         image = f"iad.ocir.io/{self.namespace}/frameworks/{environment.name}:1"
         admin.push_image(self.world.clients.cloud, image)
         admin.stand_by(self.world.clients.cloud, image, environment.name)
-        made = self._job(code, subnet, image)
+        made = self.job(code, subnet, image)
         run = Run(self, name, [], documents)
         try:
             for node in documents:
@@ -193,7 +193,8 @@ class Field:
             [*(egress("tcp", cidr, *ports) for ports in told), egress("tcp", SERVICES, 443)],
         )  # fmt: skip
 
-    def _job(self, code: Path, subnet: str, image: str) -> str:
+    def job(self, code: Path, subnet: str, image: str) -> str:
+        """A job whose artifact is a folder's programs, and whose image stands for an environment."""
         models = oci.data_science.models
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w") as packed:
