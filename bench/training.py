@@ -23,7 +23,7 @@ import oci
 import psutil
 import pytest
 
-from bench.harness.rows import Aim, Row, in_turns
+from bench.harness.rows import TURNS, Aim, Row, in_turns
 from components.plan.model import NodePlan
 from localcloud import admin
 from localcloud.environments.find import Environment
@@ -38,7 +38,6 @@ from tests.unit.components.samples import plan
 NODES: Mapping[str, int] = {
     "dask": 3, "pytorch": 2, "tensorflow": 2, "tensorflow-ps": 3, "horovod-pytorch": 2, "horovod-tensorflow": 2,
 }  # fmt: skip
-PAIRS = 3
 LIMIT = 1.15
 _CIDR = "10.0.1.0/24"
 _PROGRESS = "progress.jsonl"
@@ -85,8 +84,8 @@ def rows() -> list[Row]:
 
 
 def _rows(name: str, hosts: Hosts) -> list[Row]:
-    click.echo(f"{name}: {PAIRS + 1} pairs of runs", err=True)
-    ours, hand = in_turns(hosts.launched, hosts.by_hand, turns=PAIRS)
+    click.echo(f"{name}: {TURNS + 1} pairs of runs", err=True)
+    ours, hand = in_turns(hosts.launched, hosts.by_hand)
     nodes = f"{name}, {NODES[name]} nodes"
     return [
         _row(f"{nodes}: to the first step", [one.clock for one in ours], [one.clock for one in hand],

@@ -64,10 +64,10 @@ def process_row(name: str, against: str, ours: Sequence[Spent], floor: Sequence[
     return Row(name, best, "s", against, other, ratio, aim)
 
 
-def in_turns(*calls: Callable[[], Result], turns: int = TURNS) -> list[list[Result]]:
+def in_turns(*calls: Callable[[], Result]) -> list[list[Result]]:
     """A B A B …, after one of each that is not counted; what each call gave."""
-    given = [[call() for call in calls] for _ in range(turns + 1)][1:]
-    return [list(each) for each in zip(*given, strict=True)]
+    turns = [[call() for call in calls] for _ in range(TURNS + 1)][1:]
+    return [list(given) for given in zip(*turns, strict=True)]
 
 
 def spent(command: Sequence[str]) -> Spent:
