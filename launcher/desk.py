@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from launcher import board
+from launcher import ads, board
 from launcher.board import Board, Event
 from launcher.document import Launch, LaunchError
 from launcher.oci.bucket import Folder
@@ -57,7 +57,7 @@ class Desk:
     folder: Folder
     environment: Mapping[str, str]
     say: Callable[[str], None]
-    _posts: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
+    _posts: OrderedDict[tuple[Folder, str], bytes] = field(default_factory=OrderedDict)
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _pulses: dict[int, _Pulse] = field(default_factory=dict)
 
@@ -68,6 +68,7 @@ class Desk:
         self.refused: str = ""
         self.interval = meeting_interval(self.launch.nodes)
         self.watches = self.launch.nodes > 1
+        self.ads = ads.exchange(self.launch, self.folder, self.environment)
         self._board = Board((), 0.0)
         self._round = 0
         self._here = ""
@@ -89,16 +90,20 @@ class Desk:
         with self._changed:
             self._here = name
         self.post(name, content)
+        if self.ads is not None and not generation:
+            self.post(*self.ads.announcement(address), self.ads.folder)
 
     def renew(self) -> None:
         """Says once more, and soon, that this node is there."""
         with self._changed:
-            self._posts[self._here] = b"{}"
+            self._posts[self.folder, self._here] = b"{}"
             self._changed.notify_all()
 
     def end(self, generation: int, how: str, code: int) -> None:
         """Says how this node's processes have ended."""
         self.post(board.end_name(self.key, generation, self.launch.rank, self.nonce, how, code), {})
+        if self.ads is not None and self.launch.rank == 0 and how != board.RETRY:
+            self.post(ads.STOP, ads.STOP, self.ads.folder)
 
     def tell_lost(self, generation: int, ranks: list[int]) -> None:
         """Says for nodes that can say nothing any more that they are gone, so that all others know the same."""
@@ -108,10 +113,10 @@ class Desk:
             if rank in known and rank not in told:
                 self.post(board.end_name(self.key, generation, rank, known[rank].nonce, board.LOST, 0), {})
 
-    def post(self, name: str, content: Any) -> None:
+    def post(self, name: str, content: Any, folder: Folder | None = None) -> None:
         """Puts an object, as soon as it can be; what was to be put there before is forgotten."""
         with self._changed:
-            self._posts[name] = json.dumps(content, separators=(",", ":")).encode()
+            self._posts[folder or self.folder, name] = json.dumps(content, separators=(",", ":")).encode()
             self._changed.notify_all()
 
     def flush(self, seconds: float) -> bool:
@@ -181,14 +186,14 @@ class Desk:
     def _post_one(self) -> bool:
         with self._changed:
             if not self._posts and self._here and self.watches and time.monotonic() >= self._renew_at:
-                self._posts[self._here] = b"{}"
+                self._posts[self.folder, self._here] = b"{}"
             if not self._posts:
                 return False
-            name, content = next(iter(self._posts.items()))
-        self.folder.put(name, content)
+            (folder, name), content = next(iter(self._posts.items()))
+        folder.put(name, content)
         with self._changed:
-            if self._posts.get(name) == content:
-                del self._posts[name]
+            if self._posts.get((folder, name)) == content:
+                del self._posts[folder, name]
             if name == self._here:
                 self._renew_at = time.monotonic() + min(board.RENEW_SECONDS, self.lost_after / 3)
             self._changed.notify_all()
@@ -199,10 +204,13 @@ class Desk:
         found = tuple(board.events(self.key, listed))
         own = [event.at for event in found if event.nonce == self.nonce and event.address]
         since = self._board.since or (min(own) if own else 0.0)
+        ours = Board(found, since)
+        theirs = self.ads.events(ours.current(), since) if self.ads is not None else []
         with self._changed:
-            self._board = Board(found, since)
+            self._board = Board((*found, *theirs), since)
             self._round += 1
-            self._feel(self._board.current())
+            # Who is known by ADS's files alone gives no further sign of life.
+            self._feel(ours.current())
             self._changed.notify_all()
 
     def _feel(self, current: Mapping[int, Event]) -> None:

@@ -27,6 +27,7 @@ VARIABLES = {
     "TRAINYARD_LINGER_SECONDS": "how long nodes may go on once the run has succeeded without them (30)",
     "TRAINYARD_LOST_SECONDS": "after how long without a sign of life a node counts as lost (60)",
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
+    "TRAINYARD_ADS_PEERS": "1: other nodes of the run may have images that ADS built (docs/launcher.md)",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
     "TRAINYARD_PIN_LIBRARY": "the library that keeps data ports to their range",
 }

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes whose images ADS built, told of and found in ADS's own way: small files in `<OCI__WORK_DIR>/<JOB_OCID>/`.
+
+MAIN_config.json                          the main node's address, written when it starts
+<mode>_<JOB_RUN_OCID>_config.json         another node's
+stop                                      there once somebody has ended: whoever waits ends too
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from launcher.board import SUCCEEDED, Event, seconds
+from launcher.document import Launch, LaunchError
+from launcher.oci.bucket import Folder, Stored
+from launcher.waiting import patience
+
+VARIABLE = "TRAINYARD_ADS_PEERS"
+STOP = "stop"
+_MAIN, _WORKER = "MAIN", "WORKER"
+# What a node's file says, by kind of cluster and mode; its first key is the address. ADS makes variables of all of it.
+_FILES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "DASK": {
+        _MAIN: {"OCI__MAIN_IP": "{ip}", "SCHEDULER_IP": "{ip}", "tmpdir": "{folder}"},
+        _WORKER: {"OCI__WORKER_IP": "{ip}", "tmpdir": "{folder}"},
+    },
+    "PYTORCH": {_MAIN: {"MASTER_ADDR": "{ip}"}, _WORKER: {"OCI__WORKER_IP": "{ip}"}},
+}
+_NEEDED = ("OCI__WORK_DIR", "OCI__CLUSTER_TYPE", "OCI__MODE", "JOB_OCID", "JOB_RUN_OCID")
+
+
+@dataclass
+class Ads:
+    """What this node says to and hears from nodes that only know ADS's way."""
+
+    launch: Launch
+    folder: Folder
+    files: Mapping[str, Mapping[str, str]]
+    mode: str
+    job_run: str
+    oldest: float
+    members: frozenset[int] = frozenset()
+    _looked: bool = False
+    _known: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def announcement(self, address: str) -> tuple[str, dict[str, str]]:
+        """This node's file: its name and what it says."""
+        name = "MAIN_config.json" if self.mode == _MAIN else f"{self.mode}_{self.job_run}_config.json"
+        told = {"ip": address, "folder": self.folder.uri}
+        return name, {key: text.format(**told) for key, text in self.files[self.mode].items()}
+
+    def events(self, ours: Mapping[int, Event], since: float) -> list[Event]:
+        """Signs of the nodes that only ADS's files tell of, as the board has them; for ranks that nobody else has."""
+        if not since:
+            return []
+        listed = self.folder.list("")
+        ended = any(item.name == STOP for item in listed)
+        if ended and not self._looked:
+            raise LaunchError(
+                f"{self.folder.uri} holds `{STOP}`, so images built with ADS would end at once: it is of an earlier"
+                " start of this job. Remove that folder, then start again"
+            )
+        self._looked = True
+        found = self._nodes(listed, {event.address for event in ours.values()}, since)
+        free = [rank for rank in range(1, self.launch.nodes) if rank not in ours]
+        told = {0: found[_MAIN][0]} if found[_MAIN] and 0 not in ours else {}
+        told.update({rank: found[_WORKER][place] for place, rank in enumerate(free[: len(found[_WORKER])])})
+        self.members = frozenset(told)
+        signs = [Event(0, rank, f"ads-{address}", since, address=address) for rank, address in told.items()]
+        # The file says that the cluster has ended, not how: a job run's own state tells that.
+        return signs + [Event(0, sign.rank, sign.nonce, since, how=SUCCEEDED) for sign in signs if ended]
+
+    def _nodes(self, listed: Sequence[Stored], ours: set[str], since: float) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {_MAIN: [], _WORKER: []}
+        for item in listed:
+            mode = item.name.partition("_")[0]
+            named = item.name.endswith("_config.json") and "/" not in item.name and mode in found
+            if named and seconds(item.modified) >= since - self.oldest:
+                address = self._address(item, mode)
+                if address and address not in ours:
+                    found[mode].append(address)
+        return found
+
+    def _address(self, item: Stored, mode: str) -> str:
+        key = (item.name, item.etag)
+        if key not in self._known:
+            self._known[key] = _read(self.folder.get(item.name), next(iter(self.files[mode])))
+        return self._known[key]
+
+
+def _read(content: bytes | None, key: str) -> str:
+    try:
+        read: Any = json.loads(content or b"{}")
+        return str(read.get(key) or "")
+    except (ValueError, AttributeError):
+        return ""
+
+
+def exchange(launch: Launch, folder: Folder, environment: Mapping[str, str]) -> Ads | None:
+    """None unless the node is told to look for such nodes; LaunchError where the two kinds cannot train together."""
+    if environment.get(VARIABLE, "0") in ("", "0") or launch.nodes == 1:
+        return None
+    absent = [name for name in _NEEDED if not environment.get(name)]
+    if absent or launch.peers["from"] != "bucket":
+        why = f"{', '.join(absent)} not set" if absent else f"peers come from {launch.peers['from']}"
+        raise LaunchError(f"{VARIABLE} is for job runs of one node each that meet in the bucket, but {why}")
+    cluster, mode = environment["OCI__CLUSTER_TYPE"], environment["OCI__MODE"]
+    if cluster not in _FILES or mode not in _FILES[cluster]:
+        raise LaunchError(
+            f"{VARIABLE}: our launcher and images built with ADS train together with {' and '.join(_FILES)} only, not"
+            f" as {mode} of {cluster} (docs/launcher.md says why): use one kind of image for the whole run"
+        )
+    uri = f"{environment['OCI__WORK_DIR'].rstrip('/')}/{environment['JOB_OCID']}"
+    theirs = Folder(uri, folder.connection)
+    return Ads(launch, theirs, _FILES[cluster], mode, environment["JOB_RUN_OCID"], patience(environment))

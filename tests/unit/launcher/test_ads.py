@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes whose images ADS built: what they are told, and which of their files are believed, for which rank."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from launcher import ads
+from launcher.ads import Ads, exchange
+from launcher.board import Board, Event
+from launcher.document import LaunchError
+from launcher.oci.bucket import Folder, Stored
+from launcher.oci.connection import Connection
+from launcher.oci.principal import Signer
+from launcher.say import Voice
+from tests.unit.launcher.documents import launch
+
+NOW = 1_900_000_000.0
+TOLD = {
+    "TRAINYARD_ADS_PEERS": "1", "OCI__WORK_DIR": "oci://runs@space/work/", "OCI__CLUSTER_TYPE": "PYTORCH",
+    "OCI__MODE": "WORKER", "JOB_OCID": "ocid1.job", "JOB_RUN_OCID": "ocid1.run.b",
+}  # fmt: skip
+
+
+class Shelf(Folder):
+    """A folder whose objects lie in memory."""
+
+    def __init__(self) -> None:
+        connection = Connection("http://127.0.0.1:9", Signer({}), Voice())
+        super().__init__("oci://runs@space/work/ocid1.job", connection)
+        self.objects: dict[str, tuple[bytes, float]] = {}
+
+    def list(self, below: str) -> list[Stored]:
+        names = sorted(name for name in self.objects if name.startswith(below))
+        return [Stored(name, _text(self.objects[name][1]), 2, str(self.objects[name])) for name in names]
+
+    def get(self, name: str) -> bytes | None:
+        return self.objects[name][0] if name in self.objects else None
+
+    def lay(self, name: str, content: Any, at: float = NOW) -> None:
+        self.objects[name] = (content if isinstance(content, bytes) else json.dumps(content).encode(), at)
+
+
+def _text(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def told(number: int = 1, **changes: str) -> Ads:
+    shelf = Shelf()
+    found = exchange(launch(number), shelf, {**TOLD, **changes})
+    assert found is not None
+    assert found.folder.uri == shelf.uri
+    found.folder = shelf
+    return found
+
+
+def shelf_of(found: Ads) -> Shelf:
+    assert isinstance(found.folder, Shelf)
+    return found.folder
+
+
+def here(rank: int) -> Event:
+    return Event(0, rank, f"nonce-{rank}", NOW, address=f"10.0.0.{rank}")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "mode", "name", "content"),
+    [
+        ("PYTORCH", "MAIN", "MAIN_config.json", {"MASTER_ADDR": "10.0.0.9"}),
+        ("PYTORCH", "WORKER", "WORKER_ocid1.run.b_config.json", {"OCI__WORKER_IP": "10.0.0.9"}),
+        (
+            "DASK", "MAIN", "MAIN_config.json",
+            {"OCI__MAIN_IP": "10.0.0.9", "SCHEDULER_IP": "10.0.0.9", "tmpdir": "oci://runs@space/work/ocid1.job"},
+        ),
+        (
+            "DASK", "WORKER", "WORKER_ocid1.run.b_config.json",
+            {"OCI__WORKER_IP": "10.0.0.9", "tmpdir": "oci://runs@space/work/ocid1.job"},
+        ),
+    ],
+)  # fmt: skip
+def test_a_node_announces_itself_as_ads_does(cluster: str, mode: str, name: str, content: dict[str, str]) -> None:
+    found = told(OCI__CLUSTER_TYPE=cluster, OCI__MODE=mode)
+    assert found.announcement("10.0.0.9") == (name, content)
+
+
+def test_nodes_known_by_ads_alone_take_the_ranks_nobody_has() -> None:
+    found = told(1)
+    shelf = shelf_of(found)
+    shelf.lay("MAIN_config.json", {"MASTER_ADDR": "10.0.1.1"})
+    shelf.lay("WORKER_ocid1.run.a_config.json", {"OCI__WORKER_IP": "10.0.1.2"})
+    shelf.lay("WORKER_ocid1.run.b_config.json", {"OCI__WORKER_IP": "10.0.0.1"})  # this node's own
+    signs = found.events({1: here(1)}, NOW)
+    assert {sign.rank: sign.address for sign in signs} == {0: "10.0.1.1", 2: "10.0.1.2"}
+    assert found.members == {0, 2}
+    arrived = Board((here(1), *signs), NOW).arrived(0)
+    assert {rank: event.address for rank, event in arrived.items()} == {0: "10.0.1.1", 1: "10.0.0.1", 2: "10.0.1.2"}
+    assert Board((here(1), *signs), NOW).arrived(1) == {}
+
+
+def test_our_own_nodes_are_no_second_time_there() -> None:
+    found = told(1)
+    shelf = shelf_of(found)
+    shelf.lay("MAIN_config.json", {"MASTER_ADDR": "10.0.0.0"})
+    shelf.lay("WORKER_ocid1.run.b_config.json", {"OCI__WORKER_IP": "10.0.0.1"})
+    assert found.events({0: here(0), 1: here(1)}, NOW) == []
+
+
+def test_files_of_long_ago_unfinished_or_of_others_are_passed_over() -> None:
+    found = told(1)
+    shelf = shelf_of(found)
+    shelf.lay("MAIN_config.json", {"MASTER_ADDR": "10.0.1.1"}, NOW - 1801)
+    shelf.lay("WORKER_a_config.json", b"")
+    shelf.lay("WORKER_b_config.json", b"[1]")
+    shelf.lay("WORKER_c_config.json", {"address": "10.0.1.4"})
+    shelf.lay("PS_d_config.json", {"OCI__WORKER_IP": "10.0.1.5"})
+    shelf.lay("sync/WORKER_e_config.json", {"OCI__WORKER_IP": "10.0.1.6"})
+    assert found.events({1: here(1)}, NOW) == []
+    shelf.lay("MAIN_config.json", {"MASTER_ADDR": "10.0.1.1"}, NOW - 1700)
+    shelf.lay("WORKER_a_config.json", {"OCI__WORKER_IP": "10.0.1.2"})
+    assert {sign.rank: sign.address for sign in found.events({1: here(1)}, NOW)} == {0: "10.0.1.1", 2: "10.0.1.2"}
+
+
+def test_stop_ends_them_and_one_of_an_earlier_start_is_said() -> None:
+    found = told(1)
+    shelf = shelf_of(found)
+    shelf.lay("MAIN_config.json", {"MASTER_ADDR": "10.0.1.1"})
+    assert [sign.how for sign in found.events({1: here(1)}, NOW)] == [""]
+    shelf.lay(ads.STOP, b"stop")
+    signs = found.events({1: here(1)}, NOW)
+    assert [(final.rank, final.succeeded) for final in Board((here(1), *signs), NOW).finals(gang=True)] == [(0, True)]
+    late = told(1)
+    late.folder = shelf
+    with pytest.raises(LaunchError, match=r"holds `stop`.* Remove that folder"):
+        late.events({1: here(1)}, NOW)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"OCI__CLUSTER_TYPE": "HOROVOD"}, "DASK and PYTORCH only, not as WORKER of HOROVOD"),
+        ({"OCI__MODE": "PS"}, "not as PS of PYTORCH"),
+        ({"JOB_OCID": ""}, "but JOB_OCID not set"),
+    ],
+)
+def test_what_cannot_be_met_so_is_said(changes: dict[str, str], why: str) -> None:
+    with pytest.raises(LaunchError, match=why):
+        exchange(launch(1), Shelf(), {**TOLD, **changes})
+    with pytest.raises(LaunchError, match="peers come from cluster-metadata"):
+        exchange(launch(1, peers={"from": "cluster-metadata"}), Shelf(), TOLD)
+
+
+def test_nobody_looks_unless_told_to() -> None:
+    assert exchange(launch(1), Shelf(), {**TOLD, "TRAINYARD_ADS_PEERS": "0"}) is None
+    assert exchange(launch(1), Shelf(), {}) is None
