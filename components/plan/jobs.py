@@ -71,7 +71,7 @@ def _single_nodes(
 ) -> Iterator[NodePlan]:
     rank = 0
     for role, part in parts.items():
-        told, own = ads_environment(part, run), _own(job, run, role, names)
+        told, own = ads_environment(part, names, run), _own(job, run, role, names)
         # ADS counts parameter servers apart.
         counted = framework.roles[role].mode != "PS"
         for index in range(job.roles[role].replicas):

@@ -36,7 +36,7 @@ def part_of(stack: Stack, job: Job, framework: Framework, role: str) -> Part:
 
 def document(part: Part, names: Mapping[str, str], job: Job, run: Run, node: str, rank: int | None) -> dict[str, Any]:
     """The launch document of one node, as schemas/launch.schema.json says it. Rank None: the cluster tells it."""
-    folder = f"${{bucket}}/{names['job']}/{names['run']}"
+    folder = _folder(names)
     return {
         **part.launch,
         "job": names["job"],
@@ -170,13 +170,20 @@ def expand_braces(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
-def ads_environment(part: Part, run: Run) -> dict[str, str]:
+def _folder(names: Mapping[str, str]) -> str:
+    """Where everything lies that a run leaves, whatever its attempt."""
+    return f"${{bucket}}/{names['job']}/{names['run']}"
+
+
+def ads_environment(part: Part, names: Mapping[str, str], run: Run) -> dict[str, str]:
     """The OCI__ variables by which images built with ADS know their part."""
     if not part.ads:
         return {}
     words = _without_interpreter((*part.words, *run.args))
     told = {
         **part.ads,
+        # Of this attempt alone: there, ADS's nodes leave their addresses and a `stop`, which the next must not find.
+        "OCI__WORK_DIR": f"{_folder(names)}/{run.attempt}",
         "OCI__ENTRY_SCRIPT": words[0] if words else "",
         "OCI__ENTRY_SCRIPT_ARGS": shlex.join(words[1:]),
     }
@@ -189,7 +196,6 @@ def _ads(job: Job, framework: Framework, role: str) -> dict[str, str]:
     values = _placeholders(framework, job)
     replicas = {spec.mode: job.roles[name].replicas for name, spec in framework.roles.items() if name in job.roles}
     told = {
-        "OCI__WORK_DIR": "${bucket}",
         "OCI__EPHEMERAL": "0",
         "OCI__CLUSTER_TYPE": framework.ads.cluster,
         "OCI__WORKER_COUNT": str(replicas.get("WORKER", 0)),

@@ -37,7 +37,7 @@ def test_a_team_takes_everything_from_its_platform(record: Record) -> None:
     image = job.inputs["jobEnvironmentConfigurationDetails"]["image"]
     assert image == f"{platform['imagePushAddress']}:clicks-1.0"
     environment = recording.one("Run").inputs["nodes"][0]["environment"]
-    assert environment["OCI__WORK_DIR"] == platform["bucketUri"]
+    assert environment["OCI__WORK_DIR"] == f"{platform['bucketUri']}/clicks/base/1"
     assert recording.exports["runsGroup"] == platform["runsGroup"]
 
 
