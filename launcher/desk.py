@@ -31,9 +31,12 @@ _REFUSED = frozenset({400, 401, 403, 404})
 _RETRY_SECONDS = 2.0
 
 
-def meeting_interval(nodes: int) -> float:
-    """While somebody is missing: well under a second, and the more nodes ask the less often each does."""
-    return min(0.2 + nodes / 160, 0.7)
+def meeting_interval(nodes: int, waited: float) -> float:
+    """While somebody is missing: a tenth of the time waited so far, as nodes that start together come close together.
+
+    Well under a second at most, and the more nodes ask the less often each does.
+    """
+    return min(max(0.03 + nodes / 160, waited / 10), 0.2 + nodes / 160, 0.7)
 
 
 def watching_interval(nodes: int) -> float:
@@ -66,7 +69,7 @@ class Desk:
         self.nonce = secrets.token_hex(4)
         self.lost_after = float(self.environment.get(LOST_VARIABLE) or LOST_SECONDS)
         self.refused: str = ""
-        self.interval = meeting_interval(self.launch.nodes)
+        self.interval = meeting_interval(self.launch.nodes, 0.0)
         self.watches = self.launch.nodes > 1
         self.ads = ads.exchange(self.launch, self.folder, self.environment)
         self._board = Board((), 0.0)

@@ -10,10 +10,11 @@ from typing import Any
 
 from catalog.tables import table
 from cli.asking import call_of
-from cli.place import Place
-from cli.rehearsal.people import DEPLOYER, USER, People, session_of
+from cli.local.place import Place
+from cli.rehearsal.people import People
 from cli.rehearsal.runs import Started
 from cli.runs import seen as runs_seen
+from cli.sessions import DEPLOYER, USER, session_of
 from iam.compartments import Compartments
 from localcloud import admin
 from localcloud.control import Cloud, CloudError

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from cli.place import PROJECT
+from cli.local.place import PROJECT
 from cli.planning import planned
 from components.oci.artifact import LEFT_OUT
 from components.plan.build import plan_of

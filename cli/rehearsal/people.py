@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
+from cli.local.stand_ins.access import dynamic_group
+from cli.sessions import DEPLOYER, USER, session_of
 from components.oci.statements import matching_rule
 from components.plan.model import AccessPlan, Plan
 from localcloud import admin
 from localcloud.control import Cloud
 from provider.oci.session import Session, host_overrides
-
-DEPLOYER, USER = "deployer", "user"
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,6 @@ class People:
     profile: str | None
 
 
-def session_of(cloud: Cloud, profile: str) -> Session:
-    return Session(profile=profile, config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))
-
-
 def people(cloud: Cloud, plan: Plan, granted: AccessPlan, outputs: Mapping[str, Any]) -> People:
     """`granted` says to whom access is given: in the stack, or in the one it takes its access from."""
     deployer = session_of(cloud, DEPLOYER)
@@ -40,17 +36,9 @@ def people(cloud: Cloud, plan: Plan, granted: AccessPlan, outputs: Mapping[str, 
         return People(session_of(cloud, USER), f"a user of {granted.users_group}", USER)
     if granted.users_dynamic_group:
         if not granted.make_notebooks_group:
-            _dynamic_group(deployer, cloud, granted.users_dynamic_group, matching_rule(plan, "notebooks"))
+            dynamic_group(deployer, cloud, granted.users_dynamic_group, matching_rule(plan, "notebooks"))
         return People(_notebook(deployer, cloud, outputs), "a notebook session", None)
     return People(deployer, "an administrator", DEPLOYER)
-
-
-def stand_in_groups(cloud: Cloud, plan: Plan) -> Iterator[str]:
-    """The runs' group, where the stack names one that exists elsewhere."""
-    access = plan.access
-    if access.create and not access.make_runs_group:
-        _dynamic_group(session_of(cloud, DEPLOYER), cloud, access.runs_group, matching_rule(plan, "runs"))
-        yield f"dynamic group {access.runs_group}: one of the stack's own job runs stands in"
 
 
 def _join(deployer: Session, cloud: Cloud, name: str) -> None:
@@ -64,15 +52,6 @@ def _join(deployer: Session, cloud: Cloud, name: str) -> None:
     members = identity.list_user_group_memberships(cloud.tenancy, user_id=user, group_id=found[0].id).data
     if not members:
         identity.add_user_to_group(models.AddUserToGroupDetails(user_id=user, group_id=found[0].id))
-
-
-def _dynamic_group(deployer: Session, cloud: Cloud, name: str, rule: str) -> None:
-    identity, models = deployer.client("identity"), import_module("oci.identity.models")
-    if not identity.list_dynamic_groups(cloud.tenancy, name=name).data:
-        details = models.CreateDynamicGroupDetails(
-            compartment_id=cloud.tenancy, name=name, description="of a rehearsal", matching_rule=rule
-        )
-        identity.create_dynamic_group(details)
 
 
 def _notebook(deployer: Session, cloud: Cloud, outputs: Mapping[str, Any]) -> Session:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cli.place import default_home
+from cli.local.place import default_home
 from localcloud import control, processes
 
 OWNER = "owner.json"

@@ -15,8 +15,9 @@ from typing import Any
 import click
 
 from cli.rehearsal.evidence import Evidence
-from cli.rehearsal.people import DEPLOYER, People, session_of
+from cli.rehearsal.people import People
 from cli.rehearsal.runs import Answers, Started, start, watched
+from cli.sessions import DEPLOYER, session_of
 from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud import admin
 from localcloud.control import Cloud

@@ -11,17 +11,17 @@ from typing import Any
 
 import click
 
-from cli.images import environment_of, stand_by
-from cli.local import JUDGED, QUIET
-from cli.place import Place
+from cli.local.command import JUDGED, QUIET
+from cli.local.images import environment_of, stand_by
+from cli.local.place import Place
+from cli.local.stand_ins.access import stand_in_access, stand_in_groups
 from cli.planning import planned
 from cli.rehearsal.evidence import Evidence, secrets_of
 from cli.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of
-from cli.rehearsal.people import People, everyday, look_at_metrics, people, stand_in_groups
+from cli.rehearsal.people import People, everyday, look_at_metrics, people
 from cli.rehearsal.place import thrown_away
 from cli.rehearsal.prove import Again, confirmed
 from cli.rehearsal.runs import Answers, start, watched
-from cli.rehearsal.stand_ins import stand_in_access
 from components.plan.model import JobPlan, Plan
 from localcloud.control import Cloud
 from localcloud.environments.find import Missing

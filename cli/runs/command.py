@@ -73,11 +73,12 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _asked(stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, compartment: str | None) -> Asked:
     from cli.runs.seen import Wanted
-    from provider.oci.session import Session, host_overrides
+    from cli.sessions import DEPLOYER, session_of
+    from provider.oci.session import Session
 
     config = _config(stack, stacks, optional=cloud is not None)
     if cloud is not None:
-        session = Session(profile="deployer", config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))
+        session = session_of(cloud, DEPLOYER)
         compartment = compartment or cloud.compartment
     else:
         session = Session.of({"region": config.get("oci:region"), "profile": config.get(PROFILE_KEY)})

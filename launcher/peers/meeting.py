@@ -10,16 +10,16 @@ from launcher.waiting import Wait
 
 # An end from before our own arrival may belong to an earlier start: its node gets so long to appear anew.
 _BELIEVED_AFTER = 30.0
-_TURN = 0.05
+_TURN = 0.02
 
 
 def gather(launch: Launch, desk: Desk, generation: int, wait: Wait) -> dict[int, str]:
     """Waits until every rank that is still part of the run has arrived in a generation; their addresses."""
-    desk.interval = meeting_interval(launch.nodes)
     missing = [rank for rank in range(launch.nodes) if rank != launch.rank]
     wait.what = lambda: named(launch, missing)
     seen: Board | None = None
     while True:
+        desk.interval = meeting_interval(launch.nodes, wait.waited)
         desk.check()
         if desk.board is not seen:
             seen = desk.board

@@ -21,7 +21,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from cli.images import stand_by
+from cli.local.images import stand_by
 from components.oci.deployer import deployer_lines
 from components.plan.build import build_plan
 from components.plan.model import Plan

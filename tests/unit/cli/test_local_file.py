@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from cli import images
-from cli.local_file import localized
-from cli.stand_ins import KINDS
+from cli.local import images
+from cli.local.file import localized
+from cli.local.stand_ins.resources import KINDS
 from localcloud.control import Cloud
 from localcloud.environments.find import Environment, Missing
 from tests.examples import EXAMPLES, STACKS, plan, stack_file

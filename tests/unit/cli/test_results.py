@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from cli.results import own_lines, speaking
+from cli.local.results import own_lines, speaking
 from tests.examples import plan
 
 SAID = [

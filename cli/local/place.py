@@ -17,14 +17,14 @@ import click
 import psutil
 import yaml
 
-from cli.local_file import LocalFile, localized
-from cli.stand_ins import StandIns
+from cli.local.file import LocalFile, localized
+from cli.local.stand_ins.resources import StandIns
 from components.plan.model import Plan
 from engine.local import environment
 from localcloud import control
 from schemas.source import read
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[2]
 SALT = "encryptionsalt"
 PROJECT_NAME = "trainyard"
 PROJECT_FILE = f"name: {PROJECT_NAME}\nruntime: python\n"

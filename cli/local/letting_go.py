@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cli.place import Place
-from cli.stand_ins import empty
+from cli.local.place import Place
+from cli.local.stand_ins.resources import empty
+from cli.sessions import DEPLOYER, session_of
 from localcloud.control import Cloud
 from provider.base.errors import ProviderError
 from provider.oci.calls import is_gone
-from provider.oci.session import Session, host_overrides
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 WORDS = {BUCKET: "bucket", "oci:Artifacts/containerRepository:ContainerRepository": "repository"}
@@ -52,7 +52,7 @@ def let_go(place: Place) -> None:
 
 def empty_buckets(place: Place, cloud: Cloud) -> int:
     """Removes the objects of the buckets that are to go; how many there were."""
-    session = Session(profile="deployer", config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))
+    session = session_of(cloud, DEPLOYER)
     going = [row for row in _resources(_exported(place)) if row["type"] == BUCKET and not row.get("protect")]
     removed = 0
     for row in going:

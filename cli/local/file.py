@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cli.images import untrained
-from cli.stand_ins import KINDS, StandIns
+from cli.local.images import untrained
+from cli.local.stand_ins.resources import KINDS, StandIns
 from components.plan.model import Plan
 from localcloud.control import Cloud
 

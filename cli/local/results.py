@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cli.asking import call_of
+from cli.sessions import DEPLOYER, session_of
 from components.plan.model import RunPlan
 from localcloud.control import Cloud
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.oci.calls import attempt
-from provider.oci.session import Session, host_overrides
 
 # What a program writes for people to see at a glance; longer ones are only named.
 RESULT = "result.json"
@@ -42,7 +42,7 @@ def results(cloud: Cloud, bucket: str, run: RunPlan) -> Iterator[str]:
     folder = str(launch.get("folder") or "").removeprefix("${bucket}/")
     if not folder or not bucket:
         return
-    session = Session(profile="deployer", config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))
+    session = session_of(cloud, DEPLOYER)
     call, client, namespace = call_of("up"), session.client("object_storage"), cloud.namespace
     wanted = {"prefix": f"{folder}/output/", "fields": "name,size"}
     try:

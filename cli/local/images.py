@@ -14,7 +14,7 @@ from localcloud.control import Cloud
 from localcloud.environments.find import Environment, Missing, find_for
 from localcloud.environments.imports import imported
 
-STACKS = Path(__file__).resolve().parents[1] / "stacks"
+STACKS = Path(__file__).resolve().parents[2] / "stacks"
 
 
 def environment_of(job: JobPlan, stacks: Path) -> Environment | Missing:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from cli import stand_in_network
 from cli.asking import call_of
+from cli.local.stand_ins import network as network_of_others
+from cli.sessions import DEPLOYER, session_of
 from components.plan.model import NetworkPlan
 from localcloud.control import Cloud
 from provider.base.errors import ProviderError
 from provider.oci import sdk
 from provider.oci.calls import attempt, is_gone, make_once
-from provider.oci.session import Session, host_overrides
+from provider.oci.session import Session
 
 RECORD = "stand-ins.json"
 # Names that anybody may give need a mark: only what bears it is removed again.
@@ -69,9 +70,7 @@ class StandIns:
         self._network = network
         self._file = cloud.home / RECORD
         self._made: dict[str, str] = json.loads(self._file.read_text()) if self._file.exists() else {}
-        self._session = Session(
-            profile="deployer", config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env)
-        )
+        self._session = session_of(cloud, DEPLOYER)
 
     def of(self, ocid: str) -> str | None:
         """The OCID that stands for this one here; None for what needs no stand-in."""
@@ -140,7 +139,7 @@ class StandIns:
         gateway = self._any("servicegateway") if kind.noun == "route_table" else ""
         own = _ask(
             f"Read what {key} needs",
-            lambda: stand_in_network.fields(kind.noun, self._network, self._session, gateway),
+            lambda: network_of_others.fields(kind.noun, self._network, self._session, gateway),
         )
         names = {"display_name": f"stand-in {len(self._made) + 1}", **kind.fields, **own, **around}
         if kind.noun != "log":

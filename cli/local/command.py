@@ -10,20 +10,20 @@ from typing import Any
 
 import click
 
-from cli import letting_go
 from cli.asking import call_of
-from cli.images import stand_by, untrained
-from cli.local_file import LocalFile
-from cli.place import PROJECT, Place
+from cli.local import letting_go
+from cli.local.file import LocalFile
+from cli.local.images import stand_by, untrained
+from cli.local.place import PROJECT, Place
+from cli.local.results import own_lines, results, speaking
 from cli.planning import planned
-from cli.results import own_lines, results, speaking
+from cli.sessions import DEPLOYER, session_of
 from components.plan.model import Plan
 from engine.versions import EngineError
-from localcloud import control
+from localcloud import admin, control
 from provider.base.errors import ProviderError
 from provider.oci.calls import attempt
 from provider.oci.logs import last_lines
-from provider.oci.session import Session, host_overrides
 
 # Pulumi's own words for it: nothing to ask, nothing to draw that a log could not hold.
 QUIET = ("--non-interactive", "--skip-preview", "--yes")
@@ -182,6 +182,8 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
     """What there is now, and where to look."""
     outputs = place.outputs()
     click.echo(f"\nThe stack `{place.stack}` is up on the local cloud at {cloud.endpoint}.")
+    if unenforced := admin.why_not_enforced(cloud):
+        click.echo(f"  rules    not in force between its nodes: {unenforced}")
     for key, title in (("bucketUri", "bucket"), ("imagePushAddress", "images"), ("subnetId", "subnet")):
         if key in outputs:
             click.echo(f"  {title:8} {outputs[key]}")
@@ -202,7 +204,7 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
 def _printed(cloud: control.Cloud, run_id: str) -> list[str]:
     """The last lines of a run, as anybody would read them; none where the stack keeps no logs."""
     call = call_of("up")
-    session = Session(profile="deployer", config_file=str(cloud.config_file), endpoints=host_overrides(cloud.env))
+    session = session_of(cloud, DEPLOYER)
     try:
         run = attempt(call, "Read the job run", lambda: session.client("data_science").get_job_run(run_id).data)
         return last_lines(session, call, run, LINES_READ, looks=1)
