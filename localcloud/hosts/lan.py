@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
+from localcloud.api.services.network.vnics import mac_address
 from localcloud.api.store import Resource, Store
 from localcloud.hosts import firewall, routes
 from localcloud.hosts.rules import Rule, rules_of
@@ -157,8 +158,11 @@ class Lan:
         if subnet.id in self._bridges:
             return
         bridge = self._bridges[subnet.id] = f"subnet{len(self._bridges)}"
-        yield f"link add {bridge} mtu {_MTU} type bridge stp_state 0"
-        yield f"address add {routes.router(subnet)}/{routes.prefix_length(subnet)} dev {bridge}"
+        router = routes.router(subnet)
+        # Left to itself a bridge takes the lowest address of its ports: with the node that brought it, a router that
+        # the others remember would be gone until they ask again, half a minute later.
+        yield f"link add {bridge} mtu {_MTU} address {mac_address(router)} type bridge stp_state 0"
+        yield f"address add {router}/{routes.prefix_length(subnet)} dev {bridge}"
         yield f"link set {bridge} up"
 
     def _connect(self, subnet: Resource, members: Iterable[Member]) -> Iterator[str]:

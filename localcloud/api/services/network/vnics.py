@@ -79,7 +79,7 @@ def _add(store: Store, run: Resource, subnet: Resource, name: str, address: str)
     }
     interface = {
         **common, "id": vnic, "privateIp": address, "skipSourceDestCheck": False, "nsgIds": [],
-        "macAddress": _mac_address(address),
+        "macAddress": mac_address(address),
     }  # fmt: skip
     inner = {**common, "id": private_ip, "vnicId": vnic, "ipAddress": address}
     attached, _ = (
@@ -89,6 +89,6 @@ def _add(store: Store, run: Resource, subnet: Resource, name: str, address: str)
     return attached
 
 
-def _mac_address(address: str) -> str:
+def mac_address(address: str) -> str:
     """From the address, so that a neighbour who remembers its last owner still reaches the next one."""
     return "02:00:17:" + ":".join(f"{octet:02X}" for octet in IPv4Address(address).packed[1:])

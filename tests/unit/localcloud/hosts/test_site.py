@@ -17,9 +17,10 @@ _NOBODY = (
     "--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search",
 )  # fmt: skip
 _SCRIPT = """
-import os, socket, sys
+import json, os, socket, sys
 from localcloud.api.store import Resource
 from localcloud.hosts.lan import Lan, Member
+from localcloud.hosts.site import Task
 subnet = Resource('subnet', 'subnet', '', '', '', {'cidrBlock': '10.0.1.0/24'}, 'vcn')
 vnics = [
     Resource(f'vnic{n}', 'vnic', '', '', '', {'privateIp': f'10.0.1.{n}', 'macAddress': f'02:00:17:00:01:0{n}'})
@@ -32,9 +33,15 @@ lan.join(subnet, members)
 listener = lan.site.listen('198.51.100.1', 443)
 print(os.geteuid(), listener.getsockname(), listener.proto == socket.IPPROTO_TCP)
 for said in lan.said_by(members): print('trainyard' in said)
-lan.leave(members)
+def router(): return json.loads(lan.site.run([Task([lan.ip, '-j', 'link', 'show', 'subnet0'], '')])[0])[0]['address']
+print(router())
+for member in members:
+    lan.leave([member])
+    print(router())
 lan.close()
 """
+# Of the router of 10.0.1.0/24, whoever comes and goes.
+_ROUTER = "02:00:17:00:01:01"
 
 
 @pytest.mark.parametrize("account", [(), _NOBODY] if os.geteuid() == 0 else [()], ids=lambda words: len(words))
@@ -45,7 +52,7 @@ def test_a_site_is_the_same_for_every_account(account: tuple[str, ...]) -> None:
     )  # fmt: skip
     uid = 65534 if account else os.geteuid()
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [f"{uid} ('198.51.100.1', 443) True", "True", "True"]
+    assert done.stdout.splitlines() == [f"{uid} ('198.51.100.1', 443) True", "True", "True", *[_ROUTER] * 3]
 
 
 def test_what_a_program_says_when_it_fails_is_the_error() -> None:
