@@ -33,6 +33,12 @@ def call_of(name: str) -> Call:
     return Call(urn="", type="", name=name, report=Terminal(), stop=Stop())
 
 
+def of_the_disk(problem: OSError) -> str:
+    """What cannot be read or written, why, and what to do."""
+    where = f"{problem.filename}: " if problem.filename else ""
+    return f"{where}{problem.strerror or problem}; TRAINYARD_HOME says where a local stack keeps its things"
+
+
 def telling(body: Callable[..., Any]) -> Callable[..., Any]:
     """What a person can do something about is said in words, and Ctrl-C ends at once and quietly."""
 
@@ -51,6 +57,8 @@ def telling(body: Callable[..., Any]) -> Callable[..., Any]:
             # `| head` has seen enough. Python would say so once more when it flushes on its way out.
             sys.stdout = None
             sys.exit(0)
+        except OSError as problem:
+            raise click.ClickException(of_the_disk(problem)) from None
         except Exception as problem:
             # Told by its module: importing the SDK for its exceptions would cost every command half a second.
             if type(problem).__module__ != "oci.exceptions":

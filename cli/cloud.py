@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from cli.asking import of_the_disk
 from cli.faults import faults
 from cli.running import cloud_home, home_option, running_cloud
 
@@ -28,7 +29,9 @@ def start(home: Path | None, port: int) -> None:
 
     try:
         started = start_cloud(cloud_home(home), port)
-    except (CloudError, OSError) as error:
+    except OSError as error:
+        raise click.ClickException(of_the_disk(error)) from None
+    except CloudError as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"The local cloud answers at {started.endpoint} (pid {started.pid}).")
     click.echo(f"Compartment for stacks: {started.compartment}")

@@ -22,9 +22,13 @@ from localcloud import processes
 # A quiet machine takes half a second; one that does much else at once is waited for.
 READY_SECONDS = 90.0
 STOP_SECONDS = 60.0
+# How the server's process ends where there is one for its folder.
+ALREADY_RUNNING = 3
 _ANSWER_SECONDS = 15.0
 MARKER_PATH = "/.trainyard"
 _POLL_SECONDS = 0.02
+_OTHERS_START_SECONDS = 20.0
+_ROOM_FOR_WORDS = 4096
 
 
 class CloudError(Exception):
@@ -106,7 +110,7 @@ def stop(home: Path, timeout: float = STOP_SECONDS) -> bool:
         if not _wait(lambda: not _is_there(record), timeout):
             os.kill(record["pid"], signal.SIGKILL)
             _wait(lambda: not _is_there(record), timeout)
-        _reaped(record["pid"])
+        _exit_code(record["pid"])
         (home / "server.json").unlink(missing_ok=True)
         return True
 
@@ -122,25 +126,41 @@ def reset(home: Path) -> None:
 def _answering(home: Path, timeout: float) -> Cloud | None:
     """The cloud of this folder if its process is there: a busy one gets time to answer, not a second beside it."""
     deadline = time.monotonic() + timeout
-    while (cloud := running(home)) is None and _is_there(_record(home)) and time.monotonic() < deadline:
+    while (cloud := running(home)) is None and _is_there(record := _record(home)):
+        if time.monotonic() > deadline:
+            raise CloudError(
+                f"The local cloud in {home} (pid {record['pid'] if record else 0}) did not answer for {timeout:.0f} s: "
+                "it is suspended, or stands in a network of its own.\nEnd it with: trainyard cloud stop"
+            )
         time.sleep(_POLL_SECONDS)
     return cloud
 
 
 def _launch(home: Path, port: int, timeout: float) -> Cloud:
-    (home / "server.json").unlink(missing_ok=True)
     begins, pid = _spawn(home, port)
     deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline and not _reaped(pid):
+    code: int | None = None
+    while code in (None, ALREADY_RUNNING) and time.monotonic() < deadline:
         if cloud := running(home):
             return cloud
+        if code is None and (code := _exit_code(pid)) == ALREADY_RUNNING:
+            # Whoever started that one was ended before it was ready.
+            deadline = min(deadline, time.monotonic() + _OTHERS_START_SECONDS)
         time.sleep(_POLL_SECONDS)
-    if not _reaped(pid):
+    if code is None:
         os.kill(pid, signal.SIGKILL)
-        _wait(lambda: _reaped(pid), timeout)
+        _wait(lambda: _exit_code(pid) is not None, timeout)
     said = (home / "server.log").read_bytes()[begins:].decode(errors="replace").strip().splitlines()
-    why = said[-1] if said else f"it was not ready within {timeout:.0f} seconds"
+    why = said[-1] if said else _silence(home, code, timeout)
     raise CloudError(f"The local cloud in {home} did not start: {why}\nIts log: {home / 'server.log'}")
+
+
+def _silence(home: Path, code: int | None, timeout: float) -> str:
+    if code is None:
+        return f"it was not ready within {timeout:.0f} seconds"
+    # What says so may not fit there either.
+    full = shutil.disk_usage(home).free < _ROOM_FOR_WORDS
+    return "there is no space left on its disk" if full else f"it ended without a word, with {code}"
 
 
 def _spawn(home: Path, port: int) -> tuple[int, int]:
@@ -163,12 +183,13 @@ def _spawn(home: Path, port: int) -> tuple[int, int]:
     return begins, pid
 
 
-def _reaped(pid: int) -> bool:
-    """Whether a process has ended; takes its remains away if it was a child of this one."""
+def _exit_code(pid: int) -> int | None:
+    """None while the process lives; takes its remains away if it was a child of this one."""
     try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
+        ended, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
-        return not processes.start_time(pid)
+        return None if processes.start_time(pid) else 0
+    return os.waitstatus_to_exitcode(status) if ended else None
 
 
 def _record(home: Path) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from cli.asking import call_of
+from cli.asking import call_of, of_the_disk
 from cli.local import letting_go
 from cli.local.file import LocalFile
 from cli.local.images import stand_by, untrained
@@ -75,8 +75,7 @@ def _said(problem: Exception) -> str | None:
         why = getattr(problem, "message", None) or problem
         return f"the local cloud did not answer a call: {why}\nRun it again; `trainyard cloud log` shows the call."
     if isinstance(problem, OSError):
-        where = f"{problem.filename}: " if problem.filename else ""
-        return f"{where}{problem.strerror or problem}; TRAINYARD_HOME says where a local stack keeps its things"
+        return of_the_disk(problem)
     return None
 
 

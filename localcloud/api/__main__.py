@@ -24,6 +24,7 @@ from localcloud import processes
 from localcloud.api import measuring, pruning, tenancy
 from localcloud.api.access import Access
 from localcloud.api.connections import Droppable, serve_also
+from localcloud.api.errors import why_the_disk
 from localcloud.api.faults import Faults
 from localcloud.api.marker import VERSION
 from localcloud.api.operations import Cloud
@@ -32,10 +33,11 @@ from localcloud.api.server import Application
 from localcloud.api.services import identity, people, tables
 from localcloud.api.services.object_storage.stored import files_in_use
 from localcloud.api.store import Store
+from localcloud.control import ALREADY_RUNNING
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.runs import Hosts
 
-ALREADY_RUNNING, UNUSABLE = 3, 4
+UNUSABLE = 4
 _SECONDS_BETWEEN_LOOKS_AT_THE_HOME = 2.0
 
 
@@ -62,12 +64,17 @@ def main(arguments: list[str]) -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"a local cloud already runs in {home}", file=sys.stderr)
+            print("one already runs there, not to be seen from here: end it where it was started", file=sys.stderr)
             return ALREADY_RUNNING
         try:
             asyncio.run(_serve(home, port))
         except UnusableError as reason:
             print(reason, file=sys.stderr)
+            return UNUSABLE
+        except (OSError, sqlite3.DatabaseError) as error:
+            if not (why := why_the_disk(error, home)):
+                raise
+            print(why, file=sys.stderr)
             return UNUSABLE
     return 0
 
@@ -116,6 +123,8 @@ def _open(home: Path) -> Cloud:
     try:
         store = Store(state)
     except sqlite3.DatabaseError as error:
+        if why_the_disk(error, home):
+            raise
         raise UnusableError(f"{state} cannot be used ({error}): `trainyard cloud reset` begins anew") from None
     with store.transaction():
         identity.seed(store)

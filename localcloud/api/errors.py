@@ -76,14 +76,18 @@ def too_large(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"The request body is larger than {limit} bytes")
 
 
-def of_the_disk(error: Exception, home: Path) -> ApiError | None:
-    """What a full or read-only disk comes to, in words; None for every other error. No client tries a 507 again."""
+def why_the_disk(error: Exception, home: Path) -> str:
+    """What is wrong with the disk, in words; empty for an error that has another cause."""
     number = getattr(error, "errno", None)
     sqlite = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    for reason, numbers, codes in _DISK:
-        if number in numbers or sqlite in codes:
-            message = f"{reason} under {home}, where the local cloud keeps everything: nothing was changed by this call"
-            return ApiError(507, "InsufficientStorage", message)
+    reasons = [reason for reason, numbers, codes in _DISK if number in numbers or sqlite in codes]
+    return f"{reasons[0]} under {home}, where the local cloud keeps everything" if reasons else ""
+
+
+def of_the_disk(error: Exception, home: Path) -> ApiError | None:
+    """What a full or read-only disk comes to; None for every other error. No client tries a 507 again."""
+    if why := why_the_disk(error, home):
+        return ApiError(507, "InsufficientStorage", f"{why}: nothing was changed by this call")
     return None
 
 

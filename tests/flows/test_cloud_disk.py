@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,3 +41,17 @@ def test_a_full_disk_is_said_in_words_and_loses_nothing(tmp_path: Path) -> None:
     assert (told["stored"], told["incoming"], told["tracebacks"]) == (len(told["puts"]) - 1, 0, 0)
     assert told["vcns"] == len(told["made"]) - 1, "what was refused is not there, what was answered is"
     assert (told["after"], told["vcns after"]) == ([200], told["vcns"] + 1), "with room again it goes on"
+
+
+@pytest.mark.parametrize("words", ["cloud start", "up local --local", "rehearse local"])
+@pytest.mark.parametrize(("options", "reason"), [("size=32k", "no space left"), ("ro", "Read-only file system")])
+def test_where_there_is_no_room_a_command_says_so(words: str, options: str, reason: str, tmp_path: Path) -> None:
+    script = f'mount -t tmpfs -o {options} tmpfs "$TRAINYARD_HOME" && exec "{sys.executable}" -m cli {words}'
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TRAINYARD_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [*_namespace(), "sh", "-c", script], cwd=ROOT, env=env, capture_output=True, text=True, timeout=LONGEST_SECONDS
+    )
+    assert done.returncode == 1
+    assert re.search(rf"^Error: .*{reason}", done.stderr, re.MULTILINE | re.IGNORECASE), done.stderr[-3000:]
+    assert "Traceback" not in done.stderr
+    assert str(tmp_path) in done.stderr

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A local cloud belongs to its folder."""
 
+import os
 import shutil
+import signal
 from pathlib import Path
+
+import pytest
 
 from localcloud import control, processes
 from tests.cloud_fixture import eventually
@@ -15,5 +19,31 @@ def test_a_cloud_ends_when_its_folder_is_removed(tmp_path: Path) -> None:
     try:
         shutil.rmtree(home)
         eventually(lambda: processes.is_same(cloud.pid, started), lambda runs: not runs)
+    finally:
+        control.stop(home)
+
+
+def test_a_cloud_that_is_suspended_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "cloud"
+    cloud = control.start(home)
+    try:
+        os.kill(cloud.pid, signal.SIGSTOP)
+        with monkeypatch.context() as impatient:
+            impatient.setattr(control, "_ANSWER_SECONDS", 0.1)
+            with pytest.raises(control.CloudError, match=r"(?s)did not answer.*suspended.*trainyard cloud stop"):
+                control.start(home, timeout=0.2)
+        os.kill(cloud.pid, signal.SIGCONT)
+        assert control.start(home) == cloud
+    finally:
+        os.kill(cloud.pid, signal.SIGCONT)
+        control.stop(home)
+
+
+def test_a_cloud_whose_starter_was_killed_is_waited_for(tmp_path: Path) -> None:
+    home = tmp_path / "cloud"
+    home.mkdir()
+    _, pid = control._spawn(home, 0)  # as far as a command came that was killed
+    try:
+        assert control.start(home).pid == pid
     finally:
         control.stop(home)
