@@ -39,12 +39,12 @@ check: .venv/ready ## format, lint, types, import contracts, unit tests: under a
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet .
 	@.venv/bin/mypy --no-error-summary
 	@contracts=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$contracts"; exit 1; }
-	@$(PY) -m pytest -q -n $(JOBS) tests/unit
+	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal tests/unit
 
 test: setup check ## every test, in small seeded samples
 	@[ "$$(id -u)" != 0 ] || ! command -v dpkg >/dev/null || grep -v '^#' tests/apt-packages.txt | xargs dpkg -s >/dev/null 2>&1 || { echo "trainyard: installing what the tests use of the system (tests/apt-packages.txt, about 150 MB)"; apt-get update -qq && grep -v '^#' tests/apt-packages.txt | xargs apt-get install -y -qq --no-install-recommends >/dev/null; }
 	@.venv/bin/trainyard environments make $$([ "$$(id -u)" != 0 ] || echo --apt) || echo "trainyard: tests of what could not be made are skipped, with the reason"
-	@$(PY) -m pytest -q -n $(JOBS) tests --ignore tests/unit
+	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal tests --ignore tests/unit
 
 torture: setup ## the full counts; writes docs/reliability.md
 	@TRAINYARD_TORTURE=1 $(PY) -m tests.torture

@@ -15,6 +15,8 @@ from localcloud.environments.rows import rows
 DEFAULT_ENTRYPOINT = ("python", "-m", "launcher")
 DEFAULT_ENVIRONMENT = "own"
 _PASSED_ON = ("LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "LD_LIBRARY_PATH")
+# All nodes share this machine's processors: a thread that spins while it waits takes them from the one it waits for.
+_SHARING = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 @dataclass(frozen=True)
@@ -46,5 +48,6 @@ def base_variables(environment: LocalEnvironment, home: Path) -> Mapping[str, st
         "HOME": str(home),
         "TMPDIR": str(home / "tmp"),
         "USER": "datascience",
+        **_SHARING,
         **environment.variables,
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A script that knows nothing of trainyard loses a rank in its second epoch, and ends as if it had not."""
+"""A script that knows nothing of us loses a rank in its second epoch, and ends as if not; its secret is in no log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from localcloud.environments.find import Missing, find
 from tests.cloud_fixture import eventually
-from tests.flows.local_team import Team
+from tests.flows.local_team import SEALED, Team
 
 pytestmark = pytest.mark.engine
 SCRIPT = Path(__file__).with_name("third_party")
@@ -30,6 +30,7 @@ JOB = {
     "roles": {"main": {"replicas": 1, "retry": {"count": 1}}, "worker": {"replicas": 2, "retry": {"count": 1}}},
     "code": "./third-party",
     "command": COMMAND,
+    "env": {"DATA_TOKEN": SEALED},
     "runs": {"calm": {"until": "finished"}, "struck": {"until": "finished"}},
 }
 
@@ -65,8 +66,9 @@ def test_a_killed_rank_resumes_from_the_checkpoint_and_ends_the_same(team: Team)
     assert team.cloud.pid
     with ThreadPoolExecutor(1) as pool:
         up = pool.submit(team.trainyard, "up", "local")
-        found = eventually(lambda: None if up.done() else in_second_epoch(team), bool, LONGEST_SECONDS)
-        assert found is not None
+        found = eventually(lambda: in_second_epoch(team), lambda seen: bool(seen) or up.done(), LONGEST_SECONDS)
+        assert found is not None, up.result()
+        given = found.environ()["DATA_TOKEN"]
         found.kill()
         said = up.result()
     assert "run      ddp/calm: SUCCEEDED" in said
@@ -90,4 +92,7 @@ def test_a_killed_rank_resumes_from_the_checkpoint_and_ends_the_same(team: Team)
     logs = [log.read_text() for log in (team.home / "cloud" / "runs").rglob("train-1.log")]
     begun = [[log.count(f"epoch {epoch} batch 0\n") for epoch in (1, 2, 3)] for log in logs]
     assert sorted(begun) == [[1, 1, 1], [1, 2, 1]], "it went on from its checkpoint, not from the beginning"
+    told = [said, *(log.read_text("utf-8", "replace") for log in (team.home / "cloud").rglob("*.log"))]
+    assert team.opened() == {given}, "the run was given what the configuration holds"
+    assert not [text for text in told if given in text]
     team.trainyard("preview", "local", "--expect-no-changes")
