@@ -3,7 +3,6 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -16,212 +15,19 @@ from localcloud.plugin.plugin import LocalOci
 from localcloud.plugin.rows import ROWS
 from provider.base.values import UNKNOWN, Properties, Secret
 from tests.cloud_fixture import local_cloud
+from tests.flows.plugin_world import (
+    BUCKET,
+    CASES,
+    LOG_GROUP,
+    OTHER,
+    PROJECT,
+    RULE,
+    VCN,
+    World,
+    in_compartment,
+    job_inputs,
+)
 from tests.provider_client import EngineSide, Failed, Resource, engine_side
-
-
-@dataclass(frozen=True)
-class World:
-    """A cloud, the plugin on it, and the resources other resources stand on."""
-
-    cloud: control.Cloud
-    engine: EngineSide
-    folder: Path
-    made: dict[str, Resource]
-
-    def id(self, token: str) -> str:
-        return self.resource(token).id
-
-    def resource(self, token: str) -> Resource:
-        if token not in self.made:
-            case = CASES[token]
-            self.made[token] = self.engine.create(token, "base", case.inputs(self))
-        return self.made[token]
-
-
-@dataclass(frozen=True)
-class Case:
-    """Inputs that make one, what to change in place, what of it must read back, and what forces a replacement."""
-
-    inputs: Callable[[World], Properties]
-    change: Mapping[str, Any]
-    replace: Mapping[str, Any]
-    import_id: Callable[[Resource], str] = lambda made: made.id
-
-
-def _in_compartment(world: World, **more: Any) -> Properties:
-    return {"compartmentId": world.cloud.compartment, "freeformTags": {"team": "vision"}, **more}
-
-
-def _in_vcn(world: World, **more: Any) -> Properties:
-    return _in_compartment(world, vcnId=world.id(VCN), **more)
-
-
-VCN = "oci:Core/vcn:Vcn"
-GROUP = "oci:Core/networkSecurityGroup:NetworkSecurityGroup"
-BUCKET = "oci:ObjectStorage/bucket:Bucket"
-LOG_GROUP = "oci:Logging/logGroup:LogGroup"
-PROJECT = "oci:DataScience/project:Project"
-_OTHER = "ocid1.other.oc1..aaaa"
-_NAMED = {"displayName": "changed"}
-_RULE = {"protocol": "6", "source": "10.0.0.0/24", "tcpOptions": {"min": 8786, "max": 8787}, "description": "dask"}
-_PING = {"protocol": "1", "source": "10.0.0.0/16", "icmpOptions": {"type": 3, "code": 4}}
-_OUT = {"protocol": "all", "destination": "0.0.0.0/0"}
-
-
-def _service(world: World) -> Properties:
-    services = world.engine.invoke("oci:Core/getServices:getServices", {})["services"]
-    return {"serviceId": services[0]["id"]}
-
-
-def _rule_inputs(world: World) -> Properties:
-    ports = {"destinationPortRange": {"min": 29400, "max": 29400}}
-    return {
-        "networkSecurityGroupId": world.id(GROUP),
-        "direction": "INGRESS",
-        "protocol": "6",
-        "source": "10.0.0.0/16",
-        "tcpOptions": ports,
-    }
-
-
-def _job_inputs(world: World) -> Properties:
-    artifact = world.folder / "train.py"
-    artifact.write_text("print('hello')\n")
-    return _in_compartment(
-        world,
-        projectId=world.id(PROJECT),
-        displayName="job",
-        jobConfigurationDetails={
-            "jobType": "DEFAULT",
-            "environmentVariables": {"A": "1"},
-            "maximumRuntimeInMinutes": "30",
-        },
-        jobInfrastructureConfigurationDetails={
-            "jobInfrastructureType": "ME_STANDALONE",
-            "shapeName": "VM.Standard2.1",
-            "blockStorageSizeInGbs": 50,
-        },
-        jobArtifact=str(artifact),
-        artifactContentLength=str(artifact.stat().st_size),
-        artifactContentDisposition="attachment; filename=train.py",
-    )
-
-
-CASES: Mapping[str, Case] = {
-    VCN: Case(
-        lambda w: _in_compartment(w, cidrBlocks=["10.0.0.0/16"], displayName="v", dnsLabel="train"),
-        _NAMED,
-        {"dnsLabel": "other"},
-    ),
-    "oci:Core/securityList:SecurityList": Case(
-        lambda w: _in_vcn(w, ingressSecurityRules=[_RULE, _PING], egressSecurityRules=[_OUT]),
-        {"ingressSecurityRules": [{**_RULE, "tcpOptions": {"min": 1, "max": 2}}]},
-        {"vcnId": _OTHER},
-    ),
-    "oci:Core/internetGateway:InternetGateway": Case(
-        lambda w: _in_vcn(w, displayName="igw"), {"enabled": False}, {"vcnId": _OTHER}
-    ),
-    "oci:Core/natGateway:NatGateway": Case(
-        lambda w: _in_vcn(w, displayName="nat"), {"blockTraffic": True}, {"vcnId": _OTHER}
-    ),
-    "oci:Core/serviceGateway:ServiceGateway": Case(
-        lambda w: _in_vcn(w, services=[_service(w)]), _NAMED, {"vcnId": _OTHER}
-    ),
-    "oci:Core/routeTable:RouteTable": Case(
-        lambda w: _in_vcn(
-            w,
-            routeRules=[
-                {
-                    "networkEntityId": w.id("oci:Core/natGateway:NatGateway"),
-                    "destination": "0.0.0.0/0",
-                    "destinationType": "CIDR_BLOCK",
-                }
-            ],
-        ),
-        {"routeRules": []},
-        {"vcnId": _OTHER},
-    ),
-    "oci:Core/subnet:Subnet": Case(
-        lambda w: _in_vcn(
-            w,
-            cidrBlock="10.0.1.0/24",
-            prohibitPublicIpOnVnic=True,
-            securityListIds=[w.id("oci:Core/securityList:SecurityList")],
-            routeTableId=w.id("oci:Core/routeTable:RouteTable"),
-        ),
-        _NAMED,
-        {"prohibitPublicIpOnVnic": False},
-    ),
-    GROUP: Case(lambda w: _in_vcn(w, displayName="nodes"), _NAMED, {"vcnId": _OTHER}),
-    "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule": Case(
-        _rule_inputs, {"description": "changed"}, {"networkSecurityGroupId": _OTHER}
-    ),
-    "oci:Identity/dynamicGroup:DynamicGroup": Case(
-        lambda w: {
-            "compartmentId": w.cloud.tenancy,
-            "name": "runs",
-            "description": "d",
-            "matchingRule": "ALL {resource.type = 'datasciencejobrun'}",
-        },
-        {"description": "changed"},
-        {"name": "others"},
-    ),
-    "oci:Identity/policy:Policy": Case(
-        lambda w: {
-            "compartmentId": w.cloud.compartment,
-            "name": "users",
-            "description": "d",
-            "statements": [f"allow group scientists to read buckets in compartment id {w.cloud.compartment}"],
-        },
-        {"description": "changed"},
-        {"name": "others"},
-    ),
-    BUCKET: Case(
-        lambda w: _in_compartment(w, namespace=w.cloud.namespace, name="data", metadata={"a": "1"}),
-        {"versioning": "Enabled"},
-        {"name": "other"},
-    ),
-    "oci:ObjectStorage/storageObject:StorageObject": Case(
-        lambda w: {
-            "namespace": w.cloud.namespace,
-            "bucket": w.resource(BUCKET).outputs["name"],
-            "object": "some/code.py",
-            "content": "print(1)",
-            "contentType": "text/plain",
-        },
-        {},
-        {"content": "print(2)"},
-    ),
-    "oci:Artifacts/containerRepository:ContainerRepository": Case(
-        lambda w: _in_compartment(w, displayName="vision/dt", readme={"content": "hello", "format": "TEXT_PLAIN"}),
-        {"isPublic": True},
-        {"displayName": "vision/other"},
-    ),
-    LOG_GROUP: Case(lambda w: _in_compartment(w, displayName="logs"), {"description": "changed"}, {}),
-    "oci:Logging/log:Log": Case(
-        lambda w: {"logGroupId": w.id(LOG_GROUP), "displayName": "runs", "logType": "CUSTOM", "retentionDuration": 30},
-        {"displayName": "changed"},
-        {"logType": "SERVICE"},
-        lambda made: f"logGroupId/{made.inputs['logGroupId']}/logId/{made.id}",
-    ),
-    PROJECT: Case(lambda w: _in_compartment(w, displayName="p"), {"description": "changed"}, {}),
-    "oci:Vault/secret:Secret": Case(
-        lambda w: _in_compartment(
-            w,
-            vaultId=_OTHER,
-            keyId=_OTHER,
-            secretName="token",
-            secretContent={"contentType": "BASE64", "content": "Zmlyc3Q="},
-        ),
-        {"secretContent": {"contentType": "BASE64", "content": "c2Vjb25k"}},
-        {"secretName": "other"},
-    ),
-    "oci:DataScience/job:Job": Case(
-        _job_inputs,
-        {"displayName": "changed"},
-        {"jobConfigurationDetails": {"jobType": "DEFAULT", "environmentVariables": {"A": "2"}}},
-    ),
-}
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +91,7 @@ def _changed(engine: EngineSide, made: Resource, inputs: Properties) -> Resource
 
 
 def test_secrets_stay_secret(world: World) -> None:
-    job = _job_inputs(world)
+    job = job_inputs(world)
     job["jobConfigurationDetails"]["environmentVariables"] = {"TOKEN": Secret("hush-hush")}
     made = world.engine.create("oci:DataScience/job:Job", "it", job)
     try:
@@ -320,7 +126,7 @@ def test_an_unknown_input_is_refused(world: World) -> None:
 
 def test_a_create_that_was_cut_off_makes_nothing_twice(world: World) -> None:
     """The plugin was killed after the cloud had made it, before the engine heard of it."""
-    inputs = _in_compartment(world, displayName="p")
+    inputs = in_compartment(world, displayName="p")
     first = world.engine.create(PROJECT, "it", inputs)
     with engine_side(LocalOci()) as engine:
         engine.configure()
@@ -333,7 +139,7 @@ def test_a_create_that_was_cut_off_makes_nothing_twice(world: World) -> None:
 
 
 def test_a_replacement_by_the_same_is_another(world: World) -> None:
-    inputs = _in_compartment(world, displayName="p")
+    inputs = in_compartment(world, displayName="p")
     first = world.engine.create(PROJECT, "it", inputs)
     second = world.engine.create(PROJECT, "it", inputs, old=first.inputs)
     world.engine.delete(first)
@@ -343,9 +149,7 @@ def test_a_replacement_by_the_same_is_another(world: World) -> None:
 
 def test_a_name_that_a_secret_on_its_way_out_keeps_is_said_in_words(world: World) -> None:
     content = {"contentType": "BASE64", "content": "Zmlyc3Q="}
-    inputs = _in_compartment(
-        world, vaultId="ocid1.vault.oc1..v", keyId=_OTHER, secretName="gone", secretContent=content
-    )
+    inputs = in_compartment(world, vaultId="ocid1.vault.oc1..v", keyId=OTHER, secretName="gone", secretContent=content)
     first = world.engine.create("oci:Vault/secret:Secret", "it", inputs)
     world.engine.delete(first)
     for again in (inputs, {**inputs, "description": "another"}):
@@ -358,7 +162,7 @@ def test_drift_is_seen(world: World) -> None:
     inputs = CASES["oci:Core/securityList:SecurityList"].inputs(world)
     made = world.engine.create("oci:Core/securityList:SecurityList", "it", inputs)
     try:
-        world.engine.update(made, {**inputs, "ingressSecurityRules": [_RULE]})
+        world.engine.update(made, {**inputs, "ingressSecurityRules": [RULE]})
         seen = world.engine.refresh(made)
         assert seen is not None
         assert "ingressSecurityRules" in world.engine.diff(seen, inputs).detailedDiff

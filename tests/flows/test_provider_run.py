@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -16,62 +15,19 @@ import pytest
 from localcloud import control
 from localcloud.admin import push_image
 from localcloud.plugin.plugin import LocalOci
-from provider.base.resource import Plugin
-from provider.base.values import UNKNOWN, Properties, Secret
+from provider.base.values import UNKNOWN, Secret
 from provider.oci.session import Session
 from provider.plugin import Trainyard
 from tests.cloud_fixture import Clients, local_cloud
 from tests.flows.cloud_world import runs_may_log
-from tests.provider_client import EngineSide, Failed, Resource, engine_side
+from tests.flows.run_world import World, configured, job_inputs, node, placed
+from tests.provider_client import Failed, Resource, engine_side
 
 RUN = "trainyard:index:Run"
 # For what is seen to go on; it is always ended before.
 LONG = "3600"
 # A quiet machine takes two.
 _SECONDS = 300.0
-_PROGRAM = """
-import os, sys, time
-print("node", sys.argv[1:], os.environ.get("MAIN_JOB_RUN_OCID", "is main"), os.environ.get("TOKEN", ""), flush=True)
-time.sleep(float(os.environ.get("SECONDS_TO_RUN", "0")))
-print("done", flush=True)
-sys.exit(int(os.environ.get("EXIT_CODE", "0")))
-"""
-
-
-@dataclass(frozen=True)
-class World:
-    cloud: control.Cloud
-    engine: EngineSide
-    oci: EngineSide
-    project: Resource
-    job: Resource
-    log_group: Resource
-    log: Resource
-    session: Session
-
-    def inputs(self, **more: Any) -> Properties:
-        return {
-            "platform": "oci",
-            "job": self.job.id,
-            "project": self.project.id,
-            "compartment": self.cloud.compartment,
-            "displayName": "run",
-            "tags": {"team": "vision"},
-            "nodes": [_node("main", 0)],
-            "logGroup": self.log_group.id,
-            "log": self.log.id,
-            "until": "finished",
-            "timeouts": {"access": 0.05, "started": 10, "finished": 10},
-            **more,
-        }
-
-    def runs(self) -> list[Any]:
-        listed = self.session.client("data_science").list_job_runs(self.cloud.compartment, job_id=self.job.id).data
-        return [run for run in listed if run.lifecycle_state != "DELETED"]
-
-
-def _node(name: str, rank: int, role: str = "main", **environment: Any) -> Properties:
-    return {"name": name, "role": role, "rank": rank, "environment": environment, "arguments": ["--rank", str(rank)]}
 
 
 @pytest.fixture(scope="module")
@@ -85,48 +41,17 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[control.Cloud]:
 def world(cloud: control.Cloud, tmp_path: Path) -> Iterator[World]:
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, cloud.env))
-        oci, engine = (_configured(stack, plugin) for plugin in (LocalOci(), Trainyard()))
-        group = oci.create("oci:Logging/logGroup:LogGroup", "logs", _placed(cloud, displayName="logs"))
+        oci, engine = (configured(stack, plugin) for plugin in (LocalOci(), Trainyard()))
+        group = oci.create("oci:Logging/logGroup:LogGroup", "logs", placed(cloud, displayName="logs"))
         stack.callback(oci.delete, group)
         log_inputs = {"logGroupId": group.id, "displayName": "runs", "logType": "CUSTOM"}
         log = oci.create("oci:Logging/log:Log", "runs", log_inputs)
         stack.callback(oci.delete, log)
-        project = oci.create("oci:DataScience/project:Project", "project", _placed(cloud, displayName="p"))
+        project = oci.create("oci:DataScience/project:Project", "project", placed(cloud, displayName="p"))
         stack.callback(oci.delete, project)
-        job = oci.create("oci:DataScience/job:Job", "job", _job(cloud, project.id, tmp_path))
+        job = oci.create("oci:DataScience/job:Job", "job", job_inputs(cloud, project.id, tmp_path))
         stack.callback(oci.delete, job)
         yield World(cloud, engine, oci, project, job, group, log, Session.of({}))
-
-
-def _configured(stack: ExitStack, plugin: Plugin) -> EngineSide:
-    engine = stack.enter_context(engine_side(plugin))
-    engine.configure()
-    return engine
-
-
-def _placed(cloud: control.Cloud, **more: Any) -> Properties:
-    return {"compartmentId": cloud.compartment, **more}
-
-
-def _job(cloud: control.Cloud, project: str, folder: Path, **more: Any) -> Properties:
-    artifact = folder / "train.py"
-    artifact.write_text(_PROGRAM)
-    return _placed(
-        cloud,
-        projectId=project,
-        displayName="job",
-        deleteRelatedJobRuns=True,
-        jobConfigurationDetails={"jobType": "DEFAULT", "maximumRuntimeInMinutes": "5"},
-        jobInfrastructureConfigurationDetails={
-            "jobInfrastructureType": "ME_STANDALONE",
-            "shapeName": "VM.Standard2.1",
-            "blockStorageSizeInGbs": 50,
-        },
-        jobArtifact=str(artifact),
-        artifactContentLength=str(artifact.stat().st_size),
-        artifactContentDisposition="attachment; filename=train.py",
-        **more,
-    )
 
 
 def test_a_run_runs_to_its_end_and_the_second_up_changes_nothing(world: World) -> None:
@@ -145,7 +70,7 @@ def test_a_run_runs_to_its_end_and_the_second_up_changes_nothing(world: World) -
 
 
 def test_every_node_learns_of_the_main_one(world: World) -> None:
-    nodes = [_node("main", 0), _node("worker-0", 1, "worker"), _node("worker-1", 2, "worker")]
+    nodes = [node("main", 0), node("worker-0", 1, "worker"), node("worker-1", 2, "worker")]
     made = world.engine.create(RUN, "run", world.inputs(nodes=nodes))
     main, *workers = (node["id"] for node in made.outputs["nodeRuns"])
     client = world.session.client("data_science")
@@ -156,7 +81,7 @@ def test_every_node_learns_of_the_main_one(world: World) -> None:
 
 
 def test_until_started_does_not_wait_for_the_end_and_delete_cancels(world: World) -> None:
-    inputs = world.inputs(until="started", nodes=[_node("main", 0, SECONDS_TO_RUN=LONG)])
+    inputs = world.inputs(until="started", nodes=[node("main", 0, SECONDS_TO_RUN=LONG)])
     made = world.engine.create(RUN, "run", inputs)
     assert made.outputs["state"] == "IN_PROGRESS"
     world.engine.delete(made)
@@ -165,7 +90,7 @@ def test_until_started_does_not_wait_for_the_end_and_delete_cancels(world: World
 
 
 def test_a_run_that_fails_fails_up_with_its_last_lines_and_ends_the_others(world: World) -> None:
-    nodes = [_node("main", 0, SECONDS_TO_RUN=LONG), _node("worker", 1, "worker", EXIT_CODE="3")]
+    nodes = [node("main", 0, SECONDS_TO_RUN=LONG), node("worker", 1, "worker", EXIT_CODE="3")]
     with pytest.raises(Failed) as failed:
         world.engine.create(RUN, "run", world.inputs(nodes=nodes))
     message = str(failed.value)
@@ -181,7 +106,7 @@ def test_a_run_that_fails_fails_up_with_its_last_lines_and_ends_the_others(world
 
 
 def test_up_after_a_failure_says_it_again_and_a_higher_attempt_starts_anew(world: World) -> None:
-    inputs = world.inputs(nodes=[_node("main", 0, EXIT_CODE="3")])
+    inputs = world.inputs(nodes=[node("main", 0, EXIT_CODE="3")])
     with pytest.raises(Failed) as failed:
         world.engine.create(RUN, "run", inputs)
     kept = failed.value.kept
@@ -194,7 +119,7 @@ def test_up_after_a_failure_says_it_again_and_a_higher_attempt_starts_anew(world
 
 def test_a_create_that_was_cut_off_goes_on_from_there(world: World) -> None:
     """The provider was killed after it had started a node, and all of its memory is gone."""
-    nodes = [_node("main", 0, SECONDS_TO_RUN=LONG), _node("worker", 1, "worker", SECONDS_TO_RUN=LONG)]
+    nodes = [node("main", 0, SECONDS_TO_RUN=LONG), node("worker", 1, "worker", SECONDS_TO_RUN=LONG)]
     inputs = world.inputs(nodes=nodes, until="started")
     first = world.engine.create(RUN, "run", inputs)
     lost = first.outputs["nodeRuns"][1]["id"]
@@ -231,7 +156,7 @@ def test_cancel_keeps_what_was_started(world: World) -> None:
 
     def create() -> None:
         with pytest.raises(Failed) as failed:
-            world.engine.create(RUN, "run", world.inputs(nodes=[_node("main", 0, SECONDS_TO_RUN=LONG)]))
+            world.engine.create(RUN, "run", world.inputs(nodes=[node("main", 0, SECONDS_TO_RUN=LONG)]))
         caught.append(failed.value)
 
     worker = threading.Thread(target=create)
@@ -249,7 +174,7 @@ def test_cancel_keeps_what_was_started(world: World) -> None:
 
 
 def test_too_slow_is_said_with_what_to_do(world: World) -> None:
-    inputs = world.inputs(nodes=[_node("main", 0, SECONDS_TO_RUN=LONG)], timeouts={"started": 0.01, "finished": 0.01})
+    inputs = world.inputs(nodes=[node("main", 0, SECONDS_TO_RUN=LONG)], timeouts={"started": 0.01, "finished": 0.01})
     with pytest.raises(Failed, match=r"is not finished after 0.02 minutes(.|\n)*raise `timeouts`") as failed:
         world.engine.create(RUN, "run", inputs)
     assert failed.value.kept is not None
@@ -272,7 +197,7 @@ def test_tags_and_name_change_in_place(world: World) -> None:
 
 
 def test_import_finds_all_nodes_from_one(world: World) -> None:
-    nodes = [_node("main", 0, A="1"), _node("worker", 1, "worker", A="2")]
+    nodes = [node("main", 0, A="1"), node("worker", 1, "worker", A="2")]
     made = world.engine.create(RUN, "run", world.inputs(nodes=nodes))
     imported = world.engine.import_(RUN, "run", made.id)
     assert imported is not None
@@ -284,7 +209,7 @@ def test_import_finds_all_nodes_from_one(world: World) -> None:
 
 
 def test_secrets_stay_secret(world: World) -> None:
-    nodes = [_node("main", 0, TOKEN=Secret("hush-hush"), EXIT_CODE="1")]
+    nodes = [node("main", 0, TOKEN=Secret("hush-hush"), EXIT_CODE="1")]
     with pytest.raises(Failed) as failed:
         world.engine.create(RUN, "run", world.inputs(nodes=nodes))
     assert "hush-hush" not in str(failed.value)
@@ -321,7 +246,7 @@ def test_node_groups_are_one_job_run(world: World, tmp_path: Path) -> None:
         "jobNetworkConfiguration": network,
         "jobNodeGroupConfigurationDetailsLists": groups,
     }
-    inputs = _job(world.cloud, world.project.id, tmp_path)
+    inputs = job_inputs(world.cloud, world.project.id, tmp_path)
     inputs["jobInfrastructureConfigurationDetails"] = {
         **inputs["jobInfrastructureConfigurationDetails"],
         "jobInfrastructureType": "MULTI_NODE",
@@ -329,8 +254,8 @@ def test_node_groups_are_one_job_run(world: World, tmp_path: Path) -> None:
     job = world.oci.create("oci:DataScience/job:Job", "multi", {**inputs, "jobNodeConfigurationDetails": layout})
     try:
         nodes = [
-            {**_node("main", 0), "replicas": 1},
-            {**_node("worker", 1, "worker"), "replicas": 2, "minimumSuccess": 1},
+            {**node("main", 0), "replicas": 1},
+            {**node("worker", 1, "worker"), "replicas": 2, "minimumSuccess": 1},
         ]
         made = world.engine.create(RUN, "run", world.inputs(job=job.id, nodes=nodes, layout="node-groups"))
         assert made.outputs["state"] == "SUCCEEDED"
@@ -372,7 +297,7 @@ def test_a_run_waits_until_its_access_is_in_force(world: World) -> None:
     made: list[Resource] = []
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, world.cloud.env_for("user")))
-        user = _configured(stack, Trainyard())
+        user = configured(stack, Trainyard())
         inputs = world.inputs(timeouts={"access": 10, "started": 10, "finished": 10})
         worker = threading.Thread(target=lambda: made.append(user.create(RUN, "run", inputs)))
         worker.start()

@@ -27,7 +27,7 @@ from localcloud.plugin.table import TableResource
 from tests.cloud_fixture import Clients
 from tests.counts import FIRST, wanted
 from tests.flows.local_team import LONGEST_SECONDS, summary
-from tests.flows.test_plugin_oci import BUCKET, CASES
+from tests.flows.plugin_world import BUCKET, CASES
 
 pytestmark = pytest.mark.engine
 

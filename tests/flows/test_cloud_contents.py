@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lies in resources: logs and their entries, objects, images, and the tenancy as it is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import oci
+import pytest
+
+from localcloud import admin
+from localcloud.control import Cloud
+from tests.cloud_fixture import Clients
+from tests.flows.cloud_world import World
+
+
+@pytest.fixture(scope="module")
+def world(shared_cloud: Cloud) -> World:
+    return World(Clients(shared_cloud))
+
+
+def test_log_groups_and_logs_answer_with_work_requests(world: World) -> None:
+    client, models = world.clients.logging, oci.logging.models
+    details = models.CreateLogGroupDetails(compartment_id=world.compartment, display_name="group")
+    response = client.create_log_group(details)
+    assert (response.status, response.data) == (202, None)
+    group = world.made(response)
+    request = client.get_work_request(response.headers["opc-work-request-id"]).data
+    assert ("loggroup" in request.resources[0].entity_type, request.resources[0].action_type) == (True, "CREATED")
+    log = world.made(client.create_log(group, models.CreateLogDetails(display_name="log", log_type="CUSTOM")))
+    world.made(client.update_log(group, log, models.UpdateLogDetails(is_enabled=False)))
+    assert client.get_log(group, log).data.lifecycle_state == "INACTIVE"
+    assert [item.id for item in client.list_logs(group).data] == [log]
+    refused_calls: tuple[Callable[[], Any], ...] = (
+        lambda: client.create_log_group(details),
+        lambda: client.create_log(group, models.CreateLogDetails(display_name="log", log_type="CUSTOM")),
+        lambda: client.delete_log_group(group),
+    )
+    for call in refused_calls:
+        with pytest.raises(oci.exceptions.ServiceError) as refused:
+            call()
+        assert refused.value.status == 409
+    world.made(client.delete_log(group, log))
+    world.made(client.update_log_group(group, models.UpdateLogGroupDetails(description="changed")))
+    assert client.get_log_group(group).data.description == "changed"
+    world.made(client.delete_log_group(group))
+    with pytest.raises(oci.exceptions.ServiceError) as gone:
+        client.get_log_group(group)
+    assert gone.value.status == 404
+
+
+def test_entries_put_are_entries_found(world: World) -> None:
+    models = oci.loggingingestion.models
+    entries = [models.LogEntry(data=text, id=text, time="2026-01-01T00:00:00Z") for text in ("first", '{"n": 2}')]
+    batch = models.LogEntryBatch(
+        entries=entries, source="me", type="t", defaultlogentrytime="2026-01-01T00:00:00Z", subject="s"
+    )
+    world.clients.log_ingestion.put_logs(world.log, models.PutLogsDetails(specversion="1.0", log_entry_batches=[batch]))
+    details = oci.loggingsearch.models.SearchLogsDetails(
+        time_start="2025-12-31T00:00:00Z", time_end="2026-01-02T00:00:00Z",
+        search_query=f"search \"{world.compartment}/{world.log_group}/{world.log}\" | where source = 'me' | limit 10",
+    )  # fmt: skip
+    found = world.clients.log_search.search_logs(details).data.results
+    assert {str(item.data["logContent"]["data"]) for item in found} == {"{'message': 'first'}", "{'n': 2}"}
+
+
+def test_a_bucket_and_its_objects(world: World) -> None:
+    client, models = world.clients.storage, oci.object_storage.models
+    namespace = client.get_namespace().data
+    details = models.CreateBucketDetails(name="data", compartment_id=world.compartment)
+    made = client.create_bucket(namespace, details)
+    with pytest.raises(oci.exceptions.ServiceError) as taken:
+        client.create_bucket(namespace, details)
+    assert (taken.value.status, taken.value.code) == (409, "BucketAlreadyExists")
+    assert client.head_bucket(namespace, "data").headers["etag"] == made.headers["etag"]
+    client.update_bucket(namespace, "data", models.UpdateBucketDetails(freeform_tags={"a": "b"}))
+    for name in ("a/b c", "a/d", "../climb", "ü"):
+        client.put_object(namespace, "data", name, name.encode(), opc_meta={"owner": "me"})
+    read = client.get_object(namespace, "data", "a/b c")
+    assert (read.data.content, read.headers["opc-meta-owner"]) == (b"a/b c", "me")
+    assert client.get_object(namespace, "data", "a/d", range="bytes=1-1").data.content == b"/"
+    head = client.head_object(namespace, "data", "ü")
+    assert head.headers["content-length"] == "2"
+    assert client.get_bucket(namespace, "data", fields=["approximateCount"]).data.approximate_count == 4
+    listed = client.list_objects(namespace, "data", delimiter="/", fields="size").data
+    assert ([item.name for item in listed.objects], listed.prefixes) == (["ü"], ["../", "a/"])
+    first = client.list_objects(namespace, "data", limit=3).data
+    rest = client.list_objects(namespace, "data", start=first.next_start_with).data
+    assert [item.name for item in (*first.objects, *rest.objects)] == ["../climb", "a/b c", "a/d", "ü"]
+    with pytest.raises(oci.exceptions.ServiceError) as full:
+        client.delete_bucket(namespace, "data")
+    assert (full.value.status, full.value.code) == (409, "BucketNotEmpty")
+    for name in ("a/b c", "a/d", "../climb", "ü"):
+        client.delete_object(namespace, "data", name)
+    client.delete_bucket(namespace, "data")
+    with pytest.raises(oci.exceptions.ServiceError) as gone:
+        client.get_bucket(namespace, "data")
+    assert (gone.value.status, gone.value.code) == (404, "BucketNotFound")
+    assert [path for path in (world.clients.cloud.home / "objects").iterdir() if path.is_file()] == []
+
+
+def test_a_large_object_and_conditional_writes(world: World) -> None:
+    client, models = world.clients.storage, oci.object_storage.models
+    namespace = client.get_namespace().data
+    client.create_bucket(namespace, models.CreateBucketDetails(name="big", compartment_id=world.compartment))
+    content = bytes(range(256)) * 80_000
+    etag = client.put_object(namespace, "big", "model", content).headers["etag"]
+    assert client.get_object(namespace, "big", "model").data.content == content
+    for condition in ({"if_none_match": "*"}, {"if_match": "stale"}):
+        with pytest.raises(oci.exceptions.ServiceError) as refused:
+            client.put_object(namespace, "big", "model", b"", **condition)
+        assert refused.value.status == 412
+    client.put_object(namespace, "big", "model", b"new", if_match=etag)
+    client.rename_object(namespace, "big", models.RenameObjectDetails(source_name="model", new_name="renamed"))
+    assert client.get_object(namespace, "big", "renamed").data.content == b"new"
+
+
+def test_images_are_found_by_tag_and_digest(world: World) -> None:
+    client = world.clients.artifacts
+    admin.push_image(world.clients.cloud, "iad.ocir.io/trainyardlocal/team/image:7")
+    images = client.list_container_images(
+        world.clients.cloud.tenancy, repository_name="team/image", version="7"
+    ).data.items
+    assert [image.display_name for image in images] == ["team/image:7"]
+    assert client.get_container_image(images[0].id).data.digest == images[0].digest
+    repository = client.list_container_repositories(
+        world.clients.cloud.tenancy, compartment_id_in_subtree=True, display_name="team/image"
+    ).data.items[0]
+    assert (repository.compartment_id, repository.image_count) == (world.clients.cloud.tenancy, 1)
+    client.delete_container_repository(repository.id)
+    assert client.get_container_image(images[0].id).data.lifecycle_state == "DELETED"
+
+
+def test_the_tenancy_as_it_is(world: World) -> None:
+    client, tenancy = world.clients.identity, world.clients.cloud.tenancy
+    assert client.get_tenancy(tenancy).data.home_region_key == "IAD"
+    assert client.get_compartment(world.compartment).data.compartment_id == tenancy
+    assert [item.id for item in client.list_compartments(tenancy).data] == [world.compartment]
+    assert client.list_region_subscriptions(tenancy).data[0].is_home_region
+    assert len(client.list_availability_domains(tenancy).data) == 3
+    assert {group.name for group in client.list_groups(tenancy).data} >= {"Administrators", "scientists"}
+    user = client.list_users(tenancy).data[0]
+    assert client.get_user(user.id).data.name == user.name
+    services = world.clients.network.list_services().data
+    assert [service.cidr_block for service in services][1] == "oci-iad-objectstorage"
