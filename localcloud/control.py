@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,6 +138,23 @@ def _answering(home: Path, timeout: float) -> Cloud | None:
 
 def _launch(home: Path, port: int, timeout: float) -> Cloud:
     begins, pid = _spawn(home, port)
+    try:
+        found = _ready(home, pid, timeout)
+    except BaseException:
+        # Ctrl-C: nobody would know of it.
+        _kill(pid, timeout)
+        raise
+    if isinstance(found, Cloud):
+        return found
+    if found is None:
+        _kill(pid, timeout)
+    said = (home / "server.log").read_bytes()[begins:].decode(errors="replace").strip().splitlines()
+    why = said[-1] if said else _silence(home, found, timeout)
+    raise CloudError(f"The local cloud in {home} did not start: {why}\nIts log: {home / 'server.log'}")
+
+
+def _ready(home: Path, pid: int, timeout: float) -> Cloud | int | None:
+    """The cloud, or with what its process ended, or None: it is still not ready."""
     deadline = time.monotonic() + timeout
     code: int | None = None
     while code in (None, ALREADY_RUNNING) and time.monotonic() < deadline:
@@ -147,12 +164,13 @@ def _launch(home: Path, port: int, timeout: float) -> Cloud:
             # Whoever started that one was ended before it was ready.
             deadline = min(deadline, time.monotonic() + _OTHERS_START_SECONDS)
         time.sleep(_POLL_SECONDS)
-    if code is None:
+    return code
+
+
+def _kill(pid: int, timeout: float) -> None:
+    with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-        _wait(lambda: _exit_code(pid) is not None, timeout)
-    said = (home / "server.log").read_bytes()[begins:].decode(errors="replace").strip().splitlines()
-    why = said[-1] if said else _silence(home, code, timeout)
-    raise CloudError(f"The local cloud in {home} did not start: {why}\nIts log: {home / 'server.log'}")
+    _wait(lambda: _exit_code(pid) is not None, timeout)
 
 
 def _silence(home: Path, code: int | None, timeout: float) -> str:

@@ -47,3 +47,23 @@ def test_a_cloud_whose_starter_was_killed_is_waited_for(tmp_path: Path) -> None:
         assert control.start(home).pid == pid
     finally:
         control.stop(home)
+
+
+def test_ctrl_c_while_a_cloud_starts_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    spawn = control._spawn
+
+    def spawned(home: Path, port: int) -> tuple[int, int]:
+        begins, pid = spawn(home, port)
+        started.append(pid)
+        return begins, pid
+
+    def interrupted(home: Path) -> None:
+        if started:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(control, "_spawn", spawned)
+    monkeypatch.setattr(control, "running", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        control.start(tmp_path / "cloud")
+    assert [processes.start_time(pid) for pid in started] == [""]
