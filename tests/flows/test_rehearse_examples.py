@@ -14,8 +14,8 @@ from tests.flows.rehearsing import Rehearsals
 pytestmark = pytest.mark.engine
 
 OCI = [name for name in EXAMPLES if name.startswith("oci-")]
-# Those that need nothing but what `make setup` installs; the others take minutes of both processors.
-ALWAYS = ["oci-own-framework"]
+# One that stands on nothing, and one for which network, access and all else stand in; the others take minutes.
+ALWAYS = ["oci-existing", "oci-own-framework"]
 ASKED = OCI if os.environ.get("TRAINYARD_TORTURE") else ALWAYS
 
 

@@ -50,4 +50,4 @@ def dynamic_group(deployer: Session, cloud: Cloud, name: str, rule: str) -> None
         details = models.CreateDynamicGroupDetails(
             compartment_id=cloud.tenancy, name=name, description="of a rehearsal", matching_rule=rule
         )
-        identity.createdynamic_group(details)
+        identity.create_dynamic_group(details)
