@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from cli.asking import call_of, of_the_disk
+from cli.asking import INTERRUPTED, call_of, of_the_disk
 from cli.local import letting_go
 from cli.local.file import LocalFile
 from cli.local.images import stand_by, untrained
@@ -53,6 +53,9 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
                 )
             try:
                 body(Place(stack, (stacks or PROJECT / "stacks").resolve()), list(pulumi_arguments), **options)
+            except (KeyboardInterrupt, click.Abort):
+                click.echo(f"\nInterrupted: `trainyard {body.__name__} {stack} --local` goes on from here.", err=True)
+                sys.exit(INTERRUPTED)
             except Exception as problem:
                 if (said := _said(problem)) is None:
                     raise
@@ -87,6 +90,7 @@ def up(place: Place, arguments: list[str]) -> None:
 def _bring_up(place: Place, arguments: list[str]) -> None:
     plan = _plan(place)
     cloud = place.start_cloud()
+    place.claim()
     borrowed = _bring_up_used(place, plan)
     _tell(place.select(plan, cloud))
     stand_by(cloud, plan, borrowed, place.file.parent)
@@ -124,10 +128,13 @@ def preview(place: Place, arguments: list[str]) -> None:
 def down(place: Place, arguments: list[str], delete_data: bool) -> None:
     cloud = place.start_cloud()
     if place.stack in place.stacks():
+        place.claim()
         _take_down(place, cloud, arguments, delete_data)
     else:
         click.echo(f"The stack `{place.stack}` is not up.")
-    if not place.stacks():
+    if others := place.stacks():
+        click.echo(f"Still up: {', '.join(others)}.")
+    else:
         place.remove_stand_ins(cloud)
         control.stop(place.home / "cloud")
         click.echo("Nothing is left; the local cloud is stopped.")

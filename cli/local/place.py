@@ -52,6 +52,7 @@ class Place:
         cloud = control.start(self.home / "cloud")
         self.env |= cloud.env
         self._unlock()
+        self._mend()
         return cloud
 
     def pulumi(self, *arguments: str) -> int:
@@ -73,11 +74,19 @@ class Place:
         # Its own order of keys; texts as long as they are.
         _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
         if self.stack not in self.stacks():
-            self.state("init", self.stack, "--no-select")
+            self._init()
         if local.secrets:
             pairs = (word for path, value in local.secrets.items() for word in ("--secret", f"{path}={value}"))
             self._engine("config", "set-all", "--path", "--stack", self.stack, *pairs)
         return local
+
+    def _init(self) -> None:
+        try:
+            self.state("init", self.stack, "--no-select")
+        except click.ClickException:
+            # Another command may have made it just now; whose turn it is, the engine's lock decides.
+            if self.stack not in self.stacks():
+                raise
 
     def forget(self) -> None:
         self.state("rm", self.stack, "--yes", "--preserve-config")
@@ -85,8 +94,10 @@ class Place:
 
     def stacks(self) -> list[str]:
         """As the file backend keeps them. `pulumi stack ls` fails when one of them goes while it looks."""
-        folder = self.home / "pulumi" / "state" / ".pulumi" / "stacks" / PROJECT_NAME
-        return sorted(file.stem for file in folder.glob("*.json"))
+        return sorted(file.stem for file in self._states().glob("*.json"))
+
+    def _states(self) -> Path:
+        return self.home / "pulumi" / "state" / ".pulumi" / "stacks" / PROJECT_NAME
 
     def outputs(self, stack: str = "") -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self.state("output", "--json", "--stack", stack or self.stack))
@@ -118,13 +129,39 @@ class Place:
 
     def _unlock(self) -> None:
         """A lock whose engine was killed is nobody's; that of an engine still at work is left to it."""
-        for lock in (self.home / "pulumi" / "state" / ".pulumi" / "locks").glob(f"*/*/{self.stack}/*.json"):
-            try:
-                held = json.loads(lock.read_text("utf-8"))
-            except (OSError, ValueError):
-                continue  # just now let go, or just now written
+        for lock, held in self._locks():
             if held.get("hostname") == gethostname() and not _is_engine(held.get("pid", 0)):
                 lock.unlink(missing_ok=True)
+
+    def claim(self) -> None:
+        """Says who is at work on the stack: the engine's own words name no command, and a way to break in."""
+        for lock, held in self._locks():
+            raise click.ClickException(
+                f"Another command is at work on the stack `{self.stack}`: process {held.get('pid')} on "
+                f"{held.get('hostname')}, since {str(held.get('timestamp'))[:19]}.\nRun this again when it has ended; "
+                f"if that machine is gone for good, remove {lock}"
+            )
+
+    def _mend(self) -> None:
+        """On a full disk the engine writes half a state; the one before it lies beside it, and `up` adopts the rest."""
+        state = self._states() / f"{self.stack}.json"
+        if not state.exists() or _is_whole(state) or list(self._locks()):
+            return
+        before = state.with_name(f"{state.name}.bak")
+        if not before.exists() or not _is_whole(before):
+            raise click.ClickException(
+                f"{state} is cut off, as by a full disk, and there is none from before.\n"
+                f"To begin anew: trainyard cloud reset, then remove {self.home / 'pulumi'}"
+            )
+        _write(state, before.read_text("utf-8"))
+        click.echo(f"{state} was cut off, as by a full disk: the one before it is taken instead.", err=True)
+
+    def _locks(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        for lock in (self.home / "pulumi" / "state" / ".pulumi" / "locks").glob(f"*/*/{self.stack}/*.json"):
+            try:
+                yield lock, json.loads(lock.read_text("utf-8"))
+            except (OSError, ValueError):
+                continue  # just now let go, or just now written
 
     def _salt(self) -> str:
         return str((_data(self.local_file()) or {}).get(SALT, ""))
@@ -146,6 +183,13 @@ def _is_engine(pid: int) -> bool:
         process = psutil.Process(pid)
         return "pulumi" in process.name() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
+        return False
+
+
+def _is_whole(file: Path) -> bool:
+    try:
+        return isinstance(json.loads(file.read_text("utf-8")), dict)
+    except ValueError:
         return False
 
 

@@ -75,6 +75,36 @@ def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> 
     assert "Traceback" not in output
 
 
+def test_a_state_that_a_full_disk_cut_off_is_taken_up_from_the_one_before(team: Team) -> None:
+    team.trainyard("up", "local")
+    (state,) = (team.home / "pulumi" / "state").rglob("local.json")
+    state.write_text(state.read_text()[:-1000])
+    again = team.attempt("up", "local")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "cut off" in again.stderr
+    made = team.in_cloud()
+    assert set(summary(team.trainyard("up", "local"))) == {"unchanged"}
+    assert team.in_cloud() == made
+    assert "Nothing is left" in team.trainyard("down", "local")
+    assert team.in_cloud() == [], "what the older state did not know of went too"
+
+
+def test_a_stack_that_another_command_works_on_is_left_to_it(team: Team) -> None:
+    team.trainyard("up", "local")
+    lock = team.home / "pulumi" / "state" / ".pulumi" / "locks" / "organization" / "trainyard" / "local" / "held.json"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.write_text(json.dumps({"pid": 7, "hostname": "elsewhere", "timestamp": "2026-11-21T15:49:37.15Z"}))
+    for word in ("up", "down"):
+        refused = team.attempt(word, "local")
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(
+            "Error: Another command is at work on the stack `local`: process 7 on elsewhere, since 2026-11-21T15:49:37."
+        )
+        assert str(lock) in refused.stderr
+    lock.unlink()
+    assert "Nothing is left" in team.trainyard("down", "local")
+
+
 def test_what_is_wrong_with_a_stack_file_is_said_before_anything_is_made(team: Team) -> None:
     team.change("framework: script", "framework: scripd")
     done = team.run("up", "local", "--local", "--stacks", str(team.stacks))
