@@ -50,6 +50,7 @@ def text(judged: Sequence[Judged], colour: bool) -> str:
 
     lines: list[str] = []
     for one in judged:
+        shown_lines = _source_lines(one)
         for finding in one.findings:
             where = ":".join(str(part) for part in (finding.file, finding.line, finding.column) if part)
             head = paint(f"{finding.severity} {finding.code}", fg=_COLOURS[finding.severity], bold=True)
@@ -57,7 +58,7 @@ def text(judged: Sequence[Judged], colour: bool) -> str:
             lines.append(
                 f"{printable(where)}: {head} {printable(f'{path}: ' if path else '')}{printable(finding.message)}"
             )
-            if shown := _source_line(one, finding):
+            if shown := _source_line(shown_lines, finding):
                 lines.append(f"    {shown}")
             lines.append(f"    {paint('remedy:', bold=True)} {printable(finding.remedy)}")
     return "\n".join([*lines, summary(judged)])
@@ -68,15 +69,17 @@ def printable(value: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)
 
 
-def _source_line(one: Judged, finding: Finding) -> str:
+def _source_lines(one: Judged) -> list[str]:
+    """The file's lines, those that hold a secret left empty."""
     lines = one.source.text.split("\n")
-    if not 0 < finding.line <= len(lines):
+    secret = {finding.line for finding in one.findings if finding.code in _SECRET_CODES}
+    return ["" if number in secret or _SECRET_LINE.search(line) else line for number, line in enumerate(lines, 1)]
+
+
+def _source_line(lines: Sequence[str], finding: Finding) -> str:
+    if not 0 < finding.line <= len(lines) or _SECRET_PLACES & set(finding.path):
         return ""
-    hidden = any(other.line == finding.line and other.code in _SECRET_CODES for other in one.findings)
-    line = lines[finding.line - 1]
-    if hidden or _SECRET_PLACES & set(finding.path) or _SECRET_LINE.search(line):
-        return ""
-    return printable(line.strip()[:160])
+    return printable(lines[finding.line - 1].strip()[:160])
 
 
 def summary(judged: Sequence[Judged]) -> str:

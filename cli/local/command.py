@@ -24,6 +24,7 @@ from localcloud import admin, control
 from provider.base.errors import ProviderError
 from provider.oci.calls import attempt
 from provider.oci.logs import last_lines
+from provider.runs.model import TERMINAL
 
 # Pulumi's own words for it: nothing to ask, nothing to draw that a log could not hold.
 QUIET = ("--non-interactive", "--skip-preview", "--yes")
@@ -132,9 +133,10 @@ def down(place: Place, arguments: list[str], delete_data: bool) -> None:
         _take_down(place, cloud, arguments, delete_data)
     else:
         click.echo(f"The stack `{place.stack}` is not up.")
-    if others := place.stacks():
+    left = place.stacks()
+    if others := [name for name in left if name != place.stack]:
         click.echo(f"Still up: {', '.join(others)}.")
-    else:
+    if not left:
         place.remove_stand_ins(cloud)
         control.stop(place.home / "cloud")
         click.echo("Nothing is left; the local cloud is stopped.")
@@ -193,16 +195,18 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
     for key, title in (("bucketUri", "bucket"), ("imagePushAddress", "images"), ("subnetId", "subnet")):
         if key in outputs:
             click.echo(f"  {title:8} {outputs[key]}")
-    for name, job in outputs.get("jobs", {}).items():
-        for run, told in job["runs"].items():
-            click.echo(f"  run      {name}/{run}: {told['state']}")
-            if untrained(plan.jobs[name], place.file.parent):
-                continue
-            for node in speaking(plan.jobs[name].runs[run], told["nodes"] or ()):
-                for line in own_lines(_printed(cloud, node["id"]))[-LAST_LINES:]:
-                    click.echo(f"             {line}")
-            for line in results(cloud, str(outputs.get("bucket", "")), plan.jobs[name].runs[run]):
-                click.echo(f"  left     {line}")
+    runs = [(job, run, told) for job, made in outputs.get("jobs", {}).items() for run, told in made["runs"].items()]
+    for job, run, told in runs:
+        click.echo(f"  run      {job}/{run}: {told['state']}")
+        if untrained(plan.jobs[job], place.file.parent):
+            continue
+        for node in speaking(plan.jobs[job].runs[run], told["nodes"] or ()):
+            for line in own_lines(_printed(cloud, node["id"]))[-LAST_LINES:]:
+                click.echo(f"             {line}")
+        for line in results(cloud, str(outputs.get("bucket", "")), plan.jobs[job].runs[run]):
+            click.echo(f"  left     {line}")
+    if any(told["state"] not in TERMINAL for _, _, told in runs):
+        click.echo(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")
     click.echo(f"  console  {cloud.endpoint}/console")
     click.echo('  look     eval "$(.venv/bin/trainyard cloud env)" and use the OCI CLI; .venv/bin/trainyard cloud log')
 

@@ -29,6 +29,7 @@ from rehearsal.judgement import Seen, judged
 from rehearsal.model import Rehearsal, RunSeen
 from rehearsal.planned import planned as needed
 from rehearsal.proof import prove
+from schemas.names import plural
 
 _TAIL = 30
 
@@ -148,7 +149,7 @@ def _runs(stage: Stage, who: People, evidence: Evidence, wishes: Wishes) -> Iter
             if reason:
                 yield RunSeen(job.name, run.name, job.framework, reason=reason)
                 continue
-            _say(f"running {job.name}/{run.name}: {job.nodes} nodes")
+            _say(f"running {job.name}/{run.name}: {plural(job.nodes, 'node')}")
             started = start(who, stage.plan, job, run, stage.outputs, answers)
             seen, why = watched(who, stage.plan, started, wishes.minutes) if started.nodes else (None, "")
             yield evidence.of_run(started, seen, why, code, where)

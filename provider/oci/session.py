@@ -119,7 +119,7 @@ class Session:
             raise ProviderError(
                 f"No usable OCI credentials: profile `{profile}` of {file}: {error}",
                 "Make them with `oci setup config`, or name others with OCI_CONFIG_FILE and OCI_CONFIG_PROFILE "
-                "(`trainyard cloud env` prints those of the local cloud).",
+                "(`trainyard cloud env` prints those of the local cloud; commands take --local for what is on it).",
             ) from error
         return found
 

@@ -89,7 +89,9 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
     (team.stacks / "local" / "train.py").write_text(WAITS)
     team.change("base: { until: finished }", "base: { until: started }")
     team.change("bucket: { name: demo-local-training, keep: false }", "bucket: { name: demo-local-training }")
-    assert "run      line/base: IN_PROGRESS" in team.trainyard("up", "local")
+    going = team.trainyard("up", "local")
+    assert "run      line/base: IN_PROGRESS" in going
+    assert "trainyard runs watch local --local" in going
     alive = [node.pid for node in psutil.Process(team.cloud.pid).children(recursive=True) if _trains(node)]
     assert alive
     bucket = client(team.cloud, oci.object_storage.ObjectStorageClient)
@@ -98,6 +100,7 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
     kept = team.trainyard("down", "local")
     assert "Kept, as the stack file says: bucket demo-local-training." in kept
     assert "trainyard down local --local --delete-data" in kept
+    assert "Still up" not in kept
     assert all(map(ended, alive))
     assert [name for kind, name in team.in_cloud() if kind == "bucket"] == ["demo-local-training"]
     assert bucket.get_object(team.cloud.namespace, "demo-local-training", "weights").data.content == b"worth keeping"

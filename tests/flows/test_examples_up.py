@@ -30,7 +30,8 @@ def test_an_example_goes_up_and_down(example: str, tmp_path: Path) -> None:
         seen = team.trainyard("preview", example, "--expect-no-changes", "--diff")
         assert "unchanged" in seen
         assert "from $PATH" not in seen, "the engine warns of a plugin on PATH"
-        last = [team.trainyard("down", stack, "--delete-data") for stack in stacks][-1]
+        *others, last = [team.trainyard("down", stack, "--delete-data") for stack in stacks]
+        assert all(f"Still up: {stacks[-1]}." in other for other in others)
         assert "Nothing is left; the local cloud is stopped." in last
         assert team.in_cloud() == []
         assert not [path for stack in stacks for path in (team.home / "pulumi" / "state").rglob(f"{stack}.json")]
