@@ -19,10 +19,10 @@ setup: .venv/ready ## a virtual environment with the command .venv/bin/trainyard
 
 # The stamp comes last, so an installation that was cut off is done again.
 .venv/ready: requirements-dev.txt pyproject.toml
-	@echo "trainyard: installing Python packages into .venv (one to two minutes the first time)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trainyard needs Python 3.11 or newer: make PYTHON=python3.12 setup")'
-	@[ -x $(PY) ] || $(PYTHON) -m venv .venv
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@[ -x $(PY) ] || { echo "trainyard: making a virtual environment in .venv"; $(PYTHON) -m venv .venv; }
+	@$(PYTHON) -P engine/progress.py "installing Python packages into .venv: one to two minutes the first time" \
+	  $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >.venv/install.log 2>&1 || { cat .venv/install.log; exit 1; }
 	@touch $@
 

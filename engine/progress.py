@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says on stderr what is being done and for how long: one line kept up to date on a terminal, else one now and then."""
 
+import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
 EVERY_SECONDS = {True: 0.2, False: 10.0}
@@ -31,3 +33,25 @@ class Progress:
         self._stream.write(erase + text + ("\n" if keep else ""))
         self._stream.flush()
         self._line_open = not keep
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a command that says nothing itself; the first argument says what it does."""
+    text, *command = arguments
+    progress = Progress()
+    progress.say(text)
+    with subprocess.Popen(command) as process:
+        while True:
+            try:
+                code = process.wait(0.1)
+                break
+            except subprocess.TimeoutExpired:
+                progress.update(text)
+            except KeyboardInterrupt:
+                continue  # the command was told as well, and ends by itself
+    progress.say(f"{text}: {'done' if code == 0 else 'failed'}")
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
