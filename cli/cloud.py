@@ -33,6 +33,10 @@ def start(home: Path | None, port: int) -> None:
         raise click.ClickException(of_the_disk(error)) from None
     except CloudError as error:
         raise click.ClickException(str(error)) from None
+    if port and not started.endpoint.endswith(f":{port}"):
+        raise click.ClickException(
+            f"It runs already, at {started.endpoint}.\nFor another port, first: trainyard cloud stop"
+        )
     click.echo(f"The local cloud answers at {started.endpoint} (pid {started.pid}).")
     click.echo(f"Compartment for stacks: {started.compartment}")
     click.echo('Point other clients at it with: eval "$(trainyard cloud env)"')

@@ -7,7 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from cli.cloud import start
 from localcloud import control, processes
 from tests.cloud_fixture import eventually
 
@@ -67,3 +69,15 @@ def test_ctrl_c_while_a_cloud_starts_leaves_none(tmp_path: Path, monkeypatch: py
     with pytest.raises(KeyboardInterrupt):
         control.start(tmp_path / "cloud")
     assert [processes.start_time(pid) for pid in started] == [""]
+
+
+def test_another_port_than_that_of_the_running_cloud_is_not_passed_over(tmp_path: Path) -> None:
+    home = tmp_path / "cloud"
+    cloud = control.start(home)
+    try:
+        port = int(cloud.endpoint.rpartition(":")[2])
+        same, other = (CliRunner().invoke(start, ["--home", str(home), "--port", str(n)]) for n in (port, port - 1))
+        assert (same.exit_code, other.exit_code) == (0, 1)
+        assert f"It runs already, at {cloud.endpoint}." in other.output
+    finally:
+        control.stop(home)
