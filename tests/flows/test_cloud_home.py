@@ -46,7 +46,11 @@ def test_a_cloud_whose_starter_was_killed_is_waited_for(tmp_path: Path) -> None:
     home.mkdir()
     _, pid = control._spawn(home, 0)  # as far as a command came that was killed
     try:
-        assert control.start(home).pid == pid
+        # On a busy machine the second may be the first to take the folder; either way there is one, and it is found.
+        cloud = control.start(home)
+        assert control.start(home) == cloud
+        if cloud.pid != pid:
+            eventually(lambda: control._exit_code(pid), lambda code: code is not None)
     finally:
         control.stop(home)
 
