@@ -11,7 +11,7 @@ import click
 
 from cli.asking import of_the_disk
 from cli.faults import faults
-from cli.running import cloud_home, home_option, running_cloud
+from cli.running import cloud_home, home_option, known_home, running_cloud
 
 
 @click.group("cloud")
@@ -48,7 +48,7 @@ def stop(home: Path | None) -> None:
     """End it, with every run that it has going; what it knows is kept."""
     from localcloud.control import stop as stop_cloud
 
-    click.echo("Stopped." if stop_cloud(cloud_home(home)) else f"No local cloud ran in {cloud_home(home)}.")
+    click.echo("Stopped." if stop_cloud(known_home(home)) else f"No local cloud ran in {known_home(home)}.")
 
 
 @cloud.command()
@@ -59,7 +59,7 @@ def status(home: Path | None, as_json: bool) -> None:
     from localcloud.admin import why_not_enforced
     from localcloud.control import CloudError, running
 
-    found = running(cloud_home(home))
+    found = running(known_home(home))
     try:
         reason = why_not_enforced(found) if found else ""
     except CloudError as error:
@@ -69,13 +69,13 @@ def status(home: Path | None, as_json: bool) -> None:
         if found:
             facts = {"endpoint": found.endpoint, "pid": found.pid, "compartment": found.compartment}
             facts |= {"rulesEnforced": not reason, "rulesNotEnforcedBecause": reason}
-        click.echo(json.dumps({"running": found is not None, "home": str(cloud_home(home)), **facts}))
+        click.echo(json.dumps({"running": found is not None, "home": str(known_home(home)), **facts}))
     elif found:
         click.echo(f"It runs at {found.endpoint} (pid {found.pid}), from {found.home}.")
         if reason:
             click.echo(f"Security rules are not enforced between the nodes of job runs: {reason}")
     else:
-        click.echo(f"No local cloud runs in {cloud_home(home)}.")
+        click.echo(f"No local cloud runs in {known_home(home)}.")
     if not found:
         raise click.exceptions.Exit(1)
 
@@ -103,7 +103,7 @@ def reset(home: Path | None, yes: bool) -> None:
 @click.option("--lines", "-n", type=click.IntRange(1), default=40, show_default=True)
 def log(home: Path | None, lines: int) -> None:
     """Show its own log: every call, and in words why one was refused."""
-    path = cloud_home(home) / "server.log"
+    path = known_home(home) / "server.log"
     if not path.exists():
         raise click.ClickException(f"There is no log at {path}.\nThe local cloud was never started there.")
     click.echo("\n".join(path.read_text(errors="replace").splitlines()[-lines:]))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,9 @@ import click
 if TYPE_CHECKING:
     from localcloud.control import Cloud
 
-_HOME_HELP = "Its folder; by default $TRAINYARD_HOME/cloud, else .trainyard/cloud."
+# Where `trainyard up --local` keeps its cloud, wherever it is called from.
+CHECKOUT = Path(__file__).resolve().parents[1] / ".trainyard" / "cloud"
+_HOME_HELP = "Its folder; by default $TRAINYARD_HOME/cloud, else .trainyard/cloud here or in the checkout."
 
 
 def home_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,12 +28,20 @@ def cloud_home(home: Path | None) -> Path:
     return (home or default_home()).resolve()
 
 
+def known_home(home: Path | None) -> Path:
+    """The folder of a cloud that is to be there: where one stands, else this checkout's."""
+    here = cloud_home(home)
+    if home or "TRAINYARD_HOME" in os.environ or here.exists() or not CHECKOUT.exists():
+        return here
+    return CHECKOUT
+
+
 def running_cloud(home: Path | None) -> Cloud:
     from localcloud.control import running
 
-    cloud = running(cloud_home(home))
+    cloud = running(known_home(home))
     if cloud is None:
         raise click.ClickException(
-            f"No local cloud runs in {cloud_home(home)}.\nStart it with `trainyard cloud start`."
+            f"No local cloud runs in {known_home(home)}.\nStart it with `trainyard cloud start`."
         )
     return cloud
