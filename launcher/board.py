@@ -24,7 +24,7 @@ from launcher.oci.bucket import Stored
 
 # Of what OCI and others say about the start of this run, that which every node of it is told alike.
 _SHARED = ("JOB_OCID", "PAI_JOB_NAME")
-SUCCEEDED, FAILED, RETRY, STOPPED, LOST = "succeeded", "failed", "retry", "stopped", "lost"
+SUCCEEDED, FAILED, RETRY, STOPPED = "succeeded", "failed", "retry", "stopped"
 # An arrival so much older than ours is not of this start: who waits renews his own three times as often.
 STALE_SECONDS = 90.0
 RENEW_SECONDS = 30.0
@@ -125,16 +125,6 @@ class Board:
         ]
         return sorted(ends, key=lambda event: (event.at, event.rank))
 
-    def _firsts(self) -> list[Event]:
-        """Endings, each node's loss only once, whoever noticed it."""
-        lost: set[int] = set()
-        found = []
-        for event in self.endings():
-            if event.how != LOST or event.rank not in lost:
-                found.append(event)
-            lost |= {event.rank} if event.how == LOST else set()
-        return found
-
     def ended_since(self, rank: int) -> bool:
         """Whether a node ended after this one had arrived, and so for certain in this start."""
         return any(event.rank == rank and event.at >= self.since for event in self.endings())
@@ -143,17 +133,15 @@ class Board:
         """Whose failure was the first in a generation: it explains those that follow within moments."""
         return next((event for event in self.endings(generation) if event.how in (FAILED, RETRY)), None)
 
-    def gone(self, launch: Launch) -> frozenset[int]:
-        """Ranks that training goes on without; empty unless the run may shrink."""
-        if launch.fewest == launch.nodes:
-            return frozenset()
-        return frozenset(final.rank for final in self.finals(launch.gang) if not final.succeeded)
+    def gone(self, launch: Launch, lost: Iterable[int]) -> frozenset[int]:
+        """Ranks that training goes on without, those among them that were lost; empty unless it may."""
+        failed = (final.rank for final in self.finals(launch.gang) if not final.succeeded)
+        return frozenset((*failed, *lost)) if launch.elastic else frozenset()
 
     def finals(self, gang: bool) -> list[Final]:
         """Nodes that will not start again, in order. In a gang only the first failure of a generation counts."""
         return [
-            Final(event.rank, event.how == SUCCEEDED, None if event.how == LOST else event.code)
-            for event in self._firsts()
-            if event.how in (SUCCEEDED, LOST)
-            or (event.how == FAILED and (not gang or self.culprit(event.generation) == event))
+            Final(event.rank, event.how == SUCCEEDED, event.code)
+            for event in self.endings()
+            if event.how == SUCCEEDED or (event.how == FAILED and (not gang or self.culprit(event.generation) == event))
         ]

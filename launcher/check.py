@@ -16,7 +16,7 @@ from launcher.say import Voice, secret_values
 def described(launch: Launch, environment: Mapping[str, str]) -> str:
     """For people. Addresses that are not known yet stand as `<address of worker-0>`."""
     addresses = tuple(f"<address of {launch.label(rank).split('(')[1].rstrip(')')}>" for rank in range(launch.nodes))
-    place = Place(addresses, addresses[launch.rank], "<interface>", launch.rank)
+    place = Place(addresses, addresses[launch.rank], "<interface>")
     work = commands.work(launch, place, environment)
     lines = [
         f"{launch.run} attempt {launch.attempt}: rank {launch.label(launch.rank)} of {launch.nodes} nodes",

@@ -27,25 +27,23 @@ class Work:
 
 
 def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str = "") -> Work:
-    """Everything filled in, nothing started. Lines are marked with the rank the node has in the whole run."""
+    """Everything filled in, nothing started. Lines are marked with the node's rank."""
     values = {**placeholders.node_values(launch, place), **frameworks.values(launch, place.addresses)}
     told = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
     folder = code or code_folder(launch.command, environment)
-    commands = tuple(_commands(launch, place, values, told, folder))
+    commands = tuple(_commands(launch, values, told, folder))
     first = commands[0].environment if commands else _environment(launch, values, told, 0)
     services = frameworks.helpers(launch, place, first, folder)
     if launch.start:
         words = placeholders.all_filled(launch.start, values, "start")
         kind = "service" if commands else ""
-        services.append(Spec(words, first, _prefix(place.rank, kind), folder, helper=bool(commands)))
+        services.append(Spec(words, first, _prefix(launch.rank, kind), folder, helper=bool(commands)))
     if not services and not commands:
         raise LaunchError(f"the role `{launch.role}` has nothing to run: give the job a `command`")
     return Work(tuple(services), commands)
 
 
-def _commands(
-    launch: Launch, place: Place, values: Mapping[str, str], told: Mapping[str, str], folder: str
-) -> list[Spec]:
+def _commands(launch: Launch, values: Mapping[str, str], told: Mapping[str, str], folder: str) -> list[Spec]:
     if not launch.command:
         return []
     # What wraps the command starts the processes itself.
@@ -57,8 +55,8 @@ def _commands(
         if launch.wrap:
             words = [*placeholders.all_filled(launch.wrap, own, "wrap"), *_script_only(words)]
         else:
-            words = _interpreted(words)
-        prefix = _prefix(place.rank, str(local) if count > 1 else "")
+            words = frameworks.begun(launch, _interpreted(words))
+        prefix = _prefix(launch.rank, str(local) if count > 1 else "")
         found.append(Spec(words, _environment(launch, values, told, local), prefix, folder))
     return found
 

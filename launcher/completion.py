@@ -40,8 +40,10 @@ def verdict(launch: Launch, finals: Iterable[Final]) -> Verdict | None:
         enough = role.min_succeeded is not None and role.min_succeeded >= 0
         if final.succeeded and enough and succeeded[role.name] >= (role.min_succeeded or 0):
             return Verdict(True, final.rank, 0)
+        if final.succeeded and final.rank == 0 and launch.elastic:
+            return Verdict(True, 0, 0)
         if not final.succeeded and not launch.spares(final.rank, sum(failed.values())):
-            if role.min_failed >= 0 and (launch.gang or failed[role.name] >= role.min_failed):
+            if launch.elastic or (role.min_failed >= 0 and (launch.gang or failed[role.name] >= role.min_failed)):
                 return Verdict(False, final.rank, final.code)
             if launch.gang:
                 return Verdict(True, final.rank, final.code)

@@ -108,14 +108,6 @@ class Desk:
         if self.ads is not None and self.launch.rank == 0 and how != board.RETRY:
             self.post(ads.STOP, ads.STOP, self.ads.folder)
 
-    def tell_lost(self, generation: int, ranks: list[int]) -> None:
-        """Says for nodes that can say nothing any more that they are gone, so that all others know the same."""
-        known = self._board.current()
-        told = {event.rank for event in self._board.endings() if event.how == board.LOST}
-        for rank in ranks:
-            if rank in known and rank not in told:
-                self.post(board.end_name(self.key, generation, rank, known[rank].nonce, board.LOST, 0), {})
-
     def post(self, name: str, content: Any, folder: Folder | None = None) -> None:
         """Puts an object, as soon as it can be; what was to be put there before is forgotten."""
         with self._changed:

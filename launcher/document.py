@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,21 +107,19 @@ class Launch:
         return any(role.service and role.replicas for role in self.roles)
 
     @property
+    def elastic(self) -> bool:
+        """Whether Horovod's own elastic mode runs: nodes may go and come back while the others go on in memory."""
+        return self.framework == "horovod" and bool(self.options.get("elastic"))
+
+    @property
     def fewest(self) -> int:
         """With so many nodes training goes on; with fewer it is over."""
         least = int(self.options.get("minNodes") or 0)
-        return min(least or self.nodes, self.nodes) if self.gang and self.options.get("elastic") else self.nodes
+        return min(least or self.nodes, self.nodes) if self.elastic else self.nodes
 
     def spares(self, rank: int, gone: int) -> bool:
         """Whether training goes on without this node, when so many are gone with it. Nobody stands in for rank 0."""
         return rank != 0 and self.nodes - gone >= self.fewest
-
-    def without(self, gone: Collection[int]) -> Launch:
-        """The same part in a run of fewer nodes, which count their ranks anew."""
-        roles = tuple(
-            replace(role, replicas=sum(rank not in gone for rank in self.ranks_of(role.name))) for role in self.roles
-        )
-        return replace(self, roles=roles, rank=self.rank - sum(rank < self.rank for rank in gone))
 
     def role_of(self, rank: int) -> Role:
         """The role whose nodes have this rank among them."""
@@ -161,6 +159,7 @@ def read(environment: Mapping[str, str]) -> Launch:
         raise LaunchError(f"{VARIABLE} has version {found}, this image reads {VERSION}: build the image anew")
     try:
         launch = _launch(document, _rank(document, environment))
+        launch = replace(launch, gang=launch.gang and not launch.elastic)
     except KeyError as error:
         raise LaunchError(
             f"{VARIABLE} lacks {error}: build the image anew, or use the trainyard it was built with"

@@ -53,7 +53,8 @@ class Node:
     _generation: int = field(default=0, init=False)
     _charged: int = field(default=0, init=False)
     _claimed: bool = field(default=False, init=False)
-    _members: dict[int, str] = field(default_factory=dict, init=False)
+    _lives: int = field(default=0, init=False)
+    _main: str = field(default="", init=False)
     _complete_since: float = field(default=0.0, init=False)
     _saved: bool | None = field(default=None, init=False)
     _looked: float = field(default=0.0, init=False)
@@ -84,8 +85,7 @@ class Node:
         wait = Wait(self.say, lambda: "the other nodes", patience(self.environment), _REMEDY, self.signals.ended)
         asked = peers.Asked(self.launch, self.environment, self._generation, wait, self.desk)
         members = peers.find(asked)
-        self._members = dict(sorted(members.items()))
-        address = members[self.launch.rank]
+        address, self._main = members[self.launch.rank], members.get(0, "")
         other = next((peer for peer in members.values() if peer != address), address)
         interface = network.interface_of(network.source_towards(other)) or network.interface_of(address)
         if self.launch.nodes > 1:
@@ -93,14 +93,16 @@ class Node:
             who = f"all {len(members)} nodes" if everyone else f"{len(members)} of {self.launch.nodes} nodes"
             self.say(f"{who} are there after {wait.waited:.1f} s; this one is {address}")
         self.reporter.change(address=address, waitedSeconds=round(wait.waited, 3))
-        return Place(tuple(self._members.values()), address, interface, self.launch.rank)
+        addresses = tuple(members.get(rank, "") for rank in range(self.launch.nodes))
+        self._lives += 1
+        return Place(addresses, address, interface, self._lives - 1)
 
     def _live(self, place: Place) -> Ended:
         told = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
-        part = self.launch.without(set(range(self.launch.nodes)) - self._members.keys())
+        work = commands.work(self.launch, place, told, self.workplace.code())
         life = Life(
-            part, place, commands.work(part, place, told, self.workplace.code()), self.children, self.signals, self.say,
-            self._outside, self.reporter.started, self.workplace.before_the_end, self._release,
+            self.launch, place, work, self.children, self.signals, self.say, self._outside, self.reporter.started,
+            self.workplace.before_the_end, self._release,
             grace=float(self.environment.get(GRACE_VARIABLE) or GRACE_SECONDS),
             ready_seconds=float(self.environment.get(READY_VARIABLE) or READY_SECONDS),
         )  # fmt: skip
@@ -138,7 +140,7 @@ class Node:
         if culprit is not None:
             return f"rank {self.launch.label(culprit)} failed and all start again"
         found = self._verdict(self.desk.board)
-        if found is None:
+        if found is None or (found.succeeded and self.launch.elastic):
             return ""
         if found.succeeded and not self.launch.service:
             self._complete_since = self._complete_since or time.monotonic()
@@ -149,10 +151,7 @@ class Node:
 
     def _restarting(self, known: Board) -> int | None:
         """The rank whose failure makes this node start again, if there is one."""
-        gone = known.gone(self.launch)
         for event in known.endings(self._generation):
-            if event.rank in gone and event.rank in self._members and self.launch.spares(event.rank, len(gone)):
-                return event.rank
             if event.how == FAILED and self.launch.gang:
                 return None
             if event.how == RETRY and event.rank != self.launch.rank and self._takes_all(event.rank):
@@ -160,7 +159,10 @@ class Node:
         return None
 
     def _takes_all(self, rank: int) -> bool:
-        """Whether nobody can go on without this node: in a gang, and for services when what they serve fails."""
+        """Whether nobody can go on without this node: in a gang, in an elastic run without the node where all meet, and
+        for services when what they serve fails."""
+        if self.launch.elastic:
+            return rank == 0
         return self.launch.gang or (self.launch.served and not self.launch.role_of(rank).service)
 
     def _verdict(self, known: Board) -> Verdict | None:
@@ -168,9 +170,6 @@ class Node:
         if self.desk is not None and lost and lost != self._lost:
             self._lost = lost
             self.say(f"{named(self.launch, lost)} gave no sign of life for {self.desk.lost_after:.0f} s")
-        if self.desk is not None and lost and self.launch.spares(lost[0], len(known.gone(self.launch) | set(lost))):
-            self.desk.tell_lost(self._generation, lost)
-            lost = []
         return verdict(self.launch, [*known.finals(self.launch.gang), *(Final(rank, False, None) for rank in lost)])
 
     def _explained(self, found: Verdict) -> str:
@@ -178,6 +177,8 @@ class Node:
         if found.code == 0 or (found.succeeded and found.code is None):
             return f"the run is complete: rank {label} was the last that mattered"
         how = "was lost" if found.code is None else f"failed with {exits.described(found.code)}"
+        if self.launch.elastic and found.rank:
+            how += f", and training needs {self.launch.fewest} nodes (`minNodes`)"
         return f"rank {label} {how}" + (", which by its completion policy does not fail the run" * found.succeeded)
 
     def _decide(self, ended: Ended) -> int | None:
@@ -188,6 +189,8 @@ class Node:
             return self._after_stop(ended.stopped)
         if ended.code == 0 and not self.launch.service:
             return self._finish(SUCCEEDED, 0, "")
+        if self.launch.elastic and self.launch.rank and not self._main_serves():
+            return self._after_main(ended.code)
         if self.launch.service and self._news(None if ended.code == 0 else _NEWS_SECONDS):
             return self._after_stop("")
         return 0 if ended.code == 0 else self._after_failure(ended.code)
@@ -205,9 +208,28 @@ class Node:
             time.sleep(_TURN)
         return False
 
+    def _main_serves(self) -> bool:
+        """Whether Horovod's rendezvous is there, and so the main node's worker."""
+        return all(network.answers(self._main, awaited.port) for awaited in self.launch.awaits)
+
+    def _after_main(self, code: int) -> int | None:
+        """Nothing on this node can go on when the main node's part has ended. How that ended decides."""
+        why = f"ended with {exits.described(code)} when the main node's part had ended"
+        self.say(why)
+        while not self._news(_LOOK_SECONDS):
+            if self.desk is None or not self.desk.watches or self._main_serves():
+                return self._after_failure(code)
+        found = self._verdict(self._known())
+        if found is not None and found.succeeded and code != exits.TEMPORARY:
+            return self._finish(FAILED, code, why)
+        return self._after_stop(why)
+
+    def _known(self) -> Board:
+        return self.desk.board if self.desk is not None else Board((), 0.0)
+
     def _after_stop(self, why: str) -> int | None:
         """The others have decided: to start again together, or that the run is over."""
-        known = self.desk.board if self.desk is not None else Board((), 0.0)
+        known = self._known()
         if self._restarting(known) is not None:
             self.say(f"stopped: {why}" if why else "what this node serves starts again, and so does it")
             self._generation += 1
@@ -220,23 +242,17 @@ class Node:
     def _after_failure(self, code: int) -> int | None:
         retries = exits.may_retry(code, self._charged + 1, self.launch.retries)
         alone = self.desk is None or not self.desk.watches or not self._takes_all(self.launch.rank)
-        known = self.desk.board if self.desk is not None else Board((), 0.0)
-        if retries and not alone and any(final.succeeded for final in known.finals(self.launch.gang)):
+        if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch.gang)):
             self.say("another node has finished already, so nothing can start again")
             retries = False
-        if not retries and not alone and exits.kind(code) == exits.UNKNOWN and self._somebody_is_lost():
-            self.say(f"ended with {exits.described(code)}, because another node is gone")
-            self._generation += 1
-            return None
         if not alone and self.desk is not None:
             self._claimed = True
             self.desk.end(self._generation, RETRY if retries else FAILED, code)
-            culprit = self.desk.fresh(_POST_SECONDS).culprit(self._generation)
+            culprit = None if self.launch.elastic else self.desk.fresh(_POST_SECONDS).culprit(self._generation)
             if culprit is not None and culprit.rank != self.launch.rank:
                 why = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.described(culprit.code)}"
                 self.say(f"ended with {exits.described(code)}: {why}")
-                spared = self.launch.spares(culprit.rank, len(self.desk.board.gone(self.launch)))
-                if culprit.how == FAILED and not spared:
+                if culprit.how == FAILED:
                     return self._finish(STOPPED, culprit.code or 1, why)
                 self._generation += 1
                 return None
@@ -246,19 +262,6 @@ class Node:
         self._generation += 0 if alone else 1
         self._pause(code)
         return None
-
-    def _somebody_is_lost(self) -> bool:
-        """Where the run may shrink: whether a node is gone, which shows in the others' failures long before."""
-        if self.desk is None or self.launch.fewest == self.launch.nodes:
-            return False
-        deadline = time.monotonic() + 1.5 * self.desk.lost_after
-        self.say(f"failed; waiting up to {1.5 * self.desk.lost_after:.0f} s to see whether another node is gone")
-        while time.monotonic() < deadline and not self.signals.received:
-            if self._restarting(self.desk.board) is not None:
-                return True
-            self._verdict(self.desk.board)
-            time.sleep(_LOOK_SECONDS)
-        return False
 
     def _pause(self, code: int) -> None:
         allowed = "for ever" if self.launch.retries < 0 else f"of {self.launch.retries}"

@@ -15,12 +15,15 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?)\}")
 
 @dataclass(frozen=True)
 class Place:
-    """Where this node stands among its peers: their addresses, its own, its interface, its rank in the whole run."""
+    """Where this node stands among its peers: their addresses (empty: gone), its own, its interface.
+
+    `life` is how often it has begun before.
+    """
 
     addresses: tuple[str, ...]
     address: str
     interface: str
-    rank: int = 0
+    life: int = 0
 
 
 def node_values(launch: Launch, place: Place) -> dict[str, str]:
@@ -32,6 +35,7 @@ def node_values(launch: Launch, place: Place) -> dict[str, str]:
         "index": str(launch.rank - launch.ranks_of(launch.role)[0]),
         "run": f"{launch.job}-{launch.name}-{launch.attempt}",
         "python": sys.executable,
+        "life": str(place.life),
         "address": place.address,
         "interface": place.interface,
         "processes": str(launch.processes),

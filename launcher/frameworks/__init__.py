@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 
@@ -11,7 +11,7 @@ from launcher.document import Launch
 from launcher.placeholders import Place
 from launcher.processes import Spec
 
-# Each may have `values`, `helpers` and `ready`, as below.
+# Each may have `values`, `helpers`, `begun` and `lacking`, as below.
 _MODULES = {name: f"launcher.frameworks.{name}" for name in ("dask", "horovod", "tensorflow")}
 
 
@@ -29,6 +29,12 @@ def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
 def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> list[Spec]:
     """Processes beside the command that the framework needs on this node."""
     found: list[Spec] = getattr(_module(launch), "helpers", lambda *_: [])(launch, place, environment, folder)
+    return found
+
+
+def begun(launch: Launch, words: Sequence[str]) -> list[str]:
+    """The words by which a process of the command is started."""
+    found: list[str] = getattr(_module(launch), "begun", lambda _, words: list(words))(launch, words)
     return found
 
 

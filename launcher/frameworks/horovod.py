@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from launcher.document import Launch, LaunchError
 from launcher.placeholders import Place
 from launcher.processes import Spec
 
-_SERVER = Path(__file__).parents[1] / "servers" / "horovod_rendezvous.py"
+_SERVERS = Path(__file__).parents[1] / "servers"
 
 
 def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder: str) -> list[Spec]:
@@ -21,6 +21,15 @@ def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder
     port = launch.ports["rendezvous"].range
     if port is None:
         raise LaunchError("Horovod's rendezvous needs one port: give the stack's `ports` a number for `rendezvous`")
-    hosts = ",".join(f"{address}:{launch.processes}" for address in place.addresses)
-    words = [sys.executable, "-u", str(_SERVER), place.address, str(port[0]), hosts]
-    return [Spec(words, environment, f"[{place.rank}.rendezvous] ", folder, helper=True)]
+    if launch.elastic:
+        met = len([address for address in place.addresses if address])
+        told = ["horovod_elastic.py", *map(str, (met, launch.processes, launch.fewest))]
+    else:
+        told = ["horovod_rendezvous.py", ",".join(f"{address}:{launch.processes}" for address in place.addresses)]
+    words = [sys.executable, "-u", str(_SERVERS / told[0]), place.address, str(port[0]), *told[1:]]
+    return [Spec(words, environment, f"[{launch.rank}.rendezvous] ", folder, helper=True)]
+
+
+def begun(launch: Launch, words: Sequence[str]) -> list[str]:
+    """An elastic worker joins the others before it becomes the command."""
+    return [sys.executable, "-u", str(_SERVERS / "horovod_join.py"), *words] if launch.elastic else list(words)

@@ -18,23 +18,22 @@ def gather(launch: Launch, desk: Desk, generation: int, wait: Wait) -> dict[int,
     missing = [rank for rank in range(launch.nodes) if rank != launch.rank]
     wait.what = lambda: named(launch, missing)
     seen: Board | None = None
+    lost: list[int] = []
     while True:
         desk.interval = meeting_interval(launch.nodes, wait.waited)
         desk.check()
-        if desk.board is not seen:
-            seen = desk.board
-            here, gone = seen.arrived(generation), seen.gone(launch)
+        if desk.board is not seen or desk.lost() != lost:
+            seen, lost = desk.board, desk.lost()
+            here, gone = seen.arrived(generation), seen.gone(launch, lost)
             missing[:] = [rank for rank in range(launch.nodes) if rank not in here and rank not in gone]
             if not missing:
                 _stay_seen(seen, desk, launch.rank)
                 desk.interval = watching_interval(launch.nodes)
                 return {rank: event.address for rank, event in here.items() if rank not in gone}
-            _give_up(launch, seen, missing, wait)
-        if lost := desk.lost():
-            if not launch.spares(lost[0], len(seen.gone(launch) | set(lost))):
+            _give_up(launch, seen, missing, gone, wait)
+            if lost and not launch.spares(lost[0], len(gone | set(lost))):
                 why = f"{named(launch, lost)} gave no sign of life for {desk.lost_after:.0f} s"
                 raise PeerFailedError(lost[0], None, why)
-            desk.tell_lost(generation, lost)
         if not wait.turn(_TURN):
             raise MissingError(wait.missed())
 
@@ -46,11 +45,8 @@ def _stay_seen(known: Board, desk: Desk, rank: int) -> None:
         desk.renew()
 
 
-def _give_up(launch: Launch, known: Board, missing: list[int], wait: Wait) -> None:
+def _give_up(launch: Launch, known: Board, missing: list[int], gone: frozenset[int], wait: Wait) -> None:
     believed = wait.waited > _BELIEVED_AFTER
-    gone = known.gone(launch)
-    if launch.rank in gone:
-        raise PeerFailedError(launch.rank, None, "the others have gone on without this node")
     for final in known.finals(launch.gang):
         if final.rank in gone and launch.spares(final.rank, len(gone)):
             continue

@@ -67,3 +67,22 @@ def test_more_news_never_change_a_verdict(
     assert decided, "when everything has ended the run has"
     assert all(one == decided[0] for one in decided)
     assert verdicts.index(decided[0]) == len(verdicts) - len(decided)
+
+
+@pytest.mark.parametrize(
+    ("endings", "expected"),
+    [
+        ([(1, BADLY)], None),
+        ([(1, BADLY), (2, BADLY)], (False, 2)),
+        ([(0, BADLY)], (False, 0)),
+        ([(1, BADLY), (2, WELL)], None),
+        ([(1, BADLY), (0, WELL)], (True, 0)),
+    ],
+)
+def test_an_elastic_run_needs_its_main_node_and_so_many_others(
+    endings: list[tuple[int, bool]], expected: tuple[bool, int] | None
+) -> None:
+    options = {"elastic": True, "minNodes": 2}
+    made = replace(launch(framework="horovod", options=options), roles=(role("main", 1), role("worker", 2, failed=-1)))
+    found = verdict(made, [Final(rank, well, 0 if well else 3) for rank, well in endings])
+    assert (found and (found.succeeded, found.rank)) == expected

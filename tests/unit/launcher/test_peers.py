@@ -127,12 +127,12 @@ def test_the_first_failure_of_a_generation_explains_the_others() -> None:
     assert [final.rank for final in board.finals(gang=False)] == [0, 2]
 
 
-def test_a_loss_that_several_noticed_is_one_and_the_run_shrinks_by_it() -> None:
-    shrinking = launch(options={"elastic": True, "minNodes": 2})
-    lost = [Event(generation, 2, "c", 9.0 + generation, how="lost") for generation in (0, 1)]
-    board = Board((here(0, "a", 1.0), here(1, "b", 1.0), here(2, "c", 1.0), *lost), since=1.0)
-    assert [(final.rank, final.code) for final in board.finals(gang=True)] == [(2, None)]
-    assert board.gone(shrinking) == {2}
-    assert board.gone(launch()) == frozenset()
-    fewer = launch(2).without({1})
-    assert (fewer.rank, fewer.nodes, [role.replicas for role in fewer.roles]) == (1, 2, [1, 1])
+def test_an_elastic_run_goes_on_without_who_failed_for_good_or_was_lost() -> None:
+    elastic = launch(framework="horovod", options={"elastic": True, "minNodes": 2})
+    failed = Event(0, 1, "b", 9.0, how="failed", code=3)
+    board = Board((here(0, "a", 1.0), here(1, "b", 1.0), here(2, "c", 1.0), failed), since=1.0)
+    assert board.gone(elastic, [2]) == {1, 2}
+    assert board.gone(launch(), [2]) == frozenset()
+    assert [elastic.spares(1, 1), elastic.spares(1, 2), elastic.spares(0, 1)] == [True, False, False]
+    assert not elastic.gang
+    assert launch(framework="horovod").gang

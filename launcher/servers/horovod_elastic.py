@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`horovod_elastic.py ADDRESS PORT NODES PROCESSES LEAST`: Horovod's elastic rendezvous, for workers that others start.
+
+Horovod's own driver starts workers by SSH. Here each node's launcher starts its own (horovod_join.py), and a worker is
+there for as long as its connection is open: that of one that died, or whose launcher did, is closed by the kernel. To
+workers this is Horovod's elastic rendezvous, by Horovod's own handler. It authenticates nobody, as Horovod's does not.
+
+Run by the image's Python, which has Horovod; the launcher itself imports nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+JOIN = "join"
+# A node that is late at the start is waited for so long after the last that came; then it joins the others later.
+_LATE_SECONDS = 60.0
+# Horovod tells news apart by whole seconds, and loses those that come while workers meet anew.
+_TELL_AGAIN_SECONDS = 5.0
+_TURN = 0.2
+# A machine that vanished closes nothing: it is asked after so many idle seconds, so often, so many times.
+_KEEP_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
+
+Slot = tuple[str, int]
+
+
+def node_of(host: str) -> int:
+    """A host is a node in one of its lives: `2.0`, and `2.1` once its launcher has started it again."""
+    return int(host.partition(".")[0])
+
+
+@dataclass
+class World:
+    """Who trains together: at first `nodes`, or `least` if others are late; `ranks` counts, `begun` hears of it.
+
+    Those that have gone are left out, and newcomers let in, when all others meet anew.
+
+    The first node's first process is rank 0, which tells the others of newcomers and of the state they go on from. This
+    runs beside it, so without that node there is no world.
+    """
+
+    nodes: int
+    processes: int
+    least: int
+    ranks: Callable[[Sequence[str], int], Sequence[Any]]
+    begun: Callable[[Sequence[Any]], None]
+    say: Callable[[str], None]
+    late_seconds: float = _LATE_SECONDS
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _here: dict[str, set[int]] = field(default_factory=dict)
+    _left: set[str] = field(default_factory=set)
+    _members: list[str] = field(default_factory=list)
+    _ready: set[Slot] = field(default_factory=set)
+    _slots: dict[Slot, Any] = field(default_factory=dict)
+    _came: float = 0.0
+    _round: int = 0
+    _short: tuple[int, int] = (-1, 0)
+
+    def come(self, host: str, local: int) -> bool:
+        """A process is there; False for a life that was over already."""
+        with self._changed:
+            if host in self._left:
+                return False
+            self._here.setdefault(host, set()).add(local)
+            self._left |= {life for life in self._here if node_of(life) == node_of(host) and life != host}
+            self._came = time.monotonic()
+            self._settle()
+            return True
+
+    def leave(self, host: str) -> None:
+        """A process has gone, and so has its node's life: the launcher ends the others."""
+        with self._changed:
+            self._left.add(host)
+            self._here.pop(host, None)
+            self._settle()
+            self._changed.notify_all()
+
+    def assigned(self, host: str, local: int, closed: Callable[[], bool]) -> Any:
+        """Waits until a process is let in; None if it went before."""
+        with self._changed:
+            while (host, local) not in self._slots:
+                if host in self._left or closed():
+                    return None
+                self._changed.wait(_TURN)
+            return self._slots[host, local]
+
+    def ready(self, host: str, local: int) -> None:
+        """A process of the world wants to meet the others anew; waits until all that are left do."""
+        with self._changed:
+            before = self._round
+            self._ready.add((host, local))
+            self._settle()
+            self._changed.wait_for(lambda: self._round != before or host in self._left)
+
+    def slot(self, host: str, local: int) -> Any:
+        """Its place among the others; None once it is none of them."""
+        with self._changed:
+            return None if host in self._left else self._slots.get((host, local))
+
+    def tick(self) -> bool:
+        """Time passes; True while newcomers wait that the world should be told of."""
+        with self._changed:
+            self._settle()
+            return bool(self._members and self._coming()) and not self._ready and not self._left & set(self._members)
+
+    def _coming(self) -> list[str]:
+        """Newcomers whose processes have all come, in the order of nodes."""
+        all_there = (host for host, found in self._here.items() if len(found) == self.processes)
+        return sorted((host for host in all_there if host not in self._members), key=node_of)
+
+    def _settle(self) -> None:
+        """Begins a new world when everybody for it is there."""
+        staying, coming = [host for host in self._members if host not in self._left], self._coming()
+        if self._members and self._members[0] in self._left:
+            return  # the main node has gone: its launcher starts all again
+        if any((host, local) not in self._ready for host in staying for local in range(self.processes)):
+            return
+        late = time.monotonic() - self._came > self.late_seconds
+        if not staying and (not coming or node_of(coming[0]) != 0 or (len(coming) < self.nodes and not late)):
+            return
+        members = [*staying, *coming]
+        if len(members) >= self.least:
+            self._begin(members)
+        elif self._short != (self._round, len(members)):
+            self._short = self._round, len(members)
+            self.say(f"{len(members)} of at least {self.least} nodes are there: waiting for others to come back")
+
+    def _begin(self, members: list[str]) -> None:
+        told = self.ranks(members, self.processes)
+        self.begun(told)
+        gone = [host for host in self._members if host not in members]
+        self._members = members
+        self._slots = {(slot.hostname, slot.local_rank): slot for slot in told}
+        self._ready.clear()
+        self._round += 1
+        nodes = ", ".join(str(node_of(host)) for host in members)
+        without = f"; gone: {', '.join(str(node_of(host)) for host in gone)}" if gone else ""
+        self.say(
+            f"Horovod's world {self._round}: {len(told)} processes on nodes {nodes} in the order of ranks{without}"
+        )
+        self._changed.notify_all()
+
+
+@dataclass
+class Driver:
+    """What Horovod's elastic rendezvous handler asks of its driver."""
+
+    world: World
+    invalid: Any
+    services: dict[Slot, tuple[Mapping[str, Any], bytes]] = field(default_factory=dict)
+
+    def record_ready(self, host: str, local: int) -> None:
+        """A worker meets the others anew."""
+        self.world.ready(host, local)
+
+    def get_slot_info(self, host: str, local: int) -> Any:
+        """Its place in the world that has begun."""
+        return self.world.slot(host, local) or self.invalid
+
+    def register_worker_server(self, host: str, local: int, addresses: Mapping[str, Any], secret_key: bytes) -> None:
+        """Where a worker can be told of newcomers. Only rank 0 is, on this very node: no port has to be open for it."""
+        self.services[host, local] = addresses, secret_key
+
+    def tell(self) -> None:
+        """Lets rank 0 know that somebody wants to join: all meet anew at the next commit."""
+        from horovod.runner.elastic.worker import HostUpdateResult, WorkerNotificationClient  # type: ignore[import-not-found,unused-ignore]
+
+        main = next((slot for slot in self.services if node_of(slot[0]) == 0 and slot[1] == 0), None)
+        if main is None:
+            return  # it has not come to `hvd.elastic.run` yet
+        try:
+            client = WorkerNotificationClient(*self.services[main], 0)
+            client.notify_hosts_updated(int(time.time()), HostUpdateResult.added)
+        except Exception as error:  # whatever it is, it is tried again
+            self.world.say(f"rank 0 could not be told that a node wants to join, and is told again: {error}")
+
+
+def handler_for(driver: Driver) -> type[Any]:
+    """Horovod's own handler, which then also lets workers join."""
+    from horovod.runner.elastic.rendezvous import create_rendezvous_handler  # type: ignore[import-not-found,unused-ignore]
+
+    class Handler(create_rendezvous_handler(driver)):  # type: ignore[misc]
+        def do_POST(self) -> None:  # noqa: N802  # as http.server names it
+            _, scope, key = self.path.split("/")
+            host, _, local = key.partition(":")
+            if scope != JOIN or not driver.world.come(host, int(local)):
+                self.send_status_code(410)
+                return
+            try:
+                _keep_alive(self.connection)
+                slot = driver.world.assigned(host, int(local), lambda: _closed(self.connection))
+                if slot is not None:
+                    self.wfile.write(json.dumps(_variables(slot)).encode() + b"\n")
+                    while self.connection.recv(1):
+                        pass
+            except OSError:
+                pass  # it has gone, which is all there is to know
+            finally:
+                driver.world.leave(host)
+
+    return Handler
+
+
+def _keep_alive(line: socket.socket) -> None:
+    line.settimeout(None)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEP_ALIVE.items():
+        line.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _closed(line: socket.socket) -> bool:
+    """Nobody says anything on it, so what can be read is its end."""
+    return bool(select.select([line], [], [], 0)[0])
+
+
+def _variables(slot: Any) -> dict[str, str]:
+    names = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
+    return {f"HOROVOD_{name.upper()}": str(getattr(slot, name)) for name in names}
+
+
+def main(arguments: list[str]) -> int:
+    """Serves until it is ended."""
+    from horovod.runner.common.util.hosts import (  # type: ignore[import-not-found,unused-ignore]
+        INVALID_SLOT_INFO,
+        HostInfo,
+        get_host_assignments,
+    )
+    from horovod.runner.http.http_server import RendezvousHTTPServer  # type: ignore[import-not-found,unused-ignore]
+
+    class Server(RendezvousHTTPServer):  # type: ignore[misc,unused-ignore]
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            if not isinstance(sys.exc_info()[1], ConnectionError):  # a worker that was killed while it asked
+                super().handle_error(request, client_address)
+
+    def ranks(members: Sequence[str], processes: int) -> Sequence[Any]:
+        slots: Sequence[Any] = get_host_assignments([HostInfo(host, processes) for host in members], 1)
+        return slots
+
+    address, port, nodes, processes, least = arguments
+    world = World(int(nodes), int(processes), int(least), ranks, lambda told: server.init(told), _say)
+    driver = Driver(world, INVALID_SLOT_INFO)
+    server = Server((address, int(port)), handler_for(driver), 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    _say(f"Horovod's elastic rendezvous serves {least} to {nodes} nodes at {address}:{port}")
+    told = 0.0
+    while True:
+        if world.tick() and time.monotonic() - told > _TELL_AGAIN_SECONDS:
+            driver.tell()
+            told = time.monotonic()
+        time.sleep(_TURN)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`horovod_join.py WORDS…`: joins the elastic run that the environment names, and then becomes the command.
+
+The connection stays open for as long as the command lives: by it the rendezvous knows that this worker is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import sys
+
+# To be tried again, as sysexits has it; and as a shell says that a program is not there.
+_TEMPORARY, _NOT_THERE = 75, 127
+_SAY_EVERY = 10.0
+# How long the others wait for one that was let in until it has begun, and for one that is silent; Horovod's own is 30.
+_PATIENCE = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "60"}
+
+
+def main(words: list[str]) -> int:
+    """Only comes back where it could not join."""
+    told = os.environ
+    rendezvous = told["HOROVOD_GLOO_RENDEZVOUS_ADDR"], int(told["HOROVOD_GLOO_RENDEZVOUS_PORT"])
+    try:
+        line = socket.create_connection(rendezvous, timeout=_SAY_EVERY)
+        who = f"{told['HOROVOD_HOSTNAME']}:{told['HOROVOD_LOCAL_RANK']}"
+        line.sendall(f"POST /join/{who} HTTP/1.0\r\n\r\n".encode())
+        place = json.loads(_answer(line))
+    except (OSError, ValueError) as error:
+        print(f"could not join the others: {error or 'the rendezvous has ended'}", flush=True)
+        return _TEMPORARY
+    # No limit: what is written to it by nobody must not end it either.
+    line.settimeout(None)
+    line.set_inheritable(True)
+    try:
+        os.execvpe(words[0], words, {**_PATIENCE, **told, **place})
+    except OSError as error:
+        print(f"`{words[0]}` cannot be started: {error.strerror}", flush=True)
+        return _NOT_THERE
+
+
+def _answer(line: socket.socket) -> str:
+    """One line of JSON, whenever it comes; ValueError where something else does, or nothing."""
+    found = b""
+    while not found.endswith(b"\n"):
+        if not select.select([line], [], [], _SAY_EVERY)[0]:
+            print("waiting for the others: at first until all are there, later until they commit", flush=True)
+            continue
+        data = line.recv(4096)
+        if not data:
+            raise ValueError("the rendezvous has ended" if not found else "this life of the node is over")
+        found += data
+    return found.decode()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
