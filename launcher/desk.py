@@ -32,11 +32,11 @@ _RETRY_SECONDS = 2.0
 
 
 def meeting_interval(nodes: int, waited: float) -> float:
-    """While somebody is missing: a tenth of the time waited so far, as nodes that start together come close together.
+    """While somebody is missing: a quarter of the time waited so far, as nodes that start together come together.
 
     Well under a second at most, and the more nodes ask the less often each does.
     """
-    return min(max(0.03 + nodes / 160, waited / 10), 0.2 + nodes / 160, 0.7)
+    return min(max(0.03 + nodes / 160, waited / 4), 0.35 + nodes / 160, 0.6)
 
 
 def watching_interval(nodes: int) -> float:

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often launchers ask the bucket for one another: soon enough for nodes, seldom enough for the bucket."""
+
+import pytest
+
+from launcher.desk import meeting_interval, watching_interval
+
+
+@pytest.mark.parametrize("nodes", [2, 8, 64, 512])
+def test_who_waits_looks_often_at_first_and_never_seldom(nodes: int) -> None:
+    at_first, later = meeting_interval(nodes, 0.1), meeting_interval(nodes, 600.0)
+    assert at_first <= 0.05 + nodes / 160
+    assert 0.35 <= later <= 0.6
+
+
+@pytest.mark.parametrize("nodes", [2, 8, 64, 96])
+def test_all_together_ask_little_while_they_train(nodes: int) -> None:
+    assert nodes / watching_interval(nodes) <= 16
