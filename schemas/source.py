@@ -6,6 +6,7 @@ Events are read one by one rather than composed: depth, size and aliases are bou
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -102,6 +103,10 @@ def parse(text: str, file: str = "<text>", source: Source | None = None) -> Sour
     return source
 
 
+# What the parser takes for no text at all.
+_NOT_FOR_YAML = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def _not_yaml(source: Source, problem: yaml.YAMLError) -> None:
     mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
     place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -111,6 +116,11 @@ def _not_yaml(source: Source, problem: yaml.YAMLError) -> None:
     remedy = "correct the line; strings with `: `, `#`, `{`, `*`, `&` or `%` need quotes"
     if "\t" in line[: len(line) - len(line.lstrip())]:
         remedy = "indent with spaces: YAML does not allow tabs"
+    if isinstance(problem, yaml.reader.ReaderError) and (found := _NOT_FOR_YAML.search(source.text)):
+        # The parser gives no line for it.
+        before = source.text[: found.start()]
+        place = before.count("\n") + 1, found.start() - before.rfind("\n")
+        remedy = f"remove the character U+{ord(found[0]):04X}"
     source.add("TY003", (), f"is not YAML: {what}", remedy, place)
     source.data = None
 

@@ -87,6 +87,7 @@ def test_anchors_aliases_and_merges() -> None:
         ("a: 2026-01-01\n", "TY007", 1),
         ("1.5: a\n", "TY007", 1),
         ("a: \x00\n", "TY003", 1),
+        ("a: ü\nb: 1\nc: \x01\n", "TY003", 3),
         ("%YAML 9.9\n---\na: 1\n", "TY003", 1),
     ],
 )
