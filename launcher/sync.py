@@ -6,17 +6,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher.oci.bucket import Folder
 from launcher.oci.connection import BucketError
+from launcher.say import Voice
 
 # Drafts by the usual names: their writers will rename them.
 _DRAFTS = (".tmp", ".temp", ".part", ".partial", "~", ".trainyard-new")
 _CHUNK = 1 << 20
-_MD5_DIFFERS = 400
+# What an object store says of one object that it does not take; of the digest it says so by name.
+_NOT_TAKEN = 400
 Stamp = tuple[int, int]
 
 
@@ -27,11 +30,13 @@ class Sync:
     local: Path
     folder: Folder
     remote: str
+    say: Voice
     # name -> what the file was when it was last put or fetched, and the etag of that object
     _known: dict[str, tuple[Stamp, str]] = field(default_factory=dict)
     _seen: dict[str, Stamp] = field(default_factory=dict)
     _doubtful: set[str] = field(default_factory=set)
     _put: set[str] = field(default_factory=set)
+    _passed_over: set[str] = field(default_factory=set)
 
     def restore(self) -> int:
         """Fetches what the bucket has and this node has not, or has otherwise; how many files that were."""
@@ -109,13 +114,23 @@ class Sync:
                 etag = self.folder.put_file(self._object(name), file, stamp[0], stamp[1] / 1e9, md5)
         except FileNotFoundError:
             return 0
+        except (PermissionError, UnicodeEncodeError) as error:
+            return self._pass_over(name, error)
         except BucketError as error:
-            if error.status == _MD5_DIFFERS and "MD5" in str(error):
-                return 0
-            raise
+            if error.status != _NOT_TAKEN:
+                raise
+            return 0 if "MD5" in str(error) else self._pass_over(name, error)
         self._known[name] = (stamp, etag)
         self._put.add(name)
         return 1
+
+    def _pass_over(self, name: str, why: Exception) -> int:
+        """One file that cannot be kept must not lose the others; it is said once."""
+        if name not in self._passed_over:
+            self._passed_over.add(name)
+            reason = "its name is not UTF-8" if isinstance(why, UnicodeEncodeError) else str(why)
+            self.say(f"{name!a} is not put into the bucket: {reason}")
+        return 0
 
     def _object(self, name: str) -> str:
         return f"{self.remote}/{name}" if self.remote else name
@@ -129,9 +144,12 @@ class Sync:
 
 
 def _stamp(path: Path) -> Stamp | None:
+    """None for what is gone, or no file that could be read to its end."""
     try:
         found = path.stat()
     except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
         return None
     return found.st_size, found.st_mtime_ns
 

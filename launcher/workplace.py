@@ -45,7 +45,7 @@ class Workplace:
             self._checkpoints = self._sync(self.checkpoints, self.launch.checkpoints, "")
 
     def _sync(self, local: Path, uri: str, below: str) -> Sync:
-        return Sync(local, Folder(uri, self.connect()), below)
+        return Sync(local, Folder(uri, self.connect()), below, self.say)
 
     @property
     def output(self) -> Path:

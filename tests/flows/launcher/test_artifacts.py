@@ -75,6 +75,27 @@ def test_output_of_a_failure_is_in_the_bucket_too(place: Place, tmp_path: Path) 
         assert b"so far" in {place.content(name) for name in saved}
 
 
+HOSTILE = """
+import os
+os.chdir(os.environ["TRAINYARD_OUTPUT"])
+os.mkfifo("pipe")
+for name in (b"good", b"\\xff\\xfe", b"new\\nline", "ü".encode(), b"a" * 250):
+    open(name, "w").write("kept")
+os.symlink("/etc/hostname", "link")
+"""
+
+
+def test_a_file_that_no_bucket_takes_does_not_lose_the_others(place: Place, tmp_path: Path) -> None:
+    with nodes(place, tmp_path, planned("pytorch", {"main": 1}), "hostile") as run:
+        run.script(HOSTILE)
+        run.changes = {"command": ["train.py"]}
+        assert run.start().codes() == [0]
+        names = {name.partition("/output/")[2] for name in place.objects(f"{run.folder}/output/")}
+        assert {"good", "ü", "a" * 250} <= names
+        assert not names & {"pipe", "link"}
+        assert "'\\udcff\\udcfe' is not put into the bucket: its name is not UTF-8" in run.launchers[0].text
+
+
 def test_a_gang_that_starts_again_goes_on_from_its_checkpoints(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(1), "resumes") as run:
         run.script(TRAINS)
