@@ -11,6 +11,8 @@ from typing import Any
 VARIABLE = "TRAINYARD_LAUNCH"
 VERSION = 1
 
+_PAI_ROLE, _PAI_INDEX = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
+
 
 class LaunchError(Exception):
     """The node cannot start; the text says why and what to do. No retry would mend it."""
@@ -179,13 +181,22 @@ def _rank(document: Mapping[str, Any], environment: Mapping[str, str]) -> int:
     if document["rank"] is not None:
         return int(document["rank"])
     if document["peers"]["from"] == "openpai":
-        from launcher.peers import openpai
-
-        return openpai.rank(document, environment)
+        return _task(document, environment)
     told = environment.get("NODE_RANK", "")
     if not told.isdigit():
         raise LaunchError("NODE_RANK is not set: in node groups OCI Data Science tells each node its rank by it")
     return int(told)
+
+
+def _task(document: Mapping[str, Any], environment: Mapping[str, str]) -> int:
+    """OpenPAI's tasks are counted role by role, in the document's order."""
+    name, index = environment.get(_PAI_ROLE), environment.get(_PAI_INDEX, "")
+    first = 0
+    for role in document["roles"]:
+        if role["name"] == name and index.isdigit():
+            return first + int(index)
+        first += int(role["replicas"])
+    raise LaunchError(f"{_PAI_ROLE} and {_PAI_INDEX} do not name a task of this run: start it as an OpenPAI job")
 
 
 def _launch(document: Mapping[str, Any], rank: int) -> Launch:

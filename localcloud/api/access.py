@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""May this principal do this? The one place that decides, by the policies in force."""
+"""May this principal do this? The one place that decides, by the policies in force; it knows of no calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iam.compartments import Compartments
-from iam.errors import StatementError
 from iam.explain import explain
 from iam.judge import CompiledPolicies, Membership, Policy, Target, compile_policies, judge
 from iam.judge import Principal as Subject
@@ -18,24 +17,15 @@ from iam.matching import Resource as Member
 from iam.matching import matches, parse_rule
 from iam.parse import parse
 from iam.permissions import operation as needs_of
-from localcloud.api import clock, targets, tenancy
-from localcloud.api.errors import not_found
-from localcloud.api.http import Json
+from localcloud.api import clock, tenancy
 from localcloud.api.judgements import Judgements
-from localcloud.api.ocids import fixed_ocid
-from localcloud.api.operations import Call
+from localcloud.api.memberships import groups_of
 from localcloud.api.principals import Principal
-from localcloud.api.services import people
 from localcloud.api.store import Resource, Store
 
-# Calls of our own that stand for one the catalog names.
-_STANDS_FOR = {"PushContainerImage": "docker push"}
 _SERVICE = Principal("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
-_ADMINISTRATORS = fixed_ocid("group", tenancy.ADMINISTRATORS)
-# What all may do to themselves, whatever the policies say.
-_ONES_OWN = frozenset({"GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey"})
 # Beside what OCI's models have, so never shown: since when a body counts, and what counted before.
-_LATER = "inForce"
+LATER = "inForce"
 log = logging.getLogger("localcloud")
 
 
@@ -72,7 +62,7 @@ class Access:
 
     def _in_force(self, row: Resource, field: str) -> Any:
         """What a policy or dynamic group says now; a change of it may still be on its way."""
-        since, before = row.body.get(_LATER, (0.0, None))
+        since, before = row.body.get(LATER, (0.0, None))
         if since <= clock.now():
             return row.body[field]
         self._good_until = min(self._good_until, since)
@@ -100,7 +90,7 @@ class Access:
 
     def _subject(self, principal: Principal) -> Subject:
         if not principal.resource_kind:
-            groups = tuple(Membership(group.id, group.name) for group in people.groups_of(self.store, principal.id))
+            groups = tuple(Membership(group.id, group.name) for group in groups_of(self.store, principal.id))
             return Subject("user", principal.id, principal.name, groups=groups)
         if principal.resource_kind == "service":
             return Subject("service", principal.id, principal.name)
@@ -116,47 +106,9 @@ class Access:
         return Subject(principal.resource_kind, principal.id, principal.name, principal.compartment, (), dynamic)
 
 
-def in_force_later(call: Call, body: Json, before: Any) -> Json:
-    """The body of a policy or dynamic group; where a fault asks for it, it counts only after a while."""
-    seconds = call.cloud.faults.seconds("access", call.operation.name)
-    return {**body, _LATER: (clock.now() + seconds, before) if seconds else (0.0, None)}
-
-
 def compartments(store: Store) -> Compartments:
     rows = store.live("compartment")
     return Compartments(tenancy.TENANCY, {row.id: row.compartment for row in rows}, {row.id: row.name for row in rows})
-
-
-def authorize(call: Call) -> None:
-    """Raises NotAuthorizedOrNotFound unless the policies in force allow the call; the log says what was missing."""
-    subject = call.cloud.access.subject(call.principal)
-    if any(group.ocid == _ADMINISTRATORS for group in subject.groups) or _is_ones_own(call):
-        return
-    try:
-        needs = needs_of(_name(call))
-    except StatementError:
-        log.warning("refused %s: the catalog does not know which permission it needs", call.operation.name)
-        raise not_found() from None
-    for target in targets.of(call):
-        _require(call, needs.permissions, target)
-    for permissions, target in targets.further(call, needs):
-        _require(call, permissions, target)
-
-
-def _is_ones_own(call: Call) -> bool:
-    return call.operation.name in _ONES_OWN and call.params["userId"] == call.principal.id
-
-
-def _name(call: Call) -> str:
-    """What the catalog calls it: to delete a version for good takes more than to delete an object."""
-    if call.operation.name == "DeleteObject" and call.request.query.get("versionId"):
-        return "DeleteObjectVersion"
-    return _STANDS_FOR.get(call.operation.name, call.operation.name)
-
-
-def _require(call: Call, permissions: frozenset[str], target: Target) -> None:
-    if not call.cloud.access.allows(call.principal, call.operation.name, tuple(sorted(permissions)), target):
-        raise not_found()
 
 
 def may_attach(access: Access, subnet: Resource) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 
-from localcloud.api import access, retries
+from localcloud.api import authorization, retries
 from localcloud.api.http import Reply
 from localcloud.api.operations import Call
 
@@ -14,7 +14,7 @@ log = logging.getLogger("localcloud")
 
 def dispatch(call: Call) -> Reply:
     """The reply, with everything it changed committed; an error leaves nothing behind."""
-    access.authorize(call)
+    authorization.authorize(call)
     if not call.operation.writes:
         return call.operation.handler(call)
     with call.store.transaction():

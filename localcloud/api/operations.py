@@ -6,18 +6,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from localcloud.api import http, models
+from localcloud.api.access import Access
 from localcloud.api.errors import cannot_parse, missing_parameter
+from localcloud.api.faults import Faults
 from localcloud.api.http import Reply, Request
 from localcloud.api.principals import Credentials, Principal
 from localcloud.api.store import Store
 
-if TYPE_CHECKING:
-    from localcloud.api.access import Access
-    from localcloud.api.faults import Faults
-    from localcloud.hosts.runs import Hosts
+
+class Hosts(Protocol):
+    """What the API asks of the hosts that carry out job runs; localcloud/hosts/runs.py answers."""
+
+    def submit(self, run: str) -> None: ...
+    def cancel(self, run: str) -> None: ...
+    def recover(self) -> None: ...
+    def network_changed(self) -> None: ...
+    async def stop(self) -> None: ...
+    async def why_not_enforced(self) -> str: ...
+    async def evidence(self, run_id: str) -> Mapping[str, Any]: ...
 
 
 @dataclass

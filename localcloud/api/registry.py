@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localcloud.api import access, registry_tokens, tenancy
+from localcloud.api import access, authorization, registry_tokens, tenancy
 from localcloud.api.dispatch import dispatch
 from localcloud.api.errors import ApiError
 from localcloud.api.http import FilePart, Reply, Request, Upload
@@ -240,10 +240,10 @@ def _push_call(visit: Visit, asked: Mapping[str, Any]) -> Call:
 def _may_push(visit: Visit) -> None:
     """Raises unless the policies in force let it; a repository that is not there would be made in the root."""
     call = _push_call(visit, {"image": f"{artifacts.REGISTRY}/{visit.named['name']}"})
-    access.authorize(call)
+    authorization.authorize(call)
     if not call.params:
         create = replace(artifacts.PUSH, name="CreateContainerRepository")
-        access.authorize(replace(call, operation=create))
+        authorization.authorize(replace(call, operation=create))
 
 
 def _pulls(visit: Visit, repository: Resource) -> bool:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from iam.errors import StatementError
 from iam.matching import parse_rule
 from iam.parse import parse
-from localcloud.api import clock, kinds, lifecycles, models, tenancy, work_requests
-from localcloud.api.access import compartments, in_force_later
+from localcloud.api import clock, kinds, lifecycles, memberships, models, tenancy, work_requests
+from localcloud.api.access import compartments
+from localcloud.api.authorization import in_force_later
 from localcloud.api.errors import conflict, invalid, not_found
 from localcloud.api.http import Json, Reply
 from localcloud.api.kinds import Kind, Receipts
 from localcloud.api.ocids import fixed_ocid
 from localcloud.api.operations import Call, Operation
-from localcloud.api.services import people
 from localcloud.api.store import Resource, Store
 
 SERVICE = "identity"
@@ -60,12 +60,12 @@ def _let_go(call: Call, user: Resource) -> None:
     """OCI wants a user out of its groups first; those that the credentials file names stay."""
     if user.id in (seeded.id for seeded in tenancy.USERS):
         raise conflict(f"The user {user.name} came with the local tenancy and stays")
-    if people.groups_of(call.store, user.id):
+    if memberships.groups_of(call.store, user.id):
         raise conflict(f"The user {user.id} is still in a group")
 
 
 def _empty_group(call: Call, group: Resource) -> None:
-    if call.store.live(people.MEMBERSHIP, parent=group.id):
+    if call.store.live(memberships.MEMBERSHIP, parent=group.id):
         raise conflict(f"The group {group.id} still has users")
 
 
@@ -119,7 +119,7 @@ def seed(store: Store) -> None:
         for group in user.groups:
             identifier = fixed_ocid("groupmembership", f"{user.profile} in {group}")
             if store.get(identifier) is None:
-                people.add_membership(store, user.id, fixed_ocid("group", group), identifier)
+                memberships.add_membership(store, user.id, fixed_ocid("group", group), identifier)
 
 
 def _seed_one(store: Store, identifier: str, kind: str, name: str, compartment: str, more: Json, moment: str) -> None:

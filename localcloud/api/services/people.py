@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who belongs to which group, and the API keys by which users sign."""
+"""Groups that users join and leave, and the API keys by which users sign."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from localcloud.api import clock, kinds, models, tenancy
 from localcloud.api.errors import already_exists, invalid, not_found
 from localcloud.api.http import Json, Reply
-from localcloud.api.ocids import new_ocid
+from localcloud.api.memberships import MEMBERSHIP, add_membership
 from localcloud.api.operations import Call, Operation
 from localcloud.api.paging import page_of
 from localcloud.api.principals import Credential, Principal, fingerprint
@@ -18,27 +18,8 @@ from localcloud.api.store import Resource, Store
 
 SERVICE = "identity"
 VERSION = "/20160918"
-MEMBERSHIP = "user-group-membership"
 API_KEY = "api-key"
 MAXIMUM_KEYS = 3
-
-
-def add_membership(store: Store, user: str, group: str, identifier: str = "") -> Resource:
-    identifier = identifier or new_ocid("groupmembership", "")
-    body: Json = {
-        "id": identifier,
-        "compartmentId": tenancy.TENANCY,
-        "userId": user,
-        "groupId": group,
-        "timeCreated": clock.rfc3339(clock.now()),
-    }
-    return store.add(Resource(identifier, MEMBERSHIP, tenancy.TENANCY, user, "ACTIVE", body, parent=group))
-
-
-def groups_of(store: Store, user: str) -> list[Resource]:
-    """The groups that a user is in."""
-    found = (store.get(row.parent) for row in store.live(MEMBERSHIP, name=user))
-    return [group for group in found if group and group.live]
 
 
 def find_key(store: Store, key_id: str) -> Credential | None:

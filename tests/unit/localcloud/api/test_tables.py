@@ -5,7 +5,7 @@ import pytest
 
 from iam.permissions import operations as known_operations
 from localcloud.api import sdk
-from localcloud.api.access import _STANDS_FOR
+from localcloud.api.authorization import _STANDS_FOR
 from localcloud.api.operations import Operation
 from localcloud.api.routing import Router
 from localcloud.api.services import tables
