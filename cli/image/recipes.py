@@ -62,7 +62,7 @@ def recipe(framework: str, strategy: str | None, gpu: bool) -> Recipe:
         title = f"{title} with {strategy}"
         row = row[strategy]
     kind = "gpu" if gpu else "cpu"
-    arguments: Mapping[str, str] = row[kind]
+    arguments: Mapping[str, str] = {**row.get("always", {}), **row.get(kind, {})}
     return Recipe(f"{title}, {kind}", IMAGES / row["dockerfile"] / "Dockerfile", arguments)
 
 

@@ -93,7 +93,7 @@ def test_a_build_gives_the_tool_a_folder_and_words(docker: Path, tmp_path: Path)
     assert "TEAM=team" in words
     assert "VERSION=1.4" in words
     there = _context(docker)
-    assert {"launcher/__main__.py", "launcher/images/pytorch/Dockerfile", "team/code/model.py"} <= there
+    assert {"launcher/__main__.py", "launcher/images/base/Dockerfile", "team/code/model.py"} <= there
     assert not [name for name in there if name.endswith(".pyc") or not name.startswith(("launcher/", "team/"))]
     # The folder was for the build alone.
     assert not Path(words[-1]).exists()

@@ -45,8 +45,20 @@ def chosen(request: pytest.FixtureRequest) -> Recipe:
 
 
 def test_every_framework_has_an_image_for_nodes_with_and_without_a_gpu() -> None:
-    assert {one.dockerfile.parent.name for one in RECIPES.values()} == {*names(), "base"}
-    assert len({(one.dockerfile, *one.arguments.items()) for one in RECIPES.values()}) >= 8
+    for name in names():
+        titles = [title for title in RECIPES if title.startswith(name)]
+        assert {title.rpartition(", ")[2] for title in titles} == {"cpu", "gpu"}
+        for title in titles:
+            last = dockerfiles.read(PROJECT / RECIPES[title].dockerfile, RECIPES[title].arguments).stages[-1]
+            assert f'trainyard.framework="{name}"' in last.all("LABEL")[0]
+            assert f"launcher/images/{name}/" in last.known["REQUIREMENTS"] or RECIPES[title].arguments["RUN_PACKAGES"]
+
+
+def test_what_is_in_an_image_is_imported_when_it_is_built() -> None:
+    for title, module in (("dask", "dask_ml"), ("pytorch", "torch.distributed"), ("tensorflow", "tensorflow")):
+        one = RECIPES[f"{title}, cpu"]
+        runs = dockerfiles.read(PROJECT / one.dockerfile, one.arguments).stages[-1].all("RUN")
+        assert any(run.startswith('python -c "import launcher') and module in run for run in runs)
 
 
 def test_what_a_dockerfile_copies_is_in_its_context(chosen: Recipe, tmp_path: Path) -> None:

@@ -79,10 +79,10 @@ def test_a_dry_run_needs_none() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_words_of_a_build(name: str) -> None:
     wish = Build(
-        Path("/context"), Path("launcher/images/dask/Dockerfile"), ADDRESS, "linux/amd64", {"BASE": "a:1"}, None
+        Path("/context"), Path("launcher/images/base/Dockerfile"), ADDRESS, "linux/amd64", {"BASE": "a:1"}, None
     )
     assert image_tools.build_words(ROW[name], wish) == [
-        name, "build", "--platform", "linux/amd64", "--file", "/context/launcher/images/dask/Dockerfile",
+        name, "build", "--platform", "linux/amd64", "--file", "/context/launcher/images/base/Dockerfile",
         "--tag", ADDRESS, "--build-arg", "BASE=a:1", "/context",
     ]  # fmt: skip
 
