@@ -15,7 +15,6 @@ import pytest
 
 from localcloud.environments.find import Environment, Missing, find
 from schemas.model import PortRange, Retry, Role
-from tests.counts import wanted
 from tests.flows.launcher.nodes import Nodes, Place, block, nodes, planned
 
 SCRIPT = Path(__file__).parents[2] / "frameworks" / "elastic" / "train.py"
@@ -24,7 +23,6 @@ STEPS = 24
 PATIENT = 900.0
 # The others wait for it so long; and so long one may wait for another that has noticed a failure and says nothing.
 SILENCE = "90"
-torture = pytest.mark.skipif(not wanted(0, 1), reason="takes minutes: make torture runs it")
 
 
 @pytest.fixture
@@ -149,7 +147,6 @@ def test_when_the_main_nodes_worker_fails_all_start_again(horovod: Environment, 
         assert "retry 1" not in run.launchers[2].text, "only who failed first is charged"
 
 
-@torture
 def test_they_start_again_without_a_node_that_is_gone(horovod: Environment, place: Place, tmp_path: Path) -> None:
     with training(horovod, place, tmp_path, "again", 2, retries=1, FALLS="1.0@3 0.0@2") as run:
         assert run.codes(PATIENT) == [0, 137, 0]
@@ -158,7 +155,7 @@ def test_they_start_again_without_a_node_that_is_gone(horovod: Environment, plac
             assert f"done {STEPS} in 3 epochs, world 2" in run.launchers[rank].text
 
 
-@torture
+@pytest.mark.torture
 def test_all_processes_of_a_node_leave_and_come_back_together(
     horovod: Environment, place: Place, tmp_path: Path
 ) -> None:
