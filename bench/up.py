@@ -25,8 +25,12 @@ from typing import Any
 import yaml
 
 from bench.harness.rows import ROOT, Aim, Row, in_turns
+from cli.local.stand_ins.resources import empty
+from cli.sessions import DEPLOYER, session_of
 from engine.tools import oci_plugin
 from localcloud import admin
+from tests.cloud_fixture import eventually
+from tests.flows.cloud_world import TERMINAL
 from tests.flows.local_team import Team
 
 NOTHING = ROOT / "bench" / "programs" / "nothing"
@@ -119,6 +123,7 @@ class Pair:
     def _turn(self) -> None:
         """From up to up again, ours and the floor step by step."""
         for what, *words in (("no-op up", "up", "--expect-no-changes"), ("destroy", "destroy")):
+            self._empty()
             self._ours.time(what, *words)
             self._floor.time(what, *words)
         self._up("up")
@@ -129,7 +134,17 @@ class Pair:
         self._ups += 1
         self._ours.time(what, "up", "--config", f"trainyard:team=demo-{self._ups}")
 
+    def _empty(self) -> None:
+        """Runs leave something in the bucket, and `destroy` keeps what is not empty: `down` would empty it first."""
+        session, cloud = session_of(self._cloud, DEPLOYER), self._cloud
+        science, storage = session.client("data_science"), session.client("object_storage")
+        eventually(lambda: [run.lifecycle_state for run in science.list_job_runs(cloud.compartment).data],
+                   lambda states: set(states) <= TERMINAL, LONGEST_SECONDS)  # fmt: skip
+        for bucket in storage.list_buckets(cloud.namespace, cloud.compartment).data:
+            empty(session, cloud.namespace, bucket.name)
+
     def _slow_up(self) -> None:
+        self._empty()
         self._ours.time("destroy before a slow up", "destroy")
         log = self._cloud.home / "server.log"
         begins = log.stat().st_size
