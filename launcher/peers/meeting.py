@@ -22,8 +22,9 @@ def gather(launch: Launch, desk: Desk, generation: int, wait: Wait) -> dict[int,
     while True:
         desk.interval = meeting_interval(launch.nodes, wait.waited)
         desk.check()
-        if desk.board is not seen or desk.lost() != lost:
-            seen, lost = desk.board, desk.lost()
+        now_lost = desk.lost()
+        if desk.board is not seen or now_lost != lost:
+            seen, lost = desk.board, now_lost
             here, gone = seen.arrived(generation), seen.gone(launch, lost)
             missing[:] = [rank for rank in range(launch.nodes) if rank not in here and rank not in gone]
             if not missing:

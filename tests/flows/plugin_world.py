@@ -8,6 +8,7 @@ from typing import Any
 
 from localcloud import control
 from provider.base.values import Properties
+from tests.flows.run_world import small_machine
 from tests.provider_client import EngineSide, Resource
 
 
@@ -77,8 +78,6 @@ def _rule_inputs(world: World) -> Properties:
 
 
 def job_inputs(world: World) -> Properties:
-    artifact = world.folder / "train.py"
-    artifact.write_text("print('hello')\n")
     return in_compartment(
         world,
         projectId=world.id(PROJECT),
@@ -88,14 +87,7 @@ def job_inputs(world: World) -> Properties:
             "environmentVariables": {"A": "1"},
             "maximumRuntimeInMinutes": "30",
         },
-        jobInfrastructureConfigurationDetails={
-            "jobInfrastructureType": "ME_STANDALONE",
-            "shapeName": "VM.Standard2.1",
-            "blockStorageSizeInGbs": 50,
-        },
-        jobArtifact=str(artifact),
-        artifactContentLength=str(artifact.stat().st_size),
-        artifactContentDisposition="attachment; filename=train.py",
+        **small_machine(world.folder, "print('hello')\n"),
     )
 
 

@@ -68,21 +68,28 @@ def placed(cloud: control.Cloud, **more: Any) -> Properties:
 
 
 def job_inputs(cloud: control.Cloud, project: str, folder: Path, **more: Any) -> Properties:
-    artifact = folder / "train.py"
-    artifact.write_text(_PROGRAM)
     return placed(
         cloud,
         projectId=project,
         displayName="job",
         deleteRelatedJobRuns=True,
         jobConfigurationDetails={"jobType": "DEFAULT", "maximumRuntimeInMinutes": "5"},
-        jobInfrastructureConfigurationDetails={
+        **small_machine(folder, _PROGRAM),
+        **more,
+    )
+
+
+def small_machine(folder: Path, program: str) -> Properties:
+    """Of a job's inputs, where it runs and what."""
+    artifact = folder / "train.py"
+    artifact.write_text(program)
+    return {
+        "jobInfrastructureConfigurationDetails": {
             "jobInfrastructureType": "ME_STANDALONE",
             "shapeName": "VM.Standard2.1",
             "blockStorageSizeInGbs": 50,
         },
-        jobArtifact=str(artifact),
-        artifactContentLength=str(artifact.stat().st_size),
-        artifactContentDisposition="attachment; filename=train.py",
-        **more,
-    )
+        "jobArtifact": str(artifact),
+        "artifactContentLength": str(artifact.stat().st_size),
+        "artifactContentDisposition": "attachment; filename=train.py",
+    }
