@@ -83,7 +83,7 @@ class Job(pulumi.ComponentResource):
             settings["job_storage_mount_configuration_details_lists"] = [
                 {
                     "storage_type": "OBJECT_STORAGE",
-                    "destination_directory_name": item.mount,
+                    **_mounted_at(item.mount),
                     "bucket": item.bucket or self._args.context.bucket,
                     "namespace": self._args.context.namespace,
                     "prefix": item.prefix,
@@ -154,3 +154,9 @@ class Job(pulumi.ComponentResource):
         # A slash stands in no key, so no two jobs and runs can share a name.
         named = f"{args.plan.name}/{key}"
         return Run(named, inputs, pulumi.ResourceOptions(parent=self, provider=args.runs, depends_on=args.after))
+
+
+def _mounted_at(mount: str) -> dict[str, str]:
+    """OCI takes a folder's path and its name apart; without a path it would lie in /mnt."""
+    path, _, name = mount.rstrip("/").rpartition("/")
+    return {"destination_path": path or "/", "destination_directory_name": name}

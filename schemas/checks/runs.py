@@ -20,6 +20,7 @@ LONGEST_WAIT = 24 * 60
 LARGEST_CODE = 100_000_000
 MOST_MOUNTS = 5
 _SYSTEM_FOLDERS = ("/bin", "/dev", "/etc", "/home/datascience/decompressed_artifact", "/lib", "/proc", "/sys", "/usr")
+_MOUNTED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _SCRIPT = re.compile(r"[\w./-]+\.(?:py|sh)")
 
 
@@ -200,6 +201,9 @@ def mounts(stack: Stack, _: Facts) -> Iterator[Wrong]:
             mount = item.mount.rstrip("/")
             if ".." in mount.split("/") or any(mount == top or mount.startswith(f"{top}/") for top in _SYSTEM_FOLDERS):
                 yield Wrong(path, f"`{item.mount}` belongs to the node's own system", "mount it under /data")
+            if stack.platform == "oci" and not _MOUNTED.fullmatch(mount.rpartition("/")[2]):
+                message = f"`{item.mount}` ends in a name that OCI does not mount"
+                yield Wrong(path, message, "use letters, digits, `-` and `_`, beginning with a letter or digit")
             if mount in seen:
                 message = f"`{item.mount}` is the mount of input {seen[mount] + 1} too"
                 yield Wrong(path, message, "give each input a folder of its own")
