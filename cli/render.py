@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import click
 
-from schemas.findings import Finding, Path
+from schemas.findings import Finding, dotted
 from schemas.judge import Judged, codes
 from schemas.names import plural
 
@@ -28,14 +28,6 @@ _SECRET_LINE = re.compile(
     r"|://[^/\s:@]+:[^/\s@]+@",
     re.IGNORECASE,
 )
-
-
-def dotted(path: Path) -> str:
-    """`trainyard:jobs.resnet.runs[0]`: where in the file, without the `config` everything lies under."""
-    text = ""
-    for part in path[1:] if path[:1] == ("config",) and len(path) > 1 else path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
 
 
 def all_findings(judged: Sequence[Judged]) -> list[Finding]:

@@ -15,6 +15,9 @@ from pulumi.runtime import config
 
 from catalog.tables import table
 from components.plan.build import plan_of
+from components.refusal import RefusedError
+from schemas.findings import Path as KeyPath
+from schemas.findings import dotted
 from schemas.judge import Judged, judge_config
 
 # Where the stack files are, when Pulumi is told by `--config-file` (`trainyard up --stacks DIR` sets it).
@@ -34,7 +37,11 @@ def run() -> None:
     )
     _tell(judged)
     plan = plan_of(judged)
-    for key, value in deployer(plan.platform)(plan, judged.folder).items():
+    try:
+        made = deployer(plan.platform)(plan, judged.folder)
+    except RefusedError as refused:
+        raise pulumi.RunError(_refused(judged, refused)) from None
+    for key, value in made.items():
         pulumi.export(key, value)
 
 
@@ -66,10 +73,23 @@ def deployer(platform: str) -> Any:
 def _tell(judged: Judged) -> None:
     """Warnings are shown and passed over; an error ends the program, all of them at once."""
     said = {
-        finding: f"{finding.file}:{finding.line}: {finding.code} {finding.message}\n  {finding.remedy}"
-        for finding in judged.findings
+        one: f"{one.file}:{one.line}: {one.code} {_key(one.path)}{one.message}\n  {one.remedy}"
+        for one in judged.findings
     }
     if judged.errors:
         raise pulumi.RunError("The stack file cannot be used:\n" + "\n".join(said[error] for error in judged.errors))
     for text in said.values():
         pulumi.log.warn(text)
+
+
+def _refused(judged: Judged, refused: RefusedError) -> str:
+    placed = sorted((judged.source.position(wrong.path)[0], wrong) for wrong in refused.wrongs)
+    said = (
+        f"{judged.source.file}:{line}: {_key(wrong.path)}{wrong.message}\n  {wrong.remedy}" for line, wrong in placed
+    )
+    return "What the stack file takes as there already is not, so nothing was changed:\n" + "\n".join(said)
+
+
+def _key(path: KeyPath) -> str:
+    named = dotted(path)
+    return f"{named}: " if named else ""

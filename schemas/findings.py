@@ -21,3 +21,11 @@ class Finding:
     file: str = ""
     line: int = 0
     column: int = 0
+
+
+def dotted(path: Path) -> str:
+    """`trainyard:jobs.resnet.runs[0]`: where in the file, without the `config` everything lies under."""
+    text = ""
+    for part in path[1:] if path[:1] == ("config",) and len(path) > 1 else path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text

@@ -19,6 +19,15 @@ Config = dict[str, Any]
 # What says who calls a real cloud, and where it is; the local one is told by the environment.
 PROVIDER = "oci:"
 REGION = "oci:region"
+# The kinds that a file may name by their names, and where; what lies in another comes after it.
+NAMED = (
+    ("vcn", "trainyard:network", "vcn"),
+    ("routetable", "trainyard:network", "routeTable"),
+    ("subnet", "trainyard:network", "subnet"),
+    ("loggroup", "trainyard:logs", "existing", "group"),
+    ("log", "trainyard:logs", "existing", "log"),
+    ("datascienceproject", "trainyard:project", "existing"),
+)
 
 
 @dataclass
@@ -37,6 +46,7 @@ def localized(written: Mapping[str, Any], plan: Plan, cloud: Cloud, stand_ins: S
     _domain(made)
     _uses(made)
     _existing(made, stand_ins)
+    _names(made, stand_ins)
     _ocids(made, stand_ins)
     _secrets(made)
     _runs(made, plan, stacks)
@@ -76,6 +86,20 @@ def _existing(made: LocalFile, stand_ins: StandIns) -> None:
         if named:
             make(named)
             made.remarks.append(f"{word} {named}: an empty one stands in")
+
+
+def _names(made: LocalFile, stand_ins: StandIns) -> None:
+    """What is named by its name, and is not in this cloud, is there under that name afterwards."""
+    for kind, *path in NAMED:
+        holder: Any = made.config
+        for step in path[:-1]:
+            holder = (holder.get(step) if isinstance(holder, dict) else None) or {}
+        name = holder.get(path[-1]) if isinstance(holder, dict) else None
+        if isinstance(name, str) and not name.startswith("ocid1."):
+            # A log is looked for in its group, which came before it.
+            group = str(holder.get("group", "")) if kind == "log" else ""
+            if stand_ins.named(kind, name, stand_ins.of(group) or group):
+                made.remarks.append(f"{KINDS[kind].words} {name}: an empty one stands in")
 
 
 def _ocids(made: LocalFile, stand_ins: StandIns) -> None:

@@ -13,6 +13,7 @@ import pulumi_oci as oci
 from components.oci.access import Access, AccessArgs
 from components.oci.artifact import Artifact, build
 from components.oci.context import Context, credentials, namespace_of
+from components.oci.existing import found
 from components.oci.jobs import Job, JobArgs, Place
 from components.oci.logs import Logs, LogsArgs
 from components.oci.network import Network, NetworkArgs
@@ -30,6 +31,7 @@ RUN_SETTINGS = {"configFileProfile": "profile"}
 
 def deploy(plan: Plan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and gives back what the stack exports. Paths in the plan start at `folder`."""
+    plan = found(plan)
     borrowed = Borrowed(plan)
     prefix = f"{plan.team}-{plan.environment}"
     namespace = namespace_of(plan)

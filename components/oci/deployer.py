@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import iam
 from catalog.tables import table
+from components.oci.names import is_ocid
 from components.oci.needs import Need, permissions_of, smallest, weakest
 from components.oci.statements import Line, lines, verb_grant
 from components.plan.model import Plan
@@ -68,4 +69,21 @@ def _makes(plan: Plan) -> list[tuple[str, iam.Location]]:
         (runs, "subnet", network),
         (runs and plan.logs.enabled, "run logs", here),
     ]
-    return [(kind, place) for wanted, kind, place in makes if wanted]
+    return [*((kind, place) for wanted, kind, place in makes if wanted), *_looks_at(plan, here, network)]
+
+
+def _looks_at(plan: Plan, here: iam.Location, network: iam.Location) -> Iterator[tuple[str, iam.Location]]:
+    """What exists already, by OCID or by name (components/oci/existing.py asks for it)."""
+    taken = (
+        (plan.network.vcn, "VCN", network),
+        (plan.network.subnet, "subnet", network),
+        (plan.network.route_table, "route table", network),
+        (plan.logs.group, "log group", here),
+        (plan.logs.log, "log", here),
+        (plan.project.project, "project", here),
+    )
+    for text, kind, place in taken:
+        if text is not None:
+            yield f"existing {kind}" if is_ocid(text) else f"{kind} by name", place
+    if not plan.bucket.create and "bucket" not in plan.taken:
+        yield "existing bucket", here

@@ -29,12 +29,21 @@ class Lookup:
     collection: bool = False
 
 
+_NAMED = {"display_name": "displayName", "lifecycle_state": "state"}
+
 FUNCTIONS: Mapping[str, Lookup] = {
     "oci:ObjectStorage/getNamespace:getNamespace": Lookup("object_storage", "get_namespace", plural="namespace"),
     "oci:ObjectStorage/getBucket:getBucket": Lookup("object_storage", "get_bucket", ("namespace", "name")),
     "oci:Core/getServices:getServices": Lookup("core", "list_services", plural="services"),
     "oci:Core/getVcn:getVcn": Lookup("core", "get_vcn", ("vcnId",)),
+    "oci:Core/getVcns:getVcns": Lookup("core", "list_vcns", ("compartmentId",), _NAMED, plural="virtualNetworks"),
     "oci:Core/getSubnet:getSubnet": Lookup("core", "get_subnet", ("subnetId",)),
+    "oci:Core/getSubnets:getSubnets": Lookup(
+        "core", "list_subnets", ("compartmentId",), {**_NAMED, "vcn_id": "vcnId"}, plural="subnets"
+    ),
+    "oci:Core/getRouteTables:getRouteTables": Lookup(
+        "core", "list_route_tables", ("compartmentId",), {**_NAMED, "vcn_id": "vcnId"}, plural="routeTables"
+    ),
     "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": Lookup(
         "identity", "list_region_subscriptions", ("tenancyId",), plural="regionSubscriptions"
     ),
@@ -64,7 +73,15 @@ FUNCTIONS: Mapping[str, Lookup] = {
         collection=True,
     ),
     "oci:DataScience/getProject:getProject": Lookup("data_science", "get_project", ("projectId",)),
+    "oci:DataScience/getProjects:getProjects": Lookup(
+        "data_science", "list_projects", ("compartmentId",), _NAMED, plural="projects"
+    ),
     "oci:Logging/getLogGroup:getLogGroup": Lookup("logging", "get_log_group", ("logGroupId",)),
+    "oci:Logging/getLogGroups:getLogGroups": Lookup(
+        "logging", "list_log_groups", ("compartmentId",), {"display_name": "displayName"}, plural="logGroups"
+    ),
+    "oci:Logging/getLog:getLog": Lookup("logging", "get_log", ("logGroupId", "logId")),
+    "oci:Logging/getLogs:getLogs": Lookup("logging", "list_logs", ("logGroupId",), _NAMED, plural="logs"),
 }
 
 _RENAMED = {"regionSubscriptions": {"status": "state"}}

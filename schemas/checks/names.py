@@ -54,7 +54,8 @@ def _ocids(stack: Stack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
         value: object = stack
         for key in keys:
             value = getattr(value, str(key), None)
-        if isinstance(value, str):
+        # Some may be named as well; a name has no kind and no region.
+        if isinstance(value, str) and value.startswith("ocid1."):
             first, *rest = (camel(str(key)) for key in keys)
             yield at(first, *rest), value, kinds
     for name, job in stack.jobs.items():

@@ -170,6 +170,11 @@ def test_drift_is_seen(world: World) -> None:
         world.engine.delete(made)
 
 
+def _called(world: World, token: str) -> Properties:
+    """The name by which the one that is made of this type is found."""
+    return {"displayName": world.resource(token).outputs["displayName"]}
+
+
 @pytest.mark.parametrize("token", FUNCTIONS)
 def test_functions(world: World, token: str) -> None:
     arguments: Mapping[str, Any] = {
@@ -187,6 +192,20 @@ def test_functions(world: World, token: str) -> None:
         },
         "oci:DataScience/getProject:getProject": lambda: {"projectId": world.id(PROJECT)},
         "oci:Logging/getLogGroup:getLogGroup": lambda: {"logGroupId": world.id(LOG_GROUP)},
+        # Of these there has to be one.
+        "oci:Core/getVcns:getVcns": lambda: _called(world, VCN),
+        "oci:Core/getSubnets:getSubnets": lambda: _called(world, "oci:Core/subnet:Subnet"),
+        "oci:Core/getRouteTables:getRouteTables": lambda: _called(world, "oci:Core/routeTable:RouteTable"),
+        "oci:DataScience/getProjects:getProjects": lambda: _called(world, PROJECT),
+        "oci:Logging/getLogGroups:getLogGroups": lambda: _called(world, LOG_GROUP),
+        "oci:Logging/getLogs:getLogs": lambda: {
+            **_called(world, "oci:Logging/log:Log"),
+            "logGroupId": world.id(LOG_GROUP),
+        },
+        "oci:Logging/getLog:getLog": lambda: {
+            "logGroupId": world.id(LOG_GROUP),
+            "logId": world.id("oci:Logging/log:Log"),
+        },
     }
     in_tenancy = token.startswith("oci:Identity/getGroups")
     tenancy = {"compartmentId": world.cloud.tenancy} if in_tenancy else {}

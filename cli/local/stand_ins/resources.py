@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -25,6 +25,8 @@ RECORD = "stand-ins.json"
 # Names that anybody may give need a mark: only what bears it is removed again.
 MARK = {"trainyard-stands-in": "yes"}
 _SECONDS = 120.0
+# What nobody names, but something named lies in.
+OTHERS = "of others"
 AGAIN = "Run the same command again; `trainyard cloud log` shows the calls."
 
 T = TypeVar("T")
@@ -71,13 +73,40 @@ class StandIns:
         self._file = cloud.home / RECORD
         self._made: dict[str, str] = json.loads(self._file.read_text()) if self._file.exists() else {}
         self._session = session_of(cloud, DEPLOYER)
+        # The last of each kind that the file names: what it names next may lie in it.
+        self._met: dict[str, str] = {}
 
     def of(self, ocid: str) -> str | None:
         """The OCID that stands for this one here; None for what needs no stand-in."""
         kind = ocid.split(".")[1] if ocid.count(".") >= 4 else ""
         if kind in ("tenancy", "compartment"):
             return self._cloud.tenancy if kind == "tenancy" else self._cloud.compartment
-        return self._one(kind, ocid) if kind in KINDS else None
+        if kind not in KINDS:
+            return None
+        if any(item.id == ocid for item in self._there(kind)):
+            self._met[kind] = ocid
+            return ocid
+        return self._one(kind, ocid)
+
+    def named(self, kind: str, name: str, group: str = "") -> bool:
+        """Whether one had to be made that stands for the one of this name; what is there serves as it is."""
+        known = [str(item.id) for item in self._there(kind, group) if item.display_name == name]
+        self._met[kind] = known[0] if known else self._one(kind, name)
+        return f"{kind} {name}" in self._made
+
+    def _there(self, kind: str, group: str = "") -> Iterator[Any]:
+        """Those of a kind that this cloud has: logs by their groups, all else by the compartment."""
+        if kind == "log":
+            for one in self._listed("loggroup", self._cloud.compartment):
+                if group in ("", one.id, one.display_name):
+                    yield from self._listed(kind, one.id)
+        else:
+            yield from self._listed(kind, self._cloud.compartment)
+
+    def _listed(self, kind: str, place: str) -> list[Any]:
+        row = KINDS[kind]
+        list_all = getattr(self._session.client(row.client), f"list_{row.noun}s")
+        return list(_ask(f"List each {row.words}", lambda: list_all(place, limit=1000)).data)
 
     def bucket(self, name: str) -> None:
         if f"bucket {name}" not in self._made:
@@ -128,7 +157,8 @@ class StandIns:
         key = f"{what} {ocid}"
         if key not in self._made:
             self._make(key, KINDS[what])
-        return self._made[key].rsplit("/", 1)[-1]
+        self._met[what] = self._made[key].rsplit("/", 1)[-1]
+        return self._met[what]
 
     def _make(self, key: str, kind: Kind) -> None:
         around: dict[str, Any] = {field: self._any(what) for field, what in kind.within.items()}
@@ -141,7 +171,9 @@ class StandIns:
             f"Read what {key} needs",
             lambda: network_of_others.fields(kind.noun, self._network, self._session, gateway),
         )
-        names = {"display_name": f"stand-in {len(self._made) + 1}", **kind.fields, **own, **around}
+        named = key.partition(" ")[2]
+        shown = f"stand-in {len(self._made) + 1}" if named.startswith("ocid1.") or named == OTHERS else named
+        names = {"display_name": shown, **kind.fields, **own, **around}
         if kind.noun != "log":
             names["compartment_id"] = self._cloud.compartment
         details = getattr(self._models(kind.client), f"Create{model}Details")(**names)
@@ -153,9 +185,8 @@ class StandIns:
         self._save()
 
     def _any(self, what: str) -> str:
-        """One of this kind: the one the file names was made before, as the walk meets them in order; else a new one."""
-        known = [key for key in self._made if key.startswith(f"{what} ")]
-        return self._one(what, known[0].partition(" ")[2] if known else "of others")
+        """One of this kind: the one the file names was met before, as the walk has them in order; else any."""
+        return self._met.get(what) or self._one(what, OTHERS)
 
     def _make_once(self, key: str, create: Callable[[str], T]) -> T:
         """The same for the same stand-in, so that one made by a command that was killed is not made again."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
@@ -51,9 +51,46 @@ def _regions(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {"tenancyId": arguments.get("tenancyId"), "regionSubscriptions": rows}
 
 
+def _read(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """One by its OCID, or a bucket by its name: all are there but those that say they are not."""
+    if any("nowhere" in str(value) for value in arguments.values()):
+        raise LookupError("404-NotAuthorizedOrNotFound, Authorization failed or requested resource not found.")
+    return {**arguments, "state": "DELETED" if any("deleted" in str(one) for one in arguments.values()) else "ACTIVE"}
+
+
+def _listed(kind: str, plural: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """What lies in every compartment: one of the company's, two of one name, and one that is going."""
+    names = {"a": "company", "b": "twice", "c": "twice", "d": "company"}
+
+    def answer(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        rows = [
+            {
+                "id": f"ocid1.{kind}.oc1..{name}-{key}",
+                "displayName": name,
+                "state": "ACTIVE" if key < "d" else "DELETED",
+            }
+            for key, name in names.items()
+        ]
+        return {**arguments, plural: rows}
+
+    return answer
+
+
 FUNCTIONS = {
     "oci:ObjectStorage/getNamespace:getNamespace": lambda arguments: {**arguments, "namespace": NAMESPACE},
     "oci:Core/getServices:getServices": _services,
+    "oci:Core/getVcn:getVcn": _read,
+    "oci:Core/getVcns:getVcns": _listed("vcn", "virtualNetworks"),
+    "oci:Core/getSubnet:getSubnet": _read,
+    "oci:Core/getSubnets:getSubnets": _listed("subnet", "subnets"),
+    "oci:Core/getRouteTables:getRouteTables": _listed("routetable", "routeTables"),
+    "oci:DataScience/getProject:getProject": _read,
+    "oci:DataScience/getProjects:getProjects": _listed("datascienceproject", "projects"),
+    "oci:Logging/getLogGroup:getLogGroup": _read,
+    "oci:Logging/getLogGroups:getLogGroups": _listed("loggroup", "logGroups"),
+    "oci:Logging/getLog:getLog": _read,
+    "oci:Logging/getLogs:getLogs": _listed("log", "logs"),
+    "oci:ObjectStorage/getBucket:getBucket": _read,
     "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": _regions,
 }
 
@@ -66,7 +103,11 @@ class Cloud(pulumi.runtime.Mocks):
         self.references = references
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
-        return FUNCTIONS[args.token](args.args), []
+        answer = FUNCTIONS[args.token]
+        try:
+            return answer(args.args), []
+        except LookupError as refused:
+            return {}, [("", str(refused))]
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         if args.typ == "pulumi:pulumi:StackReference":

@@ -30,9 +30,13 @@ class Made:
         self.asked: list[str] = []
 
     def of(self, ocid: str) -> str | None:
-        kind = ocid.split(".")[1]
+        kind = ocid.split(".")[1] if ocid.startswith("ocid1.") else ""
         self.asked.append(kind)
         return f"ocid1.{kind}.oc1.iad.local" if kind in (*KINDS, "tenancy", "compartment") else None
+
+    def named(self, kind: str, name: str, group: str = "") -> bool:
+        self.asked.append(f"{kind} {name} {group}".strip())
+        return name != "here"
 
     def bucket(self, name: str) -> None:
         self.asked.append(f"bucket {name}")
@@ -138,3 +142,16 @@ def test_the_organization_of_a_used_stack_is_that_of_the_local_backend() -> None
     uses = {"stack": "acme/trainyard/oci-platform", "take": ["network"]}
     found, _ = local("oci-team", trainyard__uses=uses)
     assert found.config["trainyard:uses"]["stack"] == "organization/trainyard/oci-platform"
+
+
+def test_what_is_named_by_its_name_is_there_under_that_name() -> None:
+    found, made = local(
+        "oci-existing",
+        trainyard__network={"subnet": "nodes"},
+        trainyard__logs={"existing": {"group": "here", "log": "runs"}},
+    )
+    assert made.asked.index("loggroup here") < made.asked.index("log runs here")
+    assert "subnet nodes" in made.asked
+    assert found.config["trainyard:network"]["subnet"] == "nodes", "the name is looked up, as in OCI"
+    assert "subnet nodes: an empty one stands in" in found.remarks
+    assert not [line for line in found.remarks if "log group here" in line], "it was there"

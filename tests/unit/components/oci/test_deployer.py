@@ -61,3 +61,24 @@ def test_policies_are_written_where_they_are_attached() -> None:
     tenancy_wide = plan(access=Access(mode="proof-of-concept"))
     assert "POLICY_CREATE" in granted(tenancy_wide, iam.Tenancy())
     assert "POLICY_CREATE" not in granted(tenancy_wide, iam.CompartmentId(COMPARTMENT))
+
+
+def test_what_exists_is_read_by_its_ocid_and_listed_by_its_name() -> None:
+    by_ocid = plan(
+        network=Network(vcn="ocid1.vcn.oc1.iad.a", subnet_cidr="10.20.1.0/24"),
+        logs=Logs(existing=ExistingLog("ocid1.loggroup.oc1.iad.a", "ocid1.log.oc1.iad.a")),
+        project=Project(existing="ocid1.datascienceproject.oc1.iad.a"),
+    )
+    by_name = plan(
+        network=Network(vcn="company", route_table="routes", subnet_cidr="10.20.1.0/24"),
+        logs=Logs(existing=ExistingLog("company", "runs")),
+        project=Project(existing="company"),
+        bucket=Bucket(existing="company"),
+    )
+    asked = {why for line in deployer_lines(by_ocid, "team") for why in line.why}
+    assert {"existing VCN", "existing log group", "existing log", "existing project"} <= asked
+    assert not [why for why in asked if why.endswith("by name")]
+    asked = {why for line in deployer_lines(by_name, "team") for why in line.why}
+    assert {"VCN by name", "route table by name", "log group by name", "log by name", "project by name"} <= asked
+    assert "BUCKET_READ" in granted(by_name, iam.CompartmentId(COMPARTMENT))
+    assert "DATA_SCIENCE_PROJECT_INSPECT" in granted(by_name, iam.CompartmentId(COMPARTMENT))

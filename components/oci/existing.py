@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stack takes as there already: names become OCIDs, and what is not there is told before anything is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pulumi_oci as oci
+
+from components.oci.names import is_ocid
+from components.plan.model import LogsPlan, NetworkPlan, Plan
+from components.refusal import RefusedError
+from schemas.checks.registry import Wrong, at
+from schemas.findings import Path
+from schemas.names import nearest
+
+GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
+# What a cloud answers, out of all that engine and provider wrap around it.
+_ANSWER = re.compile(r"\b\d{3}[ -][A-Za-z]+[^\n]*")
+_MAY_BE_UNSEEN = "correct it, or let whoever runs this read it: `trainyard access` prints what the deployer needs"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one kind of thing is asked for: all that lie in a place, and one by its OCID where OCI's provider can."""
+
+    words: str
+    lie_in: Callable[[str], Sequence[Any]]
+    read: Callable[[str, str], Any] | None = None
+
+
+VCN = Kind(
+    "VCN",
+    lambda place: oci.core.get_vcns(compartment_id=place).virtual_networks,
+    lambda ocid, _: oci.core.get_vcn(vcn_id=ocid),
+)
+SUBNET = Kind(
+    "subnet",
+    lambda place: oci.core.get_subnets(compartment_id=place).subnets,
+    lambda ocid, _: oci.core.get_subnet(subnet_id=ocid),
+)
+ROUTE_TABLE = Kind("route table", lambda place: oci.core.get_route_tables(compartment_id=place).route_tables)
+LOG_GROUP = Kind(
+    "log group",
+    lambda place: oci.logging.get_log_groups(compartment_id=place).log_groups,
+    lambda ocid, _: oci.logging.get_log_group(log_group_id=ocid),
+)
+LOG = Kind(
+    "log",
+    lambda group: oci.logging.get_logs(log_group_id=group).logs,
+    lambda ocid, group: oci.logging.get_log(log_group_id=group, log_id=ocid),
+)
+PROJECT = Kind(
+    "project",
+    lambda place: oci.datascience.get_projects(compartment_id=place).projects,
+    lambda ocid, _: oci.datascience.get_project(project_id=ocid),
+)
+
+
+def found(plan: Plan) -> Plan:
+    """The plan with the OCID of all that exists already; raises RefusedError with everything that does not."""
+    search, here = _Search(), plan.compartment or ""
+    project = search.one(PROJECT, plan.project.project, at("project", "existing"), here)
+    made = replace(
+        plan,
+        network=_network(search, plan.network, plan.network.compartment or here),
+        logs=_logs(search, plan.logs, here),
+        project=replace(plan.project, project=project),
+    )
+    if not plan.bucket.create and "bucket" not in plan.taken:
+        search.bucket(plan.bucket.name, here)
+    if search.wrongs:
+        raise RefusedError(search.wrongs)
+    return made
+
+
+def _network(search: _Search, network: NetworkPlan, place: str) -> NetworkPlan:
+    return replace(
+        network,
+        vcn=search.one(VCN, network.vcn, at("network", "vcn"), place),
+        subnet=search.one(SUBNET, network.subnet, at("network", "subnet"), place),
+        route_table=search.one(ROUTE_TABLE, network.route_table, at("network", "routeTable"), place),
+    )
+
+
+def _logs(search: _Search, logs: LogsPlan, place: str) -> LogsPlan:
+    before = len(search.wrongs)
+    group = search.one(LOG_GROUP, logs.group, at("logs", "existing", "group"), place)
+    # In a group that is not there no log can be looked for.
+    known = len(search.wrongs) == before
+    log = search.one(LOG, logs.log, at("logs", "existing", "log"), group or "") if known else logs.log
+    return replace(logs, group=group, log=log)
+
+
+class _Search:
+    """Asks one after the other, and gathers what is wrong."""
+
+    def __init__(self) -> None:
+        self.wrongs: list[Wrong] = []
+
+    def one(self, kind: Kind, text: str | None, path: Path, place: str) -> str | None:
+        if text is None:
+            return None
+        try:
+            if not is_ocid(text):
+                return self._named(kind, text, path, place)
+            if kind.read and getattr(kind.read(text, place), "state", None) in GONE:
+                self._add(path, f"the {kind.words} {text} is deleted", "name one that is there")
+        except Exception as problem:  # Pulumi raises nothing more precise for what a provider answers
+            self._add(path, f"the {kind.words} `{text}`: {_answer(problem)}", _MAY_BE_UNSEEN)
+        return text
+
+    def bucket(self, name: str, place: str) -> None:
+        try:
+            namespace = oci.objectstorage.get_namespace(compartment_id=place).namespace
+            oci.objectstorage.get_bucket(name=name, namespace=namespace)
+        except Exception as problem:
+            self._add(at("bucket", "existing"), f"the bucket `{name}`: {_answer(problem)}", _MAY_BE_UNSEEN)
+
+    def _named(self, kind: Kind, name: str, path: Path, place: str) -> str:
+        there = [item for item in kind.lie_in(place) if getattr(item, "state", None) not in GONE]
+        same = [str(item.id) for item in there if item.display_name == name]
+        if len(same) == 1:
+            return same[0]
+        if same:
+            message = f"{len(same)} {kind.words}s are called `{name}`: {', '.join(sorted(same))}"
+            self._add(path, message, "give the OCID of the one that is meant")
+        else:
+            close = nearest(name, [str(item.display_name) for item in there])
+            remedy = f"did you mean `{close}`?" if close else f"give a name that is there, or an OCID; {_MAY_BE_UNSEEN}"
+            self._add(path, f"no {kind.words} in {place} is called `{name}`", remedy)
+        return name
+
+    def _add(self, path: Path, message: str, remedy: str) -> None:
+        self.wrongs.append(Wrong(path, message, remedy))
+
+
+def _answer(problem: Exception) -> str:
+    said = _ANSWER.search(str(problem))
+    return said[0].strip() if said else str(problem).splitlines()[0]

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second team works with what the first has made, by its names; what is not there ends the program first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from provider.oci.session import Session
+from tests.flows.local_team import Team, summary
+
+pytestmark = pytest.mark.engine
+
+NAMES = {
+    "network": {"subnet": "demo-local-nodes"},
+    "bucket": {"existing": "demo-local-training"},
+    "registry": {"existing": "demo/training"},
+    "logs": {"existing": {"group": "demo-local-training", "log": "demo-local-runs"}},
+    "project": {"existing": "demo-local-training"},
+    "access": {"existing": True, "runs": "demo-local-runs", "users": {"group": "scientists"}},
+}
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    one = Team(tmp_path)
+    try:
+        one.trainyard("up", "local")
+        yield one
+    finally:
+        one.end()
+
+
+def second(team: Team, **changes: Any) -> Path:
+    """The file of a stack `guest` that makes a job and its run only."""
+    written = yaml.safe_load(team.file.read_text())
+    written["config"]["trainyard:environment"] = "guest"
+    for key, value in {**NAMES, **changes}.items():
+        written["config"][f"trainyard:{key}"] = value
+    file = team.stacks / "Pulumi.guest.yaml"
+    file.write_text(yaml.safe_dump(written, sort_keys=False))
+    return file
+
+
+def pulumi(team: Team, *words: str) -> Any:
+    file = team.stacks / "Pulumi.guest.yaml"
+    return team.pulumi(
+        *words, "--stack", "guest", "--config-file", str(file), more={"TRAINYARD_STACKS": str(team.stacks)}
+    )
+
+
+def another_subnet(team: Team, name: str) -> None:
+    outputs = json.loads(team.pulumi("stack", "output", "--json", "--stack", "local").stdout)
+    client = Session.of({}, team.env()).client("core")
+    details = import_module("oci.core.models").CreateSubnetDetails(
+        compartment_id=team.cloud.compartment, vcn_id=outputs["vcnId"], cidr_block="10.20.9.0/24", display_name=name
+    )
+    client.create_subnet(details)
+
+
+def test_a_second_team_names_what_the_first_has_made(team: Team) -> None:
+    second(team)
+    # Where a stack is begun, the engine writes its file: not in the checkout.
+    (team.stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
+    assert team.pulumi("stack", "init", "guest", "--no-select", "--cwd", str(team.stacks)).returncode == 0
+    up = pulumi(team, "up", "--yes", "--skip-preview")
+    assert summary(up.stdout) == {"created": 6}, up.stdout + up.stderr
+    ours, theirs = (
+        json.loads(team.pulumi("stack", "output", "--json", "--stack", name).stdout) for name in ("guest", "local")
+    )
+    for key in ("subnetId", "logGroupId", "logId", "projectId", "bucketUri"):
+        assert ours[key] == theirs[key], key
+    assert ours["jobs"]["line"]["runs"]["base"]["state"] == "SUCCEEDED"
+
+    file = second(team, bucket={"existing": "nobodys"}, project={"existing": "demo-locl-training"})
+    another_subnet(team, "demo-local-nodes")
+    refused = pulumi(team, "preview")
+    said = refused.stdout + refused.stderr
+    assert refused.returncode != 0
+    assert f"{file}:" in said
+    assert "2 subnets are called `demo-local-nodes`: ocid1.subnet." in said
+    assert "did you mean `demo-local-training`?" in said
+    assert "the bucket `nobodys`: 404 BucketNotFound" in said
+    assert "so nothing was changed" in said
+    assert "Traceback" not in said
+    down = pulumi(team, "destroy", "--yes", "--skip-preview")
+    assert summary(down.stdout) == {"deleted": 6}, down.stdout + down.stderr

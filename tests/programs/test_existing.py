@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What exists already is named by OCID or by name, and looked for before anything is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.programs.conftest import Record, Written
+from tests.programs.recorder.client import ProgramError
+
+Config = dict[str, Any]
+
+
+def _named(config: Config, name: str) -> None:
+    config["trainyard:network"] = {"subnet": name}
+    config["trainyard:logs"] = {"existing": {"group": name, "log": name}}
+    config["trainyard:project"] = {"existing": name}
+
+
+def test_names_become_ocids(changed: Written) -> None:
+    recording = changed("oci-existing", lambda config: _named(config, "company"))
+    job = recording.one("Job").inputs
+    assert job["projectId"] == "ocid1.datascienceproject.oc1..company-a"
+    assert job["jobInfrastructureConfigurationDetails"]["subnetId"] == "ocid1.subnet.oc1..company-a"
+    logs = job["jobLogConfigurationDetails"]
+    assert (logs["logGroupId"], logs["logId"]) == ("ocid1.loggroup.oc1..company-a", "ocid1.log.oc1..company-a")
+    assert recording.exports["subnetId"] == "ocid1.subnet.oc1..company-a"
+
+
+def test_a_subnet_is_made_in_a_vcn_with_a_route_table_by_their_names(changed: Written) -> None:
+    def named(config: Config) -> None:
+        config["trainyard:network"] |= {"vcn": "company", "routeTable": "company"}
+
+    subnet = changed("oci-existing-vcn", named).one("Subnet").inputs
+    assert subnet["vcnId"] == "ocid1.vcn.oc1..company-a"
+    assert subnet["routeTableId"] == "ocid1.routetable.oc1..company-a"
+
+
+def test_a_name_is_looked_for_where_the_network_lives(changed: Written) -> None:
+    def named(config: Config) -> None:
+        config["trainyard:network"]["vcn"] = "company"
+
+    recording = changed("oci-existing-vcn", named)
+    (asked,) = (row["arguments"] for row in recording.invokes if row["function"].endswith(":getVcns"))
+    assert asked["compartmentId"] == "ocid1.compartment.oc1..aaaaaaaaexamplecompartmentnetworks"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("compny", "subnet in ocid1.compartment.oc1..aaaaaaaaqa3fdyvnsps4m4cxbrubespqea6ex72r5ddlzdt7f3dgpjyxynbn"),
+        ("compny", "did you mean `company`?"),
+        ("twice", "2 subnets are called `twice`: ocid1.subnet.oc1..twice-b, ocid1.subnet.oc1..twice-c"),
+        ("twice", "give the OCID of the one that is meant"),
+        ("ocid1.subnet.oc1.iad.nowhere", "404-NotAuthorizedOrNotFound, Authorization failed"),
+        ("ocid1.subnet.oc1.iad.nowhere", "`trainyard access` prints what the deployer needs"),
+        ("ocid1.subnet.oc1.iad.deleted", "is deleted"),
+    ],
+)
+def test_what_is_not_there_is_said_with_its_line(name: str, said: str, changed: Written) -> None:
+    def wrong(config: Config) -> None:
+        config["trainyard:network"] = {"subnet": name}
+
+    with pytest.raises(ProgramError) as refused:
+        changed("oci-existing", wrong)
+    assert said in str(refused.value)
+    assert "Pulumi.oci-existing.yaml:" in str(refused.value)
+    assert "trainyard:network.subnet: " in str(refused.value)
+
+
+def test_all_that_is_not_there_is_said_at_once(changed: Written) -> None:
+    def wrong(config: Config) -> None:
+        _named(config, "compny")
+        config["trainyard:bucket"] = {"existing": "nowhere"}
+
+    with pytest.raises(ProgramError) as refused:
+        changed("oci-existing", wrong)
+    for key in ("network.subnet", "logs.existing.group", "project.existing", "bucket.existing"):
+        assert f"trainyard:{key}: " in str(refused.value)
+    assert "trainyard:logs.existing.log: " not in str(refused.value), "in a group that is not there no log is sought"
+
+
+def test_who_makes_everything_asks_for_nothing_that_exists(record: Record) -> None:
+    asked = {row["function"].rpartition(":")[2] for row in record("oci-pytorch-ddp").invokes}
+    assert asked == {"getNamespace", "getServices", "getRegionSubscriptions"}
