@@ -12,6 +12,9 @@ import click
 from cli.render import RENDERERS, all_findings
 from schemas.judge import judge_file
 
+_DASH = Path("-")
+_STANDARD_INPUT = Path("/dev/stdin")
+
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
@@ -19,14 +22,14 @@ from schemas.judge import judge_file
 @click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", help="How findings are printed.")
 @click.option("--strict", is_flag=True, help="Warnings fail the check too.")
 def check(files: tuple[Path, ...], stacks: Path, form: str, strict: bool) -> None:
-    """Judge stack FILEs, or all Pulumi.*.yaml of the stacks folder.
+    """Judge stack FILEs (`-` is standard input), or all Pulumi.*.yaml of the stacks folder.
 
     Exits with 0 when nothing is wrong, 1 when something is, 2 when a file cannot be read.
     """
     chosen = files or tuple(sorted(stacks.glob("Pulumi.*.yaml")))
     if not chosen:
         raise click.UsageError(f"no Pulumi.*.yaml in {stacks}/: name files, or another folder with --stacks")
-    judged = [judge_file(file, str(file)) for file in chosen]
+    judged = [judge_file(_STANDARD_INPUT if file == _DASH else file, str(file)) for file in chosen]
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     click.echo(RENDERERS[form](judged, colour), color=colour)
     findings = all_findings(judged)

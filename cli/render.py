@@ -21,6 +21,8 @@ Renderer = Callable[[Sequence[Judged], bool], str]
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 # Lines these were found on hold a secret in plain text: they are not shown again.
 _SECRET_CODES = frozenset({"TY015", "TY502", "TY503", "TY504"})
+# As YAML counts lines.
+_LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 # What stands under these may be one, even where a slip keeps it from being recognised.
 _SECRET_PLACES = frozenset({"env", "secrets"})
 _SECRET_LINE = re.compile(
@@ -63,7 +65,7 @@ def printable(value: str) -> str:
 
 def _source_lines(one: Judged) -> list[str]:
     """The file's lines, those that hold a secret left empty."""
-    lines = one.source.text.split("\n")
+    lines = _LINE_BREAK.split(one.source.text)
     secret = {finding.line for finding in one.findings if finding.code in _SECRET_CODES}
     return ["" if number in secret or _SECRET_LINE.search(line) else line for number, line in enumerate(lines, 1)]
 

@@ -10,10 +10,11 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from schemas.convert import ShapeError, camel, columns, seal, structure
-from schemas.findings import Finding, Path
+from schemas.findings import Finding
 from schemas.model import Stack
+from schemas.names import nearest
 from schemas.scalars import within_64_bits
-from schemas.shape import Problem, problems
+from schemas.shape import Problem, problems, schema
 from schemas.source import Source, read
 
 NAMESPACE = "trainyard:"
@@ -21,6 +22,10 @@ NAMESPACE = "trainyard:"
 MOST_CONFIGURATION = 128 * 1024 - 1024
 # Where a platform's region stands; platforms without regions have no row.
 REGION_KEYS = {"oci": "oci:region", "aws-dl1": "aws:region"}
+_REGION_EXAMPLES = {"oci": "us-ashburn-1", "aws-dl1": "us-east-1"}
+# Namespaces that are nobody's slip of `trainyard`.
+_OTHERS = frozenset({"trainyard", "oci", "aws", "pulumi"})
+_NEAR = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,31 +116,53 @@ def _require_mappings(source: Source) -> None:
 
 
 def _finish(source: Source, data: Mapping[str, Any] | None, name: str, folder: FilePath, *, opaque: bool) -> Loaded:
-    found = [] if data is None else [*problems(data), *_region_problem(data), *_size_problem(data)]
-    for problem in found:
+    for problem in [] if data is None else _shape_problems(data, source):
         source.add(*problem)
     stack = _build(data, name, opaque) if data is not None and not source.findings else None
     findings = tuple(sorted(source.findings, key=lambda finding: (finding.line, finding.column, finding.code)))
     return Loaded(stack, findings, source, folder)
 
 
-def _region_problem(data: Mapping[str, Any]) -> list[Problem]:
+def _shape_problems(data: Mapping[str, Any], source: Source) -> list[Problem]:
+    found = problems(data, source.written)
     config = data.get("config")
-    if not isinstance(config, Mapping):
-        return []
+    if isinstance(config, Mapping):
+        found += [*_region_problem(config), *_namespace_problems(config), *_size_problem(config)]
+    return found
+
+
+def _region_problem(config: Mapping[str, Any]) -> list[Problem]:
     platform = config.get("trainyard:platform", "oci")
     key = REGION_KEYS.get(platform) if isinstance(platform, str) else None
-    if key is None or isinstance(config.get(key), str):
+    if key is None or key in config:
         return []
-    path: Path = ("config", key) if key in config else ("config",)
-    return [Problem("TY012", path, f"`{key}` is missing", f"add `{key}: us-ashburn-1`, the region everything is in")]
+    remedy = f"add `{key}: {_REGION_EXAMPLES[platform]}`, the region everything is in"
+    return [Problem("TY012", ("config",), f"`{key}` is missing", remedy)]
 
 
-def _size_problem(data: Mapping[str, Any]) -> list[Problem]:
+def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
+    """A key of another namespace is left alone; of one that is nearly ours, it would be left out by a slip."""
+    found = []
+    for key in config:
+        namespace, _, name = key.partition(":")
+        if name and namespace not in _OTHERS and _nearly_ours(namespace):
+            known = (own.removeprefix(NAMESPACE) for own in schema()["$defs"]["config"]["properties"])
+            remedy = f"did you mean `{NAMESPACE}{nearest(name, known) or name}`?"
+            found.append(Problem("TY010", ("config", key), f"`{key}` is not known here", remedy))
+    return found
+
+
+def _nearly_ours(namespace: str) -> bool:
+    ours = NAMESPACE.removesuffix(":")
+    if abs(len(namespace) - len(ours)) > 2:
+        return False
+    from difflib import SequenceMatcher  # costs more to import than most files need
+
+    return SequenceMatcher(None, namespace.casefold(), ours).ratio() >= _NEAR
+
+
+def _size_problem(config: Mapping[str, Any]) -> list[Problem]:
     """The engine hands the whole configuration to its plugins in one environment variable, and Linux bounds those."""
-    config = data.get("config")
-    if not isinstance(config, Mapping):
-        return []
     told = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in config.items()}
     size = len(json.dumps(told))
     if size <= MOST_CONFIGURATION:

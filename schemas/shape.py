@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path as FilePath
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jsonschema.validators import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import Draft202012Validator, extend
 
 from schemas.findings import Path
-from schemas.names import listing, nearest, suggestion
+from schemas.names import listing, nearest
 
 _KINDS = {
     "object": "a mapping",
@@ -25,6 +27,15 @@ _KINDS = {
     "null": "nothing",
 }
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+# Of so many unknown keys in one place the nearest right name is looked for; whoever has more has another file in hand.
+MOST_GUESSES = 50
+# What stands below these may hold a secret, by a slip: it is not printed.
+_NOT_SHOWN = frozenset({"env", "args", "secret", "secrets"})
+
+
+_QUOTE = "put it in quotes"
+# The title of what stands under `secure`.
+_CIPHERTEXT = "the encrypted text"
 
 
 class Problem(NamedTuple):
@@ -44,15 +55,31 @@ def schema() -> Mapping[str, Any]:
 
 
 @cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(schema())
+def _validator() -> Any:
+    kind: Any = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+    return kind(schema())
 
 
-def problems(data: Any) -> list[Problem]:
-    """Everything about a file's values that the schema refuses."""
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    """As JSON Schema means it: `$` is the end of the text, where Python's also stands before a last line break."""
+    return re.compile(pattern.replace("$", r"\Z"))
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
+    if validator.is_type(instance, "string") and not _expression(pattern).search(instance):
+        yield ValidationError(f"does not match {pattern}")
+
+
+def problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})) -> list[Problem]:
+    """Everything about a file's values that the schema refuses. `written`: how what is no text was written."""
     seen: dict[Problem, None] = {}
     for error in _validator().iter_errors(data):
-        seen.update(dict.fromkeys(_translate(error)))
+        for problem in _translate(error):
+            as_written = written.get(problem.path)
+            if as_written is not None and problem.remedy.startswith(_QUOTE):
+                problem = problem._replace(remedy=f'{_QUOTE}: "{as_written}"')
+            seen[problem] = None
     return list(seen)
 
 
@@ -61,25 +88,47 @@ def _translate(error: Any) -> Iterator[Problem]:
     if "propertyNames" in error.absolute_schema_path:
         why = error.schema.get("patternErrorMessage", error.message)
         yield Problem("TY014", (*path, error.instance), f"the name `{error.instance}` is refused", why)
-        return
-    if _is_secret(error.instance) and error.validator in ("additionalProperties", "required", "type", "anyOf"):
-        yield Problem("TY016", path, "cannot be a secret", "write the value itself, without `secure:`")
-        return
-    yield from _TRANSLATORS.get(str(error.validator), _malformed)(error, path)
+    elif path and path[-1] == "secure" and error.schema.get("title") == _CIPHERTEXT:
+        yield _must_be_secret(path[:-1])
+    elif path and path[-1] == "secure" and isinstance(error.instance, str):
+        # The whole mapping was made a secret.
+        yield _no_secret(path[:-1])
+    elif _is_secret(error.instance) and error.validator in ("additionalProperties", "required", "type", "anyOf"):
+        wanted = error.validator == "anyOf" and {"$ref": "#/$defs/secret"} in error.validator_value
+        yield _must_be_secret(path) if wanted else _no_secret(path)
+    else:
+        yield from _TRANSLATORS.get(str(error.validator), _malformed)(error, path)
+
+
+def _no_secret(path: Path) -> Problem:
+    return Problem("TY016", path, "cannot be a secret", "write the value itself, without `secure:`")
 
 
 def _unknown(error: Any, path: Path) -> Iterator[Problem]:
-    known = list(error.schema.get("properties", ()))
-    patterns = list(error.schema.get("patternProperties", ()))
-    free = [key for key in known if key not in error.instance]
-    for key in error.instance:
-        if key in known or any(re.search(pattern, key) for pattern in patterns):
-            continue
-        remedy = suggestion(key, free)
-        if path == ("config",) and ":" not in key:
-            close = nearest(f"trainyard:{key}", free)
-            remedy = f"did you mean `{close}`?" if close else f"write its namespace before it: `trainyard:{key}`"
-        yield Problem("TY010", (*path, key), f"`{key}` is not known here", remedy)
+    known = set(error.schema.get("properties", ()))
+    patterns = [re.compile(pattern) for pattern in error.schema.get("patternProperties", ())]
+    free = [key for key in error.schema.get("properties", ()) if key not in error.instance]
+    every = f"use one of {listing(free)}" if free else "remove it"
+    wrong = [key for key in error.instance if key not in known and not any(one.search(key) for one in patterns)]
+    for number, key in enumerate(wrong):
+        remedy = None
+        if path == ("config",):
+            remedy = _with_namespace(key, error.instance[key], free if number < MOST_GUESSES else [])
+        elif number < MOST_GUESSES and (close := nearest(key, free)) is not None:
+            remedy = f"did you mean `{close}`?"
+        yield Problem("TY010", (*path, key), f"`{key}` is not known here", remedy or every)
+
+
+def _with_namespace(key: str, value: Any, free: list[str]) -> str | None:
+    """Names are compared without their namespace, which would make all of them look alike."""
+    namespace, _, name = key.rpartition(":")
+    if not namespace and isinstance(value, Mapping) and key in ("trainyard", "oci", "aws", "pulumi"):
+        first = next(iter(value), "team")
+        return f"write the namespace before each key, without another level: `{key}:{first}: …`"
+    close = nearest(name, [own.partition(":")[2] for own in free])
+    if close is not None:
+        return f"did you mean `{next(own for own in free if own.endswith(f':{close}'))}`?"
+    return None if ":" in key else f"write its namespace before it: `trainyard:{key}`"
 
 
 def _missing(error: Any, path: Path) -> Iterator[Problem]:
@@ -98,7 +147,8 @@ def _wrong_type(error: Any, path: Path) -> Iterator[Problem]:
         yield _must_be_secret(path)
         return
     names = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-    yield _does_not_fit(error.instance, path, wanted or " or ".join(_KINDS[name] for name in names))
+    explained = None if wanted == "a text" else error.schema.get("patternErrorMessage")
+    yield _does_not_fit(error.instance, path, wanted or " or ".join(_KINDS[name] for name in names), explained)
 
 
 def _must_be_secret(path: Path) -> Problem:
@@ -106,14 +156,14 @@ def _must_be_secret(path: Path) -> Problem:
     return Problem("TY015", path, "is no secret as Pulumi writes it", f"`pulumi config set --secret --path '{key}'`")
 
 
-def _does_not_fit(value: Any, path: Path, wanted: str) -> Problem:
+def _does_not_fit(value: Any, path: Path, wanted: str, explained: str | None = None) -> Problem:
     if value is None:
         return Problem("TY011", path, f"has no value; {wanted} is wanted", "give it a value, or remove the line")
     if isinstance(value, bool | int | float) and "a text" in wanted:
-        return Problem("TY011", path, f"is {_kind(value)}; {wanted} is wanted", f'put it in quotes: "{_yaml(value)}"')
+        return Problem("TY011", path, f"is {_kind(value)}; {wanted} is wanted", f'{_QUOTE}: "{_yaml(value)}"')
     if isinstance(value, str) and _NUMBER.fullmatch(value) and "number" in wanted:
         return Problem("TY011", path, f"is a text; {wanted} is wanted", f"remove the quotes: {value}")
-    return Problem("TY011", path, f"is {_kind(value)}; {wanted} is wanted", f"write {wanted}")
+    return Problem("TY011", path, f"is {_kind(value)}; {wanted} is wanted", explained or f"write {wanted}")
 
 
 def _not_allowed(error: Any, path: Path) -> Iterator[Problem]:
@@ -161,8 +211,7 @@ def _malformed(error: Any, path: Path) -> Iterator[Problem]:
         case "maximum":
             message, remedy = f"{error.instance} is too large", f"use {limit} or less"
         case "pattern":
-            # Whoever writes the secret itself where its OCID belongs does not see it printed.
-            shown = "the value" if path and path[-1] == "secret" else f"`{str(error.instance)[:80]}`"
+            shown = "the value" if _NOT_SHOWN & set(path) else f"`{str(error.instance)[:80]}`"
             message, remedy = f"{shown} is malformed", error.schema["patternErrorMessage"]
         case name:
             message, remedy = _SAYS.get(str(name), (error.message[:200], "see stack.schema.json"))

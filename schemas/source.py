@@ -40,6 +40,7 @@ _TITLES = {
     "TY017": "a configuration larger than the engine can pass on",
 }
 _TEXT_TAG = "tag:yaml.org,2002:str"
+_MAPPING_TAG, _LIST_TAG = "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
 
 
 def titles() -> dict[str, str]:
@@ -55,6 +56,8 @@ class Source:
     data: Any = None
     findings: list[Finding] = field(default_factory=list)
     marks: dict[Path, Position] = field(default_factory=dict)
+    # How what is no text was written: `1.10` becomes the number 1.1, and remedies speak of the former.
+    written: dict[Path, str] = field(default_factory=dict)
 
     def position(self, path: Path) -> Position:
         """Where a path stands; for what is absent, where its nearest parent stands."""
@@ -97,8 +100,8 @@ def parse(text: str, file: str = "<text>", source: Source | None = None) -> Sour
         _Builder(source).build()
     except yaml.YAMLError as problem:
         _not_yaml(source, problem)
-    except _TooMuchError as problem:
-        source.add("TY005", (), str(problem), "write it flatter and without repeated aliases", problem.mark)
+    except _RefusedError as problem:
+        source.add(problem.code, (), str(problem), problem.remedy, problem.mark)
         source.data = None
     return source
 
@@ -125,10 +128,15 @@ def _not_yaml(source: Source, problem: yaml.YAMLError) -> None:
     source.data = None
 
 
-class _TooMuchError(Exception):
-    def __init__(self, message: str, mark: Position) -> None:
+class _RefusedError(Exception):
+    """What ends the reading of a file; too much of something, if nothing else is said."""
+
+    def __init__(
+        self, message: str, mark: Position, remedy: str = "write it flatter and without repeated aliases",
+        code: str = "TY005",
+    ) -> None:  # fmt: skip
         super().__init__(message)
-        self.mark = mark
+        self.mark, self.remedy, self.code = mark, remedy, code
 
 
 @dataclass(slots=True)
@@ -139,6 +147,7 @@ class _Open:
     path: Path
     anchor: str | None
     key: str | None = None
+    merges: bool = False
     expects_key: bool = True
     size: int = 1
     merged: list[Any] = field(default_factory=list)
@@ -187,8 +196,8 @@ class _Builder:
         is_key = top is not None and isinstance(top.value, dict) and top.expects_key
         plain = event.implicit[0] and event.tag in (None, "!")
         path = (*top.path, event.value) if is_key and top else self._path(mark)
-        if not plain and event.tag not in (None, "!", _TEXT_TAG):
-            self.source.add("TY003", path, f"has the tag {event.tag}", "remove the tag; put quotes around texts", mark)
+        if not plain:
+            self._refuse_tag(event.tag, _TEXT_TAG, path, mark)
         value = resolve(event.value) if plain else event.value
         if isinstance(value, Unclear):
             self.source.add("TY007", path, f"`{event.value}` is read as {value.kind}", "put it in quotes", mark)
@@ -196,6 +205,8 @@ class _Builder:
         if is_key and top:
             self._key(top, value, event.value, plain, mark)
             return
+        if not isinstance(value, str):
+            self.source.written[path] = event.value
         if event.anchor:
             self.anchors[event.anchor] = (value, 1)
         self._put(value, 1, mark)
@@ -204,7 +215,8 @@ class _Builder:
         if isinstance(value, float) or value is None:
             self.source.add("TY007", (*top.path, text), f"the key `{text}` is not a text", "put it in quotes", mark)
         key = str(value) if type(value) is int else text
-        if key in top.value and not (plain and key == "<<"):
+        top.merges = plain and key == "<<"
+        if key in top.value and not top.merges:
             first = self.source.marks.get((*top.path, key), mark)[0]
             self.source.add(
                 "TY004", (*top.path, key), f"`{key}` stands here twice, first on line {first}", "keep one of them", mark
@@ -216,10 +228,15 @@ class _Builder:
         if self.stack and isinstance(self.stack[-1].value, dict) and self.stack[-1].expects_key:
             raise yaml.composer.ComposerError(None, None, "a key must be a text", event.start_mark)
         if len(self.stack) >= MAXIMUM_DEPTH:
-            raise _TooMuchError(f"is nested deeper than {MAXIMUM_DEPTH} levels", mark)
+            raise _RefusedError(f"is nested deeper than {MAXIMUM_DEPTH} levels", mark)
         path = self._path(mark)
         self.source.marks.setdefault(path, mark)
+        self._refuse_tag(event.tag, _MAPPING_TAG if isinstance(value, dict) else _LIST_TAG, path, mark)
         self.stack.append(_Open(value, path, event.anchor))
+
+    def _refuse_tag(self, tag: str | None, own: str, path: Path, mark: Position) -> None:
+        if tag not in (None, "!", own):
+            self.source.add("TY003", path, f"has the tag {tag}", "remove the tag; put quotes around texts", mark)
 
     def _close(self, mark: Position) -> None:
         done = self.stack.pop()
@@ -232,9 +249,11 @@ class _Builder:
 
     def _alias(self, anchor: str, mark: Position) -> None:
         if self.stack and isinstance(self.stack[-1].value, dict) and self.stack[-1].expects_key:
-            raise _TooMuchError("uses an alias as a key", mark)
+            raise _RefusedError("uses an alias as a key", mark, "write the key itself", "TY003")
         if anchor not in self.anchors:
-            raise _TooMuchError(f"uses *{anchor}, which is not defined above", mark)
+            message = f"uses the alias *{anchor}, and nothing above has the anchor &{anchor}"
+            remedy = f"put the text in quotes if `*{anchor}` is meant, or define &{anchor} above"
+            raise _RefusedError(message, mark, remedy, "TY003")
         self._path(mark)
         value, size = self.anchors[anchor]
         self._put(value, size, mark)
@@ -246,11 +265,11 @@ class _Builder:
         top = self.stack[-1]
         top.size += size
         if top.size > MAXIMUM_VALUES:
-            raise _TooMuchError(f"grows to more than {MAXIMUM_VALUES} values", mark)
+            raise _RefusedError(f"grows to more than {MAXIMUM_VALUES} values", mark)
         if isinstance(top.value, list):
             top.value.append(value)
             return
-        if top.key == "<<" and (merged := _mappings(value)):
+        if top.merges and (merged := _mappings(value)):
             top.merged += merged
         else:
             top.value[top.key] = value

@@ -50,7 +50,10 @@ _SECRET_VALUES = (
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\."),
     re.compile(r"\bsk-[A-Za-z0-9_-]{20,}"),
-    re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]+@", re.IGNORECASE),
+    re.compile(r"://[^/\s:@]+:[^/\s@]+@"),
+    re.compile(r"://[A-Za-z0-9_-]{20,}@"),
+    re.compile(r"[?&](?:access_?token|private_?token|token|api_?key|password|secret|sig)=[^&\s$]{6,}", re.IGNORECASE),
+    re.compile(r"\bAccountKey=[A-Za-z0-9+/=]{20,}"),
 )
 _DENSE = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
 _HEX = re.compile(r"[0-9a-fA-F-]+")

@@ -126,8 +126,10 @@ def test_schema_and_model_allow_the_same_words(where: str, kind: Any, part: dict
 
 
 def described(part: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every key the schema knows, wherever it is defined."""
+    """Every key the schema knows, wherever it is defined, and the keys a team names itself."""
     if isinstance(part, Mapping):
+        if isinstance(free := part.get("additionalProperties"), Mapping):
+            yield f"{where}/*", dict(free)
         for table_name in ("properties", "patternProperties"):
             for key, value in part.get(table_name, {}).items():
                 if isinstance(value, Mapping):
@@ -149,6 +151,36 @@ def test_every_key_has_a_description_and_valid_examples(where: str, part: dict[s
     validator = Draft202012Validator({**part, "$defs": SCHEMA["$defs"]})
     for example in part["examples"]:
         assert not list(validator.iter_errors(example)), example
+
+
+def built_in(kind: str) -> dict[str, str]:
+    """What the catalog's frameworks call their roles, options or ports, and what each says of it."""
+    said: dict[str, dict[str, list[str]]] = {}
+    for name in frameworks.names():
+        for strategy in frameworks.document(name).get("strategies") or (None,):
+            row = frameworks.framework(name, strategy)
+            texts = {
+                "roles": {role: f"{spec.why}." for role, spec in row.roles.items()},
+                "options": {option: spec.meaning for option, spec in row.options.items()},
+                "ports": {port.label: f"{port.why}." for port in row.ports},
+            }[kind]
+            for key, text in texts.items():
+                named = said.setdefault(key, {}).setdefault(text, [])
+                named += [name] if name not in named else []
+    return {key: " ".join(f"{', '.join(of)}: {text}" for text, of in texts.items()) for key, texts in said.items()}
+
+
+@pytest.mark.parametrize("kind", ["roles", "options", "ports"])
+def test_an_editor_knows_what_the_built_in_frameworks_know(kind: str) -> None:
+    in_schema = SCHEMA["$defs"]["job"]["properties"][kind]["properties"]
+    assert {key: part["description"] for key, part in in_schema.items()} == built_in(kind)
+
+
+def test_an_editor_completes_the_names_of_frameworks_and_strategies() -> None:
+    job = SCHEMA["$defs"]["job"]["properties"]
+    assert set(job["framework"]["examples"]) == set(frameworks.names())
+    strategies = {one for name in frameworks.names() for one in frameworks.document(name).get("strategies", ())}
+    assert set(job["strategy"]["examples"]) == strategies
 
 
 def test_the_schema_is_a_schema_and_every_pattern_says_what_it_means() -> None:

@@ -106,6 +106,42 @@ def test_without_files_the_stacks_folder_is_taken(good: Path) -> None:
     assert "--stacks" in empty.output
 
 
+def test_standard_input_is_a_file_like_any_other(good: Path) -> None:
+    def piped(text: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "cli", "check", "-"]
+        return subprocess.run(words, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+
+    assert piped(good.read_text()).returncode == 0
+    wrong = piped(good.read_text().replace("vision\n", "Vision\n", 1))
+    assert wrong.returncode == 1
+    assert wrong.stdout.startswith("-:3:3: error TY014")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", [["check"], ["check", "--format", "sarif"], ["plan"], ["access"], ["--help"]])
+def test_a_full_disk_is_said_and_is_no_traceback(command: list[str], good: Path) -> None:
+    words = [sys.executable, "-m", "cli", *command, *([str(good)] if command != ["--help"] else [])]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "trainyard: cannot write: No space left on device\n")
+
+
+def test_a_command_without_output_still_judges() -> None:
+    words = [sys.executable, "-m", "cli", "check", str(FOLDER / "two-mains.yaml")]
+    closed = ["sh", "-c", '"$@" >&-', "sh", *words]
+    done = subprocess.run(closed, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_lines_are_counted_as_yaml_counts_them(tmp_path: Path) -> None:
+    """A file with the line ends of old Macs is one line to most tools: its other lines must not be shown instead."""
+    file = tmp_path / "Pulumi.old.yaml"
+    file.write_bytes(GOOD.replace("vision\n", "Vision\n", 1).replace("\n", "\r").encode())
+    output = check(file).output
+    assert f"{file}:3:3: error TY014" in output
+    assert "\n    trainyard:team: Vision\n" in output
+
+
 def test_text_shows_place_line_and_remedy() -> None:
     file = FOLDER / "misspelled-key.yaml"
     output = in_a_process(file).stdout

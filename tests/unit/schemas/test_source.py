@@ -70,6 +70,9 @@ def test_anchors_aliases_and_merges() -> None:
     assert source.data["two"] == {"x": 1, "y": 3}
     assert source.data["three"] == {"x": 1, "y": 2, "z": 4}
     assert not source.findings
+    quoted = parse("base: &b { x: 1 }\ntwo: { '<<': *b }\nthree: !!map { four: !!seq [] }\n")
+    assert quoted.data["two"] == {"<<": {"x": 1}}
+    assert not quoted.findings
 
 
 @pytest.mark.parametrize(
@@ -79,8 +82,11 @@ def test_anchors_aliases_and_merges() -> None:
         ("a: {b: 1, b: 2}\n", "TY004", 1),
         ("a:\n\tb: 1\n", "TY003", 2),
         ("a: [1\nb: 2\n", "TY003", 2),
-        ("a: *nowhere\n", "TY005", 1),
-        ("a: &a [*a]\n", "TY005", 1),
+        ("a: *nowhere\n", "TY003", 1),
+        ("a: &a [*a]\n", "TY003", 1),
+        ("&a b: 1\n*a : 2\n", "TY003", 2),
+        ("a: !!python/object/apply:os.system [id]\n", "TY003", 1),
+        ("a: !mine { b: 1 }\n", "TY003", 1),
         ("? [a]\n: 1\n", "TY003", 1),
         ("a: !secret x\n", "TY003", 1),
         ("a: 1\n---\nb: 2\n", "TY006", 2),
