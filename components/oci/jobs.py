@@ -16,6 +16,9 @@ from components.oci.run_inputs import Where, run_inputs, tags
 from components.plan.model import JobPlan, RunPlan
 from components.run import Run, RunProvider
 
+# Every run says these for itself. Changed in the job they would replace it, and with it the history of all its runs.
+RUNS_SAY = ["jobConfigurationDetails.maximumRuntimeInMinutes", "jobEnvironmentConfigurationDetails.image"]
+
 
 @dataclass(frozen=True)
 class Place:
@@ -50,13 +53,19 @@ class Job(pulumi.ComponentResource):
         self._image = args.context.fill(args.plan.image)
         groups = args.plan.layout == "node-groups"
         self.job_id = oci.datascience.Job(
-            name,
+            # What is ignored of one layout is not there in the other: they are two resources.
+            f"{name}/groups" if groups else name,
             compartment_id=args.context.plan.compartment,
             project_id=args.place.project,
             display_name=args.plan.display_name,
             delete_related_job_runs=True,
             freeform_tags=tags(args.context.plan, args.plan),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=args.after),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=args.after,
+                # Without runs of its own a job is for others to start: then it is as the file says.
+                ignore_changes=RUNS_SAY if args.plan.runs and not groups else None,
+            ),
             **(self._node_groups() if groups else self._single_nodes()),
             **self._common(),
         ).id

@@ -124,7 +124,9 @@ class Run(Resource):
         self, call: Call, platform: Platform, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
     ) -> PartialFailureError:
         lost = broken(nodes)[0]
-        cause = [f"The run {spec.display_name} is {lost.state}: node {lost.name}: {lost.details or 'no reason given'}"]
+        # The groups of one run share its end, whose reason names the node.
+        who = f"node {lost.name}: " if len({node.id for node in nodes}) == len(nodes) else ""
+        cause = [f"The run {spec.display_name} is {lost.state}: {who}{lost.details or 'no reason given'}"]
         alive = [node for node in nodes if not node.over]
         if alive:
             platform.cancel(call, alive)
@@ -132,7 +134,7 @@ class Run(Resource):
         kept = outputs(inputs, platform.observe(call, nodes))
         if never_began(kept):
             return PartialFailureError(nodes[0].id, {**kept, _UNBEGUN: True}, "\n".join(cause), _NEXT_TIME)
-        cause[1:1] = _quoted(call, platform, lost)
+        cause[1:1] = _quoted(call, platform, lost, who)
         return PartialFailureError(nodes[0].id, kept, "\n".join(cause), _START_AGAIN)
 
 
@@ -153,12 +155,13 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
     )
 
 
-def _quoted(call: Call, platform: Platform, node: NodeRun) -> list[str]:
+def _quoted(call: Call, platform: Platform, node: NodeRun, who: str) -> list[str]:
     try:
         lines = platform.last_lines(call, node, _LAST_LINES)
     except ProviderError as error:
         return [f"Its log could not be read: {error.cause}"]
-    return [f"Its last lines ({node.name}):", *(f"  {line}" for line in lines)] if lines else ["It wrote no log lines."]
+    whose = f" ({node.name})" if who else ""
+    return [f"Its last lines{whose}:", *(f"  {line}" for line in lines)] if lines else ["It wrote no log lines."]
 
 
 def _reached(state: Properties) -> Properties:

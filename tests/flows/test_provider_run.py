@@ -265,6 +265,13 @@ def test_node_groups_are_one_job_run(world: World, tmp_path: Path) -> None:
         assert imported is not None
         assert imported.inputs["layout"] == "node-groups"
         assert [node["name"] for node in imported.inputs["nodes"]] == ["main", "worker"]
+
+        nodes[1]["environment"] = {"EXIT_CODE": "3"}
+        with pytest.raises(Failed) as failed:
+            world.engine.create(RUN, "broken", world.inputs(job=job.id, nodes=nodes, layout="node-groups"))
+        assert "of group worker" in str(failed.value)
+        assert "node main" not in str(failed.value), "the groups share their run's end"
+        assert "Its last lines:" in str(failed.value)
     finally:
         world.oci.delete(job)
 

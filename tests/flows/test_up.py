@@ -57,12 +57,17 @@ def test_up_trains_a_second_up_changes_nothing_down_leaves_nothing(team: Team) -
     assert "encryptionsalt" not in team.file.read_text(), "a team's file is never written to"
 
 
-def test_new_arguments_replace_the_run_and_nothing_else(team: Team) -> None:
+def test_new_arguments_or_images_replace_the_run_and_nothing_else(team: Team) -> None:
     team.trainyard("up", "local")
     team.change("base: { until: finished }", "base: { until: finished, args: [--points, '50'] }")
     output = team.trainyard("up", "local")
     assert summary(output) == {"replaced": 1, "unchanged": 20}
     assert re.search(r"trainyard:index:Run line/base", output)
+
+    team.change("${registry}:1.0", "${registry}:1.1")
+    team.change("maximumRuntimeMinutes: 60", "maximumRuntimeMinutes: 90")
+    output = team.trainyard("up", "local")
+    assert summary(output) == {"replaced": 1, "unchanged": 20}, "the job and the history of its runs stay"
 
 
 def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> None:

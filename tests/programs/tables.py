@@ -46,6 +46,8 @@ def _block(resource: Resource) -> Iterator[str]:
         for rule in rules[key]:
             yield f"    {word} {_rule(rule, peer)}"
     yield from _nodes(nodes)
+    if resource.ignored:
+        yield f"    changes left to the runs: {', '.join(resource.ignored)}"
     if resource.after:
         yield f"    after: {', '.join(dict.fromkeys(resource.after))}"
 

@@ -21,7 +21,7 @@ def moved(before: Recording, after: Recording) -> set[str]:
     one = {resource.urn: resource for resource in before.resources}
     other = {resource.urn: resource for resource in after.resources}
     gone = {resource.name for urn, resource in (one | other).items() if urn not in one or urn not in other}
-    return gone | {one[urn].name for urn in one.keys() & other.keys() if one[urn].inputs != other[urn].inputs}
+    return gone | {one[urn].name for urn in one.keys() & other.keys() if one[urn].changing != other[urn].changing}
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,11 @@ def moved(before: Recording, after: Recording) -> set[str]:
         (lambda job: job["runs"].pop("base"), {"resnet/base"}),
         (lambda job: job.update(command="train.py --epochs 11"), {"resnet/base", "resnet/tuned"}),
         (lambda job: job.update(env={"SEED": "7"}), {"resnet/base", "resnet/tuned"}),
-        (lambda job: job.update(image="${registry}:1.5"), {"resnet", "resnet/base", "resnet/tuned"}),
+        (lambda job: job.update(image="${registry}:1.5"), {"resnet/base", "resnet/tuned"}),
+        (lambda job: job.update(maximumRuntimeMinutes=90), {"resnet/base", "resnet/tuned"}),
         (lambda job: job.update(blockStorageGb=200), {"resnet"}),
     ],
-    ids=["args", "env of a run", "attempt", "run removed", "command", "env", "image", "disk"],
+    ids=["args", "env of a run", "attempt", "run removed", "command", "env", "image", "maximum runtime", "disk"],
 )
 def test_a_change_moves_what_it_is_about_and_no_more(
     change: Callable[[Config], Any], expected: set[str], changed: Written
@@ -44,6 +45,30 @@ def test_a_change_moves_what_it_is_about_and_no_more(
     before = changed("oci-pytorch-ddp", lambda config: None)
     after = changed("oci-pytorch-ddp", lambda config: change(config["trainyard:jobs"]["resnet"]))
     assert moved(before, after) == expected
+
+
+def test_a_job_that_others_start_is_as_the_file_says(changed: Written) -> None:
+    def alone(config: Config) -> None:
+        config["trainyard:jobs"]["resnet"]["runs"] = {}
+
+    assert changed("oci-pytorch-ddp", alone).one("Job").ignored == ()
+
+
+def test_another_layout_is_another_job(changed: Written) -> None:
+    """What the engine leaves alone in one layout is not there in the other."""
+
+    def single(config: Config) -> None:
+        job = config["trainyard:jobs"]["resnet"]
+        del job["layout"]
+        del job["roles"]["worker"]["completion"]
+
+    one, other = (changed("oci-pytorch-multi-node", how).one("Job") for how in (lambda config: None, single))
+    assert (one.name, other.name) == ("resnet/groups", "resnet")
+    assert one.ignored == ()
+    assert other.ignored == (
+        "jobConfigurationDetails.maximumRuntimeInMinutes",
+        "jobEnvironmentConfigurationDetails.image",
+    )
 
 
 def test_removing_a_job_moves_no_other(changed: Written) -> None:

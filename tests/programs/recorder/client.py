@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +31,20 @@ class Resource:
     protect: bool
     retain: bool
     delete_first: bool
+    ignored: tuple[str, ...]
     urn: str
+
+    @property
+    def changing(self) -> Mapping[str, Any]:
+        """The inputs without those whose changes the engine is told to leave alone."""
+        inputs = deepcopy(dict(self.inputs))
+        for path in self.ignored:
+            *above, last = path.split(".")
+            holder = inputs
+            for step in above:
+                holder = holder.get(step, {})
+            holder.pop(last, None)
+        return inputs
 
     @property
     def kind(self) -> str:
@@ -116,6 +130,7 @@ def _recording(answer: Mapping[str, Any]) -> Recording:
             protect=row["protect"],
             retain=row["retain"],
             delete_first=row["deleteFirst"],
+            ignored=tuple(row["ignored"]),
             urn=row["urn"],
         )
         for row in registered

@@ -59,6 +59,7 @@ class Recorder(pulumi.runtime.mocks.MockMonitor):
                 "protect": request.protect,
                 "retain": request.retainOnDelete,
                 "deleteFirst": request.deleteBeforeReplace,
+                "ignored": sorted(request.ignoreChanges),
             },
         )
         return answer
