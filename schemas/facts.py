@@ -93,7 +93,7 @@ def gather(stack: Stack, folder: Path) -> Facts:
         shapes=table("shapes"),
         regions=table("regions")["keys"],
         platforms=table("platforms"),
-        own_frameworks={name: _read_own(folder / file, root) for name, file in stack.frameworks.items()},
+        own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
         folders={name: _look(folder / name, root) for name in named},
     )
 
@@ -107,25 +107,22 @@ def _root(folder: Path) -> Path:
     return absolute
 
 
-def _read_own(file: Path, root: Path) -> OwnFramework:
+def _read_own(name: str, file: Path, root: Path) -> OwnFramework:
     try:
         if not Path(os.path.realpath(file)).is_relative_to(root):
             return OwnFramework(problem="lies outside the project")
         columns = tomllib.loads(file.read_text("utf-8"))
-        for strategy in (None, *_strategies(columns)):
+        row = frameworks.parse(columns)
+        for strategy in row.strategies:
             frameworks.parse(columns, strategy)
     except OSError as problem:
         return OwnFramework(problem=f"cannot be read: {problem.strerror}")
-    except (ValueError, AttributeError, TypeError) as problem:
+    except (ValueError, RecursionError) as problem:
         return OwnFramework(problem=str(problem))
+    if row.name != name and name not in _known_frameworks():
+        # Nodes are told this name, and treat a built-in one in its own way.
+        return OwnFramework(problem=f"has the name `{row.name}`; the stack calls it `{name}`")
     return OwnFramework(columns)
-
-
-def _strategies(columns: Mapping[str, Any]) -> Mapping[str, Any]:
-    strategies = columns.get("strategies", {})
-    if not isinstance(strategies, Mapping):
-        raise frameworks.FrameworkError("`strategies` must be a table")
-    return strategies
 
 
 def _look(folder: Path, root: Path) -> Folder:

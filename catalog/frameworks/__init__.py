@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from catalog.frameworks.columns import FrameworkError, read
+from catalog.frameworks.sound import require_sound
+
+__all__ = ["FrameworkError"]
 HERE = Path(__file__).parent
 
 
@@ -22,7 +26,7 @@ class RoleRow:
     """
 
     minimum: int
-    mode: str
+    mode: Literal["MAIN", "WORKER", "PS"]
     why: str
     maximum: int | None = None
     start: tuple[str, ...] = ()
@@ -87,6 +91,40 @@ class AdsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Strategy:
+    """What a strategy adds to the columns all of them share."""
+
+    summary: str | None = None
+    gang: bool | None = None
+    roles: Mapping[str, RoleRow] = field(default_factory=dict)
+    ports: tuple[PortRow, ...] = ()
+    options: Mapping[str, OptionRow] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ads: AdsRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A framework's file, column by column; docs/frameworks.md explains them."""
+
+    name: str
+    summary: str
+    rank: str
+    roles: Mapping[str, RoleRow]
+    default_strategy: str | None = None
+    strategies: Mapping[str, Strategy] = field(default_factory=dict)
+    ports: tuple[PortRow, ...] = ()
+    options: Mapping[str, OptionRow] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    start_options: tuple[StartOption, ...] = ()
+    reserved: tuple[str, ...] = ()
+    ads: AdsRow | None = None
+    processes: str | None = None
+    gang: bool = False
+    wraps: tuple[Wrap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Framework:
     """`processes` names the option that says how many processes a node runs. In a `gang` nobody goes on without all."""
 
@@ -115,10 +153,6 @@ class Framework:
         return next(iter(self.roles))
 
 
-class FrameworkError(ValueError):
-    """A framework file says something this reader does not know."""
-
-
 def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in HERE.glob("*.toml")))
 
@@ -136,42 +170,27 @@ def framework(name: str, strategy: str | None = None) -> Framework:
 
 def parse(data: Mapping[str, Any], strategy: str | None = None) -> Framework:
     """A framework from a file's columns. A strategy adds roles, ports and options to those all strategies share."""
-    strategies: Mapping[str, Any] = data.get("strategies", {})
-    chosen = strategy or data.get("default_strategy")
-    extra: Mapping[str, Any] = strategies.get(chosen, {}) if chosen else {}
-    roles = {**data.get("roles", {}), **extra.get("roles", {})}
-    options = {**data.get("options", {}), **extra.get("options", {})}
-    ads = data.get("ads")
-    for column in ("name", "summary", "rank"):
-        if not isinstance(data.get(column), str):
-            raise FrameworkError(f"`{column}` must be a text")
-    return Framework(
-        name=data["name"],
-        summary=extra.get("summary", data["summary"]),
-        rank=data["rank"],
-        roles={name: _row(RoleRow, value, f"roles.{name}") for name, value in roles.items()},
-        ports=tuple(_row(PortRow, value, "ports") for value in (*data.get("ports", ()), *extra.get("ports", ()))),
-        options={name: _row(OptionRow, value, f"options.{name}") for name, value in options.items()},
-        environment={**data.get("environment", {}), **extra.get("environment", {})},
-        start_options=tuple(_row(StartOption, value, "start_options") for value in data.get("start_options", ())),
-        reserved=tuple(data.get("reserved", ())),
+    whole = read(Document, data)
+    chosen = strategy or whole.default_strategy
+    if chosen is not None and chosen not in whole.strategies:
+        raise FrameworkError(f"has no strategy `{chosen}`")
+    extra = whole.strategies[chosen] if chosen else Strategy()
+    row = Framework(
+        name=whole.name,
+        summary=extra.summary or whole.summary,
+        rank=whole.rank,
+        roles={**whole.roles, **extra.roles},
+        ports=(*whole.ports, *extra.ports),
+        options={**whole.options, **extra.options},
+        environment={**whole.environment, **extra.environment},
+        start_options=whole.start_options,
+        reserved=whole.reserved,
         strategy=chosen,
-        strategies=tuple(strategies),
-        ads=_row(AdsRow, ads, "ads") if ads else None,
-        processes=data.get("processes"),
-        gang=bool(extra.get("gang", data.get("gang", False))),
-        wraps=tuple(_row(Wrap, value, "wraps") for value in data.get("wraps", ())),
+        strategies=tuple(whole.strategies),
+        ads=extra.ads or whole.ads,
+        processes=whole.processes,
+        gang=whole.gang if extra.gang is None else extra.gang,
+        wraps=whole.wraps,
     )
-
-
-def _row(kind: type[Any], value: Any, where: str) -> Any:
-    if not isinstance(value, Mapping):
-        raise FrameworkError(f"`{where}` must be a table")
-    known = {column.name for column in fields(kind)}
-    unknown = sorted(set(value) - known)
-    if unknown:
-        raise FrameworkError(f"`{where}` has no column `{unknown[0]}`; it has {', '.join(sorted(known))}")
-    try:
-        return kind(**{key: tuple(item) if isinstance(item, list) else item for key, item in value.items()})
-    except TypeError as missing:
-        raise FrameworkError(f"`{where}`: {str(missing).split('() ')[-1]}") from None
+    require_sound(row)
+    return row

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from catalog.frameworks import sound
 from components.plan.model import NodePlan
 from launcher.document import VARIABLE, VERSION, LaunchError, read
+from launcher.placeholders import Place, node_values, process_values
 from tests.examples import EXAMPLES, plan
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "launch.schema.json").read_text("utf-8"))
@@ -66,3 +69,20 @@ def test_the_schema_refuses_a_key_it_does_not_know() -> None:
     node = next(nodes("oci-pytorch-ddp"))
     with pytest.raises(jsonschema.ValidationError, match="surprise"):
         jsonschema.validate({**node.launch, "surprise": 1}, SCHEMA)
+
+
+def test_a_framework_s_file_may_ask_for_what_the_launcher_answers() -> None:
+    node = next(nodes("oci-pytorch-ddp"))
+    launch = read({VARIABLE: json.dumps(node.launch), "NODE_RANK": "0"})
+    values = node_values(launch, Place(("10.0.0.2",) * launch.nodes, "10.0.0.2", "eth0"))
+    assert {name for name in values if "." not in name} == sound.OF_A_NODE
+    assert {name for name in values if "." in name} >= {"address.main", "addresses.main"}
+    assert set(process_values(launch, 0)) == sound.OF_A_PROCESS
+
+
+def test_nothing_that_only_the_plan_can_fill_in_is_left_for_a_node() -> None:
+    for name in EXAMPLES:
+        for node in nodes(name):
+            assert not re.findall(
+                r"\{(?:port|option)\.[^}]*\}", json.dumps([node.launch, *node.environment.items()], default=str)
+            )

@@ -9,7 +9,10 @@ from random import Random
 
 import pytest
 
+from catalog import frameworks
 from cli.render import RENDERERS
+from components.plan import show
+from components.plan.build import plan_of
 from schemas.judge import Judged, judge_file
 from tests.broken_files import FOLDER
 from tests.counts import FIRST, wanted
@@ -48,4 +51,57 @@ def test_mutated_files_give_findings_and_never_a_traceback(portion: int, tmp_pat
         result = judge_file(file)
         sound(result)
         found += bool(result.findings)
+    assert found > len(seeds) // 4
+
+
+STACK = """\
+config:
+  oci:region: us-ashburn-1
+  trainyard:team: lab
+  trainyard:environment: dev
+  trainyard:tenancy: ocid1.tenancy.oc1..aaaaaaaacompany
+  trainyard:compartment: ocid1.compartment.oc1..aaaaaaaavision
+  trainyard:access: {{ users: {{ group: scientists }} }}
+  trainyard:frameworks: {{ own: own.toml }}
+  trainyard:network: {{ frameworks: [own] }}
+  trainyard:jobs:
+    one:
+      framework: own
+      image: ${{registry}}:1.0
+      shape: VM.GPU.A10.1
+      roles: {{ {roles} }}
+      command: train.py
+      runs: {{ base: {{}} }}
+"""
+
+
+def write_own(folder: Path, name: str, text: str) -> Path:
+    (folder / "own.toml").write_text(text.replace(f'name = "{name}"', 'name = "own"', 1), "utf-8", "surrogatepass")
+    roles = ", ".join(f"{role}: {max(1, row.minimum)}" for role, row in frameworks.framework(name).roles.items())
+    file = folder / "Pulumi.own.yaml"
+    file.write_text(STACK.format(roles=roles))
+    return file
+
+
+@pytest.mark.parametrize("name", frameworks.names())
+def test_a_built_in_framework_is_a_framework_of_one_s_own_too(name: str, tmp_path: Path) -> None:
+    text = (frameworks.HERE / f"{name}.toml").read_text("utf-8")
+    if name == "tensorflow":
+        text = text.replace("{tf_config}", "{role}")  # only TensorFlow's launcher answers it
+    assert judge_file(write_own(tmp_path, name, text)).errors == ()
+
+
+@pytest.mark.parametrize("portion", range(0, COUNT, PORTION))
+def test_mutated_frameworks_give_findings_or_a_plan_and_never_a_traceback(portion: int, tmp_path: Path) -> None:
+    found = 0
+    seeds = range(FIRST + portion, FIRST + min(portion + PORTION, COUNT))
+    for seed in seeds:
+        random = Random(seed)
+        name = random.choice(frameworks.names())
+        mutated = of_text(random, (frameworks.HERE / f"{name}.toml").read_text("utf-8"))
+        result = judge_file(write_own(tmp_path, name, mutated))
+        sound(result)
+        found += bool(result.findings)
+        if not result.errors:
+            assert show.text(plan_of(result))
     assert found > len(seeds) // 4

@@ -26,6 +26,7 @@ rank = "in order"
 minimum = 2
 mode = "WORKER"
 why = "every peer is alike"
+runs_command = true
 [[ports]]
 label = "ring"
 listens = ["peer"]

@@ -183,7 +183,7 @@ def test_code_anywhere_in_the_project_is_inside(tmp_path: Path) -> None:
 def test_an_own_framework_drives_the_checks_like_any_other(tmp_path: Path) -> None:
     (tmp_path / "ring.toml").write_text(
         'name = "ring"\nsummary = "s"\nrank = "r"\nreserved = ["RING_SIZE"]\n'
-        '[roles.node]\nminimum = 2\nmode = "WORKER"\nwhy = "a ring has two"\n'
+        '[roles.node]\nminimum = 2\nmode = "WORKER"\nwhy = "a ring has two"\nruns_command = true\n'
         '[[ports]]\nlabel = "ring"\nlistens = ["node"]\nreached_from = ["node"]\ndefault = 7000\nwhy = "w"\n'
         '[options.fast]\ntype = "boolean"\ndefault = false\nmeaning = "m"\n'
     )

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of a framework's file, held to the types of its columns: the file may be anybody's."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+_CALLED: dict[Any, str] = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+
+
+class FrameworkError(ValueError):
+    """A framework's file says something that cannot be used."""
+
+
+def read(kind: type[T], data: Any) -> T:
+    """`data` as the columns of `kind`; the first that does not fit is a FrameworkError that names it."""
+    return cast(T, _value(kind, data, ""))
+
+
+@cache
+def _columns(kind: Any) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _value(kind: Any, value: Any, where: str) -> Any:
+    if is_dataclass(kind):
+        return _row(kind, value, where)
+    arguments = get_args(kind)
+    match get_origin(kind):
+        case None:
+            return _scalar(kind, value, where)
+        case origin if origin in (Union, types.UnionType):
+            return _one_of(arguments, value, where)
+        case origin if origin is Literal:
+            return value if value in arguments else _refuse(where, f"must be one of {', '.join(arguments)}")
+        case origin if origin is tuple:
+            items = value if isinstance(value, list) else _refuse(where, "must be a list")
+            return tuple(_value(arguments[0], item, f"{where}[{index}]") for index, item in enumerate(items))
+        case _:
+            part = value if isinstance(value, Mapping) else _refuse(where, "must be a table")
+            return {key: _value(arguments[1], item, f"{where}.{key}") for key, item in part.items()}
+
+
+def _row(kind: Any, value: Any, where: str) -> Any:
+    if not isinstance(value, Mapping):
+        _refuse(where, "must be a table")
+    known = _columns(kind)
+    unknown = next((key for key in value if key not in known), None)
+    if unknown is not None:
+        _refuse(where, f"has no column `{unknown}`; it has {', '.join(sorted(known))}")
+    missing = next((one.name for one in fields(kind) if one.name not in value and _is_demanded(one)), None)
+    if missing is not None:
+        _refuse(where, f"needs `{missing}`")
+    below = f"{where}." if where else ""
+    return kind(**{key: _value(known[key], item, f"{below}{key}") for key, item in value.items()})
+
+
+def _is_demanded(column: Any) -> bool:
+    return column.default is MISSING and column.default_factory is MISSING
+
+
+def _one_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
+    wanted = [kind for kind in kinds if kind is not types.NoneType]
+    if len(wanted) == 1:
+        return _value(wanted[0], value, where)
+    if type(value) in wanted:
+        return value
+    return _refuse(where, f"must be {' or '.join(_CALLED[kind] for kind in wanted)}")
+
+
+def _scalar(kind: Any, value: Any, where: str) -> Any:
+    if type(value) is kind or (kind is float and type(value) is int):
+        return value
+    return _refuse(where, f"must be {_CALLED[kind]}")
+
+
+def _refuse(where: str, why: str) -> Any:
+    raise FrameworkError(f"`{where}` {why}" if where else why)

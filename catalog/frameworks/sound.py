@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the columns of one framework must say of one another, so that a plan can be made of them and nodes can start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from catalog.frameworks.columns import FrameworkError
+
+if TYPE_CHECKING:
+    from catalog.frameworks import Framework, OptionRow, PortRow
+
+# What a node answers by itself; docs/launcher.md says what each is.
+OF_A_NODE = frozenset(
+    {"rank", "nodes", "role", "index", "run", "python", "life", "address", "interface", "processes", "world"}
+)
+OF_A_PROCESS = frozenset({"local", "process"})
+OF_TENSORFLOW = frozenset({"tf_config"})
+_PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?(?::colon)?)\}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PORTS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
+_HIGHEST_PORT = 65535
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "string": (str,),
+}
+
+
+def require_sound(framework: Framework) -> None:
+    """Raises FrameworkError for the first thing that does not hold."""
+    for complaint in _complaints(framework):
+        raise FrameworkError(complaint)
+
+
+def _complaints(framework: Framework) -> Iterator[str]:
+    yield from _of_roles(framework)
+    for name, row in framework.options.items():
+        yield from _of_option(f"`options.{name}`", row)
+    for port in framework.ports:
+        yield from _of_port(framework, port)
+    yield from _of_names(framework)
+    yield from _of_texts(framework)
+
+
+def _of_roles(framework: Framework) -> Iterator[str]:
+    if not framework.roles:
+        yield "`roles` names none"
+    labels = [port.label for port in framework.ports]
+    for name, role in framework.roles.items():
+        where = f"`roles.{name}`"
+        if role.minimum < 0 or (role.maximum is not None and role.maximum < max(1, role.minimum)):
+            yield f"{where}: `minimum` must be 0 or more, and `maximum` no less than it"
+        if not role.start and not role.runs_command:
+            yield f"{where} has nothing to run: give it `start`, or `runs_command = true`"
+        yield from (
+            f"{where} awaits `{label}`, which is none of the ports" for label in role.awaits if label not in labels
+        )
+    if len(set(labels)) < len(labels):
+        yield f"`ports` has the label `{next(label for label in labels if labels.count(label) > 1)}` twice"
+
+
+def _of_option(where: str, row: OptionRow) -> Iterator[str]:
+    wanted = _TYPES[row.type]
+    if type(row.default) not in wanted:
+        yield f"{where}: `default` is not of the type {row.type}"
+    elif row.values and row.default not in row.values:
+        yield f"{where}: `default` is none of its `values`"
+    elif isinstance(row.default, int | float) and not _within(row.default, row.minimum, row.maximum):
+        yield f"{where}: `default` is outside `minimum` and `maximum`"
+
+
+def _within(value: float, least: float | None, most: float | None) -> bool:
+    return (least is None or value >= least) and (most is None or value <= most)
+
+
+def _of_port(framework: Framework, port: PortRow) -> Iterator[str]:
+    where = f"the port `{port.label}`"
+    if not port.listens:
+        yield f"{where} needs a role that `listens`"
+    for role in (*port.listens, *port.reached_from):
+        if role not in framework.roles:
+            yield f"{where} names the role `{role}`, and {_listed(framework.roles)} there are"
+    size = _size(port.default)
+    if size is None:
+        yield f'{where}: `default` must be a port, a range such as "8700-8800", or "all"'
+    elif not 1 <= port.minimum_size <= size:
+        yield f"{where}: `default` has fewer ports than `minimum_size`"
+
+
+def _size(default: int | str) -> int | None:
+    """How many ports a default has; None when it is none."""
+    if default == "all":
+        return _HIGHEST_PORT
+    if isinstance(default, int):
+        return 1 if 0 < default <= _HIGHEST_PORT else None
+    match = _PORTS.fullmatch(default)
+    first, last = (int(match[1]), int(match[2])) if match else (0, 0)
+    return last - first + 1 if 0 < first <= last <= _HIGHEST_PORT else None
+
+
+def _of_names(framework: Framework) -> Iterator[str]:
+    """Options and roles that other columns name."""
+    for port in framework.ports:
+        yield from _option(framework, port.when, f"the port `{port.label}`: `when`")
+        yield from _option(framework, port.per_node, f"the port `{port.label}`: `per_node`", "integer")
+    yield from _option(framework, framework.processes, "`processes`", "integer")
+    for wrap in framework.wraps:
+        yield from _option(framework, wrap.when, "`wraps`: `when`")
+    for extra in framework.start_options:
+        yield from _option(framework, extra.when, "`start_options`: `when`")
+        if extra.role not in framework.roles:
+            yield f"`start_options` names the role `{extra.role}`, and {_listed(framework.roles)} there are"
+
+
+def _option(framework: Framework, name: str | None, where: str, kind: str | None = None) -> Iterator[str]:
+    if name is None:
+        return
+    row = framework.options.get(name)
+    if row is None:
+        yield f"{where} names the option `{name}`, which is none of its options"
+    elif kind is not None and row.type != kind:
+        yield f"{where} names the option `{name}`, which is not of the type {kind}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "no roles"
+
+
+def _of_texts(framework: Framework) -> Iterator[str]:
+    """Placeholders that nobody would fill in."""
+    planned = {f"option.{name}" for name in framework.options} | {"nodes"}
+    planned |= {f"port.{port.label}{end}" for port in framework.ports for end in ("", ":colon")}
+    node = planned | OF_A_NODE | {f"{kind}.{role}" for role in framework.roles for kind in ("address", "addresses")}
+    process = node | OF_A_PROCESS | (OF_TENSORFLOW if framework.name == "tensorflow" else set())
+    texts: list[tuple[str, Any, set[str]]] = [
+        *((f"`roles.{name}.start`", role.start, node) for name, role in framework.roles.items()),
+        *(("`start_options`", (*extra.then, *extra.otherwise), node) for extra in framework.start_options),
+        *(("`wraps`", wrap.words, process) for wrap in framework.wraps),
+        ("`environment`", framework.environment, process),
+        *((f"`options.{name}.environment`", row.environment, process) for name, row in framework.options.items()),
+    ]
+    if framework.ads:
+        texts += [
+            ("`ads.start_arguments`", framework.ads.start_arguments, planned),
+            ("`ads.environment`", framework.ads.environment, planned),
+        ]
+    for where, part, known in texts:
+        yield from _unanswered(where, part, known)
+
+
+def _unanswered(where: str, part: Any, known: set[str]) -> Iterator[str]:
+    if isinstance(part, Mapping):
+        wrong = next((name for name in part if not _VARIABLE.fullmatch(name)), None)
+        if wrong is not None:
+            yield f"{where} has `{wrong}`, which is no name of a variable"
+        part = part.values()
+    for text in part:
+        for name in _PLACEHOLDER.findall(text):
+            if name not in known:
+                yield f"{where} asks for `{{{name}}}`, which nothing answers"

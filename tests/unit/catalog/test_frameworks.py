@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A framework's file may be anybody's: what it gets wrong is said, column by column."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from catalog import frameworks
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "frameworks.md").read_text("utf-8")
+RAY = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]
+PROCESSES = '\n[options.procs]\ntype = "integer"\ndefault = 1\nmeaning = "Processes."\n'
+DASH = '\n[options.dash]\ntype = "boolean"\ndefault = true\nmeaning = "A dashboard."\n'
+
+
+def complaint(text: str) -> str:
+    with pytest.raises(frameworks.FrameworkError) as raised:
+        every_strategy(tomllib.loads(text))
+    return str(raised.value)
+
+
+def every_strategy(columns: dict[str, Any]) -> None:
+    for strategy in (None, *frameworks.parse(columns).strategies):
+        frameworks.parse(columns, strategy)
+
+
+# What is written in place of what, and what is said of it.
+WRONG: dict[str, tuple[str, str, str]] = {
+    "a column nobody knows": ('summary = "Ray"', 'summary = "Ray"\ncolour = 1', "has no column `colour`"),
+    "no name": ('name = "ray" ', "", "needs `name`"),
+    "a name that is none": ('name = "ray" ', "name = 3 ", "`name` must be a text"),
+    "roles that are none": ("[roles.head]", "[roles]\nx = 3\n[roles.head]", "`roles.x` must be a table"),
+    "a role without its mode": ('mode = "MAIN"\n', "", "`roles.head` needs `mode`"),
+    "a mode that ADS does not know": ('"MAIN"', '"HEAD"', "`roles.head.mode` must be one of MAIN, WORKER, PS"),
+    "a number as text": ("minimum = 1\nmaximum", 'minimum = "1"\nmaximum', "`roles.head.minimum` must be a whole"),
+    "true is no number": ("minimum = 1\nmaximum", "minimum = true\nmaximum", "`roles.head.minimum` must be a whole"),
+    "fewer than none": ("minimum = 1\nmaximum", "minimum = -1\nmaximum", "`minimum` must be 0 or more"),
+    "at most less than at least": ("maximum = 1", "maximum = 0", "`maximum` no less than it"),
+    "words that are no list": ('start = ["ray", "start", "--head"', 'start = "ray" #', "start` must be a list"),
+    "a port that nobody has awaited": ('awaits = ["head"]', 'awaits = ["tail"]', "awaits `tail`, which is none"),
+    "an address of nobody": ("{address.head}:{port.head}", "{address.tail}:1", "asks for `{address.tail}`"),
+    "a port of nobody": ("{port.head}", "{port.tail}", "asks for `{port.tail}`"),
+    "a process's rank before there is one": ('"{address}"', '"{process}"', "`roles.head.start` asks for `{process}`"),
+    "a variable's name": ("RAY_ADDRESS", '"RAY-ADDRESS"', "which is no name of a variable"),
+    "a label twice": ('label = "worker"', 'label = "head"', "has the label `head` twice"),
+    "a role that is not there": ('listens = ["head"]', 'listens = ["tail"]', "names the role `tail`"),
+    "nobody listens": ('listens = ["head"]', "listens = []", "needs a role that `listens`"),
+    "a port that is none": ("default = 6379", 'default = "x"', "`default` must be a port"),
+    "a port too high": ("default = 6379", "default = 70000", "`default` must be a port"),
+    "a range backwards": ("10002-10101", "10101-10002", "`default` must be a port"),
+    "a range too small": ("minimum_size = 100", "minimum_size = 101", "fewer ports than `minimum_size`"),
+    "an option of nobody": ("minimum_size = 100", 'per_node = "procs"', "names the option `procs`, which is none"),
+    "a type that is none": ("[environment]", f"{PROCESSES.replace('integer', 'int')}\n[environment]", "must be one of"),
+    "a default of another type": (
+        "[environment]",
+        f"{PROCESSES.replace('default = 1', 'default = true')}\n[environment]",
+        "is not of the type integer",
+    ),
+    "a default that may not be": (
+        "[environment]",
+        f"{PROCESSES}minimum = 2\n[environment]",
+        "`default` is outside",
+    ),
+    "a default that is no value": (
+        "[environment]",
+        '[options.how]\ntype = "string"\ndefault = "a"\nvalues = ["b"]\nmeaning = "How."\n[environment]',
+        "`default` is none of its `values`",
+    ),
+    "a strategy that is not there": ('summary = "Ray"', 'summary = "Ray"\ndefault_strategy = "x"', "no strategy `x`"),
+    "a strategy with a wrong port": (
+        "[environment]",
+        '[[strategies.x.ports]]\nlabel = "y"\nlistens = ["z"]\nreached_from = []\ndefault = 1\nwhy = ""\n[environment]',
+        "names the role `z`",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "said"), WRONG.values(), ids=WRONG)
+def test_what_a_file_gets_wrong_is_said(old: str, new: str, said: str) -> None:
+    assert RAY.count(old) >= 1
+    assert said in complaint(RAY.replace(old, new, 1))
+
+
+def test_an_option_that_counts_is_a_number() -> None:
+    text = f'processes = "dash"\n{RAY}{DASH}'
+    assert "`processes` names the option `dash`, which is not of the type integer" in complaint(text)
+
+
+def test_a_framework_without_roles_is_none() -> None:
+    assert complaint('name = "x"\nsummary = "x"\nrank = "x"\nroles = {}') == "`roles` names none"
+
+
+def test_a_role_needs_something_to_run() -> None:
+    text = re.sub(r"start = .*\nruns_command = true\n", "", RAY, count=1)
+    assert "`roles.head` has nothing to run" in complaint(text)
+
+
+def test_the_page_s_example_is_a_framework() -> None:
+    row = frameworks.parse(tomllib.loads(RAY))
+    assert list(row.roles) == ["head", "worker"]
+    assert [port.label for port in row.ports] == ["head", "worker"]
+
+
+def rows(kind: Any) -> Iterator[Any]:
+    """A dataclass and those its columns hold."""
+    yield kind
+    for hint in get_type_hints(kind).values():
+        for part in (hint, *get_args(hint), *(inner for outer in get_args(hint) for inner in get_args(outer))):
+            if is_dataclass(part):
+                yield from rows(part)
+
+
+def test_the_page_explains_every_column() -> None:
+    columns = {column.name for kind in rows(frameworks.Document) for column in fields(kind)}
+    assert len(columns) > 30
+    assert {name for name in columns if f"`{name}`" not in PAGE} == set()
