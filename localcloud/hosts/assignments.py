@@ -49,7 +49,6 @@ def attach(cloud: Cloud, run: Resource, count: int) -> list[Resource]:
         )
     try:
         with cloud.store.transaction():
-            vnics.detach(cloud.store, run.id)  # what it had when the cloud was killed before it started
             return vnics.attach(cloud.store, run, subnet, count)
     except ApiError as error:
         raise CannotStartError(error.message) from None

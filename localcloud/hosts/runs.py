@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,14 @@ from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.api.operations import Cloud
 from localcloud.api.services.network import vnics
 from localcloud.api.store import Resource
-from localcloud.hosts import evidence, isolated, output, workplace
+from localcloud.hosts import evidence, former, isolated, output, workplace
 from localcloud.hosts.assignments import assignment_of, attach
 from localcloud.hosts.fabric import NO_NODES, Fabric, lost
 from localcloud.hosts.verdict import Verdict, verdict
 
 _SECRETS = ("rpst*", "node-*.json")
 GRACE_SECONDS = 10.0
-LOST = "The host was lost: the local cloud was killed while the run was in progress"
+BEGUN_AGAIN = "Begun again: the local cloud was killed while the run was in progress, and its hosts with it"
 log = logging.getLogger("localcloud")
 
 
@@ -62,12 +62,12 @@ class Hosts:
         _terminate(live.nodes)
 
     def recover(self) -> None:
-        """After a kill: runs that had no process yet start, the others end as their processes did."""
+        """After a kill: what was to run still is to. Its hosts went with this cloud, as no real one's do, so it begins
+        again, from its checkpoints if it writes any."""
         for run in self._cloud.store.live("job-run"):
-            if run.state == "ACCEPTED":
+            if run.state in RUN_ACTIVE:
                 self.submit(run.id)
-            elif run.state in RUN_ACTIVE:
-                self._settle(run)
+                self._live[run.id].canceled = run.state == "CANCELING"
 
     async def stop(self) -> None:
         """Ends every process; what was running has failed."""
@@ -111,9 +111,12 @@ class Hosts:
         self._finish(run_id, Verdict("CANCELED", "") if live.canceled else result)
 
     async def _run(self, run_id: str) -> Verdict:
+        former_end = await self._former_end(self._current(run_id))
+        if former_end.state != "IN_PROGRESS":
+            return former_end
         assignment = await assignment_of(self._cloud, self._current(run_id), self.folder(run_id))
         groups = workplace.groups_of(assignment.run, assignment.job)
-        named = [group.name for group in groups for _ in range(group.replicas)]
+        named = _placed(groups)
         attached = attach(self._cloud, assignment.run, len(named))
         nodes = workplace.prepare(assignment, self._cloud.store, await self._fabric.place(run_id, attached, named))
         live = self._live[run_id]
@@ -139,11 +142,11 @@ class Hosts:
         for finished in asyncio.as_completed(watchers):
             rank, result = await finished
             results[rank] = result
-            so_far = verdict(groups, nodes, results, minutes)
+            so_far = verdict(groups, named, results, minutes)
             if so_far.state == "FAILED" and failure is None:
                 failure = so_far
                 _terminate(live.nodes)
-        return failure or verdict(groups, nodes, results, minutes)
+        return failure or verdict(groups, named, results, minutes)
 
     async def _release(self, run_id: str) -> None:
         if seen := await self._fabric.release(run_id):
@@ -173,26 +176,23 @@ class Hosts:
     def folder(self, run_id: str) -> Path:
         return self._cloud.home / "runs" / run_id
 
-    def _settle(self, run: Resource) -> None:
-        """The end of a run whose cloud was killed, from what its supervisors had written."""
+    async def _former_end(self, run: Resource) -> Verdict:
+        """How a run had ended whose cloud was killed before it could say so. Nothing is left of one that had not."""
         folder = self.folder(run.id)
-        if not (folder / evidence.FILE).exists():
-            evidence.write(folder, lost(run.id))
-        for path in folder.glob("node-*.pid"):
-            identity = json.loads(path.read_text() or "{}")
-            if identity and processes.is_same(identity["pid"], identity["started"]):
-                os.kill(identity["pid"], signal.SIGTERM)
+        results = await former.end(folder)
         job = self._cloud.store.get(run.body["jobId"])
-        groups = workplace.groups_of(run, job) if job else []
-        found = {int(path.name.split("-")[1].split(".")[0]): path for path in folder.glob("node-*.result")}
-        results = {rank: json.loads(path.read_text()) for rank, path in found.items()}
-        whole = bool(groups) and len(results) == sum(group.replicas for group in groups)
-        if whole and all(result["reason"] == "exited" and result["code"] == 0 for result in results.values()):
-            self._finish(run.id, Verdict("SUCCEEDED", ""))
-        elif run.state == "CANCELING":
-            self._finish(run.id, Verdict("CANCELED", ""))
-        else:
-            self._finish(run.id, Verdict("FAILED", LOST))
+        if job is None:
+            return Verdict("IN_PROGRESS", "")
+        groups = workplace.groups_of(run, job)
+        ended = verdict(groups, _placed(groups), results, workplace.maximum_minutes(run, job))
+        if ended.state != "IN_PROGRESS":
+            evidence.write(folder, lost(run.id))
+        elif run.state == "IN_PROGRESS":
+            await asyncio.to_thread(former.remove, folder)
+            with self._cloud.store.transaction():
+                again = self._current(run.id)
+                self._cloud.store.put(again, body={**again.body, "lifecycleDetails": BEGUN_AGAIN})
+        return ended
 
     def _current(self, run_id: str) -> Resource:
         run = self._cloud.store.get(run_id)
@@ -218,6 +218,11 @@ class Hosts:
             self._cloud.store.put(run, state=state, body=body)
             if state in RUN_TERMINAL:
                 vnics.detach(self._cloud.store, run_id)
+
+
+def _placed(groups: Sequence[workplace.Group]) -> list[str]:
+    """By rank, the group of each node."""
+    return [group.name for group in groups for _ in range(group.replicas)]
 
 
 def _place(assignment: workplace.Assignment, node: workplace.Node) -> Mapping[str, Any] | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from localcloud.hosts.workplace import Group, Node
+from localcloud.hosts.workplace import Group
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,15 @@ class Verdict:
 
 
 def verdict(
-    groups: Sequence[Group], nodes: Sequence[Node], results: Mapping[int, Mapping[str, Any]], minutes: int
+    groups: Sequence[Group], placed: Sequence[str], results: Mapping[int, Mapping[str, Any]], minutes: int
 ) -> Verdict:
-    """FAILED as soon as a group can no longer reach its minimum, SUCCEEDED once all nodes ended well enough."""
+    """FAILED as soon as a group can no longer reach its minimum, SUCCEEDED once all nodes ended well enough.
+
+    `placed` has the group of each rank."""
     states = []
     reasons = []
     for group in groups:
-        ranks = [node.rank for node in nodes if node.group == group.name]
+        ranks = [rank for rank, name in enumerate(placed) if name == group.name]
         failed = [rank for rank in ranks if rank in results and not _succeeded(results[rank])]
         if len(ranks) - len(failed) < group.minimum_success:
             states.append("FAILED")

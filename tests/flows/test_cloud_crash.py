@@ -83,18 +83,83 @@ def _running_child(world: World, run: object) -> int:
     return int(world.lines(run)[0])
 
 
-def test_killed_with_a_run_nothing_is_left_and_the_run_has_failed(tmp_path: Path) -> None:
+def _after_a_new_start(cloud: Cloud, run: object) -> tuple[World, Any]:
+    """The run once it has ended, and the world to ask in."""
+    world = World(Clients(control.start(cloud.home)))
+    return world, world.finished(run)
+
+
+_SECOND_LIFE = """
+import os, pathlib, subprocess, time
+seen = pathlib.Path({mark!r})
+if seen.exists():
+    print('again', os.listdir(), flush=True)
+else:
+    pathlib.Path('left').touch()
+    seen.touch()
+    print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_killed_with_a_run_nothing_of_it_lives_on_and_it_begins_again(tmp_path: Path) -> None:
     with local_cloud(tmp_path / "cloud") as cloud:
         world = World(Clients(cloud))
-        run = world.run(world.job(_PARENT))
+        run = world.run(world.job(_SECOND_LIFE.format(mark=str(tmp_path / "mark"))))
         child = _running_child(world, run)
         _kill(cloud)
         eventually(lambda: processes.start_time(child), lambda started: not started)
-        again = World(Clients(control.start(cloud.home)))
-        done = again.read(run)
-        assert done.lifecycle_state == "FAILED"
-        assert "host was lost" in done.lifecycle_details
-        assert done.time_finished
+        again, done = _after_a_new_start(cloud, run)
+        assert (done.lifecycle_state, done.time_finished is None) == ("SUCCEEDED", False)
+        said = again.lines(run)
+        assert [line.split()[0] for line in said] == [str(child), "again"]
+        assert "left" not in said[1], "a machine that starts anew has an empty disk"
+
+
+_ENDS_WHEN_TOLD = """
+import pathlib, sys, time
+print('here', flush=True)
+while not pathlib.Path({mark!r}).exists():
+    time.sleep(0.02)
+sys.exit({code})
+"""
+
+
+@pytest.mark.parametrize(("code", "state", "said"), [(0, "SUCCEEDED", ""), (3, "FAILED", "exited with code 3")])
+def test_a_run_that_ended_while_nobody_looked_does_not_begin_again(
+    tmp_path: Path, code: int, state: str, said: str
+) -> None:
+    with local_cloud(tmp_path / "cloud") as cloud:
+        world = World(Clients(cloud))
+        run = world.run(world.job(_ENDS_WHEN_TOLD.format(mark=str(tmp_path / "mark"), code=code)))
+        world.printed(run, "here")
+        os.kill(cloud.pid, signal.SIGSTOP)
+        (tmp_path / "mark").touch()
+        eventually(lambda: list(cloud.home.glob("runs/*/node-0.result")), bool)
+        _kill(cloud)
+        again, done = _after_a_new_start(cloud, run)
+        assert (done.lifecycle_state, said in (done.lifecycle_details or "")) == (state, True)
+        assert again.lines(run) == ["here"]
+
+
+_DOES_NOT_LISTEN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print('here', flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_run_that_was_to_end_does_not_begin_again(tmp_path: Path) -> None:
+    with local_cloud(tmp_path / "cloud") as cloud:
+        world = World(Clients(cloud))
+        run = world.run(world.job(_DOES_NOT_LISTEN))
+        world.printed(run, "here")
+        world.clients.data_science.cancel_job_run(run.id)
+        assert world.read(run).lifecycle_state == "CANCELING"
+        _kill(cloud)
+        _, done = _after_a_new_start(cloud, run)
+        assert done.lifecycle_state == "CANCELED"
 
 
 def test_stopped_with_a_run_nothing_is_left_and_the_run_has_failed(cloud: Cloud) -> None:

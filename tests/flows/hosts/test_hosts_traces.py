@@ -89,18 +89,23 @@ def test_a_cloud_that_ends_leaves_nothing(world: World, cloud: Cloud, end: Calla
     eventually(lambda: traces.processes_of(cloud.home), lambda left: not left, 60)
 
 
-def test_after_a_kill_the_next_cloud_says_what_is_lost_and_starts_afresh(world: World, cloud: Cloud) -> None:
+def test_after_a_kill_the_next_cloud_begins_the_run_again_at_the_same_addresses(world: World, cloud: Cloud) -> None:
     network, run, children, spaces = _two_nodes(world)
     (subnet,) = network.lists
+    before = admin.evidence(cloud, run.id)["nodes"]
     _kill(cloud)
     _gone(cloud, children, spaces)
     control.start(cloud.home, port=int(cloud.endpoint.rpartition(":")[2]))
-    assert world.read(run).lifecycle_state == "FAILED"
+    said = eventually(lambda: world.lines(run), lambda lines: len(lines) == 4, 60)[2:]
+    assert world.read(run).lifecycle_state == "IN_PROGRESS"
+    assert "Begun again" in world.read(run).lifecycle_details
     seen = admin.evidence(cloud, run.id)
-    assert (seen["enforced"], "was killed" in seen["reason"]) == (False, True)
+    assert (seen["enforced"], seen["nodes"]) == (True, before)
     next_run = network.run("tell('fresh')", subnet)
     assert world.finished(next_run).lifecycle_state == "SUCCEEDED"
-    assert admin.evidence(cloud, next_run.id)["enforced"]
+    world.clients.data_science.cancel_job_run(run.id)
+    assert world.finished(run).lifecycle_state == "CANCELED"
+    _gone(cloud, [int(line.split()[1]) for line in said], [line.split()[2] for line in said])
 
 
 def test_a_site_that_dies_fails_nothing_else(world: World, cloud: Cloud) -> None:

@@ -29,7 +29,13 @@ PRIVATE_IP = Kind(
 
 
 def attach(store: Store, run: Resource, subnet: Resource, count: int) -> list[Resource]:
-    """Gives the nodes of a run a VNIC each, in the order of their ranks; Conflict when the subnet is full."""
+    """Gives the nodes of a run a VNIC each, in the order of their ranks; Conflict when the subnet is full.
+
+    A run that begins again keeps those it had: nodes may still know one another by their addresses."""
+    held = [vnic for vnic in store.live(VNIC.name, parent=subnet.id) if vnic.body["run"] == run.id]
+    if len(held) == count:
+        return held
+    detach(store, run.id)
     addresses = _free(store, subnet, count)
     return [_add(store, run, subnet, f"{run.name}-{rank}", address) for rank, address in enumerate(addresses)]
 

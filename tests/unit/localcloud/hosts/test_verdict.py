@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localcloud.hosts.fabric import Place
 from localcloud.hosts.verdict import verdict
-from localcloud.hosts.workplace import Group, Node
+from localcloud.hosts.workplace import Group
 
 OK = {"reason": "exited", "code": 0, "detail": ""}
 BAD = {"reason": "exited", "code": 2, "detail": ""}
-NODES = [Node(rank, "main" if rank == 0 else "workers", (), Path(), {}, Place("127.0.0.1", {})) for rank in range(3)]
+PLACED = ("main", "workers", "workers")
 
 
 def _groups(minimum: int) -> list[Group]:
@@ -30,7 +28,7 @@ def _groups(minimum: int) -> list[Group]:
     ],
 )
 def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], state: str) -> None:
-    assert verdict(_groups(minimum), NODES, results, 0).state == state
+    assert verdict(_groups(minimum), PLACED, results, 0).state == state
 
 
 @pytest.mark.parametrize(
@@ -45,4 +43,4 @@ def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], stat
     ],
 )
 def test_a_failure_is_told_in_words(result: dict[str, Any], said: str) -> None:
-    assert said in verdict(_groups(2), NODES, {1: result}, 5).details
+    assert said in verdict(_groups(2), PLACED, {1: result}, 5).details

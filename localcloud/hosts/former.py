@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a killed cloud left of a run: processes that still end, and what they had written down of how far they came."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from localcloud import processes
+
+_TURN_SECONDS = 0.05
+Results = dict[int, dict[str, Any]]
+
+
+async def end(folder: Path) -> Results:
+    """Ends what still lives of a run; how those of its nodes had ended that ended by themselves, by rank."""
+    for pid, started in _supervisors(folder):
+        if processes.is_same(pid, started):
+            os.kill(pid, signal.SIGTERM)
+    # A supervisor gives its command a grace and ends then, whatever that does.
+    while any(processes.is_same(pid, started) for pid, started in _supervisors(folder)):
+        await asyncio.sleep(_TURN_SECONDS)
+    return dict(_by_themselves(folder))
+
+
+def remove(folder: Path) -> None:
+    """Nodes that start again are new machines: nothing lies on their disks."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _supervisors(folder: Path) -> Iterator[tuple[int, str]]:
+    for path in folder.glob("node-*.pid"):
+        if identity := json.loads(path.read_text() or "{}"):
+            yield identity["pid"], identity["started"]
+
+
+def _by_themselves(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for path in folder.glob("node-*.result"):
+        result = json.loads(path.read_text())
+        if result["reason"] != "stopped":  # the end of the cloud was not the node's own
+            yield int(path.stem.removeprefix("node-")), result
