@@ -123,6 +123,13 @@ def may_write_log(access: Access, principal: Principal, written: Resource) -> bo
     return access.allows(principal, "write log", tuple(sorted(needs_of("run: write log").permissions)), target)
 
 
+def may_mount(access: Access, principal: Principal, bucket: Resource) -> bool:
+    """Whether a run may read a bucket that its job mounts: the host lists and reads it in the run's name."""
+    target = Target(bucket.compartment, {"target.bucket.name": bucket.name})
+    needs = needs_of("run: read a mounted bucket").permissions
+    return access.allows(principal, "mount a bucket", tuple(sorted(needs)), target)
+
+
 def may_pull(access: Access, principal: Principal, image: Resource) -> bool:
     """Whether a run may have an image: the host asks for it in the run's name."""
     target = Target(image.compartment, {"target.repo.name": image.body["repositoryName"]})

@@ -11,7 +11,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.api import tenancy
-from localcloud.api.access import may_attach, may_pull, may_write_log
+from localcloud.api.access import may_attach, may_mount, may_pull, may_write_log
 from localcloud.api.errors import ApiError
 from localcloud.api.operations import Cloud
 from localcloud.api.principals import Principal
@@ -33,6 +33,7 @@ async def assignment_of(cloud: Cloud, run: Resource, folder: Path) -> Assignment
         artifact["name"] if artifact else "",
         await _resource_principal(cloud, run, folder),
         partial(may_pull, cloud.access, _principal(run)),
+        partial(may_mount, cloud.access, _principal(run)),
         partial(may_write_log, cloud.access, _principal(run)),
     )  # fmt: skip
 

@@ -11,6 +11,8 @@ NEW_HOSTNAME = 0x04000000
 NEW_USER = 0x10000000
 NEW_NETWORK = 0x40000000
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
+# What a mount may have had from those who own it; who changes it without owning it has to say it again.
+_KEPT = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -28,6 +30,15 @@ def bind_mount(source: str, target: str) -> None:
     _mount(source, target, _BIND)
 
 
+def bind_mount_all(source: str, target: str) -> None:
+    """With everything that is mounted below it."""
+    _mount(source, target, _BIND | _RECURSIVE)
+
+
+def mount_memory(target: str) -> None:
+    _mount("none", target, 0, "tmpfs")
+
+
 def own_mounts() -> None:
     """What is mounted from now on is seen by this process and its children only."""
     unshare(NEW_MOUNTS)
@@ -35,12 +46,17 @@ def own_mounts() -> None:
 
 
 def make_read_only(path: str) -> None:
-    _mount(path, path, _BIND | _RECURSIVE)
-    _mount("none", path, _REMOUNT | _BIND | _READ_ONLY)
+    bind_mount_all(path, path)
+    close_mount(path)
 
 
-def _mount(source: str, target: str, flags: int) -> None:
-    _checked(_libc().mount(source.encode(), target.encode(), None, flags, None), "mount")
+def close_mount(path: str) -> None:
+    """Nobody writes through this mount any more."""
+    _mount("none", path, _REMOUNT | _BIND | _READ_ONLY | os.statvfs(path).f_flag & _KEPT)
+
+
+def _mount(source: str, target: str, flags: int, kind: str | None = None) -> None:
+    _checked(_libc().mount(source.encode(), target.encode(), kind.encode() if kind else None, flags, None), "mount")
 
 
 def end_with_parent(signal: int) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.api.operations import Cloud
 from localcloud.api.services.network import vnics
 from localcloud.api.store import Resource
-from localcloud.hosts import evidence, former, isolated, output, workplace
+from localcloud.hosts import evidence, former, isolated, mounts, output, workplace
 from localcloud.hosts.assignments import assignment_of, attach
 from localcloud.hosts.fabric import NO_NODES, Fabric, lost
 from localcloud.hosts.verdict import Verdict, verdict
@@ -119,13 +120,14 @@ class Hosts:
         named = _placed(groups)
         attached = attach(self._cloud, assignment.run, len(named))
         nodes = workplace.prepare(assignment, self._cloud.store, await self._fabric.place(run_id, attached, named))
+        mounted = await mounts.prepare(assignment, self._cloud.store, self._cloud.objects)
         live = self._live[run_id]
         if live.canceled:
             return Verdict("CANCELED", "")
         minutes = workplace.maximum_minutes(assignment.run, assignment.job)
         readers = []
         for node in nodes:
-            process = await self._start(assignment, node, minutes * 60)
+            process = await self._start(assignment, node, mounted, minutes * 60)
             live.nodes.append(process)
             workplace.announce(assignment.folder, nodes[: node.rank + 1])
             sink = output.Sink(self._cloud.store, self._current(run_id), node, assignment)
@@ -151,8 +153,11 @@ class Hosts:
     async def _release(self, run_id: str) -> None:
         if seen := await self._fabric.release(run_id):
             evidence.write(self.folder(run_id), seen)
+        shutil.rmtree(self.folder(run_id) / mounts.FOLDER, ignore_errors=True)
 
-    async def _start(self, assignment: workplace.Assignment, node: workplace.Node, seconds: float) -> Process:
+    async def _start(
+        self, assignment: workplace.Assignment, node: workplace.Node, mounted: Sequence[mounts.Mount], seconds: float
+    ) -> Process:
         spec = {
             "parent": os.getpid(),
             "command": node.command,
@@ -162,6 +167,8 @@ class Hosts:
             "grace": GRACE_SECONDS,
             "result": str(_result_path(assignment.folder, node.rank)),
             "place": _place(assignment, node),
+            "folders": [(str(mount.source), mount.target) for mount in mounted],
+            "scratch": str(assignment.folder / mounts.SCRATCH),
         }
         path = assignment.folder / f"node-{node.rank}.json"
         tenancy.write_secret(path, json.dumps(spec).encode())
@@ -187,8 +194,9 @@ class Hosts:
         ended = verdict(groups, _placed(groups), results, workplace.maximum_minutes(run, job))
         if ended.state != "IN_PROGRESS":
             evidence.write(folder, lost(run.id))
-        elif run.state == "IN_PROGRESS":
-            await asyncio.to_thread(former.remove, folder)
+            return ended
+        await asyncio.to_thread(former.remove, folder)
+        if run.state == "IN_PROGRESS":
             with self._cloud.store.transaction():
                 again = self._current(run.id)
                 self._cloud.store.put(again, body={**again.body, "lifecycleDetails": BEGUN_AGAIN})

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from localcloud.hosts import kernel
+from localcloud.hosts import folders, kernel
 
 _POLL_SECONDS = 0.02
 _ENDINGS = (signal.SIGTERM, signal.SIGALRM)
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGALRM, _on_alarm)
     try:
         _enter(spec.get("place"))
-        unstartable = ""
+        unstartable = _show(spec["folders"], spec["scratch"])
     except OSError as error:
         unstartable = f"its namespaces: {error}"
     kernel.end_with_parent(signal.SIGTERM)
@@ -65,6 +65,16 @@ def _enter(place: dict[str, Any] | None) -> None:
         socket.sethostname(place["hostname"])
         for source, target in place["mounts"].items():
             kernel.bind_mount(source, target)
+
+
+def _show(wanted: list[tuple[str, str]], scratch: str) -> str:
+    """Puts the folders that the job mounts where it wants them; why that cannot be, if it cannot."""
+    for source, target in wanted:
+        try:
+            folders.show(source, target, scratch)
+        except OSError as error:
+            return f"{target} cannot be mounted: {error}; docs/local-cloud.md says what mounts need"
+    return ""
 
 
 def _spare_the_machine() -> None:

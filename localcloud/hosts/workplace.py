@@ -67,6 +67,7 @@ class Assignment:
     artifact_name: str
     principal: Mapping[str, str]
     may_pull: Callable[[Resource], bool]
+    may_mount: Callable[[Resource], bool]
     may_write_log: Callable[[Resource], bool]
 
 

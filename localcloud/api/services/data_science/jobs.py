@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import uuid
+from collections.abc import Sequence
 
 from localcloud.api import clock, kinds, lifecycles
 from localcloud.api.errors import ApiError, conflict, incorrect_state, invalid, related_not_found
@@ -17,6 +18,8 @@ from localcloud.api.store import Resource
 SERVICE = "data_science"
 VERSION = "/20190101"
 _GROUPS = "jobNodeGroupConfigurationDetailsList"
+_DIRECTORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_MOST_MOUNTS = 5
 _FILENAME = re.compile(r"""filename\*?=(?:"([^"]+)"|([^;\s]+))""")
 
 
@@ -30,6 +33,7 @@ def _hold_project(call: Call, project: Resource) -> None:
 def _job(call: Call, body: Json) -> Json:
     require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
     require_logging(call, body.get("jobLogConfigurationDetails"))
+    require_mounts(body.get("jobStorageMountConfigurationDetailsList"))
     for name in ("jobConfigurationDetails", "jobInfrastructureConfigurationDetails"):
         if name not in body and not body.get("jobNodeConfigurationDetails"):
             raise ApiError(400, "MissingParameter", f"{name} is required")
@@ -38,6 +42,7 @@ def _job(call: Call, body: Json) -> Json:
 
 
 def _updated_job(call: Call, job: Resource, body: Json) -> Json:
+    require_mounts(body.get("jobStorageMountConfigurationDetailsList"))
     require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
     return body
 
@@ -101,6 +106,20 @@ def require_logging(call: Call, logging: Json | None) -> None:
     log = call.store.get(logging["logId"]) if logging.get("logId") else None
     if log and log.parent != logging.get("logGroupId"):
         raise related_not_found(f"logId {log.id} in the log group {logging.get('logGroupId')}")
+
+
+def require_mounts(mounts: Sequence[Json] | None) -> None:
+    """As OCI takes them: a folder's name apart from its path, and no two in one place."""
+    places = [(row.get("destinationPath") or "/mnt", row["destinationDirectoryName"]) for row in mounts or ()]
+    for _, name in places:
+        if not _DIRECTORY.fullmatch(name):
+            raise invalid(
+                f"destinationDirectoryName {name!r}: letters, digits, - and _ only; destinationPath has the rest"
+            )
+    if len(places) > _MOST_MOUNTS:
+        raise invalid(f"{len(places)} storage mounts: {_MOST_MOUNTS} is the most")
+    if len(set(places)) < len(places):
+        raise invalid("two storage mounts have the same destination")
 
 
 def put_artifact(call: Call) -> Reply:

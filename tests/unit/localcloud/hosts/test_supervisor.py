@@ -33,6 +33,8 @@ def supervise(tmp_path: Path, request: pytest.FixtureRequest) -> Supervise:
             "seconds": seconds,
             "grace": grace,
             "result": str(tmp_path / "result"),
+            "folders": [],
+            "scratch": "",
         }
         path = tmp_path / "spec.json"
         path.write_text(json.dumps(spec))

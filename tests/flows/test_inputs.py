@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data that a stack file says a job reads is there, as a folder on its nodes, and by the stack's own statements."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import oci
+import pytest
+import yaml
+
+from tests.flows.local_team import Team
+
+pytestmark = pytest.mark.engine
+
+LOOKS = """\
+from pathlib import Path
+for mount in ("/trainyard-data/measured", "/trainyard-data/own"):
+    for path in sorted(Path(mount).rglob("*")):
+        print(path, path.read_text() if path.is_file() else "")
+"""
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    one = Team(tmp_path)
+    yield one
+    one.end()
+
+
+def test_a_job_reads_its_stacks_bucket_and_another(team: Team) -> None:
+    cloud = team.cloud
+    storage = oci.object_storage.ObjectStorageClient(
+        oci.config.from_file(str(cloud.config_file), "deployer"), service_endpoint=cloud.endpoint
+    )
+    details = oci.object_storage.models.CreateBucketDetails(name="measurements", compartment_id=cloud.compartment)
+    storage.create_bucket(cloud.namespace, details)
+    storage.put_object(cloud.namespace, "measurements", "2026/november", b"dry")
+    (team.stacks / "local" / "train.py").write_text(LOOKS)
+    jobs = yaml.safe_load(team.file.read_text())["config"]["trainyard:jobs"]
+    jobs["line"]["inputs"] = [
+        {"mount": "/trainyard-data/measured", "bucket": "measurements", "prefix": "2026/"},
+        {"mount": "/trainyard-data/own", "prefix": "points/"},
+    ]
+    jobs["line"]["command"] = "train.py"
+    team.configure("jobs", jobs)
+    assert "/trainyard-data/measured/november dry" in team.trainyard("up", "local")
+
+    storage.put_object(cloud.namespace, "demo-local-training", "points/first", b"1 2")
+    jobs["line"]["runs"]["base"]["attempt"] = 2
+    team.configure("jobs", jobs)
+    assert "/trainyard-data/own/first 1 2" in team.trainyard("up", "local")
