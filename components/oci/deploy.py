@@ -11,7 +11,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.access import Access, AccessArgs
-from components.oci.artifact import Artifact, build
+from components.oci.artifact import Artifact, build, links_left
 from components.oci.context import Context, credentials, namespace_of
 from components.oci.existing import found
 from components.oci.jobs import Job, JobArgs, Place
@@ -21,10 +21,13 @@ from components.oci.outputs import outputs
 from components.oci.storage import Storage, StorageArgs
 from components.oci.uses import Borrowed
 from components.plan.model import JobPlan, Plan
+from components.refusal import RefusedError
 from components.run import RunProvider
+from schemas.checks.registry import Wrong, at
 
 # A place of its own for artifacts, for stacks that are thrown away again.
 ARTIFACTS = "TRAINYARD_ARTIFACTS"
+ARTIFACTS_FOLDER = Path(".trainyard", "artifacts")
 # Settings of the `oci` provider that ours reads under its own names.
 RUN_SETTINGS = {"configFileProfile": "profile"}
 
@@ -100,6 +103,25 @@ def _jobs(plan: Plan, here: Context, place: Place, folder: Path, after: tuple[pu
 def _artifact(plan: Plan, job: JobPlan, folder: Path) -> Artifact | None:
     if job.code is None or job.code.folder is None:
         return None
-    # Relative to where the program runs: the path is a property that replaces the job, and no two checkouts lie alike.
-    into = Path(os.environ.get(ARTIFACTS) or Path(".trainyard", "artifacts"), plan.stack)
-    return build((folder / job.code.folder).resolve(), into, job.name)
+    code = (folder / job.code.folder).resolve()
+    if links := links_left(code):
+        named = ", ".join(links[:5]) + (" …" if len(links) > 5 else "")
+        pulumi.log.warn(f"job {job.name}: links out of the code folder, or to folders, do not travel: {named}")
+    try:
+        return build(code, _artifacts() / plan.stack, job.name)
+    except (OSError, UnicodeError) as problem:
+        message = f"`{job.code.folder}` cannot be made an artifact: {problem}"
+        remedy = f"correct what it names, or give artifacts a folder of their own with {ARTIFACTS}"
+        raise RefusedError([Wrong(at("jobs", job.name, "code"), message, remedy)]) from None
+
+
+def _artifacts() -> Path:
+    """Relative to where the program runs: the path is a property that replaces the job, and no two checkouts lie alike.
+
+    A checkout that may not be written to, such as a release that many use, leaves it to the team's own repository.
+    """
+    if named := os.environ.get(ARTIFACTS):
+        return Path(named)
+    if os.access(ARTIFACTS_FOLDER if ARTIFACTS_FOLDER.exists() else ".", os.W_OK):
+        return ARTIFACTS_FOLDER
+    return Path(os.path.relpath(pulumi.runtime.get_root_directory())) / ARTIFACTS_FOLDER

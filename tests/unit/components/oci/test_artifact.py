@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from components.oci.artifact import build, files
+from components.oci.artifact import build, files, links_left
 
 
 @pytest.fixture
@@ -54,13 +54,24 @@ def test_what_tools_leave_behind_stays_behind(folder: Path, tmp_path: Path) -> N
     assert build(folder, tmp_path, "job").digest == before
 
 
-def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
+def test_a_link_within_the_folder_travels_and_none_leads_out_of_it(folder: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("not yours", "utf-8")
     (folder / "link").symlink_to(secret)
     (folder / "away").symlink_to(tmp_path)
+    (folder / "again").symlink_to("lib")
+    (folder / "nowhere").symlink_to("nothing")
+    (folder / "lib" / "train.py").symlink_to("../train.py")
     with zipfile.ZipFile(build(folder, tmp_path / "out", "job").path) as archive:
-        assert archive.namelist() == ["start.sh", "train.py", "lib/model.py"]
+        assert archive.namelist() == ["start.sh", "train.py", "lib/model.py", "lib/train.py"]
+        assert archive.read("lib/train.py") == archive.read("train.py")
+    assert links_left(folder) == ["again", "away", "link", "nowhere"]
+
+
+def test_no_machines_compression_shows(folder: Path, tmp_path: Path) -> None:
+    (folder / "data.txt").write_text("a" * 10_000, "utf-8")
+    with zipfile.ZipFile(build(folder, tmp_path / "out", "job").path) as archive:
+        assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_STORED}
 
 
 def test_the_archive_unpacks_to_what_was_there(folder: Path, tmp_path: Path) -> None:
