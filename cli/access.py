@@ -11,6 +11,7 @@ import click
 from cli.planning import echo, planned, stack_arguments
 from components.oci import access_report
 from components.plan.show import plain
+from iam.errors import StatementError
 
 PLATFORM = "oci"
 
@@ -26,7 +27,10 @@ def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
     made = planned(stack, stacks, form)
     if made.platform != PLATFORM:
         raise click.ClickException(f"{made.stack} runs on {made.platform}: it has no policy statements of OCI")
-    found = access_report.report(made, deployers)
+    try:
+        found = access_report.report(made, deployers)
+    except StatementError as wrong:
+        raise click.UsageError(f"--deployers: {wrong}") from None
     if form == "json":
         click.echo(json.dumps(plain(found), indent=2))
     else:

@@ -91,6 +91,10 @@ class Clients:
         return self._client("monitoring", "MonitoringClient")
 
     @cached_property
+    def vaults(self) -> Any:
+        return self._client("vault", "VaultsClient")
+
+    @cached_property
     def data_science(self) -> Any:
         return self._client("data_science", "DataScienceClient")
 

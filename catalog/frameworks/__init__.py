@@ -87,6 +87,7 @@ class AdsRow:
 
     cluster: str
     start_arguments: tuple[str, ...] = ()
+    start_options: tuple[StartOption, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
 

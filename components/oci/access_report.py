@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import iam
 from components.oci.deployer import deployer_lines
-from components.oci.statements import Line, matching_rule, policies
-from components.plan.model import AccessPlan, Plan
+from components.oci.statements import STATEMENTS_ON_A_PATH, Line, matching_rule, policies
+from components.plan.model import Plan
 from components.plan.show import table
 from iam.permissions import grants, is_documented
 from iam.printing import grant_text, location_text, subject_text
@@ -40,44 +40,59 @@ class PolicyReport:
 
 @dataclass(frozen=True, slots=True)
 class DynamicGroup:
-    """`matching_rule` is None for a group that exists already."""
+    """`made` by this stack, with that matching rule; else the rule it has to have, None where that is not known."""
 
     name: str
     of: str
+    made: bool
     matching_rule: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """`wanted`: what somebody else has to grant, where access is made neither here nor by a stack it is taken from."""
+
     stack: str
     mode: str
     made: bool
     granted_by: str | None
     dynamic_groups: tuple[DynamicGroup, ...]
     policies: tuple[PolicyReport, ...]
+    wanted: tuple[PolicyReport, ...]
     deployer: PolicyReport
 
     @property
     def rights(self) -> tuple[Right, ...]:
-        return tuple(right for policy in self.policies for right in policy.rights)
+        return tuple(right for policy in (*self.policies, *self.wanted) for right in policy.rights)
 
 
 def report(plan: Plan, deployers: str) -> Report:
     """`deployers`: the group of the people who run `pulumi up`; nothing in a stack file names it."""
     prefix = f"{plan.team}-{plan.environment}"
-    made = tuple(
-        PolicyReport(f"{prefix}-{key}", _place(plan, lines[0].attached_to_tenancy), _rights(plan, lines))
-        for key, lines in policies(plan).items()
-    )
-    deployer = _rights(plan, deployer_lines(plan, deployers))
+    taken = "access" in plan.taken
+    outside = replace(plan, access=replace(plan.access, create=not (plan.access.create or taken)))
     return Report(
         stack=plan.stack,
         mode=plan.access.mode,
         made=plan.access.create,
-        granted_by=plan.uses if "access" in plan.taken else None,
+        granted_by=plan.uses if taken else None,
         dynamic_groups=tuple(_dynamic_groups(plan)),
-        policies=made,
-        deployer=PolicyReport(f"{prefix}-deployers", _place(plan, True), deployer),
+        policies=_policies(plan),
+        wanted=_policies(outside),
+        deployer=PolicyReport(
+            f"{prefix}-deployers", _place(plan, True), _rights(plan, deployer_lines(plan, deployers))
+        ),
+    )
+
+
+def _policies(plan: Plan) -> tuple[PolicyReport, ...]:
+    return tuple(
+        PolicyReport(
+            f"{plan.team}-{plan.environment}-{key}",
+            _place(plan, lines[0].attached_to_tenancy),
+            _rights(plan, lines),
+        )
+        for key, lines in policies(plan).items()
     )
 
 
@@ -117,13 +132,14 @@ def _place(plan: Plan, tenancy: bool) -> str:
 
 
 def _dynamic_groups(plan: Plan) -> Iterator[DynamicGroup]:
-    access: AccessPlan = plan.access
-    making = access.create
-    rule = matching_rule(plan, "runs") if making and access.make_runs_group else None
-    yield DynamicGroup(access.runs_group, "runs", rule)
+    access, taken = plan.access, "access" in plan.taken
+    making = access.create and access.make_runs_group
+    runs = f"that of {plan.uses}" if taken else access.runs_group
+    yield DynamicGroup(runs, "runs", making, None if taken else matching_rule(plan, "runs"))
     if access.users_dynamic_group:
-        rule = matching_rule(plan, "notebooks") if making and access.make_notebooks_group else None
-        yield DynamicGroup(access.users_dynamic_group, "users, from notebook sessions", rule)
+        making = access.create and access.make_notebooks_group
+        rule = matching_rule(plan, "notebooks") if making else None
+        yield DynamicGroup(access.users_dynamic_group, "users, from notebook sessions", making, rule)
 
 
 def text(found: Report) -> str:
@@ -135,7 +151,7 @@ def _who(found: Report) -> Iterator[str]:
     yield f"{found.stack}: access {found.mode}"
     if not found.made:
         by = f"by the stack {found.granted_by}" if found.granted_by else "outside"
-        yield f"  This stack grants nothing: it is granted {by}."
+        yield f"  This stack grants nothing: it is granted {by}.{' What has to be granted:' if found.wanted else ''}"
     by_subject: dict[str, list[Right]] = {}
     for one in found.rights:
         by_subject.setdefault(one.who, []).append(one)
@@ -151,7 +167,8 @@ def _groups(found: Report) -> Iterator[str]:
     yield ""
     yield "Dynamic groups"
     for group in found.dynamic_groups:
-        yield f"  {group.name} ({group.of}){': not made by this stack' if group.matching_rule is None else ''}"
+        rule = ", its rule has to be" if group.matching_rule else ""
+        yield f"  {group.name} ({group.of}){'' if group.made else f': not made by this stack{rule}'}"
         if group.matching_rule is not None:
             yield f"      {group.matching_rule}"
 
@@ -160,6 +177,15 @@ def _statements(found: Report) -> Iterator[str]:
     for policy in found.policies:
         yield ""
         yield from _policy(policy)
+    for policy in found.wanted:
+        yield ""
+        yield f"Statements that would grant it, attached to {policy.attached_to}"
+        yield from (f"  {one.statement}" for one in policy.rights)
+    count = sum(len(policy.rights) for policy in found.policies)
+    if count > STATEMENTS_ON_A_PATH:
+        yield ""
+        yield f"OCI takes no more than {STATEMENTS_ON_A_PATH} statements from the root to any one compartment: {count}"
+        yield "are too many, and no limit request raises it. Use fewer buckets of input data, or prefixes of one."
 
 
 def _policy(policy: PolicyReport) -> Iterator[str]:

@@ -37,7 +37,7 @@ def deploy(plan: Plan, folder: Path) -> dict[str, Any]:
     plan = found(plan)
     borrowed = Borrowed(plan)
     prefix = f"{plan.team}-{plan.environment}"
-    namespace = namespace_of(plan)
+    namespace = namespace_of()
     access = (Access("access", AccessArgs(plan, prefix, plan.tags)),) if plan.access.create else ()
     storage = _storage(plan, prefix, namespace, access)
     here = Context(plan, namespace, storage.secret_ids, borrowed)

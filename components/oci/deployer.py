@@ -9,7 +9,7 @@ import iam
 from catalog.tables import table
 from components.oci.names import is_ocid
 from components.oci.needs import Need, permissions_of, smallest, weakest
-from components.oci.statements import Line, lines, verb_grant
+from components.oci.statements import Line, group_named, lines, place_of, verb_grant
 from components.plan.model import Plan
 
 # Where, what, for which kinds of thing, and how sure that is.
@@ -20,7 +20,7 @@ def deployer_lines(plan: Plan, group: str) -> tuple[Line, ...]:
     """The least policy under which the plan's own deployer can bring it up and take it down."""
     granted = [*_by_operations(plan), *_by_verbs(plan)]
     return tuple(
-        Line(iam.Statement(iam.group(group), grant, place), why, trust, attached_to_tenancy=True)
+        Line(iam.Statement(group_named("group", group), grant, place), why, trust, attached_to_tenancy=True)
         for place, grant, why, trust in granted
     )
 
@@ -47,14 +47,16 @@ def _by_verbs(plan: Plan) -> Iterator[Granted]:
 
 def _makes(plan: Plan) -> list[tuple[str, iam.Location]]:
     """What the deployer makes, and where that lives."""
-    here, tenancy = iam.CompartmentId(plan.compartment or ""), iam.Tenancy()
-    network = iam.CompartmentId(plan.network.compartment or plan.compartment or "")
+    here, tenancy = place_of(plan.compartment), iam.Tenancy()
+    network = place_of(plan.network.compartment or plan.compartment)
+    makes_network = plan.network.create and plan.network.vcn is None
     groups = plan.access.make_runs_group or plan.access.make_notebooks_group
     runs = any(job.runs for job in plan.jobs.values())
     root_policies = any(line.attached_to_tenancy for line in lines(plan))
     makes: list[tuple[bool, str, iam.Location]] = [
-        (plan.network.create, "network", network),
-        (plan.network.create and plan.network.nat, "nat", network),
+        (makes_network, "network", network),
+        (plan.network.create, "nodes", network),
+        (makes_network and plan.network.nat, "nat", network),
         (plan.access.create and groups, "groups", tenancy),
         (plan.access.create, "policies", tenancy if root_policies else here),
         (plan.access.create and plan.access.home_region is None, "regions", tenancy),
@@ -65,6 +67,8 @@ def _makes(plan: Plan) -> list[tuple[str, iam.Location]]:
         (plan.vault is not None, "secrets", here),
         (plan.project.create, "project", here),
         (bool(plan.jobs), "job", here),
+        (bool(plan.jobs), "job subnet", network),
+        (bool(plan.jobs) and plan.logs.enabled, "job logs", here),
         (runs, "run", here),
         (runs, "subnet", network),
         (runs and plan.logs.enabled, "run logs", here),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import iam
 from catalog.tables import table
@@ -14,10 +14,21 @@ from components.plan.model import AccessPlan, Grant, Plan
 
 # OCI's default limit on statements in one policy.
 STATEMENTS_PER_POLICY = 50
+# The most from the root to any leaf compartment, those of other stacks included; OCI raises it for nobody.
+STATEMENTS_ON_A_PATH = 500
 
 TENANCY_WIDE = "tenancy-wide"
 NARROWING = {"repository": "target.repo.name", "bucket": "target.bucket.name"}
-BY_WHAT = {"images": "repository", "buckets": "bucket", "objects": "bucket"}
+# What a grant on these is narrowed by.
+VARIABLES = {
+    "images": NARROWING["repository"],
+    "buckets": NARROWING["bucket"],
+    "objects": NARROWING["bucket"],
+    "secrets": "target.secret.name",
+    "key": "target.key.id",
+}
+SECRET_ID = "target.secret.id"
+BEYOND_DOCUMENTS = ("secrets", "key")
 KINDS_OF_RESOURCE = {
     "proof-of-concept": ("datasciencenotebooksession", "datasciencejobrun", "datasciencemodeldeployment"),
     "runs": ("datasciencejobrun",),
@@ -80,7 +91,7 @@ def subject(plan: Plan, who: str) -> iam.Subject:
     access = plan.access
     match who:
         case "runs":
-            return _group("dynamic-group", access.runs_group, access)
+            return group_named("dynamic-group", access.runs_group, access.domain)
         case "service":
             return iam.service("datascience")
         case "bucket-service":
@@ -91,36 +102,45 @@ def subject(plan: Plan, who: str) -> iam.Subject:
 
 def users(access: AccessPlan) -> iam.Subject:
     if access.users_dynamic_group:
-        return _group("dynamic-group", access.users_dynamic_group, access)
-    return _group("group", access.users_group or "", access)
+        return group_named("dynamic-group", access.users_dynamic_group, access.domain)
+    return group_named("group", access.users_group or "", access.domain)
 
 
-def _group(kind: Any, name: str, access: AccessPlan) -> iam.Subject:
-    """A name may carry its domain already, as `Domain/name`."""
-    domain, slash, rest = name.partition("/")
-    named = iam.Named(rest, domain) if slash else iam.Named(name, access.domain)
-    return iam.Subject(kind, (named,))
+def group_named(kind: Literal["group", "dynamic-group"], name: str, domain: str | None = None) -> iam.Subject:
+    """A group may be named by its OCID, and a name may carry its domain already, as `Domain/name`."""
+    if is_ocid(name):
+        return iam.Subject(kind, (iam.Identified(name),))
+    own_domain, slash, rest = name.partition("/")
+    return iam.Subject(kind, (iam.Named(rest, own_domain) if slash else iam.Named(name, domain),))
 
 
 def has_users(access: AccessPlan) -> bool:
     return bool(access.users_group or access.users_dynamic_group)
 
 
+def is_ocid(text: str) -> bool:
+    return text.startswith("ocid1.")
+
+
 def location(plan: Plan, compartment: str | None = None) -> iam.Location:
-    if plan.access.tenancy_wide:
-        return iam.Tenancy()
-    return iam.CompartmentId(compartment or plan.compartment or "")
+    return iam.Tenancy() if plan.access.tenancy_wide else place_of(compartment or plan.compartment)
+
+
+def place_of(compartment: str | None) -> iam.Location:
+    """The root compartment goes by the tenancy's OCID, and its statements by the tenancy: all others lie in it."""
+    ocid = compartment or ""
+    return iam.Tenancy() if ocid.startswith("ocid1.tenancy.") else iam.CompartmentId(ocid)
 
 
 def _line(plan: Plan, who: str, grant: iam.Grant, why: Iterable[str], trust: iam.Trust, where: Any = None) -> Line:
-    place = location(plan, where[0] if where else None)
+    here = location(plan, where[0] if where else None)
     condition = iam.equals(*where[1]) if where and where[1] else None
     return Line(
-        iam.Statement(subject(plan, who), grant, place, condition),
+        iam.Statement(subject(plan, who), grant, here, condition),
         tuple(dict.fromkeys(why)),
         trust,
         # A policy can name only the compartment it is attached to, and those below.
-        attached_to_tenancy=place != iam.CompartmentId(plan.compartment or ""),
+        attached_to_tenancy=here != iam.CompartmentId(plan.compartment or ""),
     )
 
 
@@ -143,9 +163,9 @@ def _documented(plan: Plan) -> Iterator[Line]:
         part = row.get("narrow")
         target = narrow.get(part) if part else None
         condition = (NARROWING[part], target) if part and target else None
-        place = plan.network.compartment if row["grant"].endswith("virtual-network-family") else None
+        elsewhere = plan.network.compartment if row["grant"].endswith("virtual-network-family") else None
         why = ("as Oracle documents it for distributed training",)
-        yield _line(plan, row["who"], verb_grant(row["grant"]), why, "documented", (place, condition))
+        yield _line(plan, row["who"], verb_grant(row["grant"]), why, "documented", (elsewhere, condition))
     # What the documents do not speak of is granted as in least-privilege.
     beyond = tuple(grant for grant in access.grants if _beyond_documents(plan, grant))
     yield from _from_grants(plan, beyond)
@@ -153,7 +173,7 @@ def _documented(plan: Plan) -> Iterator[Line]:
 
 def _beyond_documents(plan: Plan, grant: Grant) -> bool:
     other_bucket = grant.what == "objects" and grant.target not in (None, plan.bucket.name)
-    return other_bucket or f"{grant.does} {grant.what}" in table("oci_access")["verbs"]
+    return other_bucket or grant.what in BEYOND_DOCUMENTS
 
 
 def _least(plan: Plan) -> Iterator[Line]:
@@ -168,8 +188,7 @@ def _from_grants(plan: Plan, grants: Iterable[Grant]) -> Iterator[Line]:
             continue
         verb = table("oci_access")["verbs"].get(f"{grant.does} {grant.what}")
         if verb:
-            condition = ("target.key.id", grant.target) if grant.target else None
-            yield _line(plan, grant.who, verb_grant(verb), (grant.why,), "documented", (None, condition))
+            yield _line(plan, grant.who, verb_grant(verb), (grant.why,), "documented", (None, _condition(grant)))
             continue
         for resource_type, needs, trust in permissions(f"{grant.does} {grant.what}"):
             where = (_network_compartment(plan, grant), _condition(grant))
@@ -183,7 +202,9 @@ def _from_grants(plan: Plan, grants: Iterable[Grant]) -> Iterator[Line]:
 
 
 def _condition(grant: Grant) -> tuple[str, str] | None:
-    return (NARROWING[BY_WHAT[grant.what]], grant.target) if grant.target else None
+    if not grant.target:
+        return None
+    return (SECRET_ID if grant.what == "secrets" and is_ocid(grant.target) else VARIABLES[grant.what]), grant.target
 
 
 def _network_compartment(plan: Plan, grant: Grant) -> str | None:

@@ -42,6 +42,7 @@ def _grants(stack: Stack, frameworks: Mapping[str, Framework], bucket: str, repo
         "bucket": (bucket,),
         "inputs": _input_buckets(stack, bucket),
         "key": (stack.bucket.key,),
+        "secrets": _secrets(stack),
     }
     needed = _circumstances(stack, frameworks, bucket)
     for row in table("access")["grant"]:
@@ -58,8 +59,7 @@ def _circumstances(stack: Stack, frameworks: Mapping[str, Framework], bucket: st
         "logs": stack.logs.enabled,
         "inputs": bool(_input_buckets(stack, bucket)),
         "key": stack.bucket.key is not None and stack.bucket.existing is None,
-        "secrets": stack.vault is not None
-        or any(job.code and job.code.git and job.code.git.secret for job in stack.jobs.values()),
+        "secrets": bool(_secrets(stack)),
         "ads-driver": any(
             options_of(frameworks[name], job).get("adsDriver") and job.layout == "run-per-node"
             for name, job in stack.jobs.items()
@@ -72,3 +72,10 @@ def _input_buckets(stack: Stack, bucket: str) -> tuple[str, ...]:
     """Buckets of input data other than the stack's own, which runs may read anyway."""
     named = (item.bucket for job in stack.jobs.values() for item in job.inputs)
     return tuple(dict.fromkeys(name for name in named if name and name != bucket))
+
+
+def _secrets(stack: Stack) -> tuple[str, ...]:
+    """Those made for the stack, by name, and those that open repositories of code, by OCID."""
+    made = (physical(stack, name) for name in (stack.vault.secrets if stack.vault else ()))
+    keys = (job.code.git.secret for job in stack.jobs.values() if job.code and job.code.git and job.code.git.secret)
+    return tuple(dict.fromkeys((*made, *(key for key in keys if not key.startswith("${")))))

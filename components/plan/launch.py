@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,7 +199,7 @@ def _ads(job: Job, framework: Framework, role: str) -> dict[str, str]:
         "OCI__EPHEMERAL": "0",
         "OCI__CLUSTER_TYPE": framework.ads.cluster,
         "OCI__WORKER_COUNT": str(replicas.get("WORKER", 0)),
-        "OCI__START_ARGS": " ".join(expand_braces(word, values) for word in framework.ads.start_arguments),
+        "OCI__START_ARGS": " ".join(expand_braces(word, values) for word in _ads_arguments(framework, job)),
         "OCI__MODE": framework.roles[role].mode,
         **{name: expand_braces(text, values) for name, text in framework.ads.environment.items()},
         **_git(job),
@@ -207,6 +207,14 @@ def _ads(job: Job, framework: Framework, role: str) -> dict[str, str]:
     if "PS" in replicas:
         told["OCI__PS_COUNT"] = str(replicas["PS"])
     return told
+
+
+def _ads_arguments(framework: Framework, job: Job) -> Iterator[str]:
+    options = options_of(framework, job)
+    if framework.ads is not None:
+        yield from framework.ads.start_arguments
+        for extra in framework.ads.start_options:
+            yield from extra.then if options.get(extra.when) else extra.otherwise
 
 
 def _without_interpreter(words: Sequence[str]) -> list[str]:

@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping
 from catalog.frameworks import Framework, PortRow
 from components.plan.model import INTERNET, SERVICES, SUBNET, NetworkPlan, PortRule
 from schemas.addresses import RESERVED_ADDRESSES, addresses_needed
+from schemas.cloning import inside_oci, port_of
 from schemas.model import Job, PortRange, Stack
 
 SMALLEST_DEFAULT_SUBNET = 24
+HTTPS = PortRange(443, 443)
+OPEN = "proof of concept: all TCP in and out of the subnet"
 
 
 def active(row: PortRow, options: Mapping[str, object]) -> bool:
@@ -57,10 +60,9 @@ def subnet_cidr(stack: Stack) -> str:
 def network_plan(stack: Stack, frameworks: Mapping[str, Framework], opened: Mapping[str, Framework]) -> NetworkPlan:
     """`frameworks` by job; `opened` those the network is opened for without a job of this stack."""
     network = stack.network
-    taken = stack.uses is not None and "network" in stack.uses.take
     return NetworkPlan(
         mode=network.mode,
-        create=not (network.subnet or taken),
+        create=_is_made(stack),
         cidr=network.cidr,
         subnet_cidr=subnet_cidr(stack),
         nat=network.nat,
@@ -72,10 +74,15 @@ def network_plan(stack: Stack, frameworks: Mapping[str, Framework], opened: Mapp
     )
 
 
+def _is_made(stack: Stack) -> bool:
+    taken = stack.uses is not None and "network" in stack.uses.take
+    return not (stack.network.subnet or taken)
+
+
 def _rules(stack: Stack, frameworks: Mapping[str, Framework], opened: Mapping[str, Framework]) -> Iterator[PortRule]:
     match stack.network.mode:
         case "proof-of-concept":
-            yield PortRule(SUBNET, SUBNET, None, "proof of concept: all TCP in and out of the subnet")
+            yield PortRule(SUBNET, SUBNET, None, OPEN)
         case "documented":
             for framework in (*frameworks.values(), *opened.values()):
                 yield from _documented(framework, stack)
@@ -84,9 +91,31 @@ def _rules(stack: Stack, frameworks: Mapping[str, Framework], opened: Mapping[st
                 yield from _least(name, framework, stack.jobs[name])
             for name, framework in opened.items():
                 yield from _opened(name, framework)
-    yield PortRule(SUBNET, SERVICES, PortRange(443, 443), "bucket, registry and logs, through the service gateway")
+    yield from _outward(stack)
+
+
+def _outward(stack: Stack) -> Iterator[PortRule]:
+    """Answers come back by themselves: every rule is stateful."""
+    if stack.network.mode == "proof-of-concept":
+        yield PortRule(SUBNET, SERVICES, None, OPEN)
+        if stack.network.nat:
+            yield PortRule(SUBNET, INTERNET, None, OPEN)
+        return
+    yield PortRule(SUBNET, SERVICES, HTTPS, "bucket, registry and logs, through the service gateway")
     if stack.network.nat:
-        yield PortRule(SUBNET, INTERNET, PortRange(443, 443), "code, packages and images from outside, through NAT")
+        yield PortRule(SUBNET, INTERNET, HTTPS, "code, packages and images from outside, through NAT")
+    for name, job in stack.jobs.items():
+        if job.code and job.code.git:
+            yield from _clone(stack, name, job.code.git.url)
+
+
+def _clone(stack: Stack, job: str, url: str) -> Iterator[PortRule]:
+    """Where code comes from git by another way than what is open already."""
+    target, port = (SERVICES if inside_oci(url) else INTERNET), port_of(url)
+    there_is_a_way = target == SERVICES or stack.network.nat or not _is_made(stack)
+    is_open = port == HTTPS.first and (target == SERVICES or stack.network.nat)
+    if there_is_a_way and not is_open:
+        yield PortRule(SUBNET, target, PortRange(port, port), f"the code of {job} is cloned from git")
 
 
 def _least(name: str, framework: Framework, job: Job) -> Iterator[PortRule]:

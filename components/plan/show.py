@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
-from components.plan.model import AccessPlan, JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
+from components.plan.model import Grant, JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
 from schemas.convert import camel
 from schemas.model import PortRange, Secret
 
@@ -42,7 +42,7 @@ def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> Iterator[str]:
 
 def text(plan: Plan) -> str:
     """The whole plan, in the order in which it is brought up."""
-    return "\n".join([*_head(plan), *_access(plan.access), *_network(plan.network), *_storage(plan), *_jobs(plan)])
+    return "\n".join([*_head(plan), *_access(plan), *_network(plan.network), *_storage(plan), *_jobs(plan)])
 
 
 def node(plan: Plan, path: str) -> NodePlan:
@@ -84,24 +84,33 @@ def _head(plan: Plan) -> Iterator[str]:
     yield from table((title, value) for title, value in rows if value)
 
 
-def _access(access: AccessPlan) -> Iterator[str]:
+def _whose(plan: Plan, concern: str, name: str) -> str:
+    """The name of a thing; where another stack makes it only that knows the name."""
+    return f"that of {plan.uses}" if concern in plan.taken else name
+
+
+def _access(plan: Plan) -> Iterator[str]:
+    access = plan.access
     yield ""
     yield f"Access: {access.mode}, {_made(access.create)}"
     users = [("users", f"group {access.users_group}")] if access.users_group else []
     if access.users_dynamic_group:
         new = " (made)" if access.make_notebooks_group else ""
         users.append(("users", f"dynamic group {access.users_dynamic_group}{new}"))
-    runs = f"dynamic group {access.runs_group}{' (made)' if access.make_runs_group and access.create else ''}"
+    new = " (made)" if access.make_runs_group and access.create else ""
+    runs = _whose(plan, "access", f"dynamic group {access.runs_group}{new}")
     place = "the tenancy" if access.tenancy_wide else "the compartment"
     yield from table([*users, ("runs", runs), ("where", place)])
     if access.create and access.mode != "least-privilege":
         yield "  The statements of this mode grant more than what is needed here; `trainyard access` shows them:"
-    yield from table(
-        [
-            ("WHO", "MAY", "ON", "WHY"),
-            *((grant.who, f"{grant.does} {grant.what}", grant.target or "", grant.why) for grant in access.grants),
-        ]
-    )
+    elif not access.create:
+        yield "  What has to be granted:"
+    yield from table([("WHO", "MAY", "ON", "WHY"), *(_grant(plan, grant) for grant in access.grants)])
+
+
+def _grant(plan: Plan, grant: Grant) -> tuple[str, str, str, str]:
+    concern = {plan.bucket.name: "bucket", plan.registry.repository: "registry"}.get(grant.target or "", "")
+    return grant.who, f"{grant.does} {grant.what}", _whose(plan, concern, grant.target or ""), grant.why
 
 
 def _network(network: NetworkPlan) -> Iterator[str]:
@@ -142,13 +151,13 @@ def _storage(plan: Plan) -> Iterator[str]:
     made_registry = f", {'immutable, ' if registry.immutable else ''}{kept[registry.keep]}" if registry.create else ""
     log = f"{logs.log_name} in {logs.group_name}, {_made(logs.create)}, {logs.retention_days} days"
     rows = [
-        ("bucket", f"{bucket.name}, {_made(bucket.create)}{made_bucket}"),
-        ("repository", f"{registry.repository}, {_made(registry.create)}{made_registry}"),
-        ("log", (log if logs.create else f"{logs.log or 'of'} {logs.group or 'the stack it uses'}")),
+        ("bucket", f"{_whose(plan, 'bucket', bucket.name)}, {_made(bucket.create)}{made_bucket}"),
         (
-            "project",
-            f"{project.name if project.create else project.project or ''}, {_made(project.create)}".strip(", "),
+            "repository",
+            f"{_whose(plan, 'registry', registry.repository)}, {_made(registry.create)}{made_registry}",
         ),
+        ("log", log if logs.create else _whose(plan, "logs", f"{logs.log} in {logs.group}")),
+        ("project", f"{_whose(plan, 'project', project.project or project.name)}, {_made(project.create)}"),
     ]
     rows = [row for row in rows if row[0] != "log" or logs.enabled]
     if plan.vault:

@@ -115,6 +115,13 @@ def _pushed(call: Call) -> list[Elsewhere]:
     return [Elsewhere(found[0].compartment if found else TENANCY, {"target.repo.name": name})]
 
 
+def _named_secret(call: Call) -> list[Elsewhere]:
+    """The secret that is asked for by its name and its vault."""
+    query = call.request.query
+    found = call.store.live("secret", name=query.get("secretName", ""), parent=query.get("vaultId", ""))
+    return [Elsewhere(one.compartment, {"target.secret.id": one.id, "target.secret.name": one.name}) for one in found]
+
+
 def _joined(call: Call) -> list[Elsewhere]:
     return _member(call, str(_body(call, "userId")), str(_body(call, "groupId")))
 
@@ -142,6 +149,7 @@ def _names(*path: str) -> Circumstance:
 # Operations whose body alone says what they are about, maybe more than one thing. All must be allowed.
 ABOUT: Mapping[str, Callable[[Call], Sequence[Elsewhere]]] = {
     "AddUserToGroup": _joined,
+    "GetSecretBundleByName": _named_secret,
     "RemoveUserFromGroup": _left,
     "PostMetricData": _posted,
     "PushContainerImage": _pushed,

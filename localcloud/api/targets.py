@@ -15,6 +15,7 @@ from localcloud.api.store import Resource
 # Variables that the resource of a path parameter gives.
 _OF_RESOURCES: Mapping[str, Mapping[str, Callable[[Resource], str]]] = {
     "repositoryId": {"target.repo.name": lambda found: found.name},
+    "secretId": {"target.secret.id": lambda found: found.id, "target.secret.name": lambda found: found.name},
     "userId": {"target.user.id": lambda found: found.id, "target.user.name": lambda found: found.name},
     "groupId": {"target.group.id": lambda found: found.id, "target.group.name": lambda found: found.name},
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from schemas.addresses import RESERVED_ADDRESSES, addresses_needed
 from schemas.checks.registry import Wrong, at, rule
+from schemas.cloning import inside_oci
 from schemas.facts import Facts
 from schemas.model import Network, Stack
 from schemas.names import suggestion
@@ -127,14 +128,9 @@ def no_way_out(stack: Stack, _: Facts) -> Iterator[Wrong]:
         return
     for name, job in stack.jobs.items():
         git = job.code.git if job.code else None
-        if git and not _inside_oci(git.url):
+        if git and not inside_oci(git.url):
             message = "the nodes clone from the internet, and their private subnet has no way out"
             yield Wrong(at("jobs", name, "code", "git"), message, "set `nat: true` under `trainyard:network`")
-
-
-def _inside_oci(url: str) -> bool:
-    host = url.split("://", 1)[-1].split("/", 1)[0].rsplit("@", 1)[-1].split(":", 1)[0]
-    return host.endswith(".oraclecloud.com")
 
 
 @rule("TY109", "ports are to be opened for an unknown framework")

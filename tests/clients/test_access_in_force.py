@@ -5,11 +5,12 @@ The statements come from the plan of an example; each is taken away in turn whil
 Where a call is refused, what the server's log proposes is granted, and that must be enough to go on.
 """
 
+import base64
 import io
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -20,11 +21,12 @@ import pytest
 
 from components.oci.deployer import deployer_lines
 from components.oci.statements import Line, lines, users
-from components.plan.model import Plan
+from components.plan.model import Plan, VaultPlan
 from iam.parse import parse
 from iam.permissions import grants
 from iam.printing import subject_text
 from localcloud.control import Cloud
+from schemas.model import Secret
 from tests.cloud_fixture import Clients, eventually, local_cloud
 from tests.examples import plan
 from tests.flows.cloud_world import runs_may_log
@@ -66,7 +68,10 @@ class Day:
         services = [{"serviceId": made["service"]}]
         gateway = self._details(vcnId=made["vcn"], services=services)
         yield lambda: self._keep("gateway", network.create_service_gateway, gateway)
-        yield lambda: self._keep("table", network.create_route_table, self._details(vcnId=made["vcn"], routeRules=[]))
+        yield lambda: self._keep("nat", network.create_nat_gateway, self._details(vcnId=made["vcn"]))
+        yield lambda: self._keep(
+            "table", network.create_route_table, self._details(vcnId=made["vcn"], **self._routes())
+        )
         rules: dict[str, Any] = {"ingressSecurityRules": [], "egressSecurityRules": []}
         yield lambda: self._keep("list", network.create_security_list, self._details(vcnId=made["vcn"], **rules))
         subnet = self._details(
@@ -74,6 +79,28 @@ class Day:
         )
         yield lambda: self._keep("subnet", network.create_subnet, subnet)
         yield lambda: network.get_subnet(made["subnet"])
+
+    def _routes(self) -> dict[str, Any]:
+        """Out through both gateways: each asks for a right of its own."""
+        service = self.clients.network.list_services().data[0].cidr_block
+        ways = {"0.0.0.0/0": ("CIDR_BLOCK", "nat"), service: ("SERVICE_CIDR_BLOCK", "gateway")}
+        return {
+            "routeRules": [
+                {"destination": where, "destinationType": kind, "networkEntityId": self.made[gateway]}
+                for where, (kind, gateway) in ways.items()
+            ]
+        }
+
+    def secrets(self) -> Iterator[Step]:
+        vaults = self.clients.vaults
+        secret = {
+            "compartmentId": self.compartment, "secretName": f"day-{self.number}", "vaultId": "ocid1.vault.oc1.iad.v",
+            "keyId": "ocid1.key.oc1.iad.k",
+            "secretContent": {"contentType": "BASE64", "content": base64.b64encode(b"word").decode()},
+        }  # fmt: skip
+        yield lambda: self._keep("secret", vaults.create_secret, secret)
+        yield lambda: vaults.get_secret(self.made["secret"])
+        yield lambda: vaults.schedule_secret_deletion(self.made["secret"], {})
 
     def storage(self) -> Iterator[Step]:
         bucket = {"name": self.plan.bucket.name, "compartmentId": self.compartment}
@@ -163,6 +190,7 @@ class Day:
             ("list", network.delete_security_list),
             ("table", network.delete_route_table),
             ("gateway", network.delete_service_gateway),
+            ("nat", network.delete_nat_gateway),
             ("vcn", network.delete_vcn),
             ("repository", self.clients.artifacts.delete_container_repository),
         ]
@@ -176,7 +204,14 @@ class Day:
 
     def deployment(self) -> Iterator[Step]:
         yield from itertools.chain(
-            self.network(), self.access(), self.storage(), self.logs(), self.job(), self.run(), self.removal()
+            self.network(),
+            self.access(),
+            self.storage(),
+            self.secrets(),
+            self.logs(),
+            self.job(),
+            self.run(),
+            self.removal(),
         )
 
     def use(self) -> Iterator[Step]:
@@ -259,7 +294,14 @@ def _of_users(made: Plan) -> list[Line]:
     return [line for line in lines(made) if line.statement.subject == people]
 
 
-DEPLOYERS = [line.text for line in deployer_lines(plan(EXAMPLE), GROUP)]
+def _everything() -> Plan:
+    """The example with what it leaves out: a way out to the internet, and a secret in a vault."""
+    made = plan(EXAMPLE)
+    vault = VaultPlan("ocid1.vault.oc1.iad.v", "ocid1.key.oc1.iad.k", {"token": Secret()})
+    return replace(made, network=replace(made.network, nat=True), vault=vault)
+
+
+DEPLOYERS = [line.text for line in deployer_lines(_everything(), GROUP)]
 USERS = [line.text for line in _of_users(plan(EXAMPLE))]
 
 

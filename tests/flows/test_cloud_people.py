@@ -270,6 +270,13 @@ class TestSecrets:
         secret = vaults.create_secret(details).data.id
         theirs = self._client(Clients(world.clients.cloud, "user"), "secrets", "SecretsClient")
         assert _refused(lambda: theirs.get_secret_bundle(secret))[0] == 404
-        policy = _policy(world, "bundles", "allow group scientists to read secret-bundles in compartment training")
-        theirs.get_secret_bundle(secret)
+        bundles = "allow group scientists to read secret-bundles in compartment training"
+        narrowed = f"{bundles} where any {{target.secret.name = 'other', target.secret.id = '{secret}'}}"
+        for number, statement in enumerate((bundles, narrowed)):
+            policy = _policy(world, f"bundles-{number}", statement)
+            theirs.get_secret_bundle(secret)
+            theirs.get_secret_bundle_by_name("other", "ocid1.vault.oc1.iad.v")
+            world.clients.identity.delete_policy(policy)
+        policy = _policy(world, "bundles", f"{bundles} where target.secret.name = 'another'")
+        assert _refused(lambda: theirs.get_secret_bundle(secret))[0] == 404
         world.clients.identity.delete_policy(policy)

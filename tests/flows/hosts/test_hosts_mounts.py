@@ -42,7 +42,7 @@ def furnished(cloud: Cloud) -> World:
     rule = f"all {{resource.type = 'datasciencejobrun', resource.compartment.id = '{world.compartment}'}}"
     identity.create_dynamic_group(models.CreateDynamicGroupDetails(**place, matching_rule=rule))
     statement = (
-        f"allow dynamic-group mounting to read objects in compartment training where target.bucket.name='{ALLOWED}'"
+        f"allow dynamic-group mounting to {{BUCKET_READ, OBJECT_INSPECT, OBJECT_READ}} in compartment training where target.bucket.name='{ALLOWED}'"
     )
     identity.create_policy(models.CreatePolicyDetails(**place, statements=[statement]))
     return world

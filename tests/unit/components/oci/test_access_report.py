@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 
 import iam
 from components.oci.access_report import MARKS, VERBS, Report, report, text
-from components.oci.statements import policies
+from components.oci.statements import STATEMENTS_PER_POLICY, lines, policies
 from components.plan.build import build_plan
 from components.plan.model import Plan
 from iam.permissions import is_documented
 from iam.statement import VERBS as EVERY_VERB
-from schemas.model import Access, AccessMode, Bucket, Logs, Stack, Users, Uses
+from schemas.model import Access, AccessMode, Bucket, Input, Logs, Stack, Users, Uses
+from tests.unit.components.samples import job
+from tests.unit.components.samples import plan as plan_of
 
 COMPARTMENT = "ocid1.compartment.oc1..vision"
 USERS = {"group": Users(group="scientists"), "notebooks": Users(notebooks=True), "none": Users()}
@@ -108,3 +111,30 @@ def test_the_deployer_is_told_for_the_group_named() -> None:
 def test_every_verb_and_trust_has_its_words() -> None:
     assert set(VERBS) == set(EVERY_VERB)
     assert set(MARKS) == set(get_args(iam.Trust))
+
+
+def test_who_grants_access_elsewhere_is_told_what_to_grant() -> None:
+    mine = plan()
+    theirs = replace(mine, access=replace(mine.access, create=False, make_runs_group=False, runs_group="company-runs"))
+    found = report(theirs, "platform-team")
+    assert (found.made, found.policies, found.granted_by) == (False, (), None)
+    would = replace(theirs, access=replace(theirs.access, create=True))
+    assert [right.statement for right in found.rights] == [line.text for line in lines(would)]
+    told = text(found)
+    assert "  This stack grants nothing: it is granted outside. What has to be granted:" in told
+    assert f"Statements that would grant it, attached to compartment {COMPARTMENT}" in told
+    assert "  company-runs (runs): not made by this stack, its rule has to be" in told
+
+
+def test_the_group_of_a_stack_that_access_is_taken_from_goes_by_no_name_of_ours() -> None:
+    [runs] = made(uses=Uses("org/trainyard/platform", ("access",))).dynamic_groups
+    assert (runs.name, runs.made) == ("that of org/trainyard/platform", False)
+
+
+@pytest.mark.parametrize(("buckets", "too_many"), [(200, False), (300, True)])
+def test_more_statements_than_oci_takes_are_said(buckets: int, too_many: bool) -> None:
+    inputs = tuple(Input(f"/data/{number}", f"bucket-{number}") for number in range(buckets))
+    found = report(plan_of(jobs={"train": job(inputs=inputs)}), "platform-team")
+    assert all(len(policy.rights) <= STATEMENTS_PER_POLICY for policy in found.policies)
+    assert len({policy.name for policy in found.policies}) == len(found.policies) > buckets // 50
+    assert ("OCI takes no more than 500 statements" in text(found)) == too_many

@@ -16,8 +16,23 @@ from components.oci.needs import permissions
 from components.oci.statements import STATEMENTS_PER_POLICY, Line, lines, matching_rule, policies, subject
 from components.plan.model import Plan
 from iam.parse import parse
-from schemas.model import Access, AccessMode, Bucket, Input, Logs, Narrow, Network, Registry, Users, Uses
-from tests.unit.components.samples import COMPARTMENT, NETWORKS, job, plan
+from schemas.model import (
+    Access,
+    AccessMode,
+    Bucket,
+    Code,
+    Git,
+    Input,
+    Logs,
+    Narrow,
+    Network,
+    Registry,
+    Secret,
+    Users,
+    Uses,
+    Vault,
+)
+from tests.unit.components.samples import COMPARTMENT, NETWORKS, TENANCY, job, plan
 
 USERS = Users(group="scientists")
 MODES = get_args(AccessMode)
@@ -157,6 +172,43 @@ def test_without_users_no_statement_is_for_nobody() -> None:
         made = texts(plan(access=Access(mode=mode)))
         assert made
         assert not [text for text in made if text.startswith("Allow group")]
+
+
+def test_groups_may_be_named_by_ocid() -> None:
+    users, runs = "ocid1.group.oc1..people", "ocid1.dynamicgroup.oc1..runs"
+    made = lines(plan(access=Access(users=Users(group=users), runs=runs, domain="Engineering")))
+    assert {line.text.split(" to ")[0] for line in made if "service" not in line.text} == {
+        f"Allow group id {users}",
+        f"Allow dynamic-group id {runs}",
+    }
+    assert all(parse(line.text) == line.statement for line in made)
+
+
+def test_the_root_compartment_is_spoken_of_as_the_tenancy() -> None:
+    made = plan(compartment=TENANCY)
+    assert {line.statement.location for line in lines(made)} == {iam.Tenancy()}
+    assert set(policies(made)) == {"access-tenancy"}
+    assert f"resource.compartment.id = '{TENANCY}'" in matching_rule(made, "runs")
+    here = plan(network=Network(subnet="ocid1.subnet.a", compartment=TENANCY))
+    assert {line.attached_to_tenancy for line in lines(here)} == {True, False}
+
+
+@pytest.mark.parametrize("mode", ["least-privilege", "documented"])
+def test_runs_open_the_stacks_own_secrets_and_no_others(mode: AccessMode) -> None:
+    git = Code(git=Git("git@git.example.com:a.git", secret="ocid1.vaultsecret.oc1.iad.a"))
+    vault = Vault("ocid1.vault.a", "ocid1.key.a", {"token": Secret()})
+    made = texts(plan(access=access(mode=mode), vault=vault, jobs={"train": job(code=git)}))
+    opened = [text.partition(" where ")[2] for text in made if "SECRET_BUNDLE_READ" in text]
+    assert opened == ["target.secret.name = 'vision-dev-token'", "target.secret.id = 'ocid1.vaultsecret.oc1.iad.a'"]
+    assert not [text for text in made if "secret-bundles" in text]
+
+
+def test_input_data_of_another_bucket_can_be_mounted_and_not_changed() -> None:
+    made = lines(plan(jobs={"train": job(inputs=(Input("/a", "other"),))}))
+    granted = [line for line in made if line.text.endswith("target.bucket.name = 'other'")]
+    allowed = frozenset().union(*(iam.grants(line.statement.grant) for line in granted))
+    assert allowed == {"BUCKET_INSPECT", "BUCKET_READ", "OBJECT_INSPECT", "OBJECT_READ"}
+    assert {line.trust for line in granted} == {"mixed"}
 
 
 def test_access_that_is_not_made_has_no_statements() -> None:

@@ -83,8 +83,17 @@ def test_access_that_exists_or_is_taken_is_not_made() -> None:
 def test_every_grant_of_the_catalog_is_reached_by_some_stack() -> None:
     everything = stack(
         bucket=Bucket(key=KEY),
-        vault=Vault("ocid1.vault.a", KEY, {}),
+        vault=Vault("ocid1.vault.a", KEY, {"token": Secret()}),
         jobs={"train": job(options={"adsDriver": True}, inputs=(Input("/data", "other"),))},
     )
     reached = granted(everything)
     assert {(row["who"], f"{row['does']} {row['what']}") for row in table("access")["grant"]} == reached
+
+
+def test_secrets_are_those_of_the_stack_by_name_and_those_of_repositories_by_ocid() -> None:
+    git = Code(git=Git("git@git.example.com:a.git", secret=SECRET))
+    own = Code(git=Git("git@git.example.com:b.git", secret="${secret.token}"))
+    jobs = {"a": job(code=git), "b": job(code=own), "c": job(code=git)}
+    made = plan(vault=Vault("ocid1.vault.a", KEY, {"token": Secret(), "wandb": Secret()}), jobs=jobs)
+    targets = [grant.target for grant in made.access.grants if grant.what == "secrets"]
+    assert targets == ["vision-dev-token", "vision-dev-wandb", SECRET]

@@ -108,6 +108,15 @@ def test_dask_without_nannies_says_so() -> None:
     words = base(sample).nodes[1].launch["start"]
     assert "--no-nanny" in words
     assert "--nanny-port" not in words
+    # Images of ADS start workers themselves.
+    assert base(sample).nodes[1].environment["OCI__START_ARGS"] == "--worker-port 8700:8800 --no-nanny"
+
+
+def test_ads_images_are_told_no_port_that_the_strategy_does_not_have() -> None:
+    alone = base(job("tensorflow", {"main": 1}, strategy="mirrored")).nodes[0].environment
+    assert "WORKER_PORT" not in alone
+    together = base(job("tensorflow", {"main": 1, "worker": 1}, strategy="multi-worker-mirrored")).nodes[0].environment
+    assert together["WORKER_PORT"] == "12345"
 
 
 def test_options_that_are_on_are_told_by_environment() -> None:

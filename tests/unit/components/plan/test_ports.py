@@ -15,7 +15,7 @@ from components.plan.build import build_plan
 from components.plan.model import INTERNET, SERVICES, SUBNET, PortRule
 from components.plan.ports import subnet_cidr
 from schemas.addresses import RESERVED_ADDRESSES, addresses_needed
-from schemas.model import Job, Network, PortRange, Run
+from schemas.model import Code, Git, Job, Network, PortRange, Run
 from tests.unit.components.samples import job, plan, stack
 
 OWN = """
@@ -157,10 +157,40 @@ def test_documented_follows_a_port_that_was_moved() -> None:
     assert "12345" not in {str(rule.ports) for rule in made.network.rules}
 
 
-def test_proof_of_concept_opens_all_tcp_within_the_subnet_and_no_further() -> None:
-    rules = plan(network=Network(mode="proof-of-concept")).network.rules
-    opened = [(rule.source, rule.target) for rule in rules if rule.ports is None]
-    assert opened == [(SUBNET, SUBNET)]
+def test_proof_of_concept_opens_all_tcp_in_and_out_of_the_subnet() -> None:
+    def opened(network: Network) -> list[tuple[str, str]]:
+        rules = plan(network=network).network.rules
+        assert all(rule.ports is None for rule in rules)
+        return [(rule.source, rule.target) for rule in rules]
+
+    assert opened(Network(mode="proof-of-concept")) == [(SUBNET, SUBNET), (SUBNET, SERVICES)]
+    assert opened(Network(mode="proof-of-concept", nat=True)) == [
+        (SUBNET, SUBNET),
+        (SUBNET, SERVICES),
+        (SUBNET, INTERNET),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "network", "expected"),
+    [
+        ("https://git.example.com/a.git", Network(nat=True), {(SERVICES, "443"), (INTERNET, "443")}),
+        ("git@git.example.com:a.git", Network(nat=True), {(SERVICES, "443"), (INTERNET, "443"), (INTERNET, "22")}),
+        (
+            "ssh://git@git.example.com:2222/a.git",
+            Network(subnet="ocid1.subnet.a"),
+            {(SERVICES, "443"), (INTERNET, "2222")},
+        ),
+        ("https://git.example.com/a.git", Network(subnet="ocid1.subnet.a"), {(SERVICES, "443"), (INTERNET, "443")}),
+        ("ssh://devops.scmservice.x.oci.oraclecloud.com/a", Network(), {(SERVICES, "443"), (SERVICES, "22")}),
+        ("git@git.example.com:a.git", Network(), {(SERVICES, "443")}),  # no way out: a finding of its own (TY108)
+    ],
+)
+def test_the_way_out_has_the_port_that_git_clones_by(
+    url: str, network: Network, expected: set[tuple[str, str]]
+) -> None:
+    rules = plan(jobs={"train": job(code=Code(git=Git(url)))}, network=network).network.rules
+    assert {(rule.target, str(rule.ports)) for rule in rules if rule.target in (SERVICES, INTERNET)} == expected
 
 
 def test_services_are_always_reached_and_the_internet_only_through_nat() -> None:

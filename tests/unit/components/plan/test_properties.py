@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog import frameworks
+from components.oci import statements
+from components.oci.deployer import deployer_lines
 from components.plan.build import build_plan
 from components.plan.model import SERVICES, SUBNET
 from components.plan.show import plain, text
+from iam.parse import parse
 from schemas.model import Access, Job, Network, Role, Run, Shape, Stack, Users
 
 ROWS = [
@@ -96,3 +99,19 @@ def test_least_opens_no_port_that_no_job_listens_on(stack: Stack) -> None:
             assert (rule.target, rule.ports) in listening
         else:
             assert rule.target == SERVICES or (rule.target == "internet" and stack.network.nat)
+
+
+@given(stacks)
+def test_what_a_node_is_told_by_environment_has_nothing_left_to_fill_in(stack: Stack) -> None:
+    """Braces are for the launcher, and only in its document: OCI hands variables over as they are."""
+    for job in build_plan(stack).jobs.values():
+        for run in job.runs.values():
+            for node in run.nodes:
+                assert not [name for name, value in node.environment.items() if "{" in str(value).replace("${", "")]
+
+
+@given(stacks, st.sampled_from(["scientists", "Eng/All users", "ocid1.group.oc1..a"]))
+def test_every_statement_reads_back_and_the_deployer_may_make_what_is_made(stack: Stack, group: str) -> None:
+    plan = build_plan(stack)
+    for line in (*statements.lines(plan), *deployer_lines(plan, group)):
+        assert parse(line.text) == line.statement

@@ -26,6 +26,7 @@ from schemas.model import (
     Shape,
     Stack,
     Users,
+    Uses,
     Vault,
 )
 
@@ -120,6 +121,15 @@ def test_what_a_stack_does_not_make_is_said() -> None:
     assert "Network: least, not made by this stack" in told
     assert "ocid1.subnet.oc1..ours" in told
     assert "company, not made by this stack" in told
+
+
+def test_what_another_stack_makes_goes_by_no_name_of_ours() -> None:
+    taken = Uses("org/trainyard/platform", ("network", "access", "bucket", "registry", "logs", "project"))
+    team = replace(stack(), network=Network(), bucket=Bucket(), uses=taken)
+    told = show.text(build_plan(team))
+    for name in ("vision-dev-training", "vision/dev/training", "vision-dev-runs"):
+        assert name not in told
+    assert told.count("that of org/trainyard/platform") >= 5
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a git repository is cloned from, as far as a network has to let it through."""
+
+from __future__ import annotations
+
+import re
+
+PORTS = {"https": 443, "http": 80, "ssh": 22, "git": 9418}
+_URL = re.compile(r"(?:(?P<scheme>[a-z+]+)://)?(?:[^/@]*@)?(?P<host>[^/:]+)(?::(?P<port>\d+)(?=/|$))?")
+
+
+def inside_oci(url: str) -> bool:
+    """Whether the service gateway leads there."""
+    found = _URL.match(url)
+    return found is not None and found["host"].endswith(".oraclecloud.com")
+
+
+def port_of(url: str) -> int:
+    """The port git connects to; `git@host:path` goes by SSH."""
+    found = _URL.match(url)
+    port = int(found["port"]) if found and found["scheme"] and found["port"] else 0
+    usual = PORTS.get((found["scheme"] or "ssh").removeprefix("git+"), PORTS["https"]) if found else PORTS["https"]
+    return port if 0 < port < 65536 else usual

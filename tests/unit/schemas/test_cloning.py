@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Git's ways of writing where a repository is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.cloning import inside_oci, port_of
+
+
+@pytest.mark.parametrize(
+    ("url", "port", "inside"),
+    [
+        ("https://git.example.com/vision/train.git", 443, False),
+        ("https://user:word@git.example.com:8443/train.git", 8443, False),
+        ("http://git.example.com/train.git", 80, False),
+        ("git@git.example.com:vision/train.git", 22, False),
+        ("git@git.example.com:2222/train.git", 22, False),  # a path, as git reads it
+        ("ssh://git@git.example.com/train.git", 22, False),
+        ("ssh://git@git.example.com:2222/train.git", 2222, False),
+        ("git://git.example.com/train.git", 9418, False),
+        ("https://devops.scmservice.us-ashburn-1.oci.oraclecloud.com/namespaces/a/train", 443, True),
+        ("ssh://devops.scmservice.us-ashburn-1.oci.oraclecloud.com/namespaces/a/train", 22, True),
+        ("https://oraclecloud.com.example.com/train.git", 443, False),
+    ],
+)
+def test_the_port_and_whether_the_service_gateway_leads_there(url: str, port: int, inside: bool) -> None:
+    assert (port_of(url), inside_oci(url)) == (port, inside)
+
+
+@given(url=st.text(max_size=60))
+def test_any_text_has_a_port(url: str) -> None:
+    assert 0 < port_of(url) < 65536
+    assert isinstance(inside_oci(url), bool)
