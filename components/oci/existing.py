@@ -71,7 +71,7 @@ def found(plan: Plan) -> Plan:
         project=replace(plan.project, project=project),
     )
     if not plan.bucket.create and "bucket" not in plan.taken:
-        search.bucket(plan.bucket.name, here)
+        search.bucket(plan.bucket.name)
     if search.wrongs:
         raise RefusedError(search.wrongs)
     return made
@@ -113,9 +113,9 @@ class _Search:
             self._add(path, f"the {kind.words} `{text}`: {_answer(problem)}", _MAY_BE_UNSEEN)
         return text
 
-    def bucket(self, name: str, place: str) -> None:
+    def bucket(self, name: str) -> None:
         try:
-            namespace = oci.objectstorage.get_namespace(compartment_id=place).namespace
+            namespace = oci.objectstorage.get_namespace().namespace
             oci.objectstorage.get_bucket(name=name, namespace=namespace)
         except Exception as problem:
             self._add(at("bucket", "existing"), f"the bucket `{name}`: {_answer(problem)}", _MAY_BE_UNSEEN)

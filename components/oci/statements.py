@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import iam
 from catalog.tables import table
+from components.oci.names import is_ocid
 from components.oci.needs import Need, permissions, smallest, weakest
 from components.plan.model import AccessPlan, Grant, Plan
 
@@ -116,10 +117,6 @@ def group_named(kind: Literal["group", "dynamic-group"], name: str, domain: str 
 
 def has_users(access: AccessPlan) -> bool:
     return bool(access.users_group or access.users_dynamic_group)
-
-
-def is_ocid(text: str) -> bool:
-    return text.startswith("ocid1.")
 
 
 def location(plan: Plan, compartment: str | None = None) -> iam.Location:

@@ -122,7 +122,9 @@ def test_one_launch_document_on_demand(stack: Path) -> None:
 def test_the_deployers_group_can_be_named(stack: Path) -> None:
     assert "Allow group platform-team to" in run("access", stack, "--deployers", "platform-team").stdout
     assert "Allow group 'Eng'/'ops team' to" in run("access", stack, "--deployers", "Eng/ops team").stdout
-    assert "Allow group id ocid1.group.oc1..ops to" in run("access", stack, "--deployers", "ocid1.group.oc1..ops").stdout
+    assert (
+        "Allow group id ocid1.group.oc1..ops to" in run("access", stack, "--deployers", "ocid1.group.oc1..ops").stdout
+    )
 
 
 @pytest.mark.parametrize("group", ["", "it's", "a/b/c"])
