@@ -10,9 +10,14 @@ from components.plan.launch import Part, ads_environment, document, filled, part
 from components.plan.model import JobPlan, NodePlan, RolePlan, RunPlan
 from components.plan.naming import expand, known, physical
 from components.plan.ports import of_role
-from schemas.model import EnvValue, Job, Run, Stack
+from schemas.model import EnvValue, Job, Layout, Run, Stack
 
 OUR_IMAGE = "${registry}"
+# How the launcher learns of the others' addresses.
+MEET: Mapping[Layout, str] = {
+    "run-per-node": "addresses are exchanged in the bucket",
+    "node-groups": "addresses and ranks are those of OCI's own list of nodes",
+}
 
 
 def job_plan(stack: Stack, name: str, framework: Framework) -> JobPlan:
@@ -23,6 +28,7 @@ def job_plan(stack: Stack, name: str, framework: Framework) -> JobPlan:
         display_name=physical(stack, name),
         framework=job.framework,
         strategy=framework.strategy,
+        ranks=f"{framework.rank}; {MEET[job.layout]}",
         layout=job.layout,
         image=expand(job.image, known(stack, name)),
         image_is_ours=job.image.startswith(OUR_IMAGE),

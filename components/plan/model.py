@@ -159,10 +159,13 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
+    """`ranks` tells people how nodes find their rank and one another; what does it is the launcher."""
+
     name: str
     display_name: str
     framework: str
     strategy: str | None
+    ranks: str
     layout: Layout
     image: str
     image_is_ours: bool

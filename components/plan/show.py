@@ -194,7 +194,18 @@ def _job(job: JobPlan) -> Iterator[str]:
         rows.append(("code", f"{git.url} at {version}" if git else f"folder {job.code.folder}"))
     rows += [("data", f"{item.bucket or 'the bucket'}/{item.prefix} at {item.mount}") for item in job.inputs]
     rows += [(f"role {role.name}", _role(role)) for role in job.roles]
+    rows.append(("ranks", job.ranks))
     yield from table(rows)
+    yield from _launched(job)
+
+
+def _launched(job: JobPlan) -> Iterator[str]:
+    """What the framework is told, the same on every node: braces are filled in there, where addresses are known."""
+    nodes = (one for run in job.runs.values() for one in run.nodes)
+    told: Mapping[str, str] = next((one.launch["environment"] for one in nodes), {})
+    if told:
+        yield "  On each node the launcher adds:"
+        yield from (f"      {name}={value}" for name, value in told.items())
 
 
 def _role(role: RolePlan) -> str:

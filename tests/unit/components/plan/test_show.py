@@ -115,6 +115,17 @@ def test_the_text_tells_what_each_run_does(plan: Plan) -> None:
     assert any("the bucket/images/ at /data" in line for line in lines)
 
 
+def test_the_text_tells_how_nodes_find_their_rank_and_one_another(plan: Plan) -> None:
+    lines = [" ".join(line.split()) for line in show.text(plan).splitlines()]
+    ranks = "ranks main is rank 0, workers follow in order; MASTER_ADDR is the address of main"
+    assert f"{ranks}; addresses are exchanged in the bucket" in lines
+    told = lines[lines.index("On each node the launcher adds:") + 1 :]
+    assert told[:2] == ["MASTER_ADDR={address.main}", "MASTER_PORT=29400"]
+    job = stack().jobs["resnet"]
+    groups = replace(stack(), jobs={"resnet": replace(job, layout="node-groups")})
+    assert "addresses and ranks are those of OCI's own list of nodes" in show.text(build_plan(groups))
+
+
 def test_what_a_stack_does_not_make_is_said() -> None:
     borrowed = replace(stack(), network=Network(subnet="ocid1.subnet.oc1..ours"), bucket=Bucket(existing="company"))
     told = show.text(build_plan(borrowed))
