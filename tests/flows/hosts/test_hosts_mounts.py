@@ -41,9 +41,9 @@ def furnished(cloud: Cloud) -> World:
     place = {"compartment_id": cloud.tenancy, "name": "mounting", "description": "mounting"}
     rule = f"all {{resource.type = 'datasciencejobrun', resource.compartment.id = '{world.compartment}'}}"
     identity.create_dynamic_group(models.CreateDynamicGroupDetails(**place, matching_rule=rule))
-    statement = (
-        f"allow dynamic-group mounting to {{BUCKET_READ, OBJECT_INSPECT, OBJECT_READ}} in compartment training where target.bucket.name='{ALLOWED}'"
-    )
+    permissions = "{BUCKET_READ, OBJECT_INSPECT, OBJECT_READ}"
+    narrowed = f"in compartment training where target.bucket.name='{ALLOWED}'"
+    statement = f"allow dynamic-group mounting to {permissions} {narrowed}"
     identity.create_policy(models.CreatePolicyDetails(**place, statements=[statement]))
     return world
 
