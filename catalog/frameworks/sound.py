@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from catalog.frameworks.columns import FrameworkError
 
 if TYPE_CHECKING:
-    from catalog.frameworks import Framework, OptionRow, PortRow
+    from catalog.frameworks import Framework, OptionRow, PortRow, StartOption
 
 # What a node answers by itself; docs/launcher.md says what each is.
 OF_A_NODE = frozenset(
@@ -110,10 +110,15 @@ def _of_names(framework: Framework) -> Iterator[str]:
     yield from _option(framework, framework.processes, "`processes`", "integer")
     for wrap in framework.wraps:
         yield from _option(framework, wrap.when, "`wraps`: `when`")
-    for extra in framework.start_options:
-        yield from _option(framework, extra.when, "`start_options`: `when`")
+    added = (("`start_options`", framework.start_options), ("`ads.start_options`", _of_ads(framework)))
+    for where, extra in ((where, extra) for where, extras in added for extra in extras):
+        yield from _option(framework, extra.when, f"{where}: `when`")
         if extra.role not in framework.roles:
-            yield f"`start_options` names the role `{extra.role}`, and {_listed(framework.roles)} there are"
+            yield f"{where} names the role `{extra.role}`, and {_listed(framework.roles)} there are"
+
+
+def _of_ads(framework: Framework) -> tuple[StartOption, ...]:
+    return framework.ads.start_options if framework.ads else ()
 
 
 def _option(framework: Framework, name: str | None, where: str, kind: str | None = None) -> Iterator[str]:
@@ -146,6 +151,7 @@ def _of_texts(framework: Framework) -> Iterator[str]:
     if framework.ads:
         texts += [
             ("`ads.start_arguments`", framework.ads.start_arguments, planned),
+            *(("`ads.start_options`", (*extra.then, *extra.otherwise), planned) for extra in _of_ads(framework)),
             ("`ads.environment`", framework.ads.environment, planned),
         ]
     for where, part, known in texts:

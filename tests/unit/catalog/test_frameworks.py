@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "frameworks.md").read_text("utf-8")
 RAY = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]
 PROCESSES = '\n[options.procs]\ntype = "integer"\ndefault = 1\nmeaning = "Processes."\n'
+ADS = '[ads]\ncluster = "DASK"\n[[ads.start_options]]\n'
 DASH = '\n[options.dash]\ntype = "boolean"\ndefault = true\nmeaning = "A dashboard."\n'
 
 
@@ -63,6 +64,16 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "[environment]",
         f"{PROCESSES.replace('default = 1', 'default = true')}\n[environment]",
         "is not of the type integer",
+    ),
+    "an argument of ADS for nobody": (
+        "[environment]",
+        f'{ADS}role = "tail"\nwhen = "dash"\n{DASH}\n[environment]',
+        "`ads.start_options` names the role `tail`",
+    ),
+    "an argument of ADS with a port of nobody": (
+        "[environment]",
+        f'{ADS}role = "head"\nwhen = "dash"\nthen = ["{{port.tail}}"]\n{DASH}\n[environment]',
+        "`ads.start_options` asks for `{port.tail}`",
     ),
     "a default that may not be": (
         "[environment]",
