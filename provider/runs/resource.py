@@ -38,10 +38,15 @@ class Run(Resource):
         return Checked(inputs, tuple(failures(inputs)))
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
-        """What failed before it began (access not yet in force, say) ran nothing: the next `up` starts it again."""
+        """What failed before it began (access not yet in force, say) ran nothing: the next `up` starts it again.
+
+        What has not come as far as `up` was asked to wait is waited for by the next one. The engine knows that of a
+        failed `up` by itself, but forgets it when the state is refreshed.
+        """
         found = super().diff(call, old, old_outputs, new)
-        if old_outputs.get(_UNBEGUN):
-            return Diff({**found.changes, "state": Change("update", replaces=True)}, found.delete_before_replace)
+        unbegun = bool(old_outputs.get(_UNBEGUN))
+        if unbegun or not (found.changes or _has_reached(old_outputs, old["until"])):
+            return Diff({**found.changes, "state": Change("update", replaces=unbegun)}, found.delete_before_replace)
         return found
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
@@ -79,6 +84,9 @@ class Run(Resource):
         else:
             live_inputs = with_defaults(live_inputs)
         state = outputs(live_inputs, nodes)
+        if not inputs:
+            # Nobody was asked to wait for what is imported.
+            state = _reached(state)
         remembered = {key: outputs_before[key] for key in (_REACHED, _UNBEGUN) if key in outputs_before}
         return Live(id, {**state, **remembered}, live_inputs)
 

@@ -73,8 +73,17 @@ def test_a_run_that_began_is_started_again_only_when_asked() -> None:
     run, failed = _failed(started_at="2026-01-01T00:00:00Z")
     assert "the last line" in failed.cause
     assert "higher `attempt`" in failed.remedy
-    assert not run.diff(_call(), _INPUTS, failed.outputs, _INPUTS).changes
+    assert run.diff(_call(), _INPUTS, failed.outputs, _INPUTS).replaces == []
     assert run.diff(_call(), _INPUTS, failed.outputs, {**_INPUTS, "attempt": 2}).replaces == ["attempt"]
+
+
+def test_a_refresh_does_not_hide_that_a_run_is_not_where_up_was_to_wait_for_it() -> None:
+    run, failed = _failed(started_at="2026-01-01T00:00:00Z")
+    live = run.read(_call(), "id", failed.outputs, _INPUTS)
+    assert live is not None
+    assert list(run.diff(_call(), _INPUTS, live.outputs, _INPUTS).changes) == ["state"]
+    with pytest.raises(PartialFailureError, match="is FAILED"):
+        run.update(_call(), "id", live.outputs, _INPUTS, _INPUTS)
 
 
 def test_a_failed_run_that_is_imported_is_left_as_it_is() -> None:
