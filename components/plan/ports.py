@@ -84,8 +84,10 @@ def _rules(stack: Stack, frameworks: Mapping[str, Framework], opened: Mapping[st
         case "proof-of-concept":
             yield PortRule(SUBNET, SUBNET, None, OPEN)
         case "documented":
-            for framework in (*frameworks.values(), *opened.values()):
-                yield from _documented(framework, stack)
+            for name, framework in frameworks.items():
+                yield from _documented(name, framework, stack.jobs[name])
+            for name, framework in opened.items():
+                yield from _documented(name, framework, None)
         case _:
             for name, framework in frameworks.items():
                 yield from _least(name, framework, stack.jobs[name])
@@ -147,10 +149,17 @@ def _opened(name: str, framework: Framework) -> Iterator[PortRule]:
             yield PortRule(SUBNET, SUBNET, ports, f"{name}: {row.why}", evidence=row.evidence, framework=name)
 
 
-def _documented(framework: Framework, stack: Stack) -> Iterator[PortRule]:
-    jobs = [job for job in stack.jobs.values() if job.framework == framework.name]
+def _documented(name: str, framework: Framework, job: Job | None) -> Iterator[PortRule]:
+    """The documents' ports, whatever the options. A framework that they do not name has what it needs."""
+    if not any(row.documented for row in framework.ports):
+        yield from _least(name, framework, job) if job else _opened(name, framework)
+        return
+    ports = {row.label: chosen(row, job) if job else _default(row) for row in framework.ports}
+    # Where the documents open every port and the job names a few, the others it listens on are not among them.
+    few = any(row.documented and row.default == "all" and ports[row.label] for row in framework.ports)
+    options = options_of(framework, job) if job else {}
     for row in framework.ports:
-        if not row.documented:
-            continue
-        for ports in dict.fromkeys(chosen(row, job) for job in jobs) or (_default(row),):
-            yield PortRule(SUBNET, SUBNET, ports, f"{framework.name}: {row.why}", framework=framework.name)
+        if row.documented or (few and active(row, options)):
+            evidence = "documented" if row.documented else row.evidence
+            why = f"{framework.name}: {row.why}"
+            yield PortRule(SUBNET, SUBNET, ports[row.label], why, evidence=evidence, framework=framework.name)

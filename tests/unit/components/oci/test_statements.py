@@ -15,6 +15,7 @@ from catalog.tables import table
 from components.oci.needs import permissions
 from components.oci.statements import STATEMENTS_PER_POLICY, Line, lines, matching_rule, policies, subject
 from components.plan.model import Plan
+from iam.matching import parse_rule
 from iam.parse import parse
 from schemas.model import (
     Access,
@@ -51,13 +52,62 @@ names = st.text(
 ).filter(lambda text: text.strip() == text)
 
 
-@given(mode=st.sampled_from(MODES), bucket=names, repository=names, scope=st.sampled_from(["compartment", "tenancy"]))
-def test_every_statement_is_policy_language_and_reads_back(mode: str, bucket: str, repository: str, scope: str) -> None:
+# Quotes cannot be written; a slash stands between a domain and a name.
+group_names = names.filter(lambda text: "/" not in text)
+people = st.one_of(
+    st.builds(Users, group=group_names),
+    st.builds(Users, group=st.builds("{}/{}".format, group_names, group_names)),
+    st.builds(Users, dynamic_group=group_names),
+    st.sampled_from(
+        [
+            Users(),
+            Users(notebooks=True),
+            Users(group="ocid1.group.oc1..a"),
+            Users(dynamic_group="ocid1.dynamicgroup.oc1..a"),
+        ]
+    ),
+)
+any_access = st.builds(
+    Access,
+    mode=st.sampled_from(MODES),
+    users=people,
+    runs=st.none() | group_names,
+    domain=st.none() | group_names,
+    scope=st.sampled_from(["compartment", "tenancy"]),
+    narrow=st.builds(Narrow, repository=st.booleans(), bucket=st.booleans()),
+)
+
+
+@given(
+    who=any_access,
+    bucket=names,
+    repository=names,
+    other=names,
+    compartment=st.sampled_from([COMPARTMENT, TENANCY]),
+    elsewhere=st.sampled_from([None, NETWORKS, TENANCY]),
+    keyed=st.booleans(),
+)
+def test_every_statement_is_policy_language_and_reads_back(
+    who: Access, bucket: str, repository: str, other: str, compartment: str, elsewhere: str | None, keyed: bool
+) -> None:
     made = plan(
-        access=access(mode=mode, scope=scope), bucket=Bucket(name=bucket), registry=Registry(repository=repository)
+        compartment=compartment,
+        access=who,
+        network=Network(subnet="ocid1.subnet.a" if elsewhere else None, compartment=elsewhere),
+        bucket=Bucket(name=bucket, key="ocid1.key.oc1.iad.a" if keyed else None),
+        registry=Registry(repository=repository),
+        vault=Vault("ocid1.vault.a", "ocid1.key.a", {"token": Secret()}),
+        jobs={"train": job(options={"adsDriver": True}, inputs=(Input("/a", other),))},
     )
     for line in lines(made):
         assert parse(line.text) == line.statement
+        at = TENANCY if line.attached_to_tenancy else compartment
+        # A policy names the compartment it is attached to, or one below; nobody knows of two which is below the other.
+        assert at == TENANCY or line.statement.location == iam.CompartmentId(at)
+    in_policies = [line for part in policies(made).values() for line in part]
+    assert in_policies == sorted(lines(made), key=lambda line: line.attached_to_tenancy)
+    for what in ("runs", "notebooks"):
+        parse_rule(matching_rule(made, what))
 
 
 @pytest.mark.parametrize("mode", MODES)

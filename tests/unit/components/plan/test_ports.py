@@ -157,6 +157,27 @@ def test_documented_follows_a_port_that_was_moved() -> None:
     assert "12345" not in {str(rule.ports) for rule in made.network.rules}
 
 
+def test_documented_opens_what_a_framework_needs_that_the_documents_do_not_name() -> None:
+    ring = stack(jobs={"train": job("ring", {"peer": 3})}, network=Network(mode="documented"))
+    own = {"ring": tomllib.loads(OWN)}
+    assert inside(build_plan(ring, own).network.rules) == {("peer", "peer", "7000-7003")}
+    opened = stack(jobs={}, network=Network(mode="documented", frameworks=("ring",)))
+    assert {str(rule.ports) for rule in build_plan(opened, own).network.rules if rule.target == SUBNET} == {"7000-7003"}
+
+
+def test_documented_keeps_horovods_rendezvous_open_where_its_data_is_kept_to_a_range() -> None:
+    pinned = job("horovod", ports={"data": PortRange(30000, 30511)})
+    rules = plan(jobs={"train": pinned}, network=Network(mode="documented")).network.rules
+    assert {str(rule.ports) for rule in rules if rule.target == SUBNET} == {"29600", "30000-30511"}
+
+
+def test_documented_opens_the_usual_ports_for_other_stacks_beside_a_jobs_own() -> None:
+    moved = job("tensorflow", ports={"worker": PortRange(12400, 12400)})
+    network = Network(mode="documented", frameworks=("tensorflow",))
+    rules = plan(jobs={"train": moved}, network=network).network.rules
+    assert {str(rule.ports) for rule in rules if rule.target == SUBNET} == {"12345", "12400"}
+
+
 def test_proof_of_concept_opens_all_tcp_in_and_out_of_the_subnet() -> None:
     def opened(network: Network) -> list[tuple[str, str]]:
         rules = plan(network=network).network.rules
