@@ -20,8 +20,8 @@ import oci
 import pytest
 
 from components.oci.deployer import deployer_lines
-from components.oci.statements import Line, lines, users
-from components.plan.model import Plan, VaultPlan
+from components.oci.statements import Line, lines, policies, users
+from components.plan.model import Grant, Plan, VaultPlan
 from iam.parse import parse
 from iam.permissions import grants
 from iam.printing import subject_text
@@ -366,3 +366,23 @@ def test_without_one_of_the_users_statements_a_call_fails(deployed: Deployed, in
     proposals = deployed.watched.refusals(deployed.day().training(), rest)
     assert proposals, "nobody missed it"
     assert _names(proposals, USERS[index]), proposals
+
+
+def test_hundreds_of_statements_are_taken_in_as_many_policies_as_it_needs(watched: Watched) -> None:
+    example = plan(EXAMPLE)
+    inputs = tuple(Grant("runs", "read", "objects", "input data", f"input-{number}") for number in range(120))
+    many = replace(example, access=replace(example.access, grants=(*example.access.grants, *inputs)))
+    parts = policies(many)
+    identity, compartment, made = watched.admin.identity, watched.admin.cloud.compartment, []
+    try:
+        for key, part in parts.items():
+            statements = [line.text for line in part]
+            details = {"compartmentId": compartment, "name": key, "description": "many", "statements": statements}
+            made.append(identity.create_policy(details).data.id)
+        assert sum(len(part) for part in parts.values()) > 240
+        everything = [line.text for part in parts.values() for line in part]
+        with pytest.raises(oci.exceptions.ServiceError, match="at most 50 fit into one"):
+            identity.update_policy(made[0], {"statements": everything})
+    finally:
+        for policy in made:
+            identity.delete_policy(policy)

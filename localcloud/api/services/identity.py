@@ -11,7 +11,7 @@ from iam.parse import parse
 from localcloud.api import clock, kinds, lifecycles, memberships, models, tenancy, work_requests
 from localcloud.api.access import compartments
 from localcloud.api.authorization import in_force_later
-from localcloud.api.errors import conflict, invalid, not_found
+from localcloud.api.errors import ApiError, conflict, invalid, not_found
 from localcloud.api.http import Json, Reply
 from localcloud.api.kinds import Kind, Receipts
 from localcloud.api.ocids import fixed_ocid
@@ -20,6 +20,8 @@ from localcloud.api.store import Resource, Store
 
 SERVICE = "identity"
 VERSION = "/20160918"
+# OCI's own limit; it raises it for nobody here either.
+MOST_STATEMENTS = 50
 
 
 def _in_tenancy(call: Call, body: Json) -> Json:
@@ -40,6 +42,12 @@ def _policy(call: Call, body: Json, before: Sequence[str] = ()) -> Json:
     """Statements that parse, about compartments at or below the policy's own."""
     if not body["statements"]:
         raise invalid("a policy has at least one statement")
+    if len(body["statements"]) > MOST_STATEMENTS:
+        raise ApiError(
+            400,
+            "LimitExceeded",
+            f"The policy has {len(body['statements'])} statements, and at most {MOST_STATEMENTS} fit into one",
+        )
     known = compartments(call.store)
     for text in body["statements"]:
         try:
