@@ -11,6 +11,7 @@ import click
 
 from cli.render import RENDERERS, all_findings
 from schemas.judge import judge_file
+from schemas.together import together
 
 _DASH = Path("-")
 _STANDARD_INPUT = Path("/dev/stdin")
@@ -31,6 +32,7 @@ def check(files: tuple[Path, ...], stacks: Path, form: str, strict: bool) -> Non
         raise click.UsageError(f"no Pulumi.*.yaml in {stacks}/: name files, or another folder with --stacks")
     judged = [judge_file(_STANDARD_INPUT if file == _DASH else file, str(file)) for file in chosen]
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    judged = together(judged)
     click.echo(RENDERERS[form](judged, colour), color=colour)
     findings = all_findings(judged)
     if any(finding.code == "TY001" for finding in findings):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 from catalog import frameworks
 from catalog.tables import table
+from schemas.code import files
 from schemas.model import Job, Stack
 
 # A folder is not walked further than this: whoever names / or a home folder gets an answer at once.
@@ -138,18 +139,10 @@ def _look(folder: Path, root: Path) -> Folder:
 
 def _measure(folder: Path, inside: bool) -> Folder:
     total, names, complete = 0, set[str](), True
-    for name, size in _files(folder):
-        total += size
-        names.add(name)
+    for file in files(folder):
+        total += file.stat().st_size
+        names.add(file.relative_to(folder).as_posix())
         if len(names) >= MOST_FILES:
             complete = False
             break
     return Folder(True, True, inside, total, complete, frozenset(names))
-
-
-def _files(folder: Path) -> Iterator[tuple[str, int]]:
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in (".git", "__pycache__")]
-        for name in names:
-            file = Path(parent, name)
-            yield file.relative_to(folder).as_posix(), file.lstat().st_size

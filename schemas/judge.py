@@ -9,10 +9,16 @@ from pathlib import Path
 
 from schemas.checks import check, rules
 from schemas.facts import Facts, gather
-from schemas.findings import Finding
+from schemas.findings import Finding, Severity
 from schemas.load import Loaded, load_config, load_file
 from schemas.model import Stack
 from schemas.source import Source, titles
+
+# Found by looking at several stacks at once (schemas/together.py): code -> title and severity.
+OF_SEVERAL: dict[str, tuple[str, Severity]] = {
+    "TY114": ("subnets of one network overlap", "error"),
+    "TY615": ("two stacks make the same", "warning"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +59,6 @@ def _judge(loaded: Loaded) -> Judged:
 
 def codes() -> dict[str, str]:
     """Every code and its title, in order."""
-    return dict(sorted({**titles(), **{code: rule.title for code, rule in rules().items()}}.items()))
+    meanings = {code: rule.title for code, rule in rules().items()}
+    several = {code: title for code, (title, _) in OF_SEVERAL.items()}
+    return dict(sorted({**titles(), **meanings, **several}.items()))

@@ -6,14 +6,15 @@ from __future__ import annotations
 import sys
 
 from schemas.checks import rules
-from schemas.judge import codes
+from schemas.judge import OF_SEVERAL, codes
 
 _HEAD = """\
 <!-- SPDX-License-Identifier: Apache-2.0 -->
 # What `trainyard check` finds
 
 Made by `python -m schemas.page`; a test keeps it fresh. An error fails the check, a warning only with `--strict`.
-Codes up to TY099 concern the file's shape; what a stack means is judged when the shape is right.
+Codes up to TY099 concern the file's shape; what a stack means is judged when the shape is right. TY114 and TY615 are
+found when several files are checked at once.
 
 | code | severity | platform | what is wrong |
 | --- | --- | --- | --- |
@@ -25,9 +26,13 @@ def render() -> str:
     lines = []
     for code, title in codes().items():
         rule = meaning.get(code)
-        severity, platform = (rule.severity, rule.platform or "every") if rule else ("error", "every")
+        severity, platform = (rule.severity, rule.platform or "every") if rule else (_severity(code), "every")
         lines.append(f"| {code} | {severity} | {platform} | {title} |\n")
     return _HEAD + "".join(lines)
+
+
+def _severity(code: str) -> str:
+    return OF_SEVERAL[code][1] if code in OF_SEVERAL else "error"
 
 
 if __name__ == "__main__":

@@ -123,11 +123,15 @@ class Document:
     processes: str | None = None
     gang: bool = False
     wraps: tuple[Wrap, ...] = ()
+    stands_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """`processes` names the option that says how many processes a node runs. In a `gang` nobody goes on without all."""
+    """`processes` names the option that says how many processes a node runs. In a `gang` nobody goes on without all.
+
+    The launcher `stands_for` programs that people start the framework with elsewhere.
+    """
 
     name: str
     summary: str
@@ -144,6 +148,7 @@ class Framework:
     processes: str | None = None
     gang: bool = False
     wraps: tuple[Wrap, ...] = ()
+    stands_for: tuple[str, ...] = ()
 
     def port(self, label: str) -> PortRow | None:
         return next((row for row in self.ports if row.label == label), None)
@@ -192,6 +197,7 @@ def parse(data: Mapping[str, Any], strategy: str | None = None) -> Framework:
         processes=whole.processes,
         gang=whole.gang if extra.gang is None else extra.gang,
         wraps=whole.wraps,
+        stands_for=whole.stands_for,
     )
     require_sound(row)
     return row

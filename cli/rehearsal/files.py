@@ -14,10 +14,10 @@ import yaml
 
 from cli.local.place import PROJECT
 from cli.planning import planned
-from components.oci.artifact import LEFT_OUT
 from components.plan.build import plan_of
 from components.plan.model import JobPlan, Plan
 from rehearsal.mapping import JOBS, Mapped, mapped, platform_in_place_of, without_runs
+from schemas.code import LEFT_OUT
 from schemas.judge import judge_config
 from schemas.source import read
 

@@ -6,15 +6,13 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from schemas.code import files
+
 # The oldest moment a zip can tell; real times would make every checkout another artifact.
 EPOCH = (1980, 1, 1, 0, 0, 0)
-LEFT_OUT = frozenset(
-    {".git", "__pycache__", ".venv", ".trainyard", ".ipynb_checkpoints", ".DS_Store", ".pytest_cache", ".mypy_cache"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,33 +24,6 @@ class Artifact:
     @property
     def file_name(self) -> str:
         return self.path.name
-
-
-def files(folder: Path) -> Iterator[Path]:
-    """The files of a code folder, sorted, without what tools leave behind.
-
-    A link to a file of the folder travels as that file: a clone elsewhere has both.
-    """
-    return (path for path in _walk(folder) if path.is_file() and (not path.is_symlink() or _inside(path, folder)))
-
-
-def links_left(folder: Path) -> list[str]:
-    """The links that do not travel: to folders, and to what only this machine has."""
-    left = (path for path in _walk(folder) if path.is_symlink() and not (path.is_file() and _inside(path, folder)))
-    return [path.relative_to(folder).as_posix() for path in left]
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for directory, names, found in os.walk(folder):
-        names[:] = sorted(name for name in names if name not in LEFT_OUT)
-        linked = (name for name in names if Path(directory, name).is_symlink())
-        for name in sorted((*found, *linked)):
-            if name not in LEFT_OUT and not name.endswith(".pyc"):
-                yield Path(directory, name)
-
-
-def _inside(path: Path, folder: Path) -> bool:
-    return path.resolve().is_relative_to(folder.resolve())
 
 
 def build(folder: Path, into: Path, name: str) -> Artifact:

@@ -11,7 +11,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.access import Access, AccessArgs
-from components.oci.artifact import Artifact, build, links_left
+from components.oci.artifact import Artifact, build
 from components.oci.context import Context, credentials, namespace_of
 from components.oci.existing import found
 from components.oci.jobs import Job, JobArgs, Place
@@ -24,6 +24,7 @@ from components.plan.model import JobPlan, Plan
 from components.refusal import RefusedError
 from components.run import RunProvider
 from schemas.checks.registry import Wrong, at
+from schemas.code import links_left
 
 # A place of its own for artifacts, for stacks that are thrown away again.
 ARTIFACTS = "TRAINYARD_ARTIFACTS"

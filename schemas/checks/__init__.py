@@ -6,7 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 # Importing a file of checks declares them.
-from schemas.checks import access, env, images, names, network, platform, ports, roles, runs  # noqa: F401
+from schemas.checks import (  # noqa: F401
+    access,
+    commands,
+    env,
+    images,
+    names,
+    network,
+    platform,
+    ports,
+    roles,
+    runs,
+    storage,
+)
 from schemas.checks.registry import RULES, Rule
 from schemas.facts import Facts
 from schemas.findings import Finding

@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from schemas.checks.network import is_production
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
-from schemas.model import Access, Bucket, Logs, Network, Project, Registry, Stack
+from schemas.model import Access, Bucket, Logs, Narrow, Network, Project, Registry, Stack
 from schemas.names import suggestion
 
 _STACK = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
-_GROUP = re.compile(r"[A-Za-z0-9_.+@-]{1,100}")
+# A name of a group, with its identity domain before it where it is another than the stack's.
+_GROUP = re.compile(
+    r"(?:[A-Za-z0-9_.@+-][A-Za-z0-9_.@+ -]{0,99}/)?[A-Za-z0-9_.@+-](?:[A-Za-z0-9_.@+ -]{0,98}[A-Za-z0-9_.@+-])?"
+)
 
 
 def made(stack: Stack) -> bool:
@@ -116,14 +119,21 @@ def stack_reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
 def group_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     users = stack.access.users
     names = {
-        ("users", "group"): users.group,
-        ("users", "dynamicGroup"): users.dynamic_group,
-        ("runs",): stack.access.runs,
+        ("users", "group"): (users.group, "group"),
+        ("users", "dynamicGroup"): (users.dynamic_group, "dynamicgroup"),
+        ("runs",): (stack.access.runs, "dynamicgroup"),
     }
-    for key, name in names.items():
-        if name is not None and not _GROUP.fullmatch(name):
+    for key, (name, kind) in names.items():
+        if name is None:
+            continue
+        if name.startswith("ocid1."):
+            if name.split(".")[1] != kind:
+                message = f"is the OCID of a {name.split('.')[1]}; a {kind} is wanted"
+                yield Wrong(at("access", *key), message, f"look for ocid1.{kind}.…, or write its name")
+        elif not _GROUP.fullmatch(name):
             message = f"`{name[:100]}` is no name of a group"
-            yield Wrong(at("access", *key), message, "use up to 100 letters, digits, `.`, `_`, `-`, `+` and `@`")
+            remedy = "use up to 100 letters, digits, `.`, `_`, `-`, `+`, `@` and spaces between them, or DOMAIN/NAME"
+            yield Wrong(at("access", *key), message, remedy)
 
 
 @rule("TY711", "access for the whole tenancy", severity="warning", platform="oci")
@@ -146,3 +156,19 @@ def domain_endpoint(stack: Stack, _: Facts) -> Iterator[Wrong]:
     if access.domain_endpoint is not None and access.domain is None:
         message = "`domainEndpoint` has no effect without `domain`"
         yield Wrong(at("access", "domainEndpoint"), message, "add `domain`, the domain's name")
+
+
+@rule("TY714", "a stack that takes from itself")
+def takes_from_itself(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    if stack.uses is not None and stack.uses.stack.endswith(f"/trainyard/{stack.name}"):
+        message = f"`{stack.uses.stack}` is this stack: it cannot take from itself"
+        yield Wrong(at("uses", "stack"), message, "name the stack that owns what is taken")
+
+
+@rule("TY715", "access that is not narrowed, or not by this", severity="warning", platform="oci")
+def narrow_without_effect(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    access = stack.access
+    if access.narrow != Narrow() and access.mode != "documented":
+        how = "always narrowed" if access.mode == "least-privilege" else "never narrowed"
+        message = f"`narrow` has no effect with `{access.mode}`, which is {how}"
+        yield Wrong(at("access", "narrow"), message, "remove it, or use `mode: documented`")

@@ -37,10 +37,14 @@ OWNED = {
     "CONDA_ENV_TYPE": "the environment is a container, not conda",
 }
 _SECRET_NAME = re.compile(
-    r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|PWD_?SECRET|SECRETS?|TOKENS?|API_?KEYS?|ACCESS_?KEYS?|PRIVATE_?KEYS?"
-    r"|SECRET_?KEYS?|CREDENTIALS?|AUTH)(?:_[0-9]+)?$",
+    r"(?:^|_)(?:(?:PG|DB|MYSQL|REDIS|SMTP)?(?:PASSWORD|PASSWD|PASSPHRASE)|PWD_?SECRET|SECRETS?|TOKENS?|API_?KEYS?"
+    r"|ACCESS_?KEYS?|PRIVATE_?KEYS?|SECRET_?KEYS?|STORAGE_?KEYS?|ACCOUNT_?KEYS?|KAGGLE_KEY|SIGNING_?KEYS?|ENCRYPTION_?KEYS?"
+    r"|CREDENTIALS?|AUTH|(?:DB|USER|ADMIN|ROOT|MYSQL|POSTGRES|REDIS|SMTP|FTP|MONGO)_(?:PASS|PWD)|(?:GITHUB|GITLAB|GIT)_PAT)"
+    r"(?:_[0-9]+)?$",
     re.IGNORECASE,
 )
+# Whatever stands there is one: digits too.
+_PASSWORD = re.compile(r"PASSWORD|PASSWD|PASSPHRASE|_PASS$|_PWD$", re.IGNORECASE)
 # `MAX_TOKENS: "512"` and `USE_AUTH: "true"` say how much or whether, not what.
 _NO_SECRET = re.compile(r"[0-9.]*|true|false|yes|no|on|off|none|null", re.IGNORECASE)
 _SECRET_OPTION = re.compile(r"^--?[A-Za-z-]*(?:password|passwd|token|secret|api[-_]?key)(?:=|$)", re.IGNORECASE)
@@ -98,10 +102,15 @@ def reserved(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY502", "a secret in plain text, by its name")
 def secret_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for path, name, value, _job in _variables(stack):
-        if not isinstance(value, str) or "${" in value or _NO_SECRET.fullmatch(value):
+        if not isinstance(value, str) or "${" in value or _says_no_more(name, value):
             continue
         if _SECRET_NAME.search(name):
             yield Wrong(path, f"`{name}` looks like a secret and stands in plain text", _make_secret(path))
+
+
+def _says_no_more(name: str, value: str) -> bool:
+    """How much, or whether: `MAX_TOKENS: "512"`, but not `DB_PASSWORD: "20240501"`."""
+    return bool(_NO_SECRET.fullmatch(value)) and not (value.isdigit() and _PASSWORD.search(name))
 
 
 @rule("TY503", "a secret in plain text, by its value")
@@ -116,12 +125,19 @@ def secret_elsewhere(stack: Stack, _: Facts) -> Iterator[Wrong]:
     remedy = "keep it as a `secure:` environment variable, or in `trainyard:vault`"
     for path, words in _texts(stack):
         for word, following in zip(words, [*words[1:], ""], strict=False):
-            option = _SECRET_OPTION.match(word)
-            value = word.partition("=")[2] or following
-            given = bool(option and value and not value.startswith(("$", "-")))
-            if given or any(pattern.search(word) for pattern in _SECRET_VALUES):
+            if _gives_secret(word, following) or any(pattern.search(word) for pattern in _SECRET_VALUES):
                 yield Wrong(path, "holds what looks like a secret, in plain text", remedy)
                 break
+
+
+def _gives_secret(word: str, following: str) -> bool:
+    """`--token=x`, `--token x` and `TOKEN=x`."""
+    name, _, value = word.partition("=")
+    if _SECRET_OPTION.match(word):
+        value = value or following
+        return bool(value) and not value.startswith(("$", "-"))
+    assigns = name.isidentifier() and _SECRET_NAME.search(name) and not value.startswith("$")
+    return bool(assigns and value and not _says_no_more(name, value))
 
 
 def _texts(stack: Stack) -> Iterator[tuple[Path, list[str]]]:

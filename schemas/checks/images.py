@@ -16,6 +16,7 @@ _IMAGE = re.compile(
     r"(?::(?P<tag>[A-Za-z0-9_$][A-Za-z0-9_.${}-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 _OCIR = re.compile(r"(?P<key>[a-z0-9-]+)\.ocir\.io|ocir\.(?P<region>[a-z0-9-]+)\.oci\.[a-z0-9.-]+")
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
 OURS = "${registry}"
 
 
@@ -60,7 +61,7 @@ def latest(stack: Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY303", "an image the nodes cannot pull", platform="oci")
 def elsewhere(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for image in _images(stack):
-        if "${" in image.name or _OCIR.fullmatch(image.host):
+        if "${" in image.name or "://" in image.text or _OCIR.fullmatch(image.host):
             continue
         message = f"`{image.text}` is not in OCI's registry; job runs pull from there only"
         yield Wrong(_path(image), message, f"push it to the stack's repository and write `{OURS}:<tag>`")
@@ -69,9 +70,17 @@ def elsewhere(stack: Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY304", "a malformed image")
 def malformed(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        if not _IMAGE.fullmatch(job.image):
+        match = _IMAGE.fullmatch(job.image)
+        path = at("jobs", name, "image")
+        if match is None:
             message = f"`{job.image[:80]}` is no image reference"
-            yield Wrong(at("jobs", name, "image"), message, f"write it as `{OURS}:1.0` or `{OURS}@sha256:…`")
+            yield Wrong(path, message, f"write it as `{OURS}:1.0` or `{OURS}@sha256:…`")
+        elif "://" in job.image:
+            bare = job.image.split("://", 1)[1]
+            yield Wrong(path, f"`{job.image[:80]}` is a URL; an image has no scheme", f"write `{bare[:200]}`")
+        elif (repository := _REFERENCE.sub("", match["name"].partition("/")[2])) != repository.lower():
+            message = f"`{match['name'][:80]}` has capitals; the name of a repository has none"
+            yield Wrong(path, message, f"write `{match['name'].lower()[:200]}`")
 
 
 @rule("TY305", "an image of another region", platform="oci")

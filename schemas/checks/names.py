@@ -173,10 +173,12 @@ def unknown_region(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY611", "a vault secret's name that OCI would refuse", platform="oci")
 def vault_secret(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    prefix = f"{stack.team}-{stack.environment}-"
     for name in stack.vault.secrets if stack.vault else ():
-        if not _SECRET_NAME.fullmatch(name):
-            message = f"`{name[:80]}` is no name of a secret"
-            yield Wrong(at("vault", "secrets", name), message, "use up to 255 letters, digits, `-`, `_` and `.`")
+        if not _SECRET_NAME.fullmatch(name) or len(prefix + name) > LONGEST_NAME:
+            message = f"`{name[:80]}` is no name of a secret; in the vault it is called `{prefix}<name>`"
+            remedy = f"use up to {LONGEST_NAME - len(prefix)} letters, digits, `-`, `_` and `.`"
+            yield Wrong(at("vault", "secrets", name), message, remedy)
 
 
 @rule("TY612", "a tag that trainyard sets itself")
@@ -195,7 +197,7 @@ def reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
             if name not in known:
                 remedy = suggestion(name, known)
                 if name.isupper():
-                    remedy = f"a variable of the node is written `${name}`"
+                    remedy = f"nothing fills in variables of the node: read ${name} in the script"
                 yield Wrong(path, f"`${{{name}}}` is no reference", remedy)
 
 

@@ -192,3 +192,13 @@ def oversubscribed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if gpus and type(processes) is int and processes > gpus:
             message = f"{processes} processes share the {plural(gpus, 'GPU')} of {job.shape.name}"
             yield Wrong(at("jobs", name, "options", "processes"), message, f"use {gpus}, one a GPU")
+
+
+@rule("TY415", "nodes that find each other by a log there is none of")
+def driver_without_log(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        if "adsDriver" in framework.options and job.options.get("adsDriver") is True and not stack.logs.enabled:
+            message = "ADS's own driver finds the main node by reading its run's log, and `trainyard:logs` is off"
+            yield Wrong(
+                at("jobs", name, "options", "adsDriver"), message, "set `logs: { enabled: true }`, or remove it"
+            )

@@ -7,9 +7,9 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from schemas.checks.commands import commands, words_of
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts, Folder
-from schemas.findings import Path
 from schemas.model import Job, Stack
 from schemas.names import nearest, suggestion
 
@@ -112,7 +112,7 @@ def missing_script(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, path, folder in _code(stack, facts):
         if not (folder.inside and folder.complete and folder.files):
             continue
-        for where, command in _commands(name, job):
+        for where, command in commands(name, job):
             script = _script(command)
             if script is not None and script.removeprefix("./") not in folder.files:
                 close = nearest(script, folder.files)
@@ -120,18 +120,8 @@ def missing_script(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 yield Wrong(where, f"`{script}` is not in `{path}`", remedy)
 
 
-def _commands(name: str, job: Job) -> Iterator[tuple[Path, str]]:
-    yield at("jobs", name, "command"), job.command
-    for role, part in job.roles.items():
-        if part.command is not None:
-            yield at("jobs", name, "roles", role, "command"), part.command
-
-
 def _script(command: str) -> str | None:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return None
+    words = words_of(command)
     if words and words[0] in ("python", "python3", "bash", "sh"):
         words = words[1:]
     relative = bool(words) and not words[0].startswith("/") and ".." not in words[0].split("/")
@@ -141,7 +131,7 @@ def _script(command: str) -> str | None:
 @rule("TY810", "a command that cannot be read")
 def unreadable_command(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        for where, command in _commands(name, job):
+        for where, command in commands(name, job):
             try:
                 words = shlex.split(command)
             except ValueError as problem:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from schemas.judge import codes
+from schemas.judge import OF_SEVERAL, codes
 from tests.broken_files import FOLDER, Expected, expected, files
 
 ROOT = Path(__file__).parents[2]
@@ -74,8 +74,8 @@ def test_at_least_forty_files_are_broken() -> None:
 
 def test_every_code_is_raised_by_a_broken_file_or_a_test_of_its_own() -> None:
     raised = {one.code for file in files() for one in expected(file)}
-    # A missing file and a folder too large to keep in a repository have tests of their own.
-    assert set(codes()) - raised == {"TY001", "TY017", "TY806"}
+    # A missing file, what is too large to keep in a repository, and what several files do have tests of their own.
+    assert set(codes()) - raised == {"TY001", "TY017", "TY806", *OF_SEVERAL}
 
 
 def test_all_findings_of_all_files_at_once(good: Path) -> None:
@@ -83,7 +83,55 @@ def test_all_findings_of_all_files_at_once(good: Path) -> None:
     assert result.exit_code == 1
     assert "TY302" in result.output
     assert "TY404" in result.output
-    assert result.output.rstrip().endswith("3 files checked: 1 error, 1 warning")
+    assert result.output.rstrip().endswith("3 files checked: 1 error, 7 warnings")
+
+
+def stack_of(folder: Path, name: str, *lines: str, team: str = "vision") -> Path:
+    file = folder / f"Pulumi.{name}.yaml"
+    file.write_text(GOOD.replace("vision\n", f"{team}\n", 1) + "".join(f"  {line}\n" for line in lines))
+    return file
+
+
+def found(*files: Path) -> list[tuple[str, str, int]]:
+    listed = json.loads(check("--format", "json", *files).stdout)["findings"]
+    return [(finding["code"], Path(finding["file"]).name, finding["line"]) for finding in listed]
+
+
+def test_two_stacks_that_make_the_same_are_told_so(tmp_path: Path) -> None:
+    one, copy = stack_of(tmp_path, "one"), stack_of(tmp_path, "copy")
+    assert found(one, copy) == [
+        ("TY615", "Pulumi.copy.yaml", 1),
+        ("TY615", "Pulumi.copy.yaml", 1),
+        ("TY615", "Pulumi.copy.yaml", 4),
+    ]
+    assert found(one, one, one) == []
+    assert found(one, stack_of(tmp_path, "other", team="audio")) == []
+    bucket = "trainyard:bucket: { name: shared-data }"
+    assert found(stack_of(tmp_path, "a", bucket, team="a"), stack_of(tmp_path, "b", bucket, team="b")) == [
+        ("TY615", "Pulumi.b.yaml", 8)
+    ]
+    existing = "trainyard:bucket: { existing: shared-data }"
+    assert found(stack_of(tmp_path, "a", bucket, team="a"), stack_of(tmp_path, "c", existing, team="c")) == []
+
+
+def test_two_versions_of_one_stack_are_one_stack(tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    assert found(stack_of(tmp_path, "one"), stack_of(tmp_path / "before", "one")) == []
+
+
+def test_subnets_of_one_network_that_overlap_are_found(tmp_path: Path) -> None:
+    def subnet(name: str, block: str) -> Path:
+        vcn = "vcn: ocid1.vcn.oc1.iad.aaaa, routeTable: ocid1.routetable.oc1.iad.aaaa"
+        return stack_of(tmp_path, name, f"trainyard:network: {{ {vcn}, subnetCidr: {block} }}", team=name)
+
+    one, inside, beside = (
+        subnet("one", "10.0.0.0/24"),
+        subnet("inside", "10.0.0.128/25"),
+        subnet("beside", "10.0.1.0/24"),
+    )
+    assert found(one, beside) == []
+    assert found(one, beside, inside) == [("TY114", "Pulumi.inside.yaml", 8)]
+    assert check(one, inside).exit_code == 1
 
 
 def test_nothing_wrong_is_zero_and_a_warning_alone_too(good: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from components.oci.artifact import build, files, links_left
+from components.oci.artifact import build
+from schemas.code import files, links_left
 
 
 @pytest.fixture

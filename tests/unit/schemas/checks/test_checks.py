@@ -92,7 +92,25 @@ FINE: dict[str, dict[str, str]] = {
         "job": "env: { HUB_TOKEN: '${secret.hub}' }",
     },
     "a secret as a secret": {"job": "env: { HUB_TOKEN: { secure: v1:x } }"},
-    "a variable of the node": {"command": "train.py --out $HOME --token $TOKEN"},
+    "a shell that is asked for": {"command": "bash -c 'cd src && python train.py --out $HOME | tee log; echo done'"},
+    "words of a shell in quotes": {"command": "train.py --separator '|' --filter 'a > b' --price '$x' --end ';'"},
+    "a dollar at the end": {"command": "train.py --pattern ^a$ --money 5$"},
+    "a launcher that is told the others": {"command": "torchrun --nnodes {nodes} --node_rank {rank} train.py"},
+    "a script called like a launcher's option": {"command": "train.py --launcher torchrun-like"},
+    "placeholders of the launcher": {"command": "train.py --at {address.main} --all {addresses.worker} --me {process}"},
+    "braces that are no placeholder": {"command": "train.py --json '{\"a\":1}' --set {A}"},
+    "as long as it may": {"command": "timeout 24h python train.py --max-hours 24"},
+    "how many tokens": {"job": "env: { MAX_TOKENS: '512', ASK_PASSWORD: 'false', BYPASS: 'no' }"},
+    "a group of an identity domain": {"access": "trainyard:access: { users: { group: Research/All Domain Users } }"},
+    "a group by its OCID": {"access": "trainyard:access: { users: { group: ocid1.group.oc1..aaaascientists } }"},
+    "narrowed where it counts": {
+        "access": "trainyard:access: { mode: documented, narrow: { bucket: false }, users: { group: g } }",
+        "top": "trainyard:network: { mode: proof-of-concept }",
+    },
+    "git by SSH": {
+        "top": "trainyard:network: { nat: true }",
+        "job": "code: { git: { url: 'git@git.example.com:vision/train.git', commit: 9f2c1e7 } }",
+    },
     "an option that only ends in token's name": {"run": '{ args: [--max-tokens, "512"] }'},
     "every documented reference": {
         "command": "train.py ${bucket} ${namespace} ${region} ${team} ${environment} ${stack} ${job} ${run}"

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of data: what would be lost, what would not be found, and what should not travel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from schemas.checks.network import is_production
+from schemas.checks.registry import Wrong, at, rule
+from schemas.facts import Facts
+from schemas.model import Stack
+
+# Files that hold keys as a rule: whoever may read the job may read what travels with it.
+_KEYS = re.compile(
+    r"(?:.*/)?(?:id_(?:rsa|dsa|ecdsa|ed25519)|\.env(?:\.[a-z]+)?|\.netrc|\.pypirc|\.pgpass|kaggle\.json|\.oci/config"
+    r"|\.aws/credentials|[^/]*(?:private|api|secret)[_-]?key[^/]*\.pem|[^/]*\.(?:p12|pfx|kdbx))"
+)
+_GIT = re.compile(r"(?:(?:https?|ssh|git)://[^\s/]+/\S+|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:\S+)")
+
+
+@rule("TY614", "data that production would lose", severity="warning")
+def not_kept(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    if not is_production(stack):
+        return
+    if not stack.bucket.keep and stack.bucket.existing is None:
+        message = f"`pulumi destroy` would delete the bucket of `{stack.environment}` with everything in it"
+        yield Wrong(at("bucket", "keep"), message, "remove `keep: false`")
+    if not stack.registry.keep and stack.registry.existing is None:
+        message = f"`pulumi destroy` would delete the images of `{stack.environment}`"
+        yield Wrong(at("registry", "keep"), message, "remove `keep: false`")
+
+
+@rule("TY821", "keys in the code folder", severity="warning")
+def keys_in_code(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        folder = facts.folders.get(job.code.folder or "") if job.code else None
+        for file in sorted(folder.files) if folder and folder.inside else ():
+            if _KEYS.fullmatch(file):
+                message = f"`{file}` would travel with the job, and everybody who may read the job could read it"
+                remedy = "move it out of the folder; give secrets as `secure:` variables"
+                yield Wrong(at("jobs", name, "code"), message, remedy)
+
+
+@rule("TY822", "a prefix that no object begins with", severity="warning")
+def prefix(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for index, item in enumerate(job.inputs):
+            if item.prefix.startswith(("/", "oci://")):
+                bare = item.prefix.lstrip("/")
+                message = f"`{item.prefix[:80]}`: names of objects do not begin so, and the mount would be empty"
+                remedy = (
+                    f"write `{bare}`" if not bare.startswith("oci:") else "write what stands after the bucket's name"
+                )
+                yield Wrong(at("jobs", name, "inputs", index, "prefix"), message, remedy)
+
+
+@rule("TY823", "an address that git cannot clone")
+def git_address(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        git = job.code.git if job.code else None
+        if git and not _GIT.fullmatch(git.url):
+            message = "is no address of a repository"
+            remedy = "write https://HOST/PATH.git, or git@HOST:PATH.git with a `secret`"
+            yield Wrong(at("jobs", name, "code", "git", "url"), message, remedy)

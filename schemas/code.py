@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which files of a code folder travel with a job: said once, for the checks and for who packs them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+LEFT_OUT = frozenset(
+    {".git", "__pycache__", ".venv", ".trainyard", ".ipynb_checkpoints", ".DS_Store", ".pytest_cache", ".mypy_cache"}
+)
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """The files of a code folder, sorted, without what tools leave behind.
+
+    A link to a file of the folder travels as that file: a clone elsewhere has both.
+    """
+    return (path for path in _walk(folder) if path.is_file() and (not path.is_symlink() or _inside(path, folder)))
+
+
+def links_left(folder: Path) -> list[str]:
+    """The links that do not travel: to folders, and to what only this machine has."""
+    left = (path for path in _walk(folder) if path.is_symlink() and not (path.is_file() and _inside(path, folder)))
+    return [path.relative_to(folder).as_posix() for path in left]
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for directory, names, found in os.walk(folder):
+        names[:] = sorted(name for name in names if name not in LEFT_OUT)
+        linked = (name for name in names if Path(directory, name).is_symlink())
+        for name in sorted((*found, *linked)):
+            if name not in LEFT_OUT and not name.endswith(".pyc"):
+                yield Path(directory, name)
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
