@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from cli.asking import of_the_disk
 from cli.faults import faults
+from cli.problems import TellingGroup
 from cli.running import cloud_home, home_option, known_home, running_cloud
 
 
-@click.group("cloud")
+@click.group("cloud", cls=TellingGroup)
 def cloud() -> None:
     """The local cloud: OCI's own API on this machine, without an account."""
 
@@ -24,15 +24,9 @@ def cloud() -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="By default a free one.")
 def start(home: Path | None, port: int) -> None:
     """Start it, unless it runs already."""
-    from localcloud.control import CloudError
     from localcloud.control import start as start_cloud
 
-    try:
-        started = start_cloud(cloud_home(home), port)
-    except OSError as error:
-        raise click.ClickException(of_the_disk(error)) from None
-    except CloudError as error:
-        raise click.ClickException(str(error)) from None
+    started = start_cloud(cloud_home(home), port)
     if port and not started.endpoint.endswith(f":{port}"):
         raise click.ClickException(
             f"It runs already, at {started.endpoint}.\nFor another port, first: trainyard cloud stop"
@@ -85,16 +79,12 @@ def status(home: Path | None, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Don't ask.")
 def reset(home: Path | None, yes: bool) -> None:
     """End it and forget everything in it: resources, objects, logs, keys."""
-    from localcloud.control import CloudError
     from localcloud.control import reset as reset_cloud
 
     folder = cloud_home(home)
     if not yes:
         click.confirm(f"Remove the local cloud in {folder} with all it holds?", abort=True)
-    try:
-        reset_cloud(folder)
-    except CloudError as error:
-        raise click.ClickException(str(error)) from None
+    reset_cloud(folder)
     click.echo(f"Removed {folder}.")
 
 
@@ -116,13 +106,9 @@ def log(home: Path | None, lines: int) -> None:
 def env(home: Path | None, profile: str, resource: str | None) -> None:
     """Print what points OCI's clients at it: eval "$(trainyard cloud env)"."""
     from localcloud.admin import resource_principal
-    from localcloud.control import CloudError
 
     cloud = running_cloud(home)
-    try:
-        principal = resource_principal(cloud, resource) if resource else {}
-    except CloudError as error:
-        raise click.ClickException(str(error)) from None
+    principal = resource_principal(cloud, resource) if resource else {}
     for name, value in {**cloud.env_for(profile), **principal}.items():
         click.echo(f"export {name}={shlex.quote(value)}")
 
@@ -135,12 +121,8 @@ def env(home: Path | None, profile: str, resource: str | None) -> None:
 def push(home: Path | None, image: str, entrypoint: str | None, cmd: str | None) -> None:
     """Put IMAGE (address:tag, or with @sha256:…) into the registry, without its content."""
     from localcloud.admin import push_image
-    from localcloud.control import CloudError
 
-    try:
-        pushed = push_image(running_cloud(home), image, shlex.split(entrypoint or ""), shlex.split(cmd or ""))
-    except CloudError as error:
-        raise click.ClickException(str(error)) from None
+    pushed = push_image(running_cloud(home), image, shlex.split(entrypoint or ""), shlex.split(cmd or ""))
     click.echo(f"{image} has the digest {pushed['digest']}.")
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def add(home: Path | None, kind: str, **settings: Any) -> None:
     from localcloud.admin import add_fault
 
     given = {name: value for name, value in settings.items() if value is not None}
-    added = _asked(lambda: add_fault(running_cloud(home), kind, **given))
+    added = add_fault(running_cloud(home), kind, **given)
     click.echo(f"Added: {_line(added)}\nEnd it with: trainyard cloud faults clear {added['id']}")
 
 
@@ -62,7 +61,7 @@ def list_(home: Path | None, as_json: bool) -> None:
     """Show them, and how often each has struck."""
     from localcloud.admin import list_faults
 
-    found = _asked(lambda: list_faults(running_cloud(home)))
+    found = list_faults(running_cloud(home))
     if as_json:
         click.echo(json.dumps(found))
         return
@@ -79,17 +78,8 @@ def clear(home: Path | None, identifier: str) -> None:
     """End one, or all."""
     from localcloud.admin import clear_faults
 
-    ended = _asked(lambda: clear_faults(running_cloud(home), identifier))
+    ended = clear_faults(running_cloud(home), identifier)
     click.echo(f"Ended {ended} fault{'' if ended == 1 else 's'}.")
-
-
-def _asked(call: Callable[[], Any]) -> Any:
-    from localcloud.control import CloudError
-
-    try:
-        return call()
-    except CloudError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _line(fault: dict[str, Any]) -> str:

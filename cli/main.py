@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
+
+from cli.problems import TellingGroup
 
 # Subcommand -> where its click command is, and its line in `trainyard --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -31,27 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-# A disk, a quota or a file-size limit that is full, or a device that fails: nothing of ours to mend.
-_CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-
-
-class LazyGroup(click.Group):
+class LazyGroup(TellingGroup):
     """Finds subcommands in COMMANDS; those whose module is not part of this checkout are not offered."""
-
-    def main(self, *args: Any, **options: Any) -> Any:
-        """Every command's output may end on a full disk, or nowhere at all where it was started without one."""
-        for name in ("stdout", "stderr"):
-            if getattr(sys, name) is None:
-                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as the process)
-        try:
-            return super().main(*args, **options)
-        except OSError as problem:
-            if problem.errno not in _CANNOT_WRITE:
-                raise
-            _forget_output()
-            where = f" to {problem.filename}" if problem.filename else ""
-            click.echo(f"trainyard: cannot write{where}: {problem.strerror}", err=True)
-            sys.exit(2)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(name for name, (place, _) in COMMANDS.items() if _is_there(place))
@@ -77,13 +56,6 @@ class LazyGroup(click.Group):
         """From the table: help must not import what it describes."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
-
-
-def _forget_output() -> None:
-    """What is still to be written has nowhere to go: it must not be tried again when the process ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _is_there(place: str) -> bool:

@@ -7,10 +7,8 @@ import os
 import shlex
 import subprocess
 from collections.abc import Callable, Mapping
-from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import click
 
@@ -22,6 +20,7 @@ from cli.image.recipes import PLATFORM, Additions, Recipe, has_gpu, is_arm, make
 from cli.image.tools import Build, Tool
 from cli.image.wanted import UNKNOWN_NAMESPACE, ImageError, Wanted, needs_namespace, wanted
 from cli.planning import planned
+from cli.problems import TellingGroup
 from cli.running import running_cloud
 from components.plan.model import Plan
 from provider.oci.session import Session
@@ -31,22 +30,14 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-@click.group("image")
+@click.group("image", cls=TellingGroup)
 def image() -> None:
     """The images of a stack's jobs: built from launcher/images, pushed to the stack's registry."""
 
 
 def _about_a_stack(command: Callable[..., None]) -> Callable[..., None]:
-    """What both commands ask for, and their way to say what went wrong."""
-
-    @wraps(command)
-    def guarded(**options: Any) -> None:
-        try:
-            command(**options)
-        except ImageError as error:
-            raise click.ClickException(str(error)) from None
-
-    decorated: Callable[..., None] = guarded
+    """What both commands ask for."""
+    decorated = command
     for add in (
         click.option("--local", is_flag=True, help="The local cloud that runs here."),
         click.option("--dry-run", is_flag=True, help="Print the words, run nothing."),

@@ -10,16 +10,16 @@ from typing import Any
 
 import click
 
-from cli.asking import INTERRUPTED, call_of, of_the_disk
+from cli.asking import call_of
 from cli.local import letting_go
 from cli.local.file import LocalFile
 from cli.local.images import stand_by, untrained
 from cli.local.place import PROJECT, Place
 from cli.local.results import own_lines, results, speaking
 from cli.planning import planned
+from cli.problems import INTERRUPTED
 from cli.sessions import DEPLOYER, session_of
 from components.plan.model import Plan
-from engine.versions import EngineError
 from localcloud import admin, control
 from provider.base.errors import ProviderError
 from provider.oci.calls import attempt
@@ -38,7 +38,7 @@ DELETE_DATA = click.option(
 
 
 def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
-    """The arguments these commands share, and their way to say what went wrong."""
+    """The arguments these commands share, and how Ctrl-C is told."""
 
     def declare(body: Callable[..., None]) -> click.Command:
         @click.argument("stack", default="local")
@@ -54,13 +54,9 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
                 )
             try:
                 body(Place(stack, (stacks or PROJECT / "stacks").resolve()), list(pulumi_arguments), **options)
-            except (KeyboardInterrupt, click.Abort):
+            except KeyboardInterrupt:
                 click.echo(f"\nInterrupted: `trainyard {body.__name__} {stack} --local` goes on from here.", err=True)
                 sys.exit(INTERRUPTED)
-            except Exception as problem:
-                if (said := _said(problem)) is None:
-                    raise
-                raise click.ClickException(said) from None
 
         for option in more:
             command = option(command)
@@ -68,19 +64,6 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
         return click.command(context_settings={"ignore_unknown_options": True})(command)
 
     return declare
-
-
-def _said(problem: Exception) -> str | None:
-    """What a person can do something about, in words; None for a mistake of ours."""
-    if isinstance(problem, EngineError | control.CloudError | ProviderError):
-        return str(problem)
-    # Told by its module, because importing the SDK for its exceptions would cost every command half a second.
-    if type(problem).__module__ == "oci.exceptions":
-        why = getattr(problem, "message", None) or problem
-        return f"the local cloud did not answer a call: {why}\nRun it again; `trainyard cloud log` shows the call."
-    if isinstance(problem, OSError):
-        return of_the_disk(problem)
-    return None
 
 
 @local_command("Brings a stack up on the local cloud. Further arguments go to `pulumi up`.")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.asking import telling
 from cli.planning import planned, stack_file
 from rehearsal.model import EXIT_CODES
 
@@ -33,7 +32,6 @@ USAGE = 2
 @click.option("--minutes", type=click.FloatRange(min=0.1), default=10.0, help="How long a run may take.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="For whom.")
 @click.option("--keep", is_flag=True, help="Leave everything up afterwards, to look at.")
-@telling
 def rehearse(
     stack: str, stacks: Path, nodes: int | None, code: str, prove: bool, confirm: int, seed: int, minutes: float,
     form: str, keep: bool,

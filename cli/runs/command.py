@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.asking import call_of, telling
+from cli.asking import call_of
 from cli.planning import stack_file
 from cli.render import printable
 from cli.running import running_cloud
@@ -59,7 +59,6 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--local", is_flag=True, help="Runs of the local cloud that `trainyard up --local` started.")
     @click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="The local cloud's folder.")
     @click.option("--compartment", metavar="OCID", help="Where the runs are, when no stack file says it.")
-    @telling
     def asked(
         stack: str | None, run: str | None, stacks: Path, local: bool, home: Path | None, compartment: str | None,
         **options: Any,

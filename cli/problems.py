@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What went wrong, in words for a person: one table for all commands, and the one place that tells it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import Any
+
+import click
+
+# What a shell expects of a command that Ctrl-C ended: 128 and the number of SIGINT.
+INTERRUPTED = 130
+# Errors whose text is made for people, by their names: no command imports what it does not use.
+_IN_WORDS = frozenset(
+    {
+        "cli.image.wanted.ImageError",
+        "engine.versions.EngineError",
+        "localcloud.control.CloudError",
+        "provider.base.errors.ProviderError",
+    }
+)
+# A disk, a quota or a file-size limit that is full, or a device that fails: nothing of ours to mend.
+_CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def words(problem: BaseException) -> str | None:
+    """What a person can do something about; None for a mistake of ours."""
+    names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(problem).__mro__}
+    if names & _IN_WORDS:
+        return str(problem)
+    if type(problem).__module__ == "oci.exceptions":
+        why = getattr(problem, "message", None) or problem
+        return f"the cloud refused a call: {why}\nOf the local cloud, `trainyard cloud log` shows the call and why."
+    if isinstance(problem, OSError):
+        where = f"{problem.filename}: " if problem.filename else ""
+        return f"{where}{problem.strerror or problem}; TRAINYARD_HOME says where a local stack keeps its things"
+    return None
+
+
+class TellingGroup(click.Group):
+    """Commands that never show a traceback for what is no mistake of ours."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Every command's output may end on a full disk, or nowhere at all where it was started without one."""
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as the process)
+        try:
+            return super().main(*args, **options)
+        except OSError as problem:
+            if problem.errno not in _CANNOT_WRITE:
+                raise
+            _forget_output()
+            where = f" to {problem.filename}" if problem.filename else ""
+            click.echo(f"trainyard: cannot write{where}: {problem.strerror}", err=True)
+            sys.exit(2)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+        except BrokenPipeError:
+            # `| head` has seen enough. Python would say so once more when it flushes on its way out.
+            sys.stdout = None
+            sys.exit(0)
+        except click.ClickException:
+            raise
+        except Exception as problem:
+            if (told := words(problem)) is None or _is_of_the_output(problem):
+                raise
+            raise click.ClickException(told) from None
+
+
+def _is_of_the_output(problem: Exception) -> bool:
+    """What is printed has no file's name; `main` tells of that, as it also happens at the very end."""
+    return isinstance(problem, OSError) and problem.errno in _CANNOT_WRITE and not problem.filename
+
+
+def _forget_output() -> None:
+    """What is still to be written has nowhere to go: it must not be tried again when the process ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
