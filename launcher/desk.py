@@ -29,6 +29,8 @@ ACCESS_VARIABLE = "TRAINYARD_ACCESS_SECONDS"
 ACCESS_SECONDS = 300.0
 _REFUSED = frozenset({400, 401, 403, 404})
 _RETRY_SECONDS = 2.0
+# Between two looks of who waits for news right now.
+_HURRIED_SECONDS = 0.05
 
 
 def meeting_interval(nodes: int, waited: float) -> float:
@@ -77,6 +79,7 @@ class Desk:
         self._here = ""
         self._renew_at = 0.0
         self._closed = False
+        self._hurried = False
         self._refused_since = 0.0
         self._thread = threading.Thread(target=self._run, name="desk", daemon=True)
         self._thread.start()
@@ -124,10 +127,10 @@ class Desk:
         self.flush(seconds)
         with self._changed:
             wanted = self._round + (2 if self.watches else 0)
-            self.interval, kept = 0.05, self.interval
+            self._hurried = True
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._round >= wanted or bool(self.refused), seconds)
-            self.interval = kept
+            self._hurried = False
         return self._board
 
     def check(self) -> None:
@@ -171,9 +174,9 @@ class Desk:
             with self._changed:
                 if not self._posts and not self._closed:
                     pause = next_read - time.monotonic() if self.watches and self._here else _RETRY_SECONDS
-                    self._changed.wait(max(min(pause, self.interval), 0.0))
-                    if self.interval < 0.1:
-                        next_read = 0.0
+                    self._changed.wait(_HURRIED_SECONDS if self._hurried else max(min(pause, self.interval), 0.0))
+                if self._hurried:
+                    next_read = 0.0
 
     def _waiting(self, posted: bool) -> bool:
         return posted and bool(self._posts)
