@@ -53,7 +53,7 @@ def load_file(file: FilePath, shown_as: str | None = None) -> Loaded:
     source = read(file, shown_as)
     if not source.findings or source.data is not None:
         _require_mappings(source)
-    data = source.data if isinstance(source.data, Mapping) else None
+    data = _with_texts_read(source.data) if isinstance(source.data, Mapping) else None
     return _finish(source, data, stack_name(file), file.parent, opaque=True)
 
 
@@ -68,15 +68,34 @@ def load_config(
     written = source.data.get("config") if isinstance(source.data, Mapping) else None
     in_file: Mapping[str, Any] = written if isinstance(written, Mapping) else {}
     source.findings.clear()
-    hints = columns(Stack)
     config: dict[str, Any] = {}
     for key, text in values.items():
-        hint = hints.get(key.removeprefix(NAMESPACE)) if key.startswith(NAMESPACE) else None
-        value = text if hint in (None, str, str | None) else _parsed(text)
+        hint = _hint(key)
+        value = text if hint in _TEXTS else _parsed(text)
         if key in secret_keys and hint is not None:
             value = _with_secrets(value, in_file[key]) if _holds_secret(in_file.get(key)) else seal(hint, value)
         config[key] = value
     return _finish(source, {"config": config}, name, file.parent if file else FilePath(), opaque=False)
+
+
+_TEXTS = (None, str, str | None)
+
+
+def _hint(key: str) -> Any:
+    """The type of a key of ours; None for others."""
+    return columns(Stack).get(key.removeprefix(NAMESPACE)) if key.startswith(NAMESPACE) else None
+
+
+def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`pulumi up -c trainyard:network='{…}'` leaves an object as JSON text in the file, and the program reads it so."""
+    config = data.get("config")
+    if not isinstance(config, Mapping):
+        return data
+    read = {
+        key: _parsed(value) if isinstance(value, str) and _hint(key) not in _TEXTS else value
+        for key, value in config.items()
+    }
+    return {**data, "config": read}
 
 
 def _parsed(text: str) -> Any:

@@ -77,11 +77,11 @@ def _overlaps(
     except ValueError:
         return
     others = subnets.setdefault(network.vcn, [])
-    for other, owner in others:
-        if block.overlaps(other) and _is_another(owner, one):
-            message = f"{block} overlaps {other}, which {owner.source.file} takes in the same VCN"
-            remedy = "choose a free part of the VCN's addresses"
-            yield _located(one, "TY114", at("network", "subnetCidr"), message, remedy)
+    taken = next((row for row in others if block.overlaps(row[0]) and _is_another(row[1], one)), None)
+    if taken:
+        message = f"{block} overlaps {taken[0]}, which {taken[1].source.file} takes in the same VCN"
+        remedy = "choose a free part of the VCN's addresses"
+        yield _located(one, "TY114", at("network", "subnetCidr"), message, remedy)
     others.append((block, one))
 
 

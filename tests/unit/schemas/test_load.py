@@ -86,6 +86,23 @@ def test_an_override_wins_over_the_file(tmp_path: Path) -> None:
     assert loaded.stack.environment == "test"
 
 
+def test_what_an_override_left_in_the_file_is_read_as_the_program_reads_it(tmp_path: Path) -> None:
+    """`-c` is written into the stack file by Pulumi, an object as the JSON text that was given."""
+    config = CONFIG | {"trainyard:network": '{"cidr": "10.99.0.0/16", "nat": true}', "trainyard:tags": '{"a": "b"}'}
+    file = write(tmp_path, config)
+    values, secret = as_pulumi(config)
+    assert values["trainyard:network"] == '{"cidr": "10.99.0.0/16", "nat": true}'
+    by_file, by_config = load_file(file), load_config(values, secret, "test", file)
+    assert by_file.findings == by_config.findings == ()
+    assert by_file.stack is not None
+    assert by_file.stack == by_config.stack
+    assert by_file.stack.network.nat
+    wrong = CONFIG | {"trainyard:network": '{"cidr": 10}', "trainyard:tags": "no JSON"}
+    found = load_file(write(tmp_path, wrong)).findings
+    assert [finding.code for finding in found] == ["TY011", "TY011"]
+    assert found == load_config(*as_pulumi(wrong), "test", tmp_path / "Pulumi.test.yaml").findings
+
+
 def test_findings_of_the_config_door_have_the_file_s_lines(tmp_path: Path) -> None:
     file = write(tmp_path, CONFIG)
     values, secret = as_pulumi(CONFIG)

@@ -198,6 +198,19 @@ def test_code_anywhere_in_the_project_is_inside(tmp_path: Path) -> None:
     assert codes(stacks, job="code: ../train", command="python3 ./train.py --epochs 3") == []
 
 
+def test_a_code_folder_is_measured_as_it_travels(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
+    (tmp_path / "elsewhere.py").write_text("")
+    folder = tmp_path / "train"
+    (folder / ".venv").mkdir(parents=True)
+    with (folder / ".venv" / "large.so").open("wb") as large:
+        large.truncate(LARGEST_CODE + 1)
+    (folder / "train.py").write_text("")
+    (folder / "linked.py").symlink_to(tmp_path / "elsewhere.py")
+    assert codes(tmp_path, job="code: ./train", command="train.py") == []
+    assert codes(tmp_path, job="code: ./train", command="linked.py") == ["TY809"]
+
+
 def test_an_own_framework_drives_the_checks_like_any_other(tmp_path: Path) -> None:
     (tmp_path / "ring.toml").write_text(
         'name = "ring"\nsummary = "s"\nrank = "r"\nreserved = ["RING_SIZE"]\n'
