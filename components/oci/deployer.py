@@ -61,6 +61,7 @@ def _makes(plan: Plan) -> list[tuple[str, iam.Location]]:
         (plan.access.create, "policies", tenancy if root_policies else here),
         (plan.access.create and plan.access.home_region is None, "regions", tenancy),
         (plan.bucket.create, "bucket", here),
+        (plan.bucket.create and not plan.bucket.keep, "bucket that goes", here),
         (plan.bucket.create and plan.bucket.key is not None, "key", here),
         (plan.registry.create, "registry", here),
         (plan.logs.create, "logs", here),

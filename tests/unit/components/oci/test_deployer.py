@@ -31,7 +31,7 @@ def granted(of: Plan, place: iam.Location) -> frozenset[str]:
 
 
 def test_the_deployer_may_do_all_that_up_and_destroy_call() -> None:
-    made = plan(network=Network(nat=True), vault=VAULT)
+    made = plan(network=Network(nat=True), vault=VAULT, bucket=Bucket(keep=False))
     here = granted(made, iam.CompartmentId(COMPARTMENT))
     tenancy = granted(made, iam.Tenancy())
     for kind, operations in table("oci_access")["deployer"].items():
@@ -57,6 +57,13 @@ def test_a_subnet_in_an_existing_vcn_takes_no_right_to_make_networks() -> None:
     here = granted(made, iam.CompartmentId(COMPARTMENT))
     assert {"SUBNET_CREATE", "SECURITY_LIST_CREATE", "VCN_ATTACH", "ROUTE_TABLE_ATTACH"} <= here
     assert not here & {"VCN_CREATE", "VCN_DELETE", "ROUTE_TABLE_CREATE", "SERVICE_GATEWAY_CREATE", "NAT_GATEWAY_CREATE"}
+
+
+def test_a_bucket_that_is_kept_cannot_be_deleted() -> None:
+    for keep in (True, False):
+        here = granted(plan(bucket=Bucket(keep=keep)), iam.CompartmentId(COMPARTMENT))
+        assert "BUCKET_CREATE" in here
+        assert ("BUCKET_DELETE" in here) is not keep
 
 
 def test_whoever_makes_secrets_may_not_read_them() -> None:
