@@ -46,6 +46,7 @@ def localized(written: Mapping[str, Any], plan: Plan, cloud: Cloud, stand_ins: S
     _domain(made)
     _uses(made)
     _existing(made, stand_ins)
+    _inputs(made, plan, stand_ins)
     _names(made, stand_ins)
     _ocids(made, stand_ins)
     _secrets(made)
@@ -86,6 +87,14 @@ def _existing(made: LocalFile, stand_ins: StandIns) -> None:
         if named:
             make(named)
             made.remarks.append(f"{word} {named}: an empty one stands in")
+
+
+def _inputs(made: LocalFile, plan: Plan, stand_ins: StandIns) -> None:
+    """Buckets of others that jobs mount have to be there, as no node starts without them."""
+    named = (item.bucket for job in plan.jobs.values() for item in job.inputs)
+    for name in dict.fromkeys(name for name in named if name and name != plan.bucket.name):
+        if stand_ins.bucket(name):
+            made.remarks.append(f"bucket {name}: an empty one stands in")
 
 
 def _names(made: LocalFile, stand_ins: StandIns) -> None:

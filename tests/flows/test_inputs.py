@@ -14,8 +14,9 @@ pytestmark = pytest.mark.engine
 
 LOOKS = """\
 from pathlib import Path
-for mount in ("/trainyard-data/measured", "/trainyard-data/own"):
-    for path in sorted(Path(mount).rglob("*")):
+for mount in ("measured", "own", "missing"):
+    print(mount, sorted(path.name for path in Path("/trainyard-data", mount).iterdir()))
+    for path in sorted(Path("/trainyard-data", mount).rglob("*")):
         print(path, path.read_text() if path.is_file() else "")
 """
 
@@ -40,12 +41,18 @@ def test_a_job_reads_its_stacks_bucket_and_another(team: Team) -> None:
     jobs["line"]["inputs"] = [
         {"mount": "/trainyard-data/measured", "bucket": "measurements", "prefix": "2026/"},
         {"mount": "/trainyard-data/own", "prefix": "points/"},
+        {"mount": "/trainyard-data/missing", "bucket": "of-others"},
     ]
     jobs["line"]["command"] = "train.py"
     team.configure("jobs", jobs)
-    assert "/trainyard-data/measured/november dry" in team.trainyard("up", "local")
+    said = team.trainyard("up", "local")
+    assert "/trainyard-data/measured/november dry" in said
+    assert "missing []" in said
+    assert "bucket of-others: an empty one stands in" in said
 
     storage.put_object(cloud.namespace, "demo-local-training", "points/first", b"1 2")
     jobs["line"]["runs"]["base"]["attempt"] = 2
     team.configure("jobs", jobs)
     assert "/trainyard-data/own/first 1 2" in team.trainyard("up", "local")
+    team.trainyard("down", "local")
+    assert team.in_cloud() == [("bucket", "measurements")]

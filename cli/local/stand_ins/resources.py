@@ -108,7 +108,8 @@ class StandIns:
         list_all = getattr(self._session.client(row.client), f"list_{row.noun}s")
         return list(_ask(f"List each {row.words}", lambda: list_all(place, limit=1000)).data)
 
-    def bucket(self, name: str) -> None:
+    def bucket(self, name: str) -> bool:
+        """Whether one had to be made; what is there serves as it is."""
         if f"bucket {name}" not in self._made:
             details = self._models("object_storage").CreateBucketDetails(
                 name=name, compartment_id=self._cloud.compartment, freeform_tags=MARK
@@ -120,6 +121,7 @@ class StandIns:
                 lambda: client.get_bucket(place, name).data,
                 lambda bucket: str(bucket.name),
             )
+        return f"bucket {name}" in self._made
 
     def repository(self, name: str) -> None:
         if f"repository {name}" not in self._made:

@@ -38,8 +38,9 @@ class Made:
         self.asked.append(f"{kind} {name} {group}".strip())
         return name != "here"
 
-    def bucket(self, name: str) -> None:
+    def bucket(self, name: str) -> bool:
         self.asked.append(f"bucket {name}")
+        return name != "here"
 
     def repository(self, name: str) -> None:
         self.asked.append(f"repository {name}")
@@ -155,3 +156,9 @@ def test_what_is_named_by_its_name_is_there_under_that_name() -> None:
     assert found.config["trainyard:network"]["subnet"] == "nodes", "the name is looked up, as in OCI"
     assert "subnet nodes: an empty one stands in" in found.remarks
     assert not [line for line in found.remarks if "log group here" in line], "it was there"
+
+
+def test_a_bucket_of_others_that_a_job_mounts_is_there_too() -> None:
+    made, asked = local("oci-dask-ml")
+    assert "bucket research-measurements" in asked.asked
+    assert "bucket research-measurements: an empty one stands in" in made.remarks
