@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.oci.rules import ANYWHERE, TCP, SecurityRule, security_rules, tags
+from components.oci.rules import ANYWHERE, TCP, SecurityRule, SecurityRules, lists, security_rules, tags
 from components.plan.model import NetworkPlan
 
 # Every region has one service of this kind of name: bucket, registry, logging and Data Science behind one gateway.
@@ -51,7 +51,7 @@ class Network(pulumi.ComponentResource):
         else:
             self.vcn_id = self._vcn()
             routes = self._routes(services)
-        self.subnet_id = self._subnet(routes, self._security_list(services))
+        self.subnet_id = self._subnet(routes, self._security_lists(services))
         self.register_outputs({"subnet_id": self.subnet_id, "vcn_id": self.vcn_id})
 
     def _vcn(self) -> pulumi.Output[str]:
@@ -82,26 +82,32 @@ class Network(pulumi.ComponentResource):
             **self._shared,
         ).id
 
-    def _security_list(self, services: Services) -> pulumi.Output[str]:
-        rules = security_rules(self._args.plan)
+    def _security_lists(self, services: Services) -> list[pulumi.Output[str]]:
+        parts = lists(security_rules(self._args.plan))
+        return [
+            self._security_list("rules" if number == 1 else f"rules-{number}", part, services)
+            for number, part in enumerate(parts, 1)
+        ]
+
+    def _security_list(self, name: str, rules: SecurityRules, services: Services) -> pulumi.Output[str]:
         return oci.core.SecurityList(
-            "rules",
+            name,
             vcn_id=self.vcn_id,
             ingress_security_rules=[_ingress(rule) for rule in rules.ingress],
             egress_security_rules=[_egress(rule, services) for rule in rules.egress],
-            display_name=f"{self._args.prefix}-rules",
+            display_name=f"{self._args.prefix}-{name}",
             opts=self._inside,
             **self._shared | {"freeform_tags": {**self._args.tags, **tags(self._args.plan)}},
         ).id
 
-    def _subnet(self, routes: pulumi.Input[str] | None, rules: pulumi.Output[str]) -> pulumi.Output[str]:
+    def _subnet(self, routes: pulumi.Input[str] | None, rules: list[pulumi.Output[str]]) -> pulumi.Output[str]:
         return oci.core.Subnet(
             "subnet",
             vcn_id=self.vcn_id,
             cidr_block=self._args.plan.subnet_cidr,
             prohibit_public_ip_on_vnic=True,
             route_table_id=routes,
-            security_list_ids=[rules],
+            security_list_ids=rules,
             display_name=f"{self._args.prefix}-nodes",
             opts=self._inside,
             **self._shared,

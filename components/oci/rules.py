@@ -15,6 +15,8 @@ ANYWHERE = "0.0.0.0/0"
 ALL_TCP = "all-tcp"
 # OCI cuts descriptions of rules at 255 characters.
 LONGEST_DESCRIPTION = 255
+# OCI's default limits: in each direction of a list. A subnet takes five lists.
+RULES_PER_LIST = 200
 
 PeerType = Literal["CIDR_BLOCK", "SERVICE_CIDR_BLOCK"]
 # Why each range is asked for, every reason once.
@@ -47,6 +49,15 @@ def security_rules(network: NetworkPlan) -> SecurityRules:
     within = merged(inside, network.subnet_cidr, "CIDR_BLOCK")
     outward = (*_merged(to_services, SERVICES, "SERVICE_CIDR_BLOCK"), *_merged(to_internet, ANYWHERE, "CIDR_BLOCK"))
     return SecurityRules(ingress=within, egress=(*within, *outward))
+
+
+def lists(rules: SecurityRules) -> tuple[SecurityRules, ...]:
+    """The rules by security list: one, unless there are more than OCI takes in a list."""
+    longest = max(len(rules.ingress), len(rules.egress), 1)
+    starts = range(0, longest, RULES_PER_LIST)
+    return tuple(
+        SecurityRules(rules.ingress[at : at + RULES_PER_LIST], rules.egress[at : at + RULES_PER_LIST]) for at in starts
+    )
 
 
 def tags(network: NetworkPlan) -> dict[str, str]:

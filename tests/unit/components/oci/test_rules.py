@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.oci.rules import ANYWHERE, LONGEST_DESCRIPTION, security_rules
+from components.oci.rules import ANYWHERE, LONGEST_DESCRIPTION, RULES_PER_LIST, lists, security_rules
 from components.plan.model import INTERNET, SERVICES, SUBNET, NetworkPlan, PortRule
 from schemas.model import Network, PortRange
 from tests.unit.components.samples import job, plan
@@ -86,3 +86,14 @@ def test_a_port_that_lies_in_a_range_has_no_rule_of_its_own_but_is_told() -> Non
     made = security_rules(plan(jobs={"b": job("dask", {"scheduler": 1, "worker": 2})}).network)
     (workers,) = [rule for rule in made.ingress if str(rule.ports) == "8700-8800"]
     assert "register with the scheduler" in workers.description
+
+
+@given(count=st.integers(0, 450))
+def test_rules_beyond_what_a_list_takes_go_into_another(count: int) -> None:
+    inside = [PortRule(SUBNET, SUBNET, PortRange(2000 + 2 * one, 2000 + 2 * one), "a port") for one in range(count)]
+    made = security_rules(network(*inside, PortRule(SUBNET, SERVICES, PortRange(443, 443), "services")))
+    parts = lists(made)
+    assert tuple(rule for part in parts for rule in part.ingress) == made.ingress
+    assert tuple(rule for part in parts for rule in part.egress) == made.egress
+    assert all(len(side) <= RULES_PER_LIST for part in parts for side in (part.ingress, part.egress))
+    assert len(parts) == (count + 1 + RULES_PER_LIST - 1) // RULES_PER_LIST
