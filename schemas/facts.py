@@ -49,6 +49,7 @@ class Facts:
     shapes: Mapping[str, Mapping[str, Any]]
     regions: Mapping[str, str]
     platforms: Mapping[str, Mapping[str, Any]]
+    realms: Mapping[str, str] = field(default_factory=dict)
     own_frameworks: Mapping[str, OwnFramework] = field(default_factory=dict)
     folders: Mapping[str, Folder] = field(default_factory=dict)
 
@@ -94,6 +95,7 @@ def gather(stack: Stack, folder: Path) -> Facts:
         shapes=table("shapes"),
         regions=table("regions")["keys"],
         platforms=table("platforms"),
+        realms=table("regions")["realms"],
         own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
         folders={name: _look(folder / name, root) for name in named},
     )

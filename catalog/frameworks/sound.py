@@ -19,6 +19,7 @@ OF_A_NODE = frozenset(
 OF_A_PROCESS = frozenset({"local", "process"})
 OF_TENSORFLOW = frozenset({"tf_config"})
 _PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?(?::colon)?)\}")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PORTS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
 _HIGHEST_PORT = 65535
@@ -47,6 +48,13 @@ def _complaints(framework: Framework) -> Iterator[str]:
 
 
 def _of_roles(framework: Framework) -> Iterator[str]:
+    for kind, names in (("roles", framework.roles), ("options", framework.options)):
+        wrong = next((name for name in names if not _NAME.fullmatch(name)), None)
+        if wrong is not None:
+            yield f"`{kind}` has `{wrong}`: names have letters, digits, `-` and `_`"
+    wrong_label = next((port.label for port in framework.ports if not _NAME.fullmatch(port.label)), None)
+    if wrong_label is not None:
+        yield f"`ports` has the label `{wrong_label}`: labels have letters, digits, `-` and `_`"
     if not framework.roles:
         yield "`roles` names none"
     labels = [port.label for port in framework.ports]

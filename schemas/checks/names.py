@@ -14,9 +14,12 @@ from schemas.model import Stack
 from schemas.names import suggestion
 from schemas.references import REFERENCES, SECRET, names_in
 
-_BUCKET = re.compile(r"[A-Za-z0-9_.-]{1,256}")
+_BUCKET = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,256}")
+# The address of a registry, where the name of a repository is wanted.
+_HOST = re.compile(r"[a-z0-9-]+\.ocir\.io/[^/]+/|ocir\.[a-z0-9-]+\.oci\.[a-z0-9.-]+/[^/]+/")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
 _SECRET_NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
+COMMERCIAL = "oc1"
 LONGEST_NAME = 255
 LONGEST_GROUP = 100
 MOST_TAGS = 10
@@ -80,7 +83,12 @@ def bucket(stack: Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY602", "a repository's name that OCI would refuse", platform="oci")
 def repository(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for key, name in (("repository", stack.registry.repository), ("existing", stack.registry.existing)):
-        if name is not None and (len(name) > LONGEST_NAME or not _REPOSITORY.fullmatch(name)):
+        if name is None:
+            continue
+        if (host := _HOST.match(name)) and name != host[0]:
+            message = f"`{host[0]}` is where the registry is; a repository is named without it"
+            yield Wrong(at("registry", key), message, f"write `{name.removeprefix(host[0])}`")
+        elif len(name) > LONGEST_NAME or not _REPOSITORY.fullmatch(name):
             lower = name.lower()
             better = f"`{lower}`" if _REPOSITORY.fullmatch(lower) else "`vision/training`"
             message = f"`{name[:80]}` is no name of a repository"
@@ -161,6 +169,18 @@ def wrong_region(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if key and known and region not in (key, stack.region):
             message = f"lies in the region `{region}`; the stack is in {stack.region} (`{key}`)"
             yield Wrong(path, message, f"name one of {stack.region}, or change `oci:region`")
+
+
+@rule("TY616", "an OCID of another realm", platform="oci")
+def wrong_realm(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    realm = facts.realms.get(stack.region, COMMERCIAL)
+    if stack.region not in facts.regions:
+        return
+    for path, ocid, _kinds in _ocids(stack):
+        theirs = ocid.split(".")[2]
+        if theirs != realm:
+            message = f"is of the realm {theirs}; {stack.region} is in {realm}, which knows nothing of it"
+            yield Wrong(path, message, f"name one of {realm}, or change `oci:region`")
 
 
 @rule("TY610", "a region that does not exist", platform="oci")

@@ -133,6 +133,9 @@ def elastic(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if least > job.nodes:
             message = f"`minNodes` is {least}, but the job has {plural(job.nodes, 'node')}"
             yield Wrong((*path, "minNodes"), message, f"use {job.nodes} or less, or more workers")
+        if most > job.nodes >= least:
+            message = f"`maxNodes` is {most}, and no more than {plural(job.nodes, 'node')} are ever started"
+            yield Wrong((*path, "maxNodes"), message, f"use {job.nodes}, or more workers and a smaller `minNodes`")
         if most and most < max(least, job.nodes):
             message = f"`maxNodes` is {most}, but the job starts with {plural(job.nodes, 'node')}"
             yield Wrong((*path, "maxNodes"), message, f"use {max(least, job.nodes)} or more")
@@ -202,3 +205,15 @@ def driver_without_log(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             yield Wrong(
                 at("jobs", name, "options", "adsDriver"), message, "set `logs: { enabled: true }`, or remove it"
             )
+
+
+@rule("TY416", "a command that nothing runs")
+def unused_command(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in _known(stack, facts):
+        for role, spec in job.roles.items():
+            row = framework.roles.get(role)
+            if row is not None and spec.command is not None and not row.runs_command:
+                message = f"nodes of `{role}` run {framework.name} itself, not a command"
+                runs = next((other for other, one in framework.roles.items() if one.runs_command), None)
+                remedy = f"remove it; the job's command runs on `{runs}`" if runs else "remove it"
+                yield Wrong(at("jobs", name, "roles", role, "command"), message, remedy)

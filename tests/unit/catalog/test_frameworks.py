@@ -51,6 +51,8 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "a port of nobody": ("{port.head}", "{port.tail}", "asks for `{port.tail}`"),
     "a process's rank before there is one": ('"{address}"', '"{process}"', "`roles.head.start` asks for `{process}`"),
     "a variable's name": ("RAY_ADDRESS", '"RAY-ADDRESS"', "which is no name of a variable"),
+    "a role's name": ("[roles.worker]", '[roles."a worker"]', "`roles` has `a worker`"),
+    "a label's name": ('label = "worker"', 'label = "a.b"', "`ports` has the label `a.b`"),
     "a label twice": ('label = "worker"', 'label = "head"', "has the label `head` twice"),
     "a role that is not there": ('listens = ["head"]', 'listens = ["tail"]', "names the role `tail`"),
     "nobody listens": ('listens = ["head"]', "listens = []", "needs a role that `listens`"),

@@ -130,7 +130,7 @@ FINE: dict[str, dict[str, str]] = {
     },
     "elastic Horovod": {
         "framework": "horovod",
-        "job": "options: { elastic: true, minNodes: 2, maxNodes: 8, fp16: true }",
+        "job": "options: { elastic: true, minNodes: 2, maxNodes: 4, fp16: true }",
     },
     "mirrored on one node": {
         "framework": "tensorflow",
