@@ -13,11 +13,21 @@ from tests.flows.local_team import SEALED, Team
 
 pytestmark = pytest.mark.engine
 
-# The script proves that it was given each, without printing any.
+# The script proves that it was given each, and may open the one in the vault, without printing any.
 SCRIPT = """\
-import hashlib, os
+import base64, hashlib, os
+import oci
+
+def told(name, value):
+    print(name, hashlib.sha256(value).hexdigest())
+
 for name in ("OF_JOB", "OF_RUN"):
-    print(name, hashlib.sha256(os.environ[name].encode()).hexdigest())
+    told(name, os.environ[name].encode())
+where = dict(entry.split("=", 1) for entry in os.environ["CLIENT_HOST_OVERRIDES"].split(";") if entry)
+client = oci.secrets.SecretsClient(
+    {}, signer=oci.auth.signers.get_resource_principals_signer(), service_endpoint=where["oci_secrets.SecretsClient"]
+)
+told("OF_VAULT", base64.b64decode(client.get_secret_bundle(os.environ["WHERE"]).data.secret_bundle_content.content))
 """
 VAULT = "ocid1.vault.oc1.iad.bbbbexamplevault.abuwcljrexamplevaultlocal"
 KEY = "ocid1.key.oc1.iad.bbbbexamplevault.abuwcljrexamplekeylocal"
@@ -53,9 +63,9 @@ def test_no_secret_is_written_where_people_read(team: Team) -> None:
     assert "3 secrets of the file: stand-ins" in said[0]
     values = stand_ins(team)
     assert len(values) == 3
-    told = re.findall(r"OF_(?:JOB|RUN) ([0-9a-f]{64})", said[0])
-    assert len(told) == 2
-    assert set(told) <= set(values), "the run was given what the configuration holds"
+    told = re.findall(r"OF_(?:JOB|RUN|VAULT) ([0-9a-f]{64})", said[0])
+    assert len(told) == 3
+    assert set(told) <= set(values), "the run was given what the configuration holds, and opened what the vault does"
 
     said += [
         team.trainyard("preview", "local", "--diff", "--json"),
