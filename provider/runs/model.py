@@ -2,12 +2,15 @@
 """A training run as values: what was asked for, what it became, how far it is."""
 
 import hashlib
+import os
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from provider.base.diff import canonical
+from provider.base.errors import ProviderError
 from provider.base.values import Properties
 
 UNTIL = ("accepted", "started", "finished")
@@ -19,6 +22,8 @@ TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION", "DEL
 UNSUCCESSFUL = TERMINAL - {"SUCCEEDED"}
 # From worst to best: a run is as good as the worst of its nodes.
 _WORST_FIRST = ("FAILED", "CANCELED", "NEEDS_ATTENTION", "ACCEPTED", "IN_PROGRESS", "SUCCEEDED")
+# OCI has no code for why a job run failed, only words.
+_ABOUT_ACCESS = re.compile(r"polic(y|ies)|authori[sz]|permission|permitted|may not|denied|pull", re.IGNORECASE)
 _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
 
 
@@ -39,11 +44,23 @@ class Node:
         return shlex.join(self.arguments) if self.arguments else None
 
 
+# What new policies and groups may take until they count, where five minutes are not enough.
+ACCESS_MINUTES = "TRAINYARD_ACCESS_MINUTES"
+
+
+def _access_minutes() -> float:
+    text = os.environ.get(ACCESS_MINUTES, "5")
+    try:
+        return max(float(text), 0.0)
+    except ValueError:
+        raise ProviderError(f"{ACCESS_MINUTES} is `{text}`.", "Give a number of minutes.") from None
+
+
 @dataclass(frozen=True)
 class Timeouts:
     """In minutes."""
 
-    access: float = 5.0
+    access: float = field(default_factory=_access_minutes)
     started: float = 30.0
     finished: float = 24 * 60.0
 
@@ -148,3 +165,9 @@ def outputs(inputs: Properties, nodes: Iterable[NodeRun]) -> Properties:
 def never_began(state: Properties) -> bool:
     """Whether these outputs are of a run that failed before any node of it did anything."""
     return state.get("state") == "FAILED" and "startedAt" not in state
+
+
+def wants_access(state: Properties) -> bool:
+    """Whether a run failed before it began, for a reason that a policy which soon counts would remove."""
+    details = (node["details"] or "" for node in state["nodeRuns"])
+    return never_began(state) and any(_ABOUT_ACCESS.search(text) for text in details)

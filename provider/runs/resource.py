@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`trainyard:index:Run`: one training run, on whatever platform it names."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +10,14 @@ from provider.base.errors import Cancelled, PartialFailureError, ProviderError
 from provider.base.resource import Call, Checked, Created, Live, Resource, unknown_where_missing
 from provider.base.values import Properties
 from provider.runs.check import INPUTS, failures, with_defaults
-from provider.runs.model import MUTABLE, UNTIL, NodeRun, RunSpec, never_began, outputs, run_spec
+from provider.runs.model import MUTABLE, UNTIL, NodeRun, RunSpec, never_began, outputs, run_spec, wants_access
 from provider.runs.platform import Platform, Platforms
 from provider.runs.waiting import NotInTimeError, broken, settle, wait_for_end
 
 _LAST_LINES = 20
+# Between two tries of a run that has no access yet, in seconds.
+_FIRST_PAUSE = 2.0
+_LONGEST_PAUSE = 60.0
 _MINUTES_TO_END = 20.0
 # How far `up` has seen the run come: kept in the state, not shown to programs. What was reached once is not waited for
 # again, so a new tag on a run that failed long after it started is no failure.
@@ -106,10 +110,19 @@ class Run(Resource):
     def _bring_up(self, call: Call, inputs: Properties, nodes: list[NodeRun]) -> list[NodeRun]:
         """Start what is missing and wait as far as asked; what exists is never lost, whatever happens."""
         spec, platform = run_spec(call.urn, inputs), self._platforms()[inputs["platform"]]
+        # A resource that exists keeps its id, and so its run.
+        patience = call.started + (0.0 if nodes else spec.timeouts.access * 60)
         try:
-            if len(nodes) < len(spec.nodes):
-                self._start(call, platform, spec, nodes)
-            settle(call, platform, spec, nodes)
+            pause = _FIRST_PAUSE
+            while True:
+                if len(nodes) < len(spec.nodes):
+                    self._start(call, platform, spec, nodes)
+                settle(call, platform, spec, nodes)
+                if not wants_access(outputs(inputs, nodes)) or time.monotonic() > patience:
+                    break
+                self._let_go(call, platform, spec, nodes, patience)
+                call.stop.wait(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
         except Exception as error:
             if not nodes:
                 raise
@@ -117,6 +130,18 @@ class Run(Resource):
         if broken(nodes):
             raise self._failure(call, platform, spec, inputs, nodes)
         return nodes
+
+    def _let_go(self, call: Call, platform: Platform, spec: RunSpec, nodes: list[NodeRun], patience: float) -> None:
+        """What began nowhere for want of access makes room for the next try; it stays as history."""
+        left = patience - time.monotonic()
+        call.report.info(
+            f"run {spec.display_name}: {broken(nodes)[0].details}; new access may not be in force yet, "
+            f"starting it again for up to {max(left, 0):.0f} s"
+        )
+        platform.cancel(call, [node for node in nodes if not node.over])
+        wait_for_end(call, platform, nodes, _MINUTES_TO_END)
+        platform.release(call, nodes)
+        nodes.clear()
 
     def _start(self, call: Call, platform: Platform, spec: RunSpec, nodes: list[NodeRun]) -> None:
         known = list(nodes)

@@ -71,8 +71,24 @@ def test_a_limit_and_no_capacity_are_said_and_the_next_up_goes_on_from_there(tea
     _assert_whole(team, runs=["SUCCEEDED"])
 
 
-def test_access_that_comes_into_force_late_is_said_and_the_next_up_starts_the_run(team: Team) -> None:
+def test_access_that_comes_into_force_late_is_waited_for_in_sight(team: Team) -> None:
     """The deployer is an administrator; it is the service that may not join the subnet until the policy counts."""
+    admin.add_fault(team.cloud, "access", seconds=8)
+    output = team.trainyard("up", "local")
+    assert summary(output) == {"created": 21}
+    assert "a policy must let service datascience use virtual-network-family" in output
+    assert re.search(r"new access may not be in force yet, starting it again for up to \d+ s", output)
+    client = oci.data_science.DataScienceClient(_deployer(team), service_endpoint=team.cloud.endpoint)
+    states = sorted(run.lifecycle_state for run in client.list_job_runs(team.cloud.compartment).data)
+    assert states[-1] == "SUCCEEDED"
+    assert set(states[:-1]) == {"FAILED"}, "what began nowhere stays as history"
+    assert summary(team.trainyard("up", "local")) == {"unchanged": 21}
+
+
+def test_access_that_does_not_come_is_said_and_the_next_up_starts_the_run(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINYARD_ACCESS_MINUTES", "0")
     admin.add_fault(team.cloud, "access", seconds=3600)
     said = _diagnostics(_failed_up(team), "trainyard:index:Run (line/base)", "The run ")
     assert "a policy must let service datascience use virtual-network-family" in said[0]

@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from provider.base.engine import Engine, UrnReporter
-from provider.base.errors import PartialFailureError
+from provider.base.errors import PartialFailureError, ProviderError
 from provider.base.resource import Call, Stop
 from provider.base.values import Properties
-from provider.runs.model import NodeRun, RunSpec
+from provider.runs.model import ACCESS_MINUTES, NodeRun, RunSpec
 from provider.runs.platform import Platforms
 from provider.runs.resource import Run
 
@@ -54,7 +54,7 @@ def _failed(**told: Any) -> tuple[Run, PartialFailureError]:
     platforms = cast(Platforms, {"oci": _Here(state="FAILED", details="no policy", **told)})
     run = Run(lambda: platforms)
     with pytest.raises(PartialFailureError) as failed:
-        run.create(_call(), _INPUTS)
+        run.create(_call(), {**_INPUTS, "timeouts": {"access": 0}})
     return run, failed.value
 
 
@@ -67,6 +67,53 @@ def test_a_run_that_never_began_is_started_by_the_next_up() -> None:
     live = run.read(_call(), "id", failed.outputs, _INPUTS)
     assert live is not None
     assert run.diff(_call(), _INPUTS, live.outputs, _INPUTS).replaces == ["state"], "a refresh changes nothing of it"
+
+
+class _Granting(_Here):
+    """Refuses a few tries, as a cloud does whose policies do not count yet."""
+
+    def __init__(self, refusals: int, details: str) -> None:
+        super().__init__(state="FAILED", details=details)
+        self._refusals = refusals
+        self.released = 0
+
+    def ensure(self, call: Call, spec: RunSpec, known: Sequence[NodeRun]) -> Iterator[NodeRun]:
+        if self.released == self._refusals:
+            self._node = NodeRun("main", "id", state="SUCCEEDED", started_at="2026-01-01T00:00:00Z")
+        yield self._node
+
+    def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
+        assert not nodes, "none of it lives"
+
+    def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
+        self.released += 1
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("provider.runs.resource._FIRST_PAUSE", 0.01)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_run_without_access_is_started_again_until_it_has_it() -> None:
+    here = _Granting(3, "Check that the policies let the service use the subnet")
+    made = Run(lambda: cast(Platforms, {"oci": here})).create(_call(), _INPUTS)
+    assert made.outputs["state"] == "SUCCEEDED"
+    assert here.released == 3
+
+
+@pytest.mark.usefixtures("hasty")
+def test_what_no_policy_would_mend_is_not_tried_again() -> None:
+    here = _Granting(1, "Out of host capacity")
+    with pytest.raises(PartialFailureError, match="Out of host capacity"):
+        Run(lambda: cast(Platforms, {"oci": here})).create(_call(), _INPUTS)
+    assert here.released == 0
+
+
+def test_the_time_that_access_is_given_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ACCESS_MINUTES, "soon")
+    with pytest.raises(ProviderError, match="TRAINYARD_ACCESS_MINUTES is `soon`"):
+        Run(lambda: cast(Platforms, {"oci": _Granting(0, "")})).create(_call(), _INPUTS)
 
 
 def test_a_run_that_began_is_started_again_only_when_asked() -> None:
