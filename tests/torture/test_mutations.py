@@ -14,6 +14,7 @@ from cli.render import RENDERERS
 from components.plan import show
 from components.plan.build import plan_of
 from schemas.judge import Judged, judge_file
+from schemas.together import together
 from tests.broken_files import FOLDER
 from tests.counts import FIRST, wanted
 from tests.torture.mutate import of_text, of_values
@@ -50,6 +51,7 @@ def test_mutated_files_give_findings_and_never_a_traceback(portion: int, tmp_pat
         file.write_text(mutated, "utf-8", errors="surrogatepass")
         result = judge_file(file)
         sound(result)
+        sound(together([judged, result])[1])
         found += bool(result.findings)
     assert found > len(seeds) // 4
 

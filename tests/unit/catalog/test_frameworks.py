@@ -13,6 +13,8 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from catalog import frameworks
+from components.plan.build import plan_of
+from schemas.judge import judge_file
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "frameworks.md").read_text("utf-8")
@@ -120,6 +122,32 @@ def test_the_page_s_example_is_a_framework() -> None:
     row = frameworks.parse(tomllib.loads(RAY))
     assert list(row.roles) == ["head", "worker"]
     assert [port.label for port in row.ports] == ["head", "worker"]
+
+
+def test_a_stack_uses_the_page_s_example_as_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "ray.toml").write_text(RAY)
+    file = tmp_path / "Pulumi.search.yaml"
+    file.write_text(
+        "config:\n  oci:region: us-ashburn-1\n  trainyard:team: lab\n  trainyard:environment: dev\n"
+        "  trainyard:tenancy: ocid1.tenancy.oc1..aaaacompany\n  trainyard:compartment: ocid1.compartment.oc1..aaaalab\n"
+        "  trainyard:access: { users: { group: scientists } }\n  trainyard:frameworks: { ray: ray.toml }\n"
+        "  trainyard:jobs:\n    search: { framework: ray, image: '${registry}:1', shape: VM.GPU.A10.1,"
+        " command: tune.py, roles: { head: 1, worker: 3 }, ports: { head: 6380 }, runs: { base: {} } }\n"
+    )
+    judged = judge_file(file)
+    assert judged.findings == ()
+    plan = plan_of(judged)
+    opened = {(rule.source, rule.target, str(rule.ports)) for rule in plan.network.rules if "/" in rule.source}
+    assert opened == {
+        ("search/worker", "search/head", "6380"),
+        ("search/head", "search/worker", "10002-10101"),
+        ("search/worker", "search/head", "10002-10101"),
+        ("search/worker", "search/worker", "10002-10101"),
+    }
+    head, worker = plan.jobs["search"].runs["base"].nodes[:2]
+    assert head.launch["start"][-1] == "6380"
+    assert worker.launch["start"][4] == "{address.head}:6380"
+    assert worker.launch["command"] == []
 
 
 def rows(kind: Any) -> Iterator[Any]:
