@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from schemas.judge import Judged, judge_config
 
 # Where the stack files are, when Pulumi is told by `--config-file` (`trainyard up --stacks DIR` sets it).
 STACKS = "TRAINYARD_STACKS"
+CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 def run() -> None:
@@ -66,7 +68,7 @@ def deployer(platform: str) -> Any:
     except ModuleNotFoundError as missing:
         raise pulumi.RunError(
             f"The platform `{platform}` needs the Python package `{missing.name}`.\n"
-            f"Install it into the project's environment: .venv/bin/pip install -r {row['requirements']}"
+            f"Install it: `pulumi install`, or {sys.executable} -m pip install -r {CHECKOUT / row['requirements']}"
         ) from None
 
 
