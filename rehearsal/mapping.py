@@ -27,6 +27,10 @@ class Mapped:
     not_rehearsed: dict[str, list[str]] = field(default_factory=dict)
 
 
+# Options that speak of how many nodes a job has: none may be beyond those that are left.
+NODE_BOUNDS = ("minNodes", "maxNodes")
+
+
 def mapped(written: Mapping[str, Any], plan: Plan, most_nodes: int | None, programs: Mapping[str, str]) -> Mapped:
     """`programs` are the folders whose code takes the place of a job's own, by job."""
     made = Mapped(deepcopy(dict(written)))
@@ -107,7 +111,10 @@ def _fewer(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any], most: i
         replicas[largest] -= 1
     for role, count in replicas.items():
         entry["roles"][role] = _bounded(entry["roles"].get(role), count)
-    made.differences.append(f"job {name}: {sum(replicas.values())} of its {job.nodes} nodes")
+    nodes, options = sum(replicas.values()), entry.get("options") or {}
+    if bounds := {key: nodes for key in NODE_BOUNDS if options.get(key, 0) > nodes}:
+        entry["options"] = {**options, **bounds}
+    made.differences.append(f"job {name}: {nodes} of its {job.nodes} nodes")
 
 
 def _bounded(written: Any, count: int) -> Any:
