@@ -9,6 +9,7 @@ import pytest
 
 from tests.programs.conftest import Record, Written
 from tests.programs.recorder.client import ProgramError
+from tests.programs.test_examples import PLATFORM
 
 Config = dict[str, Any]
 
@@ -85,3 +86,27 @@ def test_all_that_is_not_there_is_said_at_once(changed: Written) -> None:
 def test_who_makes_everything_asks_for_nothing_that_exists(record: Record) -> None:
     asked = {row["function"].rpartition(":")[2] for row in record("oci-pytorch-ddp").invokes}
     assert asked == {"getNamespace", "getServices", "getRegionSubscriptions"}
+
+
+def test_a_stack_that_is_not_there_is_said(changed: Written) -> None:
+    with pytest.raises(ProgramError) as refused:
+        changed("oci-team", lambda config: None, references={})
+    assert f'the stack `{PLATFORM}` cannot be read: unknown stack "{PLATFORM}"' in str(refused.value)
+    assert "trainyard:uses.stack: " in str(refused.value)
+
+
+def test_a_stack_that_was_never_up_is_said_with_what_is_taken_of_it(changed: Written) -> None:
+    with pytest.raises(ProgramError) as refused:
+        changed("oci-team", lambda config: None, references={PLATFORM: {"bucket": "there"}})
+    assert f"the stack `{PLATFORM}` exports no `subnetId`, `runsGroup`, `imagePushAddress`" in str(refused.value)
+    assert "`pulumi up -s oci-platform`" in str(refused.value)
+
+
+def test_of_a_stack_only_what_is_taken_must_be_there(changed: Written) -> None:
+    def network_only(config: Config) -> None:
+        tenancy = "ocid1.tenancy.oc1..aaaaaaaa5ht5rzh6lhj3ybgbqwbxgmdkob7kyfkwpemy6rgxtk3wvnslxbux"
+        config |= {"trainyard:tenancy": tenancy, "trainyard:access": {"users": {"group": "scientists"}}}
+        config["trainyard:uses"]["take"] = ["network"]
+
+    recording = changed("oci-team", network_only, references={PLATFORM: {"subnetId": "ocid1.subnet.oc1..theirs"}})
+    assert recording.exports["subnetId"] == "ocid1.subnet.oc1..theirs"

@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 
 NAMESPACE = "axexamplens"
+STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
 HOME_REGION = "eu-frankfurt-1"
 
 # How OCI writes the kind of a resource in its OCID, where it is not the type's own name in lower case.
@@ -103,11 +104,16 @@ class Cloud(pulumi.runtime.Mocks):
         self.references = references
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
-        answer = FUNCTIONS[args.token]
+        answer = self._outputs if args.token == STACK_OUTPUTS else FUNCTIONS[args.token]
         try:
             return answer(args.args), []
         except LookupError as refused:
             return {}, [("", str(refused))]
+
+    def _outputs(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        if arguments["name"] not in self.references:
+            raise LookupError(f'unknown stack "{arguments["name"]}"')
+        return {**arguments, "outputs": dict(self.references[arguments["name"]])}
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         if args.typ == "pulumi:pulumi:StackReference":
