@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from catalog.frameworks import Framework
 from schemas.checks.registry import Wrong, at, rule
@@ -36,6 +36,9 @@ OWNED = {
     "TF_CONFIG": "the launcher writes it from the roles",
     "CONDA_ENV_TYPE": "the environment is a container, not conda",
 }
+# Of all variables of a run, names and values together; trainyard's own take up to a few thousand of them.
+MOST_CHARACTERS = 20_000
+OUR_CHARACTERS = 3_000
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:(?:PG|DB|MYSQL|REDIS|SMTP)?(?:PASSWORD|PASSWD|PASSPHRASE)|PWD_?SECRET|SECRETS?|TOKENS?|API_?KEYS?"
     r"|ACCESS_?KEYS?|PRIVATE_?KEYS?|SECRET_?KEYS?|STORAGE_?KEYS?|ACCOUNT_?KEYS?|KAGGLE_KEY|SIGNING_?KEYS?|ENCRYPTION_?KEYS?"
@@ -118,6 +121,24 @@ def secret_value(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for path, name, value, _job in _variables(stack):
         if isinstance(value, str) and not _SECRET_NAME.search(name) and looks_secret(value):
             yield Wrong(path, f"the value of `{name}` looks like a secret and stands in plain text", _make_secret(path))
+
+
+@rule("TY505", "more environment than OCI takes", platform="oci")
+def too_much(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for run, one in job.runs.items():
+            # The command and its arguments are told in the environment too: to the launcher, and to ADS.
+            words = 2 * sum(len(word) + 4 for word in (job.command, *one.args))
+            largest = max((_characters({**job.env, **role.env, **one.env}) for role in job.roles.values()), default=0)
+            if largest + words + OUR_CHARACTERS > MOST_CHARACTERS:
+                message = f"each node is told more than {MOST_CHARACTERS} characters: variables, command and arguments"
+                remedy = "keep what is long in the bucket, or in a file of the code folder"
+                yield Wrong(at("jobs", name, "runs", run), message, remedy)
+
+
+def _characters(variables: Mapping[str, EnvValue]) -> int:
+    known = ((key, value if isinstance(value, str) else value.value or "") for key, value in variables.items())
+    return sum(len(key) + len(value) for key, value in known)
 
 
 @rule("TY504", "a secret in a command, an address or a tag")
