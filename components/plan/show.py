@@ -120,7 +120,8 @@ def _network(network: NetworkPlan) -> Iterator[str]:
         yield from table([("subnet", network.subnet or "of the stack it uses")])
         yield "  What the subnet has to let through:"
     else:
-        way_out = "to Oracle's services, and out through NAT" if network.nat else "to Oracle's services only"
+        own = "to Oracle's services, and out through NAT" if network.nat else "to Oracle's services only"
+        way_out = "where the route table of that VCN leads" if network.vcn else own
         vcn = [("in VCN", network.vcn)] if network.vcn else [("network", network.cidr)]
         yield from table([*vcn, ("subnet", network.subnet_cidr), ("way out", way_out)])
     yield from table(

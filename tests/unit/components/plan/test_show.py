@@ -134,6 +134,13 @@ def test_what_a_stack_does_not_make_is_said() -> None:
     assert "company, not made by this stack" in told
 
 
+def test_in_an_existing_vcn_the_way_out_is_not_promised() -> None:
+    network = Network(vcn="ocid1.vcn.oc1..theirs", subnet_cidr="10.0.1.0/24", route_table="routes", nat=True)
+    told = show.text(build_plan(replace(stack(), network=network)))
+    assert "where the route table of that VCN leads" in told
+    assert "out through NAT" not in told.split("FROM")[0]
+
+
 def test_what_another_stack_makes_goes_by_no_name_of_ours() -> None:
     taken = Uses("org/trainyard/platform", ("network", "access", "bucket", "registry", "logs", "project"))
     team = replace(stack(), network=Network(), bucket=Bucket(), uses=taken)
