@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 
 NEW_MOUNTS = 0x00020000
 NEW_HOSTNAME = 0x04000000
@@ -43,6 +44,14 @@ def own_mounts() -> None:
     """What is mounted from now on is seen by this process and its children only."""
     unshare(NEW_MOUNTS)
     _mount("none", "/", _RECURSIVE | _PRIVATE)
+
+
+def own_users() -> None:
+    """Who is nobody special may mount from now on, and is still the same user for all else."""
+    user, group = os.geteuid(), os.getegid()
+    unshare(NEW_USER)
+    for name, content in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path("/proc/self", name).write_text(content)
 
 
 def make_read_only(path: str) -> None:

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGALRM, _on_alarm)
     try:
         _enter(spec.get("place"))
-        unstartable = _show(spec["folders"], spec["scratch"])
+        unstartable = _show(spec)
     except OSError as error:
         unstartable = f"its namespaces: {error}"
     kernel.end_with_parent(signal.SIGTERM)
@@ -67,13 +67,17 @@ def _enter(place: dict[str, Any] | None) -> None:
             kernel.bind_mount(source, target)
 
 
-def _show(wanted: list[tuple[str, str]], scratch: str) -> str:
+def _show(spec: dict[str, Any]) -> str:
     """Puts the folders that the job mounts where it wants them; why that cannot be, if it cannot."""
-    for source, target in wanted:
-        try:
-            folders.show(source, target, scratch)
-        except OSError as error:
-            return f"{target} cannot be mounted: {error}; docs/local-cloud.md says what mounts need"
+    try:
+        if spec["folders"] and not spec.get("place") and os.geteuid():
+            kernel.own_users()
+            kernel.own_mounts()
+        for source, target in spec["folders"]:
+            folders.show(source, target, spec["scratch"])
+    except OSError as error:
+        wanted = ", ".join(target for _, target in spec["folders"])
+        return f"{wanted} cannot be mounted: {error}; docs/local-cloud.md says what mounts need"
     return ""
 
 

@@ -18,7 +18,7 @@ from localcloud.api import tenancy
 from localcloud.api.services import artifacts
 from localcloud.api.store import Resource, Store
 from localcloud.environments.find import Missing
-from localcloud.hosts import images
+from localcloud.hosts import images, unpacking
 from localcloud.hosts.fabric import Place
 
 METADATA = "cluster-nodes.json"
@@ -221,10 +221,9 @@ def _unpacked(assignment: Assignment, folder: Path) -> Path | None:
     target.mkdir(exist_ok=True)
     try:
         if zipfile.is_zipfile(source):
-            _unzip(source, target)
+            unpacking.unzip(source, target)
         elif tarfile.is_tarfile(source):
-            with tarfile.open(source) as archive:
-                archive.extractall(target, filter="data")
+            unpacking.untar(source, target)
         else:
             file = target / (Path(assignment.artifact_name).name or "artifact.py")
             shutil.copyfile(source, file)
@@ -232,15 +231,6 @@ def _unpacked(assignment: Assignment, folder: Path) -> Path | None:
     except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
         raise CannotStartError(f"The artifact cannot be unpacked: {error}") from None
     return target
-
-
-def _unzip(source: Path, target: Path) -> None:
-    with zipfile.ZipFile(source) as archive:
-        for item in archive.infolist():
-            written = Path(archive.extract(item, target))
-            mode = item.external_attr >> 16 & 0o777
-            if mode and written.is_file():
-                written.chmod(mode | 0o600)
 
 
 def _merged(base: Mapping[str, Any] | None, over: Mapping[str, Any] | None) -> dict[str, Any]:
