@@ -20,6 +20,8 @@ VERSION = "/20190101"
 _GROUPS = "jobNodeGroupConfigurationDetailsList"
 _DIRECTORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MOST_MOUNTS = 5
+_MOST_ENVIRONMENT = 20_000
+_MOST_ARGUMENTS = 4_000
 _FILENAME = re.compile(r"""filename\*?=(?:"([^"]+)"|([^;\s]+))""")
 
 
@@ -33,6 +35,7 @@ def _hold_project(call: Call, project: Resource) -> None:
 def _job(call: Call, body: Json) -> Json:
     require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
     require_logging(call, body.get("jobLogConfigurationDetails"))
+    require_configurations(body.get("jobConfigurationDetails"), _layout(body))
     require_mounts(body.get("jobStorageMountConfigurationDetailsList"))
     for name in ("jobConfigurationDetails", "jobInfrastructureConfigurationDetails"):
         if name not in body and not body.get("jobNodeConfigurationDetails"):
@@ -106,6 +109,19 @@ def require_logging(call: Call, logging: Json | None) -> None:
     log = call.store.get(logging["logId"]) if logging.get("logId") else None
     if log and log.parent != logging.get("logGroupId"):
         raise related_not_found(f"logId {log.id} in the log group {logging.get('logGroupId')}")
+
+
+def require_configurations(configuration: Json | None, layout: Json | None) -> None:
+    """What OCI takes of environment and arguments, in characters: of a job or run, and of each of its node groups."""
+    groups = (layout or {}).get(_GROUPS) or []
+    for one in (configuration, *(group.get("jobConfigurationDetails") for group in groups)):
+        variables = (one or {}).get("environmentVariables") or {}
+        if sum(len(name) + len(value) for name, value in variables.items()) > _MOST_ENVIRONMENT:
+            raise invalid(
+                f"environmentVariables have more than {_MOST_ENVIRONMENT} characters, names and values together"
+            )
+        if len((one or {}).get("commandLineArguments") or "") > _MOST_ARGUMENTS:
+            raise invalid(f"commandLineArguments have more than {_MOST_ARGUMENTS} characters")
 
 
 def require_mounts(mounts: Sequence[Json] | None) -> None:

@@ -13,6 +13,7 @@ from localcloud.api.services.data_science.jobs import (
     SERVICE,
     VERSION,
     forget_folder,
+    require_configurations,
     require_logging,
     require_network,
     subnet_of,
@@ -31,6 +32,7 @@ def _run(call: Call, body: Json) -> Json:
         **job.body.get("jobInfrastructureConfigurationDetails", {}),
         **body.get("jobInfrastructureConfigurationOverrideDetails", {}),
     }
+    require_configurations(body.get("jobConfigurationOverrideDetails"), body.get("jobNodeConfigurationOverrideDetails"))
     logging = body.get("jobLogConfigurationOverrideDetails") or job.body.get("jobLogConfigurationDetails")
     require_logging(call, logging)
     layout = body.get("jobNodeConfigurationOverrideDetails") or job.body.get("jobNodeConfigurationDetails") or {}
