@@ -18,7 +18,7 @@ def world(shared_cloud: Cloud) -> World:
     return World(Clients(shared_cloud))
 
 
-TOO_MUCH = {
+TOO_MUCH: dict[str, dict[str, Any]] = {
     "environment": {"environment_variables": {"LONG": "x" * 19_000, "MORE": "y" * 1_000}},
     "arguments": {"command_line_arguments": "x" * 4_001},
 }
