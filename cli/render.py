@@ -26,7 +26,7 @@ _LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 # What stands under these may be one, even where a slip keeps it from being recognised.
 _SECRET_PLACES = frozenset({"env", "secrets"})
 _SECRET_LINE = re.compile(
-    r"(?:password|passwd|token|secret|credential|api_?key|private_?key)\w*[\"']?\s*[:=]\s*(?!\s*(?:\{\s*secure\b|$))"
+    r"(?:password|passwd|token|secret|credential|api_?key|private_?key)\w{0,40}[\"']?\s{0,9}[:=](?!\s*(?:\{\s*secure\b|$))"
     r"|://[^/\s:@]+:[^/\s@]+@",
     re.IGNORECASE,
 )
@@ -73,7 +73,7 @@ def _source_lines(one: Judged) -> list[str]:
 def _source_line(lines: Sequence[str], finding: Finding) -> str:
     if not 0 < finding.line <= len(lines) or _SECRET_PLACES & set(finding.path):
         return ""
-    return printable(lines[finding.line - 1].strip()[:160])
+    return printable(lines[finding.line - 1][:400].strip()[:160])
 
 
 def summary(judged: Sequence[Judged]) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import lru_cache
 
 from catalog.frameworks.sound import OF_A_NODE, OF_A_PROCESS, OF_TENSORFLOW
 from schemas.checks.registry import Wrong, at, rule
@@ -42,12 +43,13 @@ def commands(name: str, job: Job) -> Iterator[tuple[Path, str]]:
             yield at("jobs", name, "roles", role, "command"), part.command
 
 
-def words_of(command: str) -> list[str]:
+@lru_cache(maxsize=64)
+def words_of(command: str) -> tuple[str, ...]:
     """The words of a command; none where it cannot be split (TY810 says so)."""
     try:
-        return shlex.split(command)
+        return tuple(shlex.split(command))
     except ValueError:
-        return []
+        return ()
 
 
 @rule("TY818", "a launcher inside the launcher", severity="warning")
@@ -131,16 +133,16 @@ def ended_early(stack: Stack, _: Facts) -> Iterator[Wrong]:
                 yield Wrong(where, message, f"set `maximumRuntimeMinutes: {round(wanted) + 30}`, or ask for less")
 
 
-def _all_words(name: str, job: Job) -> Iterator[tuple[Path, list[str]]]:
+def _all_words(name: str, job: Job) -> Iterator[tuple[Path, tuple[str, ...]]]:
     for where, command in commands(name, job):
         yield where, words_of(command)
     for run, one in job.runs.items():
-        yield at("jobs", name, "runs", run, "args"), list(one.args)
+        yield at("jobs", name, "runs", run, "args"), one.args
 
 
-def _minutes_said(words: list[str]) -> float | None:
+def _minutes_said(words: tuple[str, ...]) -> float | None:
     """`timeout 5h train.py`, `--max-hours 48`, `--max-minutes=90`."""
-    if words[:1] == ["timeout"]:
+    if words[:1] == ("timeout",):
         match = next((found for word in words[1:] if (found := _DURATION.fullmatch(word))), None)
         return float(match[1]) * _UNITS[match[2] or "s"] if match else None
     for word, following in zip(words, [*words[1:], ""], strict=False):

@@ -213,7 +213,7 @@ def reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
     secrets = [f"{SECRET}{name}" for name in (stack.vault.secrets if stack.vault else ())]
     known = [*REFERENCES, *secrets]
     for path, text in _texts(stack):
-        for name in names_in(text):
+        for name in dict.fromkeys(names_in(text)):
             if name not in known:
                 remedy = suggestion(name, known)
                 if name.isupper():

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 
 import pytest
 
+from cli.render import RENDERERS
 from schemas.checks import rules
 from schemas.checks.env import looks_secret
 from schemas.checks.runs import LARGEST_CODE
@@ -196,6 +199,21 @@ def test_code_anywhere_in_the_project_is_inside(tmp_path: Path) -> None:
     stacks = tmp_path / "stacks"
     stacks.mkdir()
     assert codes(stacks, job="code: ../train", command="python3 ./train.py --epochs 3") == []
+
+
+@pytest.mark.parametrize("word", ["token", "PASSWORD_", "x", "${a}", "://a:", "A "])
+@pytest.mark.parametrize("place", ["command", "image", "env"])
+def test_no_text_takes_long_to_be_judged_and_shown(place: str, word: str, tmp_path: Path) -> None:
+    """What looked at each of 20,000 places for the rest of the text took a minute; one pass takes a second."""
+    long = json.dumps(word * 20_000)
+    file = tmp_path / "Pulumi.long.yaml"
+    parts = {"job": f"env: {{ A: {long} }}"} if place == "env" else {place: long}
+    file.write_text(STACK.format(**{**DEFAULTS, **parts}))
+    started = time.process_time()
+    judged = judge_file(file)
+    for render in RENDERERS.values():
+        assert render([judged], False)
+    assert time.process_time() - started < 20
 
 
 def test_a_code_folder_is_measured_as_it_travels(tmp_path: Path) -> None:
