@@ -15,6 +15,8 @@ from provider.runs.platform import Platform, Platforms
 from provider.runs.waiting import NotInTimeError, broken, settle, wait_for_end
 
 _LAST_LINES = 20
+# What a state means whose reason the platform does not give.
+_UNSAID = {"CANCELED": "somebody cancelled it", "DELETED": "somebody deleted its job run"}
 # Between two tries of a run that has no access yet, in seconds.
 _FIRST_PAUSE = 2.0
 _LONGEST_PAUSE = 60.0
@@ -159,7 +161,8 @@ class Run(Resource):
         lost = broken(nodes)[0]
         # The groups of one run share its end, whose reason names the node.
         who = f"node {lost.name}: " if len({node.id for node in nodes}) == len(nodes) else ""
-        cause = [f"The run {spec.display_name} is {lost.state}: {who}{lost.details or 'no reason given'}"]
+        why = lost.details or _UNSAID.get(lost.state, "no reason given")
+        cause = [f"The run {spec.display_name} is {lost.state}: {who}{why}"]
         alive = [node for node in nodes if not node.over]
         if alive:
             platform.cancel(call, alive)
@@ -176,7 +179,7 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
     if isinstance(error, NotInTimeError):
         cause = f"The run {spec.display_name} is not {spec.until} after {error}: {_states(nodes)}."
         return PartialFailureError(
-            run_id, state, cause, "It goes on; run the same command again to go on waiting, or raise `timeouts`."
+            run_id, state, cause, "It goes on; run the same command again to go on waiting for it."
         )
     if isinstance(error, Cancelled):
         cause = f"Stopped waiting for the run {spec.display_name}: {_states(nodes)}."
