@@ -38,9 +38,10 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class OwnFramework:
-    """A team's framework file: its columns, or why there are none."""
+    """A team's framework file: its columns and what they come to by strategy, or why there are none."""
 
     columns: Mapping[str, Any] = field(default_factory=dict)
+    rows: Mapping[str | None, frameworks.Framework] = field(default_factory=dict)
     problem: str | None = None
 
 
@@ -60,7 +61,7 @@ class Facts:
         """The row of a job's framework; None when it or its strategy is unknown (other checks say so)."""
         own = self.own_frameworks.get(job.framework)
         if own is not None:
-            return _own_row(own, job.strategy)
+            return own.rows.get(job.strategy)
         if job.framework not in _known_frameworks():
             return None
         declared = frameworks.document(job.framework).get("strategies", {})
@@ -79,12 +80,6 @@ class Facts:
 @cache
 def _known_frameworks() -> tuple[str, ...]:
     return frameworks.names()
-
-
-def _own_row(own: OwnFramework, strategy: str | None) -> frameworks.Framework | None:
-    if own.problem is not None or (strategy is not None and strategy not in own.columns.get("strategies", {})):
-        return None
-    return frameworks.parse(own.columns, strategy)
 
 
 def gather(stack: Stack, folder: Path) -> Facts:
@@ -116,8 +111,8 @@ def _read_own(name: str, file: Path, root: Path) -> OwnFramework:
             return OwnFramework(problem="lies outside the project")
         columns = tomllib.loads(file.read_text("utf-8"))
         row = frameworks.parse(columns)
-        for strategy in row.strategies:
-            frameworks.parse(columns, strategy)
+        rows: dict[str | None, frameworks.Framework] = {None: row}
+        rows |= {strategy: frameworks.parse(columns, strategy) for strategy in row.strategies}
     except OSError as problem:
         return OwnFramework(problem=f"cannot be read: {problem.strerror}")
     except (ValueError, RecursionError) as problem:
@@ -125,7 +120,7 @@ def _read_own(name: str, file: Path, root: Path) -> OwnFramework:
     if row.name != name and name not in _known_frameworks():
         # Nodes are told this name, and treat a built-in one in its own way.
         return OwnFramework(problem=f"has the name `{row.name}`; the stack calls it `{name}`")
-    return OwnFramework(columns)
+    return OwnFramework(columns, rows)
 
 
 def _look(folder: Path, root: Path) -> Folder:

@@ -18,7 +18,9 @@ from schemas.model import NOTHING, Stack
 
 def build_plan(stack: Stack, own_frameworks: Mapping[str, Mapping[str, Any]] = NOTHING) -> Plan:
     """The plan of a checked stack. `own_frameworks`: the parsed files of the team's own frameworks, by name."""
-    frameworks = {name: _framework(job.framework, job.strategy, own_frameworks) for name, job in stack.jobs.items()}
+    asked = {(job.framework, job.strategy) for job in stack.jobs.values()}
+    rows = {key: _framework(*key, own_frameworks) for key in asked}
+    frameworks = {name: rows[job.framework, job.strategy] for name, job in stack.jobs.items()}
     opened = {name: _framework(name, None, own_frameworks) for name in stack.network.frameworks}
     bucket, registry = _bucket(stack), _registry(stack)
     return Plan(
