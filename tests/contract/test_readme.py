@@ -26,3 +26,8 @@ def test_every_command_and_file_a_page_names_is_there(page: Path) -> None:
 def test_the_readme_leads_with_the_two_commands() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert text.index("make up") < text.index("make test") < text.index("How it flows")
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"docs/{page.name}" not in text] == []
