@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -23,6 +24,9 @@ OWNED = {
     "JOB_RUN_OCID": "OCI Data Science sets it",
     "PROJECT_OCID": "OCI Data Science sets it",
     "JOB_RUN_ENTRYPOINT": "OCI Data Science starts the code artifact by it",
+    "CONTAINER_CUSTOM_IMAGE": "OCI Data Science takes the container from it; it follows from `image`",
+    "CONTAINER_ENTRYPOINT": "OCI Data Science starts the container by it",
+    "CONTAINER_CMD": "OCI Data Science starts the container by it",
     "CLUSTER_NODES_METADATA_FILE": "OCI Data Science sets it in node groups",
     "INITIAL_CLUSTER_SIZE": "OCI Data Science sets it in node groups",
     "NODE_COUNT": "OCI Data Science sets it in node groups",
@@ -34,7 +38,7 @@ OWNED = {
     "MASTER_ADDR": "the launcher finds the main node's address",
     "MASTER_PORT": "it follows from `ports`",
     "TF_CONFIG": "the launcher writes it from the roles",
-    "CONDA_ENV_TYPE": "the environment is a container, not conda",
+    "CONDA_ENV_": "the environment is a container, not conda",
 }
 # Of all variables of a run, names and values together; trainyard's own take up to a few thousand of them.
 MOST_CHARACTERS = 20_000
@@ -48,6 +52,10 @@ _SECRET_NAME = re.compile(
 )
 # Whatever stands there is one: digits too.
 _PASSWORD = re.compile(r"PASSWORD|PASSWD|PASSPHRASE|_PASS$|_PWD$", re.IGNORECASE)
+# What tokenizers call tokens.
+_OF_LANGUAGE = re.compile(
+    r"(?:^|_)(?:PAD|EOS|BOS|UNK|SEP|CLS|MASK|STOP|START|END|SPECIAL|IMAGE)_TOKENS?$", re.IGNORECASE
+)
 # `MAX_TOKENS: "512"` and `USE_AUTH: "true"` say how much or whether, not what.
 _NO_SECRET = re.compile(r"[0-9.]*|true|false|yes|no|on|off|none|null", re.IGNORECASE)
 _SECRET_OPTION = re.compile(r"^--?[A-Za-z-]*(?:password|passwd|token|secret|api[-_]?key)(?:=|$)", re.IGNORECASE)
@@ -63,6 +71,8 @@ _SECRET_VALUES = (
     re.compile(r"\bAccountKey=[A-Za-z0-9+/=]{20,}"),
 )
 _DENSE = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
+_PIECES = re.compile(r"[A-Za-z0-9]+")
+LONG_PIECE = 16
 _HEX = re.compile(r"[0-9a-fA-F-]+")
 
 
@@ -107,7 +117,7 @@ def secret_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for path, name, value, _job in _variables(stack):
         if not isinstance(value, str) or "${" in value or _says_no_more(name, value):
             continue
-        if _SECRET_NAME.search(name):
+        if _SECRET_NAME.search(name) and not _OF_LANGUAGE.search(name):
             yield Wrong(path, f"`{name}` looks like a secret and stands in plain text", _make_secret(path))
 
 
@@ -182,12 +192,17 @@ def looks_secret(value: str) -> bool:
 
 
 def _random(value: str) -> bool:
-    kinds = sum(any(test(letter) for letter in value) for test in (str.islower, str.isupper, str.isdigit))
-    if kinds < 3:
-        return False
-    counts = Counter(value)
-    entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
-    return entropy > 4.0
+    """Names of models and folders are words with signs between them (`Llama-2-70B-Chat`); a key has one long piece."""
+    return any(len(piece) >= LONG_PIECE and _random_piece(piece) for piece in _PIECES.findall(value))
+
+
+def _random_piece(piece: str) -> bool:
+    """Capitals, small letters and digits in no order: words in CamelCase change less often."""
+    kinds = [(letter.islower(), letter.isupper()) for letter in piece]
+    changes = sum(one != other for one, other in itertools.pairwise(kinds))
+    counts = Counter(piece)
+    entropy = -sum(count / len(piece) * math.log2(count / len(piece)) for count in counts.values())
+    return len(set(kinds)) == 3 and changes > len(piece) / 3 and entropy > 3.5
 
 
 def _make_secret(path: Path) -> str:
