@@ -23,6 +23,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 # As the launcher sees it; `${name}` is a reference, which the plan has filled in by then.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?)\}")
 _ADDRESSES = ("address", "addresses")
+_PYTHON = re.compile(r"python[0-9.]*")
 _SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh"})
 # How the words of a command say how long training takes -> minutes in one of them.
 _UNITS = {"s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
@@ -57,14 +58,19 @@ def launcher_inside(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         framework = facts.framework(job)
         for where, command in commands(name, job) if framework else ():
-            words = words_of(command)
+            program = _program(words_of(command))
             # Whoever tells it the other nodes by placeholders knows what it does.
-            found = next((word for word in words[:4] if framework and word in framework.stands_for), None)
-            if found and "{nodes}" not in command and "{address." not in command:
-                message = (
-                    f"`{found}` starts processes and numbers them, which trainyard does already: each would be alone"
-                )
+            told = "{nodes}" in command or "{address" in command
+            if framework and program in framework.stands_for and not told:
+                message = f"`{program}` starts and numbers processes, which trainyard does already: each would be alone"
                 yield Wrong(where, message, "name the training script itself; `processes` says how many a node runs")
+
+
+def _program(words: tuple[str, ...]) -> str:
+    """What is run: `/opt/bin/torchrun`, `python -m torch.distributed.run`."""
+    if len(words) > 2 and _PYTHON.fullmatch(words[0].rpartition("/")[2]) and words[1] == "-m":
+        return words[2]
+    return words[0].rpartition("/")[2] if words else ""
 
 
 @rule("TY819", "a command that only a shell would understand")

@@ -99,6 +99,11 @@ FINE: dict[str, dict[str, str]] = {
     "words of a shell in quotes": {"command": "train.py --separator '|' --filter 'a > b' --price '$x' --end ';'"},
     "a dollar at the end": {"command": "train.py --pattern ^a$ --money 5$"},
     "a launcher that is told the others": {"command": "torchrun --nnodes {nodes} --node_rank {rank} train.py"},
+    "a launcher's name as an argument": {
+        "framework": "dask",
+        "roles": "{ scheduler: 1, worker: 2 }",
+        "command": "python train.py --backend dask",
+    },
     "a script called like a launcher's option": {"command": "train.py --launcher torchrun-like"},
     "placeholders of the launcher": {"command": "train.py --at {address.main} --all {addresses.worker} --me {process}"},
     "braces that are no placeholder": {"command": "train.py --json '{\"a\":1}' --set {A}"},
@@ -215,6 +220,21 @@ def test_no_text_takes_long_to_be_judged_and_shown(place: str, word: str, tmp_pa
     for render in RENDERERS.values():
         assert render([judged], False)
     assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize(
+    ("framework", "command"),
+    [
+        ("pytorch", "torchrun train.py"),
+        ("pytorch", "/opt/conda/bin/torchrun --nproc_per_node 2 train.py"),
+        ("pytorch", "python3 -m torch.distributed.run train.py"),
+        ("pytorch", "accelerate launch train.py"),
+        ("horovod", "horovodrun -np 4 python train.py"),
+        ("horovod", "mpirun -np 4 python train.py"),
+    ],
+)
+def test_what_the_launcher_stands_for_is_warned_of(framework: str, command: str, tmp_path: Path) -> None:
+    assert codes(tmp_path, framework=framework, command=command) == ["TY818"]
 
 
 def test_a_code_folder_is_measured_as_it_travels(tmp_path: Path) -> None:
