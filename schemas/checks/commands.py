@@ -97,9 +97,10 @@ def _of_a_shell(command: str) -> str | None:
     if _ASSIGNMENT.match(words[0]):
         return words[0].partition("=")[0] + "="
     bare = _QUOTED.sub("", command).split()
-    operator = next((word for word in bare if word in _OPERATORS or (word.endswith(";") and word != ";;")), None)
+    operator = next((word for word in bare if word in _OPERATORS or word.endswith(";")), None)
     if operator:
-        return operator
+        # The word itself may be a secret.
+        return operator if operator in _OPERATORS else ";"
     variable = _VARIABLE.search(_LITERAL.sub("", command))
     return variable[0] if variable else None
 

@@ -207,6 +207,14 @@ def test_code_anywhere_in_the_project_is_inside(tmp_path: Path) -> None:
     assert codes(stacks, job="code: ../train", command="python3 ./train.py --epochs 3") == []
 
 
+def test_the_word_before_a_shell_s_sign_is_not_repeated(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.test.yaml"
+    file.write_text(STACK.format(**{**DEFAULTS, "command": "train.py --hidden hunter2; echo done"}))
+    findings = judge_file(file).findings
+    assert [finding.code for finding in findings] == ["TY819"]
+    assert "hunter2" not in str(findings)
+
+
 @pytest.mark.parametrize("word", ["token", "PASSWORD_", "x", "${a}", "://a:", "A "])
 @pytest.mark.parametrize("place", ["command", "image", "env"])
 def test_no_text_takes_long_to_be_judged_and_shown(place: str, word: str, tmp_path: Path) -> None:
