@@ -21,6 +21,7 @@ from tests.clients.environment import CLIENTS, environment
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs" / "local-cloud.md"
+PRODUCTION = PROJECT / "docs" / "production.md"
 GO_PROGRAM = Path(__file__).parent / "go"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE_NAME = re.compile(r"(?:#|//) ([\w.]+)\n")
@@ -32,15 +33,15 @@ class Block:
     text: str
 
 
-def _sections() -> dict[str, list[Block]]:
-    parts = re.split(r"^## (.+)\n", PAGE.read_text(), flags=re.MULTILINE)
+def _sections(page: Path) -> dict[str, list[Block]]:
+    parts = re.split(r"^## (.+)\n", page.read_text(), flags=re.MULTILINE)
     return {
         name: [Block(*found) for found in _BLOCK.findall(text)]
         for name, text in zip(parts[1::2], parts[2::2], strict=True)
     }
 
 
-SECTIONS = _sections()
+SECTIONS = _sections(PAGE)
 START = "Start"
 
 
@@ -99,6 +100,17 @@ def test_a_run_that_ads_started_gets_what_ads_images_expect(desk: dict[str, str]
     told = _run("\n".join([*map(_as_shell, blocks), read]), desk, tmp_path / "work")
     overrides = json.loads(told[told.index('{\n  "data"') :])["data"]["job-configuration-override-details"]
     assert overrides["environment-variables"] == {"OCI__MODE": "MAIN", "RANK": "0"}
+
+
+def test_a_passphrase_is_kept_in_a_vault_and_read_back(desk: dict[str, str], tmp_path: Path) -> None:
+    ocids = "".join(f"{kind}=ocid1.{kind}.oc1.iad.example.aaaaaaaaexample\n" for kind in ("vault", "key"))
+    place = "compartment=$(oci iam compartment list --query 'data[0].id' --raw-output)\n"
+    start, shown = (
+        map(_as_shell, blocks) for blocks in (SECTIONS[START], _sections(PRODUCTION)["The key of the secrets"])
+    )
+    told = 'printf "%s" "$PULUMI_CONFIG_PASSPHRASE" | base64 -d | wc -c'
+    told = _run("\n".join([*start, ocids, place, *shown, told]), desk, tmp_path / "work")
+    assert told.split()[-1] == "32", "the random bytes of the passphrase"
 
 
 def test_the_go_sdk(desk: dict[str, str], tmp_path: Path) -> None:
