@@ -162,7 +162,9 @@ class Nodes:
     def environment(self, rank: int) -> dict[str, str]:
         home = self.home / f"node-{rank}"
         home.mkdir(parents=True, exist_ok=True)
-        given = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        given = {name: os.environ[name] for name in ("LANG",) if name in os.environ}
+        # As in an image: its `python` comes first, and a machine need not have one of that name.
+        given["PATH"] = f"{Path(self.interpreter).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         told = {name: str(value) for name, value in self.documents[rank].environment.items()}
         return {
             **given, **told, "PYTHONPATH": str(ROOT), "HOME": str(home), "TRAINYARD_NODE_ADDRESS": self.address(rank),
