@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state an earlier release made previews under this one, and nothing in it is replaced or removed."""
+"""The state an earlier release made previews under this one, and nothing in it is replaced or removed.
+
+What could not be taken over stands in the recording's `replaced.json`, with the only properties that may force it, and
+in the CHANGELOG.
+"""
 
 import json
 import shutil
@@ -17,6 +21,11 @@ RECORDED = sorted(path.parent for path in Path(__file__).parent.glob("*/state.js
 
 def test_there_is_a_recording() -> None:
     assert RECORDED
+
+
+def _announced(recording: Path) -> dict[str, set[str]]:
+    file = recording / "replaced.json"
+    return {urn: set(reasons) for urn, reasons in json.loads(file.read_text()).items()} if file.exists() else {}
 
 
 @pytest.mark.parametrize("recording", RECORDED, ids=lambda path: path.name)
@@ -41,10 +50,12 @@ def test_an_earlier_release_is_taken_over_without_replacement(recording: Path, t
         gone = [step["urn"] for step in told["steps"] if step["op"] == "delete" and PROVIDERS not in step["urn"]]
         assert not gone
         changes = told["changeSummary"]
-        assert set(changes) <= {"same", "update", "create", "delete"}, changes
+        assert set(changes) <= {"same", "update", "create", "delete", "replace"}, changes
+        replaced = {step["urn"]: set(step["replaceReasons"]) for step in told["steps"] if step["op"] == "replace"}
+        assert replaced == _announced(recording)
         known = {row["urn"] for row in json.loads((recording / "state.json").read_text())["deployment"]["resources"]}
         assert not [step["urn"] for step in told["steps"] if step["op"] == "create" and step["urn"] in known]
         kept = [urn for urn in known if PROVIDERS not in urn]
-        assert changes["same"] + changes.get("update", 0) >= len(kept)
+        assert changes["same"] + changes.get("update", 0) + len(replaced) >= len(kept)
     finally:
         team.end()
