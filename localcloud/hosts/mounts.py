@@ -16,8 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from localcloud.api import tenancy
-from localcloud.api.services.object_storage import buckets
-from localcloud.api.services.object_storage.stored import names_below
+from localcloud.api.services.object_storage import buckets, listing
 from localcloud.api.store import Resource, Store
 from localcloud.hosts.workplace import Assignment, CannotStartError
 
@@ -43,8 +42,8 @@ async def prepare(assignment: Assignment, store: Store, objects: Path) -> list[M
         prefix = row.get("prefix") or ""
         prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
         folder = assignment.folder / FOLDER / str(number)
-        found = names_below(store, bucket.id, prefix)
-        await asyncio.to_thread(_fill, folder, objects, [(name[len(prefix) :], file) for name, file in found])
+        found = [(item.name[len(prefix) :], item.file) for item in listing.matching(store, bucket, {"prefix": prefix})]
+        await asyncio.to_thread(_fill, folder, objects, found)
         target = PurePosixPath("/", row.get("destinationPath") or _DEFAULT_PATH, row["destinationDirectoryName"])
         mounted.append(Mount(folder, str(target)))
     if mounted:

@@ -153,7 +153,7 @@ class Hosts:
     async def _release(self, run_id: str) -> None:
         if seen := await self._fabric.release(run_id):
             evidence.write(self.folder(run_id), seen)
-        shutil.rmtree(self.folder(run_id) / mounts.FOLDER, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, self.folder(run_id) / mounts.FOLDER, ignore_errors=True)
 
     async def _start(
         self, assignment: workplace.Assignment, node: workplace.Node, mounted: Sequence[mounts.Mount], seconds: float

@@ -31,7 +31,7 @@ _DELIMITERS = ("", "/")
 
 def list_objects(call: Call) -> Reply:
     bucket = buckets.find(call)
-    rows = _rows(call.store, bucket, call.request.query, "")
+    rows = matching(call.store, bucket, call.request.query)
     fields = ("name", *_fields(call, ()))
     items, prefixes, following = _cut(call, rows)
     body: Json = {"objects": [_shown(item, fields) for item in items]}
@@ -45,7 +45,7 @@ def list_objects(call: Call) -> Reply:
 def list_versions(call: Call) -> Reply:
     bucket = buckets.find(call)
     page = call.request.query.get("page")
-    rows = _rows(call.store, bucket, call.request.query, "versions")
+    rows = matching(call.store, bucket, call.request.query, "versions")
     if page:
         position = tuple(read_page(page, 2))
         rows = iter(_from_page(rows, position))
@@ -86,7 +86,7 @@ def _cut(call: Call, rows: Iterator[StoredObject]) -> tuple[list[StoredObject], 
     return items, prefixes, None
 
 
-def _rows(store: Store, bucket: Resource, query: Mapping[str, str], also: str) -> Iterator[StoredObject]:
+def matching(store: Store, bucket: Resource, query: Mapping[str, str], also: str = "") -> Iterator[StoredObject]:
     prefix = query.get("prefix", "")
     where = ["bucket = ?", "name >= ?", "substr(name, 1, ?) = ?"]
     values: list[Any] = [bucket.id, prefix, len(prefix), prefix]

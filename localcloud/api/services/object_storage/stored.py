@@ -68,12 +68,6 @@ def lookup_version(store: Store, bucket: str, name: str, version: str) -> Stored
     return _one(store, f"SELECT {COLUMNS}, marker FROM versions WHERE {where}", bucket, name, version)
 
 
-def names_below(store: Store, bucket: str, prefix: str) -> list[tuple[str, str]]:
-    """The current objects whose names begin so, in order, each with the file it lies in."""
-    query = "SELECT name, file FROM objects WHERE bucket = ? AND substr(name, 1, ?) = ? ORDER BY name"
-    return list(store.connection.execute(query, (bucket, len(prefix), prefix)))
-
-
 def files_in_use(store: Store) -> set[str]:
     queries = ("SELECT file FROM objects", "SELECT file FROM versions", "SELECT file FROM parts")
     return {row[0] for query in queries for row in store.connection.execute(query)}
