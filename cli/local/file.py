@@ -14,6 +14,7 @@ from cli.local.images import untrained
 from cli.local.stand_ins.resources import KINDS, StandIns
 from components.plan.model import Plan
 from localcloud.control import Cloud
+from schemas.names import is_ocid
 
 Config = dict[str, Any]
 # What says who calls a real cloud, and where it is; the local one is told by the environment.
@@ -104,7 +105,7 @@ def _names(made: LocalFile, stand_ins: StandIns) -> None:
         for step in path[:-1]:
             holder = (holder.get(step) if isinstance(holder, dict) else None) or {}
         name = holder.get(path[-1]) if isinstance(holder, dict) else None
-        if isinstance(name, str) and not name.startswith("ocid1."):
+        if isinstance(name, str) and not is_ocid(name):
             # A log is looked for in its group, which came before it.
             group = str(holder.get("group", "")) if kind == "log" else ""
             if stand_ins.named(kind, name, stand_ins.of(group) or group):
@@ -114,7 +115,7 @@ def _names(made: LocalFile, stand_ins: StandIns) -> None:
 def _ocids(made: LocalFile, stand_ins: StandIns) -> None:
     stood: dict[str, str] = {}
     # A subnet's VCN and a log's group before what lies in them: in the order of the table, not of the file.
-    ocids = {text for _, text in _texts(made.config) if text.startswith("ocid1.")}
+    ocids = {text for _, text in _texts(made.config) if is_ocid(text)}
     order = list(KINDS)
     for ocid in sorted(ocids, key=lambda one: (order.index(_type(one)) if _type(one) in KINDS else 0, one)):
         local = stand_ins.of(ocid)

@@ -10,12 +10,11 @@ from typing import Any
 
 import pulumi_oci as oci
 
-from components.oci.names import is_ocid
 from components.plan.model import LogsPlan, NetworkPlan, Plan
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.findings import Path
-from schemas.names import nearest
+from schemas.names import is_ocid, nearest
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
 # What a cloud answers, out of all that engine and provider wrap around it.

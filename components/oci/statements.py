@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import iam
 from catalog.tables import table
-from components.oci.names import is_ocid
 from components.oci.needs import Need, permissions, smallest, weakest
 from components.plan.model import AccessPlan, Grant, Plan
+from schemas.names import is_ocid
 
 # OCI's default limit on statements in one policy.
 STATEMENTS_PER_POLICY = 50

@@ -10,7 +10,7 @@ from schemas.checks.network import is_production
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
 from schemas.model import Access, Bucket, Logs, Narrow, Network, Project, Registry, Stack
-from schemas.names import suggestion
+from schemas.names import is_ocid, suggestion
 
 _STACK = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 # A name of a group, with its identity domain before it where it is another than the stack's.
@@ -126,7 +126,7 @@ def group_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for key, (name, kind) in names.items():
         if name is None:
             continue
-        if name.startswith("ocid1."):
+        if is_ocid(name):
             if name.split(".")[1] != kind:
                 message = f"is the OCID of a {name.split('.')[1]}; a {kind} is wanted"
                 yield Wrong(at("access", *key), message, f"look for ocid1.{kind}.…, or write its name")

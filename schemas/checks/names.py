@@ -11,7 +11,7 @@ from schemas.convert import camel
 from schemas.facts import Facts
 from schemas.findings import Path
 from schemas.model import Stack
-from schemas.names import suggestion
+from schemas.names import is_ocid, suggestion
 from schemas.references import REFERENCES, SECRET, names_in
 
 _BUCKET = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,256}")
@@ -58,7 +58,7 @@ def _ocids(stack: Stack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
         for key in keys:
             value = getattr(value, str(key), None)
         # Some may be named as well; a name has no kind and no region.
-        if isinstance(value, str) and value.startswith("ocid1."):
+        if isinstance(value, str) and is_ocid(value):
             first, *rest = (camel(str(key)) for key in keys)
             yield at(first, *rest), value, kinds
     for name, job in stack.jobs.items():

@@ -20,6 +20,7 @@ from provider.base.errors import ProviderError
 from provider.oci import sdk
 from provider.oci.calls import attempt, is_gone, make_once
 from provider.oci.session import Session
+from schemas.names import is_ocid
 
 RECORD = "stand-ins.json"
 # Names that anybody may give need a mark: only what bears it is removed again.
@@ -174,7 +175,7 @@ class StandIns:
             lambda: network_of_others.fields(kind.noun, self._network, self._session, gateway),
         )
         named = key.partition(" ")[2]
-        shown = f"stand-in {len(self._made) + 1}" if named.startswith("ocid1.") or named == OTHERS else named
+        shown = f"stand-in {len(self._made) + 1}" if is_ocid(named) or named == OTHERS else named
         names = {"display_name": shown, **kind.fields, **own, **around}
         if kind.noun != "log":
             names["compartment_id"] = self._cloud.compartment
