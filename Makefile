@@ -17,9 +17,22 @@ setup: .venv/ready ## a virtual environment with the command .venv/bin/trainyard
 # Every command and plugin imports these: compiled once, also where Python is told to leave no bytecode, they start sooner.
 	@$(PY) -m compileall -q $(ROOMS) || true
 
+new_enough = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trainyard needs Python 3.11 or newer: make PYTHON=python3.12 setup")'
+# Somebody who names a Python gets that one: an environment of another version is made anew, not used in its place.
+ifneq ($(origin PYTHON),file)
+version_of = $(shell $(1) -c 'import sys; print(*sys.version_info[:2])' 2>/dev/null)
+ifneq ($(call version_of,$(PY)),$(call version_of,$(PYTHON)))
+.venv/ready: other-python
+.PHONY: other-python
+other-python:
+	@$(new_enough)
+	@rm -rf .venv
+endif
+endif
+
 # The stamp comes last, so an installation that was cut off is done again.
 .venv/ready: requirements-dev.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trainyard needs Python 3.11 or newer: make PYTHON=python3.12 setup")'
+	@$(new_enough)
 	@[ -x $(PY) ] || { echo "trainyard: making a virtual environment in .venv"; $(PYTHON) -m venv .venv; }
 	@$(PYTHON) -P engine/progress.py "installing Python packages into .venv: one to two minutes the first time" \
 	  $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
