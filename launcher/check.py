@@ -25,7 +25,8 @@ def described(launch: Launch, environment: Mapping[str, str]) -> str:
         *(f"listens on {label}: {_range(port.range)}" for label, port in launch.ports.items() if port.listens),
         *filter(None, [pin.described(launch, environment)]),
         *(f"starts beside the command: {_words(spec)}" for spec in work.services),
-        *(f"waits for port {awaited.port} of {awaited.role}" for awaited in launch.awaits),
+        *(f"waits for port {one.port} of {'every ' * one.every}{one.role}" for one in launch.awaits),
+        *(f"waits until this succeeds: {_words(spec)}" for spec in filter(None, [work.awaited])),
         *(f"starts: {_words(spec)}" for spec in work.commands),
         *(f"tells it {name}={value}" for name, value in sorted(_told(launch, work).items())),
     ]

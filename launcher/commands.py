@@ -20,10 +20,11 @@ _ARTIFACT = "decompressed_artifact"
 
 @dataclass(frozen=True)
 class Work:
-    """`services` first; `commands` when nothing is lacking any more. One of the two may be empty, not both."""
+    """`services` first; `commands` when nothing is lacking any more, and `awaited`, if there is one, has succeeded."""
 
     services: tuple[Spec, ...]
     commands: tuple[Spec, ...]
+    awaited: Spec | None = None
 
 
 def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str = "") -> Work:
@@ -40,7 +41,12 @@ def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str
         services.append(Spec(words, first, _prefix(launch.rank, kind), folder, helper=bool(commands)))
     if not services and not commands:
         raise LaunchError(f"the role `{launch.role}` has nothing to run: give the job a `command`")
-    return Work(tuple(services), commands)
+    awaited = None
+    if launch.awaits_command:
+        words = _interpreted(placeholders.all_filled(launch.awaits_command, values, "awaits_command"))
+        awaited = Spec(words, first, "", folder)
+    # A node that serves without a command waits before it serves.
+    return Work(tuple(services), commands, awaited) if commands else Work((), tuple(services), awaited)
 
 
 def _commands(launch: Launch, values: Mapping[str, str], told: Mapping[str, str], folder: str) -> list[Spec]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 VARIABLE = "TRAINYARD_LAUNCH"
-VERSION = 1
+# A document with a wait that older images do not know has version 2: they refuse it, and do not start too early.
+VERSIONS = (1, 2)
 
 _PAI_ROLE, _PAI_INDEX = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
 
@@ -53,10 +54,11 @@ class Port:
 
 @dataclass(frozen=True)
 class Awaited:
-    """A port that must answer before the command starts, on the first node of a role."""
+    """A port that must answer before the command starts, on the first node of a role or on `every` one."""
 
     role: str
     port: int
+    every: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Launch:
     command: tuple[str, ...]
     processes: int
     awaits: tuple[Awaited, ...]
+    awaits_command: tuple[str, ...]
     environment: Mapping[str, str]
     options: Mapping[str, Any]
     retries: int
@@ -157,8 +160,9 @@ def read(environment: Mapping[str, str]) -> Launch:
     except ValueError as error:
         raise LaunchError(f"{VARIABLE} is not JSON ({error}): it is written by trainyard, not by hand") from None
     found = document.get("version") if isinstance(document, dict) else None
-    if found != VERSION:
-        raise LaunchError(f"{VARIABLE} has version {found}, this image reads {VERSION}: build the image anew")
+    if found not in VERSIONS:
+        read_here = " and ".join(map(str, VERSIONS))
+        raise LaunchError(f"{VARIABLE} has version {found}, this image reads {read_here}: build the image anew")
     try:
         launch = _launch(document, _rank(document, environment))
         launch = replace(launch, gang=launch.gang and not launch.elastic)
@@ -223,7 +227,8 @@ def _launch(document: Mapping[str, Any], rank: int) -> Launch:
         wrap=tuple(document["wrap"]),
         command=tuple(document["command"]),
         processes=document["processes"],
-        awaits=tuple(Awaited(row["role"], row["port"]) for row in document["awaits"]),
+        awaits=tuple(Awaited(row["role"], row["port"], row.get("every", False)) for row in document["awaits"]),
+        awaits_command=tuple(document.get("awaitsCommand", ())),
         environment=dict(document["environment"]),
         options=dict(document["options"]),
         retries=document["retry"]["count"],

@@ -12,7 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from launcher import exits
@@ -34,6 +35,25 @@ class Spec:
     helper: bool = False
 
 
+@dataclass
+class Attempt:
+    """A process beside the node's work. It keeps its output to itself, and its end ends nothing."""
+
+    process: subprocess.Popen[bytes]
+    last_line: str = field(default="", init=False)
+
+    def keep(self, lines: Sequence[bytes]) -> None:
+        """Only the last line that says something matters."""
+        texts = [line.decode(errors="replace").strip() for line in lines]
+        self.last_line = next((text for text in reversed(texts) if text), self.last_line)
+
+    @property
+    def code(self) -> int | None:
+        """How it ended; None while it runs."""
+        code = self.process.poll()
+        return None if code is None else exits.of_process(code)
+
+
 class Children:
     """Everything this node runs. One thread passes on what they say."""
 
@@ -42,16 +62,27 @@ class Children:
         # What our processes leave behind becomes ours, so that it can be ended.
         self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._started: list[tuple[Spec, subprocess.Popen[bytes]]] = []
+        self._attempts: list[Attempt] = []
         self._pump = _Pump()
 
     def start(self, spec: Spec) -> None:
         """OSError where it cannot be started."""
-        process = subprocess.Popen(
+        process = self._process(spec)
+        self._started.append((spec, process))
+        self._pump.add(process, partial(_say, spec.prefix.encode()))
+
+    def attempt(self, spec: Spec) -> Attempt:
+        """Starts something that may fail; `clear` ends it as it ends all else. OSError where it cannot be started."""
+        made = Attempt(self._process(spec))
+        self._attempts = [*(one for one in self._attempts if one.code is None), made]
+        self._pump.add(made.process, made.keep)
+        return made
+
+    def _process(self, spec: Spec) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             spec.words, env=spec.environment, cwd=spec.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=self._in_child,
         )  # fmt: skip
-        self._started.append((spec, process))
-        self._pump.add(process, spec.prefix)
 
     def _in_child(self) -> None:
         self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -105,9 +136,11 @@ class Children:
             time.sleep(_POLL_SECONDS)
         self._pump.drain(_DRAIN_SECONDS)
         self._started.clear()
+        self._attempts.clear()
 
     def _reap_adopted(self) -> None:
-        own = {process.pid for _, process in self._started}
+        processes = [*(process for _, process in self._started), *(one.process for one in self._attempts)]
+        own = {process.pid for process in processes}
         while True:
             try:
                 found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -116,9 +149,9 @@ class Children:
             if found is None:
                 return
             if found.si_pid in own:
-                for _, process in self._started:
+                for process in processes:
                     process.poll()
-                if any(process.pid == found.si_pid and process.returncode is None for _, process in self._started):
+                if any(process.pid == found.si_pid and process.returncode is None for process in processes):
                     return
             else:
                 with suppress(ChildProcessError):
@@ -131,7 +164,7 @@ def _children() -> list[int]:
 
 
 class _Pump:
-    """Passes lines on, each whole and with its node's prefix."""
+    """Passes lines on, each whole, to whatever takes those of its process."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -140,12 +173,12 @@ class _Pump:
         self._open = 0
         self._thread: threading.Thread | None = None
 
-    def add(self, process: subprocess.Popen[bytes], prefix: str) -> None:
+    def add(self, process: subprocess.Popen[bytes], take: Callable[[Sequence[bytes]], None]) -> None:
         stream = process.stdout
         assert stream is not None
         with self._lock:
             self._open += 1
-        self._selector.register(stream, selectors.EVENT_READ, prefix.encode())
+        self._selector.register(stream, selectors.EVENT_READ, take)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="output", daemon=True)
             self._thread.start()
@@ -166,7 +199,7 @@ class _Pump:
                     with self._lock:
                         self._open -= 1
 
-    def _pass_on(self, number: int, prefix: bytes, data: bytes) -> None:
+    def _pass_on(self, number: int, take: Callable[[Sequence[bytes]], None], data: bytes) -> None:
         text = self._rests.pop(number, b"") + data
         *lines, rest = text.split(b"\n")
         if rest and (not data or len(rest) > _CHUNK):
@@ -174,7 +207,11 @@ class _Pump:
         elif rest:
             self._rests[number] = rest
         if lines:
-            _write(b"".join(prefix + line + b"\n" for line in lines))
+            take(lines)
+
+
+def _say(prefix: bytes, lines: Sequence[bytes]) -> None:
+    _write(b"".join(prefix + line + b"\n" for line in lines))
 
 
 def _write(data: bytes) -> None:

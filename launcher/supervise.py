@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from launcher import exits, frameworks, network
+from launcher import exits
 from launcher.commands import Work
-from launcher.document import Launch, LaunchError
+from launcher.document import Launch, LaunchError, MissingError
 from launcher.placeholders import Place
 from launcher.processes import Children, Spec
+from launcher.readiness import Readiness
 from launcher.say import Voice
 from launcher.signals import Signals
 
@@ -20,8 +21,6 @@ GRACE_SECONDS = 6.0
 READY_VARIABLE = "TRAINYARD_READY_SECONDS"
 READY_SECONDS = 300.0
 _TURN = 0.05
-_ASK_EVERY = 0.2
-_SAY_EVERY = 10.0
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,10 @@ class Life:
     on_done: Callable[[], None] = lambda: None
     grace: float = GRACE_SECONDS
     ready_seconds: float = READY_SECONDS
-    _asked: float = field(default=0.0, init=False)
-    _said: float = field(default=0.0, init=False)
+    _readiness: Readiness = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._readiness = Readiness(self.launch, self.place, self.work.awaited, self.children, self.say)
 
     def run(self) -> Ended:
         """Until the node's part is over."""
@@ -67,10 +68,7 @@ class Life:
 
     def _run(self) -> Ended:
         self._start(self.work.services)
-        waiting, began = bool(self.work.commands), time.monotonic()
-        self._said = began
-        if not waiting:
-            self.on_start()
+        waiting, began = True, time.monotonic()
         while True:
             if self.signals.received:
                 return self._signalled()
@@ -84,14 +82,13 @@ class Life:
                     self.on_done()
                 return over
             if waiting:
-                lacks = self._lacks()
+                lacks = self._readiness.lacks()
                 if not lacks:
                     self._start(self.work.commands)
                     self.on_start()
                     waiting = False
                 elif time.monotonic() - began > self.ready_seconds:
-                    self.say(f"gave up after {self.ready_seconds:.0f} s: {lacks}")
-                    return Ended(exits.TEMPORARY)
+                    raise MissingError(f"gave up after {self.ready_seconds:g} s: waited for {lacks}")
             time.sleep(_TURN)
 
     def _on_signal(self, number: int) -> None:
@@ -121,26 +118,6 @@ class Life:
         if waiting or [spec for spec in self.children.running if not spec.helper]:
             return None
         return Ended(0)
-
-    def _lacks(self) -> str:
-        """What the command has to wait for; asked now and then, said now and then."""
-        now = time.monotonic()
-        if now - self._asked < _ASK_EVERY:
-            return "…"
-        self._asked = now
-        lacks = self._closed_port() or frameworks.lacking(self.launch, self.place)
-        if lacks and now - self._said > _SAY_EVERY:
-            self._said = now
-            self.say(f"waiting for {lacks}")
-        return lacks
-
-    def _closed_port(self) -> str:
-        for awaited in self.launch.awaits:
-            rank = self.launch.ranks_of(awaited.role)[0]
-            if not network.answers(self.place.addresses[rank], awaited.port):
-                where = f"{self.place.addresses[rank]}:{awaited.port}"
-                return f"port {awaited.port} of rank {self.launch.label(rank)} to answer at {where}"
-        return ""
 
     def _signalled(self) -> Ended:
         """The handler has passed the signal on; what does not end in time is ended."""

@@ -21,8 +21,9 @@ HERE = Path(__file__).parent
 class RoleRow:
     """`mode` is what ADS images call the role; `start` is run by the launcher beside the command.
 
-    A `service` runs until the other roles have ended, which then is its success. `awaits` names ports (by label) of
-    other nodes that must answer before the command starts.
+    A `service` runs until the other roles have ended, which then is its success. `awaits` names ports (by label) that
+    must answer on the first node that listens, `awaits_every` on each one, before the command starts; so must
+    `awaits_command` succeed on the node itself.
     """
 
     minimum: int
@@ -33,6 +34,8 @@ class RoleRow:
     runs_command: bool = False
     service: bool = False
     awaits: tuple[str, ...] = ()
+    awaits_every: tuple[str, ...] = ()
+    awaits_command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from catalog.frameworks.columns import FrameworkError
+from catalog.frameworks.waits import complaints_of_waits
 
 if TYPE_CHECKING:
     from catalog.frameworks import Framework, OptionRow, PortRow, StartOption
@@ -44,6 +45,7 @@ def _complaints(framework: Framework) -> Iterator[str]:
     for port in framework.ports:
         yield from _of_port(framework, port)
     yield from _of_names(framework)
+    yield from complaints_of_waits(framework)
     yield from _of_texts(framework)
 
 
@@ -64,9 +66,6 @@ def _of_roles(framework: Framework) -> Iterator[str]:
             yield f"{where}: `minimum` must be 0 or more, and `maximum` no less than it"
         if not role.start and not role.runs_command:
             yield f"{where} has nothing to run: give it `start`, or `runs_command = true`"
-        yield from (
-            f"{where} awaits `{label}`, which is none of the ports" for label in role.awaits if label not in labels
-        )
     if len(set(labels)) < len(labels):
         yield f"`ports` has the label `{next(label for label in labels if labels.count(label) > 1)}` twice"
 
@@ -151,6 +150,7 @@ def _of_texts(framework: Framework) -> Iterator[str]:
     process = node | OF_A_PROCESS | (OF_TENSORFLOW if framework.name == "tensorflow" else set())
     texts: list[tuple[str, Any, set[str]]] = [
         *((f"`roles.{name}.start`", role.start, node) for name, role in framework.roles.items()),
+        *((f"`roles.{name}.awaits_command`", role.awaits_command, node) for name, role in framework.roles.items()),
         *(("`start_options`", (*extra.then, *extra.otherwise), node) for extra in framework.start_options),
         *(("`wraps`", wrap.words, process) for wrap in framework.wraps),
         ("`environment`", framework.environment, process),

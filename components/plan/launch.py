@@ -14,6 +14,8 @@ from components.plan.ports import active, chosen, options_of
 from schemas.model import EnvValue, Job, PortRange, Run, Secret, Stack
 
 VERSION = 1
+# Of a document with waits that images of older releases do not know.
+VERSION_WITH_WAITS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,10 @@ def _secrets(job: Job, run: Run, role: str) -> set[str]:
 
 def _launch(stack: Stack, job: Job, framework: Framework, role: str) -> dict[str, Any]:
     values = _placeholders(framework, job)
+    awaits = list(_awaits(framework, job, role))
+    command = [expand_braces(word, values) for word in framework.roles[role].awaits_command]
     return {
-        "version": VERSION,
+        "version": VERSION_WITH_WAITS if command or any("every" in row for row in awaits) else VERSION,
         "stack": stack.name,
         "framework": framework.name,
         "strategy": framework.strategy,
@@ -76,7 +80,8 @@ def _launch(stack: Stack, job: Job, framework: Framework, role: str) -> dict[str
         "ports": _ports(framework, job, role),
         "start": [expand_braces(word, values) for word in start_words(framework, job, role)],
         "wrap": [expand_braces(word, values) for word in _wrap(framework, job)],
-        "awaits": [_awaited(framework, job, label) for label in framework.roles[role].awaits],
+        "awaits": awaits,
+        **({"awaitsCommand": command} if command else {}),
         "environment": {name: expand_braces(text, values) for name, text in _told(framework, job).items()},
         "options": options_of(framework, job),
         "retry": {"count": job.roles[role].retry.count},
@@ -100,13 +105,25 @@ def _wrap(framework: Framework, job: Job) -> tuple[str, ...]:
     return next((row.words for row in framework.wraps if options.get(row.when)), ())
 
 
-def _awaited(framework: Framework, job: Job, label: str) -> dict[str, Any]:
-    """A port that must answer: on the first node of the first role that listens on it."""
-    row = framework.port(label)
-    if row is None:
-        raise ValueError(f"{framework.name} awaits `{label}`, which is none of its ports")
-    ports = chosen(row, job)
-    return {"role": row.listens[0], "port": 0 if ports is None else ports.first}
+def _awaits(framework: Framework, job: Job, role: str) -> Iterator[dict[str, Any]]:
+    """Ports that must answer: on the first node of the first role that listens, or on every node of each such role."""
+    spec = framework.roles[role]
+    for row, port in _awaited(framework, job, spec.awaits):
+        yield {"role": row.listens[0], "port": port}
+    for row, port in _awaited(framework, job, spec.awaits_every):
+        yield from (
+            {"role": name, "port": port, "every": True}
+            for name in row.listens
+            if name in job.roles and job.roles[name].replicas
+        )
+
+
+def _awaited(framework: Framework, job: Job, labels: Sequence[str]) -> Iterator[tuple[PortRow, int]]:
+    """Nobody listens on a port whose option is off."""
+    options = options_of(framework, job)
+    for row in (row for label in labels for row in framework.ports if row.label == label and active(row, options)):
+        ports = chosen(row, job)
+        yield row, 0 if ports is None else ports.first
 
 
 def _told(framework: Framework, job: Job) -> dict[str, str]:

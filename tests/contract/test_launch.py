@@ -12,8 +12,9 @@ import jsonschema
 import pytest
 
 from catalog.frameworks import sound
+from components.plan.launch import VERSION, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
-from launcher.document import VARIABLE, VERSION, LaunchError, read
+from launcher.document import VARIABLE, VERSIONS, LaunchError, read
 from launcher.placeholders import Place, node_values, process_values
 from tests.examples import EXAMPLES, plan
 
@@ -51,16 +52,14 @@ def test_ranks_are_counted_once_and_the_main_role_is_first(name: str) -> None:
             assert run.nodes[0].role == job.roles[0].name
 
 
-def test_writer_reader_and_schema_speak_of_one_version() -> None:
-    assert {node.launch["version"] for node in nodes("oci-pytorch-ddp")} == {
-        VERSION,
-        SCHEMA["properties"]["version"]["const"],
-    }
+def test_writer_reader_and_schema_speak_of_the_same_versions() -> None:
+    assert {node.launch["version"] for node in nodes("oci-pytorch-ddp")} == {VERSION}
+    assert (VERSION, VERSION_WITH_WAITS) == VERSIONS == tuple(SCHEMA["properties"]["version"]["enum"])
 
 
 def test_another_version_is_refused_with_the_remedy() -> None:
     node = next(nodes("oci-pytorch-ddp"))
-    later = {**node.launch, "version": VERSION + 1}
+    later = {**node.launch, "version": max(VERSIONS) + 1}
     with pytest.raises(LaunchError, match="build the image anew"):
         read({VARIABLE: json.dumps(later)})
 

@@ -49,6 +49,28 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "at most less than at least": ("maximum = 1", "maximum = 0", "`maximum` no less than it"),
     "words that are no list": ('start = ["ray", "start", "--head"', 'start = "ray" #', "start` must be a list"),
     "a port that nobody has awaited": ('awaits = ["head"]', 'awaits = ["tail"]', "awaits `tail`, which is none"),
+    "a port of nobody, on every node": ('awaits = ["head"]', 'awaits_every = ["tail"]', "awaits `tail`, which is none"),
+    "a port that the kernel picks": (
+        "default = 6379",
+        'default = "all"',
+        "awaits `head`, whose ports the kernel picks",
+    ),
+    "a port that is not open to it": (
+        'reached_from = ["head", "worker"]\ndefault = 6379',
+        'reached_from = ["head"]\ndefault = 6379',
+        "`roles.worker` awaits `head`, which it may not reach: add `worker`",
+    ),
+    "nodes that wait for themselves": (
+        'awaits = ["head"]',
+        'awaits_every = ["worker"]',
+        "none of them would ever start",
+    ),
+    "a command that is no list": ('awaits = ["head"]', 'awaits_command = "true"', "awaits_command` must be a list"),
+    "a command with an address of nobody": (
+        'awaits = ["head"]',
+        'awaits_command = ["true", "{address.tail}"]',
+        "`roles.worker.awaits_command` asks for `{address.tail}`",
+    ),
     "an address of nobody": ("{address.head}:{port.head}", "{address.tail}:1", "asks for `{address.tail}`"),
     "a port of nobody": ("{port.head}", "{port.tail}", "asks for `{port.tail}`"),
     "a process's rank before there is one": ('"{address}"', '"{process}"', "`roles.head.start` asks for `{process}`"),
@@ -107,6 +129,12 @@ def test_what_a_file_gets_wrong_is_said(old: str, new: str, said: str) -> None:
 def test_an_option_that_counts_is_a_number() -> None:
     text = f'processes = "dash"\n{RAY}{DASH}'
     assert "`processes` names the option `dash`, which is not of the type integer" in complaint(text)
+
+
+def test_every_node_of_a_role_needs_something_that_listens_before_the_command() -> None:
+    text = re.sub(r"service = true\nawaits = .*\nstart = .*\n", "runs_command = true\n", RAY)
+    text = text.replace("runs_command = true", 'runs_command = true\nawaits_every = ["worker"]', 1)
+    assert "nothing listens there before the command: give `roles.worker` a `start`" in complaint(text)
 
 
 def test_a_framework_without_roles_is_none() -> None:

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node's command still has to wait for: ports, the framework's own services, a command that must succeed."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import dataclass, field
+
+from launcher import exits, frameworks, network
+from launcher.document import Awaited, Launch, LaunchError
+from launcher.placeholders import Place
+from launcher.processes import Attempt, Children, Spec
+from launcher.say import Voice
+
+_ASK_EVERY = 0.2
+_SAY_EVERY = 10.0
+# A try may start a whole interpreter on processors that the framework's services need to get ready.
+_TRY_EVERY = 1.0
+_LONGEST_WORDS = 120
+# A shell says so of a word that no program has or that cannot be executed: waiting does not change that.
+_NEVER = (126, 127)
+_REMEDY = "correct `awaits_command` in the framework's file, or the image"
+
+
+@dataclass
+class Readiness:
+    """Asked at every turn of a node's life: it looks now and then, and never waits itself."""
+
+    launch: Launch
+    place: Place
+    awaited: Spec | None
+    children: Children
+    say: Voice
+    _asked: float = field(default=0.0, init=False)
+    _said: float = field(default_factory=time.monotonic, init=False)
+    _answered: set[tuple[int, int]] = field(default_factory=set, init=False)
+    _attempt: Attempt | None = field(default=None, init=False)
+    _tried: float = field(default=0.0, init=False)
+    _last: str = field(default="", init=False)
+    _heard: str = field(default="", init=False)
+    _succeeded: bool = field(default=False, init=False)
+
+    def lacks(self) -> str:
+        """What is still missing, for people; empty when the command may start."""
+        now = time.monotonic()
+        if now - self._asked < _ASK_EVERY:
+            return self._last or "…"
+        self._asked = now
+        self._last = self._closed_port() or frameworks.lacking(self.launch, self.place) or self._failing_command(now)
+        if self._last and now - self._said > _SAY_EVERY:
+            self._said = now
+            self.say(f"waiting for {self._last}")
+        return self._last
+
+    def _closed_port(self) -> str:
+        """The first port that has not answered yet. One that has is not asked again: its node sees to its end."""
+        for awaited in self.launch.awaits:
+            for rank in self._ranks(awaited):
+                if (rank, awaited.port) in self._answered:
+                    continue
+                address = self.place.addresses[rank]
+                if not network.answers(address, awaited.port):
+                    return (
+                        f"port {awaited.port} of rank {self.launch.label(rank)} to answer at {address}:{awaited.port}"
+                    )
+                self._answered.add((rank, awaited.port))
+        return ""
+
+    def _ranks(self, awaited: Awaited) -> range:
+        ranks = self.launch.ranks_of(awaited.role)
+        return ranks if awaited.every else ranks[:1]
+
+    def _failing_command(self, now: float) -> str:
+        """Starts the awaited command, looks how it ended, and starts it again a little later."""
+        if self.awaited is None or self._succeeded:
+            return ""
+        if self._attempt is None:
+            self._attempt, self._tried = self._try(self.awaited), now
+        code, words = self._attempt.code, self._words(self.awaited)
+        if code == 0:
+            self._succeeded = True
+            return ""
+        if self._attempt.last_line:
+            self._heard = f", and said: {self._attempt.last_line}"
+        if code in _NEVER:
+            raise LaunchError(f"{words} ended with {exits.described(code)}{self._heard}: {_REMEDY}")
+        if code is None:
+            return f"{words} to succeed: it has run for {now - self._tried:.0f} s{self._heard}"
+        lacks = f"{words} to succeed: it ended with {exits.described(code)}{self._heard}"
+        if now - self._tried >= _TRY_EVERY:
+            self._attempt = None
+        return lacks
+
+    def _try(self, spec: Spec) -> Attempt:
+        try:
+            return self.children.attempt(spec)
+        except FileNotFoundError:
+            raise LaunchError(f"`{spec.words[0]}` is not in this image: {_REMEDY}") from None
+        except OSError as error:
+            raise LaunchError(f"`{spec.words[0]}` of `awaits_command` cannot be started: {error.strerror}") from None
+
+    def _words(self, spec: Spec) -> str:
+        words = shlex.join(spec.words)
+        return f"`{words if len(words) <= _LONGEST_WORDS else words[:_LONGEST_WORDS] + '…'}`"
