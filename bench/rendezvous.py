@@ -18,6 +18,8 @@ from pathlib import Path
 
 from bench.harness.rows import ROOT, Aim, Row
 from localcloud.admin import list_calls
+from localcloud.api.ocids import new_ocid
+from provider.oci.job_runs import MAIN_VARIABLE, start_of
 from tests.cloud_fixture import Clients, local_cloud
 from tests.flows.cloud_world import World
 from tests.flows.launcher.nodes import BUCKET, Place, planned
@@ -63,22 +65,23 @@ def rows() -> list[Row]:
 
 
 def _meeting(place: Place, folder: Path, count: int) -> Meeting:
-    documents = _documents(place, count)
+    documents, main = _documents(place, count), new_ocid("datasciencejobrun", "iad")
+    peers = f"train/nodes-{count}/1/{start_of(main, {})}/peers/"
     with _launchers() as started:
         for document in documents[:-1]:
-            started.append(_start(place, folder, document))
-        _until(lambda: len(place.objects(f"train/nodes-{count}/1/peers/")) == count - 1)
+            started.append(_start(place, folder, document, main))
+        _until(lambda: len(place.objects(peers)) == count - 1)
         before = _judged(place)
         time.sleep(_QUIET_SECONDS)
         calls = _judged(place) - before
-        started.append(_start(place, folder, documents[-1]))
-        _until(lambda: len(place.objects(f"train/nodes-{count}/1/peers/")) == count)
+        started.append(_start(place, folder, documents[-1], main))
+        _until(lambda: len(place.objects(peers)) == count)
         arrived = time.time()
         megabytes = max(_resident(process.pid) for process in started)
         with ThreadPoolExecutor(count) as pool:
             released = list(pool.map(_released, started))
         begun = time.perf_counter()
-        place.objects(f"train/nodes-{count}/1/peers/")
+        place.objects(peers)
         floor = time.perf_counter() - begun
     return Meeting(max(released) - arrived, calls / _QUIET_SECONDS / (count - 1), megabytes, floor)
 
@@ -93,11 +96,11 @@ def _documents(place: Place, count: int) -> list[dict[str, object]]:
     return found
 
 
-def _start(place: Place, folder: Path, document: dict[str, object]) -> subprocess.Popen[str]:
+def _start(place: Place, folder: Path, document: dict[str, object], main: str) -> subprocess.Popen[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {
         "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(folder), "TRAINYARD_LAUNCH": json.dumps(document),
-        **place.environment,
+        MAIN_VARIABLE: main, **place.environment,
     }  # fmt: skip
     return subprocess.Popen(
         [sys.executable, "-m", "launcher"], env=environment, cwd=folder, stdout=subprocess.PIPE, text=True

@@ -26,7 +26,9 @@ import pytest
 from bench.harness.rows import TURNS, Aim, Row, in_turns
 from components.plan.model import NodePlan
 from localcloud import admin
+from localcloud.api.ocids import new_ocid
 from localcloud.environments.find import Environment
+from provider.oci.job_runs import MAIN_VARIABLE
 from tests.cloud_fixture import Clients, local_cloud
 from tests.flows.cloud_world import TERMINAL, World
 from tests.flows.hosts.network_world import SERVICES, egress, ingress
@@ -137,11 +139,11 @@ class Hosts:
         """As a stack starts it: each node's launch document says all."""
         self._count += 1
         bucket, run = f"oci://{BUCKET}@{self.place.namespace}", f"/{self.name}-{self._count}"
-        starts = []
+        starts, main = [], new_ocid("datasciencejobrun", "iad")
         for node in self._nodes:
             document = json.dumps(node.launch).replace("${bucket}", bucket).replace("/base", run)
             told = {key: str(value) for key, value in node.environment.items() if "${" not in str(value)}
-            starts.append(Start({**told, **_PATIENT, "TRAINYARD_LAUNCH": document}))
+            starts.append(Start({**told, **_PATIENT, MAIN_VARIABLE: main, "TRAINYARD_LAUNCH": document}))
         return self._first_step(starts)
 
     def by_hand(self) -> Step:

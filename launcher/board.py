@@ -3,29 +3,27 @@
 
 Everything is in the names of small objects below `peers/`, so that one list tells all of it:
 
-    peers/<key>/g<generation>/<rank>/<nonce>/here/<address>
-    peers/<key>/g<generation>/<rank>/<nonce>/end/<how>/<code>
+    peers/g<generation>/<rank>/<nonce>/here/<address>
+    peers/g<generation>/<rank>/<nonce>/end/<how>/<code>
 
-The key tells apart what was started as different things under one folder; the nonce is one launcher's life. Times are
-the object store's own, so no node's clock matters.
+The folder is that of one start (launcher/starts.py), so nobody meets an earlier one here. The nonce is one launcher's
+life: nodes may begin again within a start. Times are the object store's own, so no node's clock matters.
 """
 
 from __future__ import annotations
 
 import calendar
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from launcher.completion import Final
 from launcher.document import Launch
 from launcher.oci.bucket import Stored
 
-# Of what OCI and others say about the start of this run, that which every node of it is told alike.
-_SHARED = ("JOB_OCID", "PAI_JOB_NAME")
 SUCCEEDED, FAILED, RETRY, STOPPED = "succeeded", "failed", "retry", "stopped"
-# An arrival so much older than ours is not of this start: who waits renews his own three times as often.
+FOLDER = "peers/"
+# An arrival so much older than ours is that of a launcher that lives no more: one that waits renews its own three
+# times as often. Nodes that begin again find such arrivals, as when a local cloud was killed with its hosts.
 STALE_SECONDS = 90.0
 RENEW_SECONDS = 30.0
 
@@ -43,40 +41,28 @@ class Event:
     code: int = 0
 
 
-def key_of(launch: Launch, environment: Mapping[str, str]) -> str:
-    """Of everything that all nodes of one start share."""
-    shared = [
-        launch.stack, launch.run, launch.attempt, launch.framework, launch.strategy,
-        [[role.name, role.replicas] for role in launch.roles],
-        *(environment.get(name, "") for name in _SHARED),
-    ]  # fmt: skip
-    if launch.peers["from"] == "cluster-metadata":
-        shared.append(environment.get("JOB_RUN_OCID", ""))
-    return hashlib.sha256(json.dumps(shared).encode()).hexdigest()[:12]
-
-
-def here_name(key: str, generation: int, rank: int, nonce: str, address: str) -> str:
+def here_name(generation: int, rank: int, nonce: str, address: str) -> str:
     """The object that says a node is there."""
-    return f"peers/{key}/g{generation}/{rank:04d}/{nonce}/here/{address}"
+    return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/here/{address}"
 
 
-def end_name(key: str, generation: int, rank: int, nonce: str, how: str, code: int) -> str:
+def end_name(generation: int, rank: int, nonce: str, how: str, code: int) -> str:
     """The object that says a node's processes have ended."""
-    return f"peers/{key}/g{generation}/{rank:04d}/{nonce}/end/{how}/{code}"
+    return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/end/{how}/{code}"
 
 
-def events(key: str, listed: Iterable[Stored]) -> list[Event]:
+def events(listed: Iterable[Stored]) -> list[Event]:
     """What a list of the folder says; names that are none of ours are passed over."""
     found = []
     for item in listed:
         parts = item.name.split("/")
-        if len(parts) < 7 or parts[1] != key or not parts[3].isdigit() or not parts[2][1:].isdigit():
+        if len(parts) < 6 or not parts[2].isdigit() or not parts[1][1:].isdigit():
             continue
-        base = (int(parts[2][1:]), int(parts[3]), parts[4], seconds(item.modified))
-        if parts[5] == "here":
-            found.append(Event(*base, address=parts[6]))
-        elif parts[5] == "end" and len(parts) == 8 and parts[7].isdigit():
-            found.append(Event(*base, how=parts[6], code=int(parts[7])))
+        base = (int(parts[1][1:]), int(parts[2]), parts[3], seconds(item.modified))
+        if parts[4] == "here":
+            found.append(Event(*base, address=parts[5]))
+        elif parts[4] == "end" and len(parts) == 7 and parts[6].isdigit():
+            found.append(Event(*base, how=parts[5], code=int(parts[6])))
     return found
 
 

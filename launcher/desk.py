@@ -67,7 +67,6 @@ class Desk:
     _pulses: dict[int, _Pulse] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.key = board.key_of(self.launch, self.environment)
         self.nonce = secrets.token_hex(4)
         self.lost_after = float(self.environment.get(LOST_VARIABLE) or LOST_SECONDS)
         self.refused: str = ""
@@ -91,7 +90,7 @@ class Desk:
 
     def arrive(self, generation: int, address: str) -> None:
         """Says that this node is there."""
-        name = board.here_name(self.key, generation, self.launch.rank, self.nonce, address)
+        name = board.here_name(generation, self.launch.rank, self.nonce, address)
         content = {"node": self.launch.node, "role": self.launch.role, "address": address}
         with self._changed:
             self._here = name
@@ -107,7 +106,7 @@ class Desk:
 
     def end(self, generation: int, how: str, code: int) -> None:
         """Says how this node's processes have ended."""
-        self.post(board.end_name(self.key, generation, self.launch.rank, self.nonce, how, code), {})
+        self.post(board.end_name(generation, self.launch.rank, self.nonce, how, code), {})
         if self.ads is not None and self.launch.rank == 0 and how != board.RETRY:
             self.post(ads.STOP, ads.STOP, self.ads.folder)
 
@@ -198,8 +197,7 @@ class Desk:
         return True
 
     def _read(self) -> None:
-        listed = self.folder.list(f"peers/{self.key}/")
-        found = tuple(board.events(self.key, listed))
+        found = tuple(board.events(self.folder.list(board.FOLDER)))
         own = [event.at for event in found if event.nonce == self.nonce and event.address]
         since = self._board.since or (min(own) if own else 0.0)
         ours = Board(found, since)

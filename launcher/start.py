@@ -68,12 +68,13 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.pin import Pin
     from launcher.processes import Children
     from launcher.signals import Signals
+    from launcher.starts import placed
     from launcher.status import Reporter
     from launcher.workplace import Workplace
 
     say = Voice(f"{launch.rank}.launcher", secret_values(environment, launch.secrets))
-
     signer = Signer(environment)
+    launch = placed(launch, environment)
 
     def connect() -> Connection:
         return Connection(storage_endpoint(environment), signer, say)

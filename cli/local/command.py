@@ -186,7 +186,7 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
         for node in speaking(plan.jobs[job].runs[run], told["nodes"] or ()):
             for line in own_lines(_printed(cloud, node["id"]))[-LAST_LINES:]:
                 click.echo(f"             {line}")
-        for line in results(cloud, str(outputs.get("bucket", "")), plan.jobs[job].runs[run]):
+        for line in results(cloud, str(outputs.get("bucket", "")), plan.jobs[job].runs[run], told["nodes"] or ()):
             click.echo(f"  left     {line}")
     if any(told["state"] not in TERMINAL for _, _, told in runs):
         click.echo(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")

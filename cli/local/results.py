@@ -15,6 +15,7 @@ from localcloud.control import Cloud
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.oci.calls import attempt
+from provider.oci.job_runs import start_of
 
 # What a program writes for people to see at a glance; longer ones are only named.
 RESULT = "result.json"
@@ -36,12 +37,13 @@ def own_lines(printed: Sequence[str]) -> list[str]:
     return [line for line in printed if not _BESIDE.match(line)] or list(printed)
 
 
-def results(cloud: Cloud, bucket: str, run: RunPlan) -> Iterator[str]:
-    """The objects of its output, and what its result says."""
+def results(cloud: Cloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The objects that its present start has left, and what its result says; `nodes` has the main one first."""
     launch = run.nodes[0].launch if run.nodes else {}
-    folder = str(launch.get("folder") or "").removeprefix("${bucket}/")
-    if not folder or not bucket:
+    attempt_folder = str(launch.get("folder") or "").removeprefix("${bucket}/")
+    if not attempt_folder or not bucket or not nodes:
         return
+    folder = f"{attempt_folder}/{start_of(nodes[0]['id'], {})}"
     session = session_of(cloud, DEPLOYER)
     call, client, namespace = call_of("up"), session.client("object_storage"), cloud.namespace
     wanted = {"prefix": f"{folder}/output/", "fields": "name,size"}

@@ -21,6 +21,7 @@ from localcloud.control import Cloud, CloudError
 from provider.base.errors import ProviderError
 from provider.oci import logs
 from provider.oci.calls import found
+from provider.oci.job_runs import start_of
 from rehearsal.calls import Called, Granting, Grounds, called, canonical
 from rehearsal.model import Artifact, RankSeen, RunSeen
 from rehearsal.traffic import Node, Traffic, traffic
@@ -84,9 +85,10 @@ class Evidence:
 
     def _artifacts(self, started: Started) -> Iterator[Artifact]:
         """What lies in the run's output folder in the bucket, as its people see it."""
-        prefix = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
-        if not prefix:
+        folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
+        if not folder or not started.nodes:
             return
+        prefix = f"{folder}/{start_of(started.nodes[0].id, {})}"
         storage, bucket = self._who.session.client("object_storage"), self._bucket
         try:
             listed = storage.list_objects(self._cloud.namespace, bucket, prefix=f"{prefix}/{_OUTPUT}", fields="size")

@@ -22,7 +22,10 @@ LAUNCH = "TRAINYARD_LAUNCH"
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What one node, or one group of like nodes, was told: enough to find what its launcher says."""
+    """What one node, or one group of like nodes, was told: enough to find what its launcher says.
+
+    `folder` is that of the run's start.
+    """
 
     role: str
     ranks: tuple[int, ...]
@@ -214,7 +217,8 @@ def _launched(run: Any) -> Iterator[Launched]:
         variables = getattr(configuration, "environment_variables", None) or {}
         document = _document(variables.get(LAUNCH, ""))
         ranks = _ranks(document) if groups else (node[2],)
-        yield Launched(document.get("role", node[1]), ranks, int(document.get("attempt", 1)), _folder(document), place)
+        folder = _folder(document, job_runs.start_of(run.id, variables))
+        yield Launched(document.get("role", node[1]), ranks, int(document.get("attempt", 1)), folder, place)
 
 
 def _document(text: str) -> Mapping[str, Any]:
@@ -225,9 +229,9 @@ def _document(text: str) -> Mapping[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _folder(document: Mapping[str, Any]) -> str | None:
-    folder: str | None = document.get("folder") or (document.get("peers") or {}).get("uri")
-    return folder
+def _folder(document: Mapping[str, Any], start: str) -> str | None:
+    folder = document.get("folder") or (document.get("peers") or {}).get("uri")
+    return f"{folder}/{start}" if folder else None
 
 
 def _ranks(document: Mapping[str, Any]) -> tuple[int, ...]:

@@ -162,7 +162,11 @@ class Job(pulumi.ComponentResource):
         inputs = run_inputs(args.context.plan, args.plan, run, where, args.context)
         # A slash stands in no key, so no two jobs and runs can share a name.
         named = f"{args.plan.name}/{key}"
-        return Run(named, inputs, pulumi.ResourceOptions(parent=self, provider=args.runs, depends_on=args.after))
+        # The provider asks for this order too, but where the engine itself replaces (--replace) it asks nobody.
+        options = pulumi.ResourceOptions(
+            parent=self, provider=args.runs, depends_on=args.after, delete_before_replace=True
+        )
+        return Run(named, inputs, options)
 
 
 def _mounted_at(mount: str) -> dict[str, str]:

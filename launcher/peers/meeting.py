@@ -8,7 +8,7 @@ from launcher.desk import Desk, meeting_interval, watching_interval
 from launcher.document import Launch, MissingError, PeerFailedError
 from launcher.waiting import Wait
 
-# An end from before our own arrival may belong to an earlier start: its node gets so long to appear anew.
+# An end from before our own arrival may be of an earlier life of a node that begins again: it gets so long to appear.
 _BELIEVED_AFTER = 30.0
 _TURN = 0.02
 

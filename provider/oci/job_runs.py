@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Job runs of OCI Data Science: the requests that make them, and how they read back. Pure but for the SDK's models."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +15,11 @@ NODE_TAG = "trainyard-node"
 RELEASED_TAG = "trainyard-run-released"
 _OURS = frozenset({RUN_TAG, NODE_TAG, RELEASED_TAG})
 MAIN_VARIABLE = "MAIN_JOB_RUN_OCID"
+# Where images built with ADS leave their addresses and `stop`, which another start must not find.
+WORK_VARIABLE = "OCI__WORK_DIR"
+_WORK = re.compile(r"/start-[0-9a-f]{12}$")
+# How much of an OCID names a start, as the launcher has it (launcher/starts.py).
+_LETTERS = 12
 # What a node group is, as job runs are.
 _GROUP_STATES = {"CREATING": "ACCEPTED", "ACTIVE": "IN_PROGRESS", "DELETING": "IN_PROGRESS"}
 
@@ -40,7 +46,29 @@ def own_tags(run_tags: Mapping[str, str] | None) -> dict[str, str]:
     return {key: value for key, value in (run_tags or {}).items() if key not in _OURS}
 
 
-def request(spec: RunSpec, node: Node | None, main: str | None, job: Any) -> Any:
+def start_of(run_id: str, variables: Mapping[str, str]) -> str:
+    """The name of the start that a job run is of: its nodes meet, and leave their outputs, in a folder so called."""
+    return (variables.get(MAIN_VARIABLE) or run_id).rpartition(".")[2][-_LETTERS:]
+
+
+def work_of(token: str) -> str:
+    """The part of `OCI__WORK_DIR` that is one start's own.
+
+    Its main node's OCID is not known when that node is asked for, but its retry token is: asked again with the same
+    token OCI makes nothing anew, and wants the same request.
+    """
+    return f"/start-{token[:12]}"
+
+
+def work_in(run: Any) -> str:
+    """The same, of a start whose main node was made already; empty where that node was told of no such folder."""
+    configuration = getattr(run, "job_configuration_override_details", None)
+    variables = getattr(configuration, "environment_variables", None) or {}
+    made = _WORK.search(variables.get(WORK_VARIABLE, ""))
+    return made[0] if made else ""
+
+
+def request(spec: RunSpec, node: Node | None, job: Any, work: str, main: str | None = None) -> Any:
     """CreateJobRunDetails for one node (None: for all node groups at once); `main` is the main node's run."""
     of = models()
     details: dict[str, Any] = {
@@ -58,10 +86,10 @@ def request(spec: RunSpec, node: Node | None, main: str | None, job: Any) -> Any
             startup_order=getattr(of_job, "startup_order", None),
             maximum_runtime_in_minutes=spec.maximum_runtime_minutes,
             job_network_configuration=getattr(of_job, "job_network_configuration", None),
-            job_node_group_configuration_details_list=[_group(spec, group, job) for group in spec.nodes],
+            job_node_group_configuration_details_list=[_group(spec, group, job, work) for group in spec.nodes],
         )
     else:
-        environment = {**node.environment, **({MAIN_VARIABLE: main} if main else {})}
+        environment = {**_environment(node, work), **({MAIN_VARIABLE: main} if main else {})}
         details["job_configuration_override_details"] = of.DefaultJobConfigurationDetails(
             environment_variables=environment or None,
             command_line_arguments=node.command_line,
@@ -77,7 +105,13 @@ def display_name(spec: RunSpec, node: Node | None) -> str:
     return spec.display_name if node is None or len(spec.nodes) == 1 else f"{spec.display_name}-{node.name}"
 
 
-def _group(spec: RunSpec, node: Node, job: Any) -> Any:
+def _environment(node: Node, work: str) -> dict[str, str]:
+    """What a node is told; a place in a bucket for ADS's files becomes the start's own."""
+    place = node.environment.get(WORK_VARIABLE, "")
+    return {**node.environment, **({WORK_VARIABLE: place.rstrip("/") + work} if place.startswith("oci://") else {})}
+
+
+def _group(spec: RunSpec, node: Node, job: Any, work: str) -> Any:
     of = models()
     of_job = {group.name: group for group in _groups(job.job_node_configuration_details)}
     declared = of_job.get(node.name)
@@ -87,7 +121,7 @@ def _group(spec: RunSpec, node: Node, job: Any) -> Any:
         replicas=node.replicas,
         minimum_success_replicas=node.minimum_success,
         job_configuration_details=of.DefaultJobConfigurationDetails(
-            environment_variables=dict(node.environment) or None, command_line_arguments=node.command_line
+            environment_variables=_environment(node, work) or None, command_line_arguments=node.command_line
         ),
         job_infrastructure_configuration_details=getattr(declared, "job_infrastructure_configuration_details", None),
         job_environment_configuration_details=_image_override(spec, environment) or environment,
@@ -193,6 +227,8 @@ def _described_group(group: Any) -> Properties:
 def _described_configuration(configuration: Any) -> Properties:
     environment = dict(getattr(configuration, "environment_variables", None) or {})
     environment.pop(MAIN_VARIABLE, None)
+    if WORK_VARIABLE in environment:
+        environment[WORK_VARIABLE] = _WORK.sub("", environment[WORK_VARIABLE])
     line = getattr(configuration, "command_line_arguments", None)
     # Nothing tells which of a foreign run's variables are secrets, so all are taken to be.
     described: Properties = {"environment": {key: Secret(value) for key, value in environment.items()}}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs on OCI Data Science."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from provider.base.values import Properties
 from provider.oci import images, job_runs, logs
 from provider.oci.calls import attempt, found, is_gone, make_once
 from provider.oci.session import Session
-from provider.runs.model import NodeRun, RunSpec
+from provider.runs.model import Node, NodeRun, RunSpec
 
 _PAGE = 100
 
@@ -48,25 +48,31 @@ class OciPlatform:
             yield from self._ensure_nodes(call, spec, job, {job_runs.node_run(run).name: run for run in made}, lives)
 
     def _ensure_groups(self, call: Call, spec: RunSpec, job: Any, made: list[Any], lives: int) -> Iterator[NodeRun]:
-        run = made[0] if made else self._create(call, spec, "", lives, job_runs.request(spec, None, None, job))
+        run = made[0] if made else self._create(call, spec, None, lives, _request_by_token(spec, None, job, None))
         yield from job_runs.group_runs(run, [node.name for node in spec.nodes])
 
     def _ensure_nodes(self, call: Call, spec: RunSpec, job: Any, made: dict[str, Any], lives: int) -> Iterator[NodeRun]:
-        main: str | None = None
+        main: Any = None
         for node in spec.nodes:
             run = made.get(node.name)
             if run is None:
-                run = self._create(call, spec, node.name, lives, job_runs.request(spec, node, main, job))
-            main = main or run.id
+                main = main and self._whole(call, main)
+                run = self._create(call, spec, node, lives, _request_by_token(spec, node, job, main))
+            main = main or run
             yield job_runs.node_run(run, node.name)
 
-    def _create(self, call: Call, spec: RunSpec, name: str, lives: int, details: Any) -> Any:
-        call.report.status(f"starting {details.display_name}")
+    def _whole(self, call: Call, run: Any) -> Any:
+        """What lists do not tell of a job run that an earlier, cut-off attempt had made."""
+        return run if hasattr(run, "job_configuration_override_details") else self._get(call, run.id) or run
+
+    def _create(self, call: Call, spec: RunSpec, node: Node | None, lives: int, request: Callable[[str], Any]) -> Any:
+        shown = job_runs.display_name(spec, node)
+        call.report.status(f"starting {shown}")
         return make_once(
             call,
-            f"Start the job run {details.display_name}",
-            f"{spec.fingerprint}/{name}/{lives}",
-            lambda token: self._client.create_job_run(details, opc_retry_token=token).data,
+            f"Start the job run {shown}",
+            f"{spec.fingerprint}/{node.name if node else ''}/{lives}",
+            lambda token: self._client.create_job_run(request(token), opc_retry_token=token).data,
             spec.timeouts.access,
         )
 
@@ -151,6 +157,13 @@ class OciPlatform:
             page = answer.headers.get("opc-next-page")
             if not page:
                 return
+
+
+def _request_by_token(spec: RunSpec, node: Node | None, job: Any, main: Any) -> Callable[[str], Any]:
+    """Nodes beside the main one are told what that one was told of their start."""
+    if main is None:
+        return lambda token: job_runs.request(spec, node, job, job_runs.work_of(token))
+    return lambda _: job_runs.request(spec, node, job, job_runs.work_in(main), main.id)
 
 
 def _observed(node: NodeRun, run: Any, shared: bool) -> NodeRun:

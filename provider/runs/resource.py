@@ -35,6 +35,8 @@ _OUTPUTS = ("state", "nodeRuns", "startedAt", "finishedAt")
 
 class Run(Resource):
     rules = Rules(replace=INPUTS - MUTABLE)
+    # Nodes cost money, and the old run may hold the last GPUs and addresses: it ends before the new one starts.
+    delete_before_replace = True
 
     def __init__(self, platforms: Callable[[], Platforms]) -> None:
         self._platforms = platforms
@@ -99,8 +101,11 @@ class Run(Resource):
     def delete(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> None:  # noqa: A002
         platform = self._platforms()[outputs_before.get("platform") or "oci"]
         nodes = platform.observe(call, _node_runs(outputs_before))
+        alive = [node for node in nodes if not node.over]
         try:
-            platform.cancel(call, [node for node in nodes if not node.over])
+            platform.cancel(call, alive)
+            if alive:
+                call.report.info(f"run {outputs_before['displayName']}: cancelled, and waited for until it has ended")
             wait_for_end(call, platform, nodes, _MINUTES_TO_END)
         except NotInTimeError as late:
             raise ProviderError(

@@ -58,7 +58,8 @@ def wait_for_end(call: Call, platform: Platform, nodes: list[NodeRun], minutes: 
     while not all(node.over for node in nodes):
         if time.monotonic() > deadline:
             raise NotInTimeError(minutes)
-        call.report.status(f"waiting for {_count([n for n in nodes if not n.over])} to end")
+        elapsed = time.monotonic() - call.started
+        call.report.status(f"waiting for {_count([n for n in nodes if not n.over])} to end, {elapsed:.0f} s so far")
         call.stop.wait(pause)
         pause = min(pause * _GROWTH, _LONGEST_PAUSE)
         nodes[:] = platform.observe(call, nodes)

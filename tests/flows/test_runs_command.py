@@ -47,13 +47,14 @@ def job(world: World) -> str:
 def start(world: World, job: str, run: str, ends: Path, attempt: int = 1, nodes: int = 2) -> list[Any]:
     """The job runs of one training run, as the provider makes them."""
     folder = f"oci://runs@{world.clients.cloud.namespace}/line/{run}/{attempt}"
-    made = []
+    made: list[Any] = []
     for rank in range(nodes):
         launch = {"role": "worker", "roles": [{"name": "worker", "replicas": nodes}], "folder": folder}
         variables = {
             "NODE": f"worker-{rank}",
             "ENDS": str(ends),
             "TRAINYARD_LAUNCH": json.dumps({**launch, "attempt": attempt}),
+            **({job_runs.MAIN_VARIABLE: made[0].id} if made else {}),
         }
         tags = {
             "stack": "demo",
@@ -102,7 +103,11 @@ def test_states_by_rank_with_what_the_launcher_says(world: World, job: str, tmp_
         namespace, oci.object_storage.models.CreateBucketDetails(name="runs", compartment_id=world.compartment)
     )
     status = {"rank": 0, "state": "waiting", "progress": {"step": 7}, "reason": ""}
-    storage.put_object(namespace, "runs", "line/listed/1/status/0.json", json.dumps(status))
+    start_folder = f"line/listed/1/{job_runs.start_of(made[0].id, {})}"
+    storage.put_object(namespace, "runs", f"{start_folder}/status/0.json", json.dumps(status))
+    earlier = {**status, "progress": {"step": 99}}
+    for folder in ("line/listed/1", "line/listed/1/startofbefore"):
+        storage.put_object(namespace, "runs", f"{folder}/status/0.json", json.dumps(earlier))
 
     shown = trainyard(world, "list", "line/listed")
     assert shown.returncode == 0, shown.stderr

@@ -22,6 +22,7 @@ from components.oci.rules import SecurityRule, security_rules
 from components.plan.model import NodePlan
 from localcloud import admin
 from localcloud.environments.find import Environment
+from provider.oci.job_runs import MAIN_VARIABLE, start_of
 from schemas.model import Job, PortRange
 from tests.cloud_fixture import eventually
 from tests.flows.cloud_world import TERMINAL, World
@@ -79,7 +80,7 @@ class Run:
 
     @property
     def folder(self) -> str:
-        return f"train/{self.name}/1"
+        return f"train/{self.name}/1/{start_of(self.nodes[0].id, {})}"
 
     def addresses(self) -> dict[str, int]:
         """Address -> rank."""
@@ -176,7 +177,8 @@ class Field:
         run = Run(self, name, [], documents)
         try:
             for node in documents:
-                run.nodes.append(self._node(made, node, name, variables))
+                main = {MAIN_VARIABLE: run.nodes[0].id} if run.nodes else {}
+                run.nodes.append(self._node(made, node, name, {**main, **variables}))
             yield run
         finally:
             run.cancel()

@@ -24,6 +24,8 @@ import oci
 from components.plan.model import NodePlan
 from localcloud.admin import resource_principal
 from localcloud.api.clients import client_variables
+from localcloud.api.ocids import new_ocid
+from provider.oci.job_runs import MAIN_VARIABLE, start_of
 from schemas.model import Job, Role
 from tests.cloud_fixture import LONGEST_SECONDS, eventually
 from tests.flows.cloud_world import World
@@ -141,11 +143,13 @@ class Nodes:
     variables: Mapping[str, str] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     interpreter: str = sys.executable
+    main: str = field(default_factory=lambda: new_ocid("datasciencejobrun", "iad"))
     launchers: dict[int, Started] = field(default_factory=dict)
 
     @property
     def folder(self) -> str:
-        return f"train/{self.name}/1"
+        """That of this start of the run."""
+        return f"train/{self.name}/1/{start_of(self.main, {})}"
 
     def address(self, rank: int) -> str:
         return self.addresses[rank] if self.addresses else f"127.0.0.{rank + 1}"
@@ -168,8 +172,8 @@ class Nodes:
         told = {name: str(value) for name, value in self.documents[rank].environment.items()}
         return {
             **given, **told, "PYTHONPATH": str(ROOT), "HOME": str(home), "TRAINYARD_NODE_ADDRESS": self.address(rank),
-            "TRAINYARD_LAUNCH": json.dumps(self.document(rank)), **(self.place.environment if self.place else {}),
-            **self.variables,
+            "TRAINYARD_LAUNCH": json.dumps(self.document(rank)), MAIN_VARIABLE: self.main,
+            **(self.place.environment if self.place else {}), **self.variables,
         }  # fmt: skip
 
     def start(self, *ranks: int, **variables: str) -> Nodes:

@@ -9,7 +9,7 @@ from tests.examples import plan
 SAID = [
     "[0] epoch 1 loss 0.5",
     "[0.service] distributed.scheduler - INFO - Lost all workers",
-    "[0.1.launcher] 1 file of output put into oci://bucket@ns/line/base/1/output",
+    "[0.1.launcher] 1 file of output put into oci://bucket@ns/line/base/1/hd7ne2kq4wva/output",
     "[0.rendezvous] serves",
     "[0] done",
 ]

@@ -135,13 +135,16 @@ def test_node_groups_are_shown_rank_by_rank() -> None:
 
 
 def test_a_run_a_node_is_known_by_its_tag() -> None:
-    variables = {"TRAINYARD_LAUNCH": launch("worker", folder=None, peers={"uri": "oci://b@ns/old"})}
+    variables = {
+        "TRAINYARD_LAUNCH": launch("worker", folder=None, peers={"uri": "oci://b@ns/old"}),
+        "MAIN_JOB_RUN_OCID": "ocid1.datasciencejobrun.oc1.iad.themain",
+    }
     shown = job_run(
         freeform_tags={job_runs.NODE_TAG: "2/worker/worker-1"},
         job_configuration_override_details=SimpleNamespace(environment_variables=variables),
     )
     (launched,) = _launched(shown)
-    assert launched.folder == "oci://b@ns/old"
+    assert launched.folder == "oci://b@ns/old/themain"
     (seen,) = _nodes(shown, (launched,))
     assert (seen.rank, seen.role, seen.run.name, seen.log) == (2, "worker", "worker-1", "c/g/l")
 

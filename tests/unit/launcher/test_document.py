@@ -128,7 +128,7 @@ def test_a_document_that_is_wrong_ends_with_78_and_no_traceback() -> None:
 
 
 def test_a_node_without_an_identity_says_what_is_missing() -> None:
-    done = run(folder="oci://b@n/f")
+    done = run(folder="oci://b@n/f", peers={"from": "list", "addresses": ["10.0.0.1", "10.0.0.2", "10.0.0.3"]})
     assert done.returncode == 78
     assert "OCI_RESOURCE_PRINCIPAL_REGION is not set" in done.stdout
 

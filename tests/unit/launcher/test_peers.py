@@ -80,15 +80,15 @@ def test_a_wait_ends_when_the_node_is_asked_to() -> None:
 def test_names_of_objects_are_read_as_they_are_written() -> None:
     at = "2026-11-21T12:00:00.250Z"
     listed = [
-        Stored(here_name("key", 2, 7, "nonce", "10.0.0.7"), at, 2, "e"),
-        Stored(end_name("key", 2, 7, "nonce", "retry", 137), at, 2, "e"),
-        Stored(here_name("other", 2, 7, "nonce", "10.0.0.7"), at, 2, "e"),
-        Stored("peers/key/g2/0007/nonce/surprise/x", at, 2, "e"),
-        Stored("peers/key/nothing", at, 2, "e"),
+        Stored(here_name(2, 7, "nonce", "10.0.0.7"), at, 2, "e"),
+        Stored(end_name(2, 7, "nonce", "retry", 137), at, 2, "e"),
+        Stored("peers/key/g2/0007/nonce/here/10.0.0.7", at, 2, "e"),
+        Stored("peers/g2/0007/nonce/surprise/x", at, 2, "e"),
+        Stored("peers/nothing", at, 2, "e"),
     ]
     moment = seconds(at)
     assert moment % 1 == 0.25
-    assert events("key", listed) == [
+    assert events(listed) == [
         Event(2, 7, "nonce", moment, address="10.0.0.7"),
         Event(2, 7, "nonce", moment, how="retry", code=137),
     ]
@@ -98,7 +98,7 @@ def here(rank: int, nonce: str, at: float, generation: int = 0) -> Event:
     return Event(generation, rank, nonce, at, address=f"10.0.0.{rank}")
 
 
-def test_signs_of_an_earlier_start_are_passed_over() -> None:
+def test_signs_of_nodes_that_have_begun_again_since_are_passed_over() -> None:
     board = Board(
         (
             here(0, "new", 1000.0), here(1, "old", 500.0), Event(0, 1, "old", 510.0, how="failed", code=3),

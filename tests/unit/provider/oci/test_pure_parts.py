@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Addresses, endpoints, requests and refusals: what needs no cloud."""
 
+import re
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -185,7 +186,7 @@ def _as_run(details: Any, number: int) -> Any:
 def test_a_run_reads_back_as_the_inputs_that_made_it() -> None:
     inputs, spec = _described()
     requests = [
-        job_runs.request(spec, node, f"{rank}" if rank else None, _job()) for rank, node in enumerate(spec.nodes)
+        job_runs.request(spec, node, _job(), "", f"{rank}" if rank else None) for rank, node in enumerate(spec.nodes)
     ]
     back = with_defaults(job_runs.described_inputs([_as_run(one, number) for number, one in enumerate(requests)]))
     nodes = [{**node, "environment": node.get("environment", {})} for node in inputs["nodes"]]
@@ -198,7 +199,7 @@ def test_node_groups_read_back_as_the_inputs_that_made_them() -> None:
         {"name": "worker", "replicas": 3, "minimumSuccess": 2},
     ]
     _, spec = _described(nodes=groups, layout="node-groups", image=None)
-    back = job_runs.described_inputs([_as_run(job_runs.request(spec, None, None, _job()), 0)])
+    back = job_runs.described_inputs([_as_run(job_runs.request(spec, None, _job(), ""), 0)])
     assert reveal(back)["nodes"] == [{**group, "environment": {}} for group in groups]
     assert back["maximumRuntimeMinutes"] == 30
     assert back["layout"] == "node-groups"
@@ -220,7 +221,7 @@ def test_an_override_of_node_groups_says_all_that_the_job_said() -> None:
         )
     )  # fmt: skip
     _, spec = _described(nodes=[{"name": "main", "replicas": 2}], layout="node-groups")
-    override = job_runs.request(spec, None, None, job).job_node_configuration_override_details
+    override = job_runs.request(spec, None, job, "").job_node_configuration_override_details
     (told,) = override.job_node_group_configuration_details_list
     assert (override.job_network_configuration, override.startup_order) == (network, "IN_ORDER")
     assert told.job_environment_configuration_details is environment
@@ -231,17 +232,52 @@ def test_an_override_of_node_groups_says_all_that_the_job_said() -> None:
 def test_only_the_others_are_told_of_the_main_node() -> None:
     _, spec = _described()
     main, worker = (
-        job_runs.request(spec, node, known, _job()) for node, known in zip(spec.nodes, (None, "M"), strict=True)
+        job_runs.request(spec, node, _job(), "", known) for node, known in zip(spec.nodes, (None, "M"), strict=True)
     )
     assert main.job_configuration_override_details.environment_variables is None
     assert worker.job_configuration_override_details.environment_variables == {"A": "1", "MAIN_JOB_RUN_OCID": "M"}
     assert (main.display_name, worker.display_name) == ("run-main", "run-worker-0")
 
 
+@pytest.mark.parametrize("layout", ["run-per-node", "node-groups"])
+def test_images_of_ads_find_a_place_that_is_their_start_s_own(layout: str) -> None:
+    """What they left there before, `stop` among it, would end them at once. The stack's own inputs stay as they are."""
+    place = {"OCI__WORK_DIR": "oci://b@ns/job/run/1"}
+    nodes = [{"name": name, "environment": place, "replicas": 1} for name in ("main", "worker")]
+    _, spec = _described(nodes=nodes, layout=layout, image=None)
+
+    def made(token: str) -> list[Any]:
+        work = job_runs.work_of(token)
+        if layout == "node-groups":
+            return [_as_run(job_runs.request(spec, None, _job(), work), 0)]
+        main = _as_run(job_runs.request(spec, spec.nodes[0], _job(), work), 0)
+        return [main, _as_run(job_runs.request(spec, spec.nodes[1], _job(), job_runs.work_in(main), "run0"), 1)]
+
+    def places(runs: list[Any]) -> set[str]:
+        texts = re.findall(r"oci://[^'\"]+", " ".join(f"{vars(run)}" for run in runs))
+        return {text for text in texts if "/job/run/1" in text}
+
+    first, second = made("a" * 40), made("b" * 40)
+    assert (len(places(first)), len(places(second))) == (1, 1)
+    assert places(first) != places(second)
+    assert places(first) != {place["OCI__WORK_DIR"]}
+    described = reveal(job_runs.described_inputs(first))["nodes"]
+    assert [node["environment"] for node in described] == [place, place]
+
+
+def test_a_place_of_ads_that_an_earlier_release_made_is_kept_by_nodes_added_to_it() -> None:
+    _, spec = _described(nodes=[{"name": "main", "environment": {"OCI__WORK_DIR": "oci://b@ns/x"}}, {"name": "worker"}])
+    main = _as_run(job_runs.request(spec, spec.nodes[0], _job(), ""), 0)
+    assert job_runs.work_in(main) == ""
+    elsewhere = _described(nodes=[{"name": "main", "environment": {"OCI__WORK_DIR": "/mnt/work"}}])[1]
+    told = job_runs.request(elsewhere, elsewhere.nodes[0], _job(), "/start-0").job_configuration_override_details
+    assert told.environment_variables == {"OCI__WORK_DIR": "/mnt/work"}
+
+
 def test_an_image_override_keeps_the_job_s_command() -> None:
     _, spec = _described()
     job = _job(image="iad.ocir.io/ns/dt:0", cmd=["train"], entrypoint=["python"])
-    override = job_runs.request(spec, spec.nodes[0], None, job).job_environment_configuration_override_details
+    override = job_runs.request(spec, spec.nodes[0], job, "").job_environment_configuration_override_details
     assert (override.image, override.cmd, override.entrypoint) == ("iad.ocir.io/ns/dt:1", ["train"], ["python"])
     same = _job(image="iad.ocir.io/ns/dt:1")
-    assert job_runs.request(spec, spec.nodes[0], None, same).job_environment_configuration_override_details is None
+    assert job_runs.request(spec, spec.nodes[0], same, "").job_environment_configuration_override_details is None

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts of one run, one after another or side by side: each meets, and leaves things, in a place of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from schemas.model import Job, Retry, Role
+from tests.counts import wanted
+from tests.flows.launcher.nodes import BUCKET, Nodes, Place, nodes, planned
+
+# Says whom it would meet, and leaves that; with a second word it then waits until it is ended.
+SAYS = """
+import os, sys, time
+met = f"{os.environ['RANK']} of {os.environ['WORLD_SIZE']} meets {os.environ['MASTER_ADDR']}"
+print(met, flush=True)
+with open(os.environ["TRAINYARD_OUTPUT"] + "/met", "w") as file:
+    file.write(met)
+time.sleep(300 if sys.argv[1:] else 0)
+"""
+OLD, NEW = ([f"127.0.{start}.{rank + 1}" for rank in range(2)] for start in (1, 2))
+
+
+def gang(retries: int = 0) -> Job:
+    roles = {"main": Role(1, retry=Retry(retries)), "worker": Role(1, retry=Retry(retries))}
+    return planned("pytorch", roles, ports={"data": "all"})
+
+
+def end(run: Nodes, how: str) -> None:
+    """What becomes of an old start before the new one begins."""
+    for rank, started in run.launchers.items():
+        started.says(rf"{rank} of 2 meets {OLD[0]}")
+    number = {"killed": signal.SIGKILL, "cancelled": signal.SIGTERM}.get(how)
+    for started in run.launchers.values() if number else ():
+        started.process.send_signal(number or 0)
+    if number or how == "finished":
+        run.codes()
+
+
+@pytest.mark.parametrize("old", ["alive", "killed", "cancelled", "finished"])
+def test_a_new_start_meets_its_own_nodes_only(place: Place, tmp_path: Path, old: str) -> None:
+    """Within the time in which a sign of life counts, at other addresses, whatever the old start says meanwhile."""
+    name = f"again-{old}"
+    changes = {"command": ["train.py", *(["waits"] if old != "finished" else [])]}
+    with nodes(place, tmp_path / "old", gang(), name, addresses=OLD, changes=changes) as before:
+        before.script(SAYS)
+        before.start()
+        end(before, old)
+        with nodes(place, tmp_path / "new", gang(), name, addresses=NEW, changes={"command": ["train.py"]}) as after:
+            after.script(SAYS)
+            # The main node comes last: what is there of the other start would be taken for it.
+            after.start(1)
+            after.start(0)
+            assert after.codes() == [0, 0]
+            for rank, started in after.launchers.items():
+                assert f"{rank} of 2 meets {NEW[0]}" in started.text
+            assert {place.status(after, rank)["address"] for rank in (0, 1)} == set(NEW)
+            assert place.content(f"{after.folder}/output/met") == f"0 of 2 meets {NEW[0]}".encode()
+        if old == "alive":
+            assert all(started.process.poll() is None for started in before.launchers.values()), before.shown()
+        if old == "finished":
+            assert place.content(f"{before.folder}/output/met") == f"0 of 2 meets {OLD[0]}".encode()
+        assert {place.status(before, rank)["address"] for rank in (0, 1)} == set(OLD)
+
+
+CLOCK = """
+import time
+real = time.time
+time.time = lambda: real() + {seconds}
+"""
+
+
+def test_nodes_that_return_within_a_start_meet_again_though_clocks_are_minutes_apart(
+    place: Place, tmp_path: Path
+) -> None:
+    """One launcher is killed and begun again with its job run, as after a kill of the local cloud; then all retry."""
+    script = """
+import os, sys, time
+life = len([name for name in os.listdir() if name.startswith("life-" + os.environ["RANK"])])
+open(f"life-{os.environ['RANK']}-{life}", "w").close()
+print("life", life, "meets", os.environ["MASTER_ADDR"], flush=True)
+both = ("life-0-1", "life-1-1")
+deadline = time.monotonic() + 120
+while life == 0 and time.monotonic() < deadline:
+    time.sleep(0.05)
+while not all(map(os.path.exists, both)) and time.monotonic() < deadline:
+    time.sleep(0.05)
+if life == 1 and os.environ["RANK"] == "1":
+    sys.exit(7)
+while life == 1 and not all(map(os.path.exists, ("life-0-2", "life-1-2"))) and time.monotonic() < deadline:
+    time.sleep(0.05)
+"""
+    (tmp_path / "off").mkdir()
+    (tmp_path / "off" / "sitecustomize.py").write_text(CLOCK.format(seconds=400))
+    with nodes(place, tmp_path, gang(retries=1), "returns", changes={"command": ["train.py"]}) as run:
+        run.script(script)
+        late = {"PYTHONPATH": f"{tmp_path / 'off'}{os.pathsep}{run.environment(1)['PYTHONPATH']}"}
+        run.start(0).start(1, **late)
+        for rank in (0, 1):
+            run.launchers[rank].says("life 0")
+        first = dict(run.launchers)
+        for started in first.values():
+            started.process.kill()
+            started.code()
+        run.start(0).start(1, **late)
+        assert run.codes() == [0, 0]
+        assert "rank 1 (worker-0) failed and all start again" in run.launchers[0].text
+        assert sorted(path.name for path in tmp_path.glob("life-*")) == [
+            f"life-{rank}-{life}" for rank in (0, 1) for life in (0, 1, 2)
+        ]
+
+
+HEARD = """
+import http.client
+real = http.client.HTTPConnection.request
+def request(self, method, url, *more, **options):
+    with open({file!r}, "a") as heard:
+        heard.write(f"{{method}} {{url}}\\n")
+    return real(self, method, url, *more, **options)
+http.client.HTTPConnection.request = request
+"""
+
+
+def test_a_thousand_older_starts_cost_nothing(place: Place, tmp_path: Path) -> None:
+    """The bucket is asked for the start's own folder and for the checkpoints, never for a folder of all starts."""
+    storage, heard = place.world.clients.storage, tmp_path / "heard"
+    (tmp_path / "listens").mkdir()
+    (tmp_path / "listens" / "sitecustomize.py").write_text(HEARD.format(file=str(heard)))
+    with nodes(place, tmp_path, gang(), "thousand", changes={"command": ["train.py"]}) as run:
+        run.script(SAYS)
+        for number in range(wanted(20, 1000)):
+            older = f"train/thousand/1/start{number:07}"
+            storage.put_object(place.namespace, BUCKET, f"{older}/peers/g0/0000/nonce/here/127.0.0.9", b"{}")
+        variables = {"PYTHONPATH": f"{tmp_path / 'listens'}{os.pathsep}{run.environment(0)['PYTHONPATH']}"}
+        assert run.start(**variables).codes() == [0, 0]
+        lists = {unquote(line) for line in heard.read_text().splitlines() if "?prefix=" in line}
+        prefixes = {re.sub(r".*[?]prefix=([^&]*)&.*", r"\1", line) for line in lists}
+        assert f"{run.folder}/peers/" in prefixes
+        allowed = (f"{run.folder}/", "train/thousand/checkpoints/")
+        assert all(prefix.startswith(allowed) for prefix in prefixes), prefixes
+        assert not [line for line in heard.read_text().splitlines() if "start0" in line]
