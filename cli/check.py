@@ -11,6 +11,7 @@ import click
 
 from cli.render import RENDERERS, all_findings
 from schemas.judge import judge_file
+from schemas.neighbours import neighbours
 from schemas.together import together
 
 _DASH = Path("-")
@@ -25,6 +26,7 @@ _STANDARD_INPUT = Path("/dev/stdin")
 def check(files: tuple[Path, ...], stacks: Path, form: str, strict: bool) -> None:
     """Judge stack FILEs (`-` is standard input), or all Pulumi.*.yaml of the stacks folder.
 
+    Other stack files of the same folder are looked at, and nothing is said of them.
     Exits with 0 when nothing is wrong, 1 when something is, 2 when a file cannot be read.
     """
     chosen = files or tuple(sorted(stacks.glob("Pulumi.*.yaml")))
@@ -32,7 +34,7 @@ def check(files: tuple[Path, ...], stacks: Path, form: str, strict: bool) -> Non
         raise click.UsageError(f"no Pulumi.*.yaml in {stacks}/: name files, or another folder with --stacks")
     judged = [judge_file(_STANDARD_INPUT if file == _DASH else file, str(file)) for file in chosen]
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    judged = together(judged)
+    judged = together(judged, neighbours(chosen, judged))
     click.echo(RENDERERS[form](judged, colour), color=colour)
     findings = all_findings(judged)
     if any(finding.code == "TY001" for finding in findings):

@@ -15,7 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "access": ("cli.access:access", "Who may do what, in words, and what the deployer needs."),
     "check": ("cli.check:check", "Judge stack files: shape and meaning, with file, line, reason and remedy."),
     "cloud": ("cli.cloud:cloud", "The local cloud: start, stop, status, reset, log, env."),
-    "down": ("cli.local.command:down", "Take the local stack down again."),
+    "down": ("cli.local.down:down", "Take the local stack down again."),
     "environments": ("cli.environments:environments", "What stands in for images on this machine: list, make."),
     "image": ("cli.image.command:image", "The images of a stack's jobs: build, push."),
     "plan": ("cli.plan:plan", "What a stack file leads to, without any cloud."),

@@ -18,6 +18,10 @@ from schemas.source import Source, titles
 OF_SEVERAL: dict[str, tuple[str, Severity]] = {
     "TY114": ("subnets of one network overlap", "warning"),
     "TY615": ("two stacks make the same", "warning"),
+    "TY716": ("the stack that is taken from is elsewhere", "error"),
+    "TY717": ("the stack that is taken from does not have it", "error"),
+    "TY718": ("stacks that take from one another", "error"),
+    "TY719": ("a stack to take from that may be a slip", "note"),
 }
 
 

@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several stacks must not do at once: make the same thing, or take the same addresses of one network."""
+"""What several stacks must not do at once: make the same, take the same addresses, use what is not to be had."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from schemas.checks.access import made as makes_access
 from schemas.checks.network import made as makes_subnet
 from schemas.checks.registry import at
-from schemas.findings import Finding, Path
+from schemas.findings import Finding
+from schemas.findings import Path as FindingPath
 from schemas.judge import OF_SEVERAL, Judged
 from schemas.model import Stack
+from schemas.neighbours import names_in, project_of
+from schemas.used import Beside, used
+
+_Subnets = dict[str, list[tuple[ipaddress.IPv4Network, Judged]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +28,45 @@ class _Made:
 
     where: tuple[str | None, ...]
     what: str
-    path: Path
+    path: FindingPath
     remedy: str
 
 
-def together(judged: Sequence[Judged]) -> list[Judged]:
-    """The same, with what is found only by looking at all of them."""
+def together(judged: Sequence[Judged], neighbours: Sequence[Judged] = ()) -> list[Judged]:
+    """The same, with what is found only by looking at all of them. Of neighbours themselves nothing is said."""
     first: dict[_Made, Judged] = {}
-    subnets: dict[str, list[tuple[ipaddress.IPv4Network, Judged]]] = {}
+    subnets: _Subnets = {}
+    folders = _folders((*neighbours, *judged))
+    for one in neighbours:
+        list(_clashes(one, first, subnets))
     found = []
     for one in judged:
-        new = [*_again(one, one.stack, first), *_overlaps(one, one.stack, subnets)] if one.stack else []
+        new = [*_clashes(one, first, subnets), *_uses(one, folders[one.folder])]
         findings = sorted((*one.findings, *new), key=lambda finding: (finding.line, finding.column, finding.code))
         found.append(replace(one, findings=tuple(findings)) if new else one)
     return found
+
+
+def _folders(judged: Sequence[Judged]) -> dict[Path, dict[str, Stack]]:
+    folders: dict[Path, dict[str, Stack]] = defaultdict(dict)
+    for one in judged:
+        if one.stack:
+            folders[one.folder][one.stack.name] = one.stack
+    return folders
+
+
+def _clashes(one: Judged, first: dict[_Made, Judged], subnets: _Subnets) -> Iterator[Finding]:
+    if one.stack:
+        # Of all that has the same name for the same reason, the first says enough.
+        yield from {finding.path: finding for finding in reversed(list(_again(one, one.stack, first)))}.values()
+        yield from _overlaps(one, one.stack, subnets)
+
+
+def _uses(one: Judged, stacks: Mapping[str, Stack]) -> Iterator[Finding]:
+    if one.stack and one.stack.uses:
+        beside = Beside(stacks, project_of(one.folder), names_in(one.folder))
+        for code, wrong in used(one.stack, one.stack.uses, beside):
+            yield _located(one, code, *wrong)
 
 
 def _is_another(one: Judged, other: Judged) -> bool:
@@ -53,9 +85,9 @@ def _makes(stack: Stack) -> Iterator[_Made]:
     tenancy = stack.tenancy or stack.compartment
     taken = stack.uses.take if stack.uses else ()
     names = f"{stack.team}-{stack.environment}"
-    if makes_access(stack) and not stack.access.runs:
-        remedy = "give it another team or environment, or take the access from that stack (`uses`)"
-        yield _Made((tenancy, stack.access.domain), f"the group `{names}-runs`", at("environment"), remedy)
+    for where, what, source in _named_by_prefix(stack, names):
+        remedy = f"give it another team or environment, or take {source} from that stack (`uses`)"
+        yield _Made(where, what, at("environment"), remedy)
     if stack.bucket.existing is None and "bucket" not in taken:
         name = stack.bucket.name or f"{names}-training"
         remedy = f"choose another name, or `bucket: {{ existing: {name} }}` in one of them"
@@ -66,9 +98,20 @@ def _makes(stack: Stack) -> Iterator[_Made]:
         yield _Made((tenancy, stack.region), f"the repository `{name}`", at("registry", "repository"), remedy)
 
 
-def _overlaps(
-    one: Judged, stack: Stack, subnets: dict[str, list[tuple[ipaddress.IPv4Network, Judged]]]
-) -> Iterator[Finding]:
+def _named_by_prefix(stack: Stack, names: str) -> Iterator[tuple[tuple[str | None, ...], str, str]]:
+    """What is called by team and environment alone: where, what, and the concern it belongs to."""
+    tenancy = stack.tenancy or stack.compartment
+    if makes_access(stack):
+        groups = {"runs": not stack.access.runs, "notebooks": stack.access.users.notebooks}
+        for group in (group for group, makes in groups.items() if makes):
+            yield (tenancy, stack.access.domain), f"the group `{names}-{group}`", "the access"
+        yield (stack.compartment,), f"the policies of `{names}`", "the access"
+    logs = stack.logs
+    if logs.enabled and logs.existing is None and not (stack.uses and "logs" in stack.uses.take):
+        yield (stack.compartment, stack.region), f"the log group `{names}-training`", "the logs"
+
+
+def _overlaps(one: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Finding]:
     network = stack.network
     if network.vcn is None or network.subnet_cidr is None or not makes_subnet(stack):
         return
@@ -85,6 +128,6 @@ def _overlaps(
     others.append((block, one))
 
 
-def _located(one: Judged, code: str, path: Path, message: str, remedy: str) -> Finding:
+def _located(one: Judged, code: str, path: FindingPath, message: str, remedy: str) -> Finding:
     line, column = one.source.position(path)
     return Finding(code, path, message, remedy, OF_SEVERAL[code][1], one.source.file, line, column)

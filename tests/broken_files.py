@@ -22,6 +22,11 @@ def files() -> list[Path]:
     return sorted(FOLDER.glob("*.yaml"))
 
 
+def folders() -> list[Path]:
+    """Stack files of which one, Pulumi.asked.yaml, is wrong beside the others."""
+    return sorted(path for path in (FOLDER / "folders").iterdir() if path.is_dir())
+
+
 def expected(file: Path) -> list[Expected]:
     matches = map(_EXPECT.match, file.read_text("latin-1").splitlines())
     return [Expected(match[1], int(match[2]), match[3]) for match in matches if match]

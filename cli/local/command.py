@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard up|preview|down STACK --local`: plain Pulumi, pointed at the local cloud."""
+"""`trainyard up|preview STACK --local`: plain Pulumi, pointed at the local cloud."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from cli.asking import call_of
-from cli.local import letting_go
 from cli.local.file import LocalFile
 from cli.local.images import stand_by, untrained
 from cli.local.place import PROJECT, Place
@@ -32,9 +31,6 @@ JUDGED = ("--policy-pack", str(PROJECT / "policies"))
 # Enough to see that it trained and how it ended.
 LAST_LINES = 4
 LINES_READ = 100
-DELETE_DATA = click.option(
-    "--delete-data", is_flag=True, help="Buckets and repositories that the stack file keeps go too."
-)
 
 
 def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
@@ -52,10 +48,11 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
                 raise click.UsageError(
                     f"say --local for the local cloud; with an account: pulumi {body.__name__} -s {stack}"
                 )
+            place = Place(stack, (stacks or PROJECT / "stacks").resolve())
             try:
-                body(Place(stack, (stacks or PROJECT / "stacks").resolve()), list(pulumi_arguments), **options)
+                body(place, list(pulumi_arguments), **options)
             except KeyboardInterrupt:
-                click.echo(f"\nInterrupted: `trainyard {body.__name__} {stack} --local` goes on from here.", err=True)
+                click.echo(f"\nInterrupted: `{place.command(body.__name__)}` goes on from here.", err=True)
                 sys.exit(INTERRUPTED)
 
         for option in more:
@@ -102,53 +99,10 @@ def preview(place: Place, arguments: list[str]) -> None:
     if used and used not in place.stacks():
         raise click.ClickException(
             f"{place.stack} takes {', '.join(plan.taken)} from {used}, which is not up.\n"
-            f"Bring it up first: trainyard up {used} --local"
+            f"Bring it up first: {place.command('up', used)}"
         )
     _tell(place.select(plan, cloud))
     sys.exit(place.pulumi("preview", "--non-interactive", *_judged(arguments), *arguments))
-
-
-@local_command("Takes a stack down again and, when it was the last, stops the local cloud.", DELETE_DATA)
-def down(place: Place, arguments: list[str], delete_data: bool) -> None:
-    cloud = place.start_cloud()
-    if place.stack in place.stacks():
-        place.claim()
-        _take_down(place, cloud, arguments, delete_data)
-    else:
-        click.echo(f"The stack `{place.stack}` is not up.")
-    left = place.stacks()
-    if others := [name for name in left if name != place.stack]:
-        click.echo(f"Still up: {', '.join(others)}.")
-    if not left:
-        place.remove_stand_ins(cloud)
-        control.stop(place.home / "cloud")
-        click.echo("Nothing is left; the local cloud is stopped.")
-
-
-def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_data: bool) -> None:
-    if users := place.users():
-        raise click.ClickException(
-            f"{', '.join(users)} takes what {place.stack} makes.\nTake it down first: trainyard down {users[0]} --local"
-        )
-    if delete_data:
-        letting_go.let_go(place)
-    kept = letting_go.kept(place)
-    _destroy(place, cloud, [*(["--exclude-protected"] if kept else []), *arguments])
-    if not kept:
-        place.forget()
-        return
-    click.echo(f"\nKept, as the stack file says: {', '.join(map(str, kept))}.")
-    click.echo(f"To remove them and what is in them: trainyard down {place.stack} --local --delete-data")
-
-
-def _destroy(place: Place, cloud: control.Cloud, arguments: list[str]) -> None:
-    letting_go.empty_buckets(place, cloud)
-    code = place.pulumi("destroy", *QUIET, *arguments)
-    # A run that was alive until now may have written once more.
-    if code and letting_go.empty_buckets(place, cloud):
-        code = place.pulumi("destroy", *QUIET, *arguments)
-    if code:
-        sys.exit(code)
 
 
 def _judged(arguments: list[str]) -> tuple[str, ...]:
@@ -162,6 +116,7 @@ def _tell(local: LocalFile) -> None:
 
 
 def _plan(place: Place) -> Plan:
+    place.must_have_file()
     return planned(str(place.file), place.file.parent, "text")
 
 

@@ -4,38 +4,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from cli.local.place import Place
 from cli.local.stand_ins.resources import empty
+from cli.local.states import BUCKET, Row, name_of
 from cli.sessions import DEPLOYER, session_of
 from localcloud.control import Cloud
 from provider.base.errors import ProviderError
 from provider.oci.calls import is_gone
-
-BUCKET = "oci:ObjectStorage/bucket:Bucket"
-WORDS = {BUCKET: "bucket", "oci:Artifacts/containerRepository:ContainerRepository": "repository"}
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A resource that `pulumi destroy` refuses to remove."""
-
-    type: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{WORDS.get(self.type, self.type)} {self.name}"
-
-
-def kept(place: Place) -> list[Kept]:
-    """What the stack protects, as its state has it now."""
-    return [
-        Kept(row["type"], _name(row)) for row in _resources(_exported(place)) if row.get("protect") and row.get("id")
-    ]
 
 
 def let_go(place: Place) -> None:
@@ -50,24 +30,19 @@ def let_go(place: Place) -> None:
         place.state("import", "--stack", place.stack, "--file", str(file))
 
 
-def empty_buckets(place: Place, cloud: Cloud) -> int:
-    """Removes the objects of the buckets that are to go; how many there were."""
-    session = session_of(cloud, DEPLOYER)
-    going = [row for row in _resources(_exported(place)) if row["type"] == BUCKET and not row.get("protect")]
-    removed = 0
+def empty_buckets(cloud: Cloud, going: Sequence[Row]) -> int:
+    """Removes the objects of the buckets that are `going`; how many there were."""
+    session, removed = session_of(cloud, DEPLOYER), 0
     for row in going:
+        if row["type"] != BUCKET:
+            continue
         try:
-            removed += empty(session, cloud.namespace, _name(row))
+            removed += empty(session, cloud.namespace, name_of(row))
         except ProviderError as error:
             # Gone behind Pulumi's back: then there is nothing in it.
             if error.__cause__ is None or not is_gone(error.__cause__):
                 raise
     return removed
-
-
-def _name(row: dict[str, Any]) -> str:
-    told = row.get("outputs") or row.get("inputs") or {}
-    return str(told.get("name") or told.get("displayName") or row["urn"].rpartition("::")[2])
 
 
 def _exported(place: Place) -> dict[str, Any]:

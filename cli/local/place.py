@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ import yaml
 
 from cli.local.file import LocalFile, localized
 from cli.local.stand_ins.resources import StandIns
+from cli.local.states import PROJECT_NAME, State, states
 from components.plan.model import Plan
 from engine.local import environment
 from localcloud import control
@@ -26,7 +28,6 @@ from schemas.source import read
 
 PROJECT = Path(__file__).resolve().parents[2]
 SALT = "encryptionsalt"
-PROJECT_NAME = "trainyard"
 PROJECT_FILE = f"name: {PROJECT_NAME}\nruntime: python\n"
 
 
@@ -38,15 +39,30 @@ class Place:
         self.stack = stack
         self._output = output
         self.file = stacks / f"Pulumi.{stack}.yaml"
-        if not self.file.is_file():
-            there = ", ".join(sorted(file.stem.removeprefix("Pulumi.") for file in stacks.glob("Pulumi.*.yaml")))
-            raise click.ClickException(f"there is no {self.file}; the stacks of {stacks} are: {there or 'none'}")
         self.home = (home or default_home()).resolve()
+        # What is up can be taken down when its file is gone: by its copy.
+        if not self.file.is_file() and stack not in self.stacks():
+            raise click.ClickException(self._no_file())
         # gRPC tells on stderr of every connection that its other side closes.
         self.env = environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
         # Pulumi writes the salt of a new stack into the file beside the project it stands in: that is this folder.
         self.local_file().parent.mkdir(parents=True, exist_ok=True)
         _write(self.local_file().with_name("Pulumi.yaml"), PROJECT_FILE)
+
+    def _no_file(self) -> str:
+        stacks = self.file.parent
+        there = ", ".join(sorted(file.stem.removeprefix("Pulumi.") for file in stacks.glob("Pulumi.*.yaml")))
+        return f"there is no {self.file}; the stacks of {stacks} are: {there or 'none'}"
+
+    def must_have_file(self) -> None:
+        if not self.file.is_file():
+            raise click.ClickException(f"{self._no_file()}\nIt is still up; to end it: {self.command('down')}")
+
+    def command(self, word: str, stack: str = "", *more: str) -> str:
+        """The line a person types to do `word` to this stack, or to another of the same folder."""
+        folder = self.file.parent
+        where = () if folder == PROJECT / "stacks" else ("--stacks", str(folder))
+        return shlex.join(["trainyard", word, stack or self.stack, "--local", *more, *where])
 
     def start_cloud(self) -> control.Cloud:
         cloud = control.start(self.home / "cloud")
@@ -103,15 +119,12 @@ class Place:
         told: dict[str, Any] = json.loads(self.state("output", "--json", "--stack", stack or self.stack))
         return told
 
-    def users(self) -> list[str]:
-        """The stacks that are up and take something from this one."""
-        found = []
-        for name in self.stacks():
-            config = (_data(self.local_file().with_name(f"Pulumi.{name}.yaml")) or {}).get("config", {})
-            used = (config.get("trainyard:uses") or {}).get("stack", "")
-            if used.rpartition("/")[2] == self.stack:
-                found.append(name)
-        return found
+    def states(self) -> tuple[State, list[State]]:
+        """This stack's state, and those of all stacks that share its backend."""
+        every = states(self._states().parent)
+        here = (PROJECT_NAME, self.stack)
+        own = next((one for one in every if (one.project, one.stack) == here), State(*here, ()))
+        return own, every
 
     def remove_stand_ins(self, cloud: control.Cloud) -> None:
         with self._alone():

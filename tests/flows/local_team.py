@@ -48,14 +48,15 @@ class Team:
             shutil.copy((own if stack == "local" else SHIPPED) / f"Pulumi.{stack}.yaml", self.stacks)
         self.file = self.stacks / f"Pulumi.{(stacks or ('local',))[0]}.yaml"
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "cli", *words], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS,
+            stdin=stdin,
             env={**os.environ, "TRAINYARD_HOME": str(self.home), "PULUMI_OPTION_COLOR": "never"},
         )  # fmt: skip
 
-    def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.run(*words, "--local", "--stacks", str(self.stacks))
+    def attempt(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
+        return self.run(*words, "--local", "--stacks", str(self.stacks), stdin=stdin)
 
     def trainyard(self, *words: str) -> str:
         done = self.attempt(*words)

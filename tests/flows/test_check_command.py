@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -14,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from schemas.judge import OF_SEVERAL, codes
-from tests.broken_files import FOLDER, Expected, expected, files
+from schemas.judge import codes
+from tests.broken_files import FOLDER, Expected, expected, files, folders
 
 ROOT = Path(__file__).parents[2]
 GOOD = """\
@@ -68,14 +69,50 @@ def test_a_broken_file_gets_exactly_the_findings_it_deserves(file: Path) -> None
         assert any(_matches(finding, one) for finding in found), (one, found)
 
 
+NOBODYS = (
+    "config: [\n",
+    "config: {}\n",
+    "\tconfig:\n",
+    "config:\n  trainyard:team: vision\n  trainyard:environment: dev\n",
+)
+
+
+@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
+def test_a_file_alone_is_judged_by_those_beside_it(folder: Path, tmp_path: Path) -> None:
+    """Of the others nothing is said, and those that are broken, or no files at all, are none of its business."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    for index, text in enumerate(NOBODYS):
+        (tmp_path / f"Pulumi.broken-{index}.yaml").write_text(text)
+    (tmp_path / "Pulumi.latin-1.yaml").write_bytes(b"config: \xe4 vision dev\n")
+    (tmp_path / "Pulumi.a-folder.yaml").mkdir()
+    (tmp_path / "Pulumi.dangling.yaml").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "Pulumi.pipe.yaml")
+    asked = tmp_path / "Pulumi.asked.yaml"
+    result = check("--format", "json", "--strict", asked)
+    listed, (wanted,) = json.loads(result.stdout), expected(asked)
+    (finding,) = listed["findings"]
+    assert _matches(finding, wanted), finding
+    assert listed["files"] == [str(asked)] == [finding["file"]]
+    assert result.exit_code == (0 if finding["severity"] == "note" else 1)
+    for form in ("sarif", "github"):
+        shown = check("--format", form, asked).stdout
+        assert str(asked) in shown
+        assert "Pulumi.broken" not in shown
+    alone = tmp_path / "alone" / "Pulumi.asked.yaml"
+    alone.parent.mkdir()
+    shutil.copy(asked, alone)
+    assert check("--strict", alone).exit_code == 0
+
+
 def test_at_least_forty_files_are_broken() -> None:
     assert len(files()) >= 40
 
 
 def test_every_code_is_raised_by_a_broken_file_or_a_test_of_its_own() -> None:
-    raised = {one.code for file in files() for one in expected(file)}
-    # A missing file, what is too large to keep in a repository, and what several files do have tests of their own.
-    assert set(codes()) - raised == {"TY001", "TY017", "TY806", *OF_SEVERAL}
+    asked = (folder / "Pulumi.asked.yaml" for folder in folders())
+    raised = {one.code for file in (*files(), *asked) for one in expected(file)}
+    # A missing file, and what is too large to keep in a repository, have tests of their own.
+    assert set(codes()) - raised == {"TY001", "TY017", "TY806"}
 
 
 def test_all_findings_of_all_files_at_once(good: Path) -> None:
@@ -104,12 +141,18 @@ def test_two_stacks_that_make_the_same_are_told_so(tmp_path: Path) -> None:
         ("TY615", "Pulumi.copy.yaml", 1),
         ("TY615", "Pulumi.copy.yaml", 4),
     ]
+    assert found(copy) == [
+        (code, "Pulumi.copy.yaml", line) for code, line in (("TY615", 1), ("TY615", 1), ("TY615", 4))
+    ]
+    assert [name for _, name, _ in found(one)] == ["Pulumi.one.yaml"] * 3
+    copy.unlink()
     assert found(one, one, one) == []
     assert found(one, stack_of(tmp_path, "other", team="audio")) == []
     bucket = "trainyard:bucket: { name: shared-data }"
     assert found(stack_of(tmp_path, "a", bucket, team="a"), stack_of(tmp_path, "b", bucket, team="b")) == [
         ("TY615", "Pulumi.b.yaml", 8)
     ]
+    (tmp_path / "Pulumi.b.yaml").unlink()
     existing = "trainyard:bucket: { existing: shared-data }"
     assert found(stack_of(tmp_path, "a", bucket, team="a"), stack_of(tmp_path, "c", existing, team="c")) == []
 
@@ -129,7 +172,6 @@ def test_subnets_of_one_network_that_overlap_are_found(tmp_path: Path) -> None:
         subnet("inside", "10.0.0.128/25"),
         subnet("beside", "10.0.1.0/24"),
     )
-    assert found(one, beside) == []
     assert found(one, beside, inside) == [("TY114", "Pulumi.inside.yaml", 8)]
     assert check(one, inside).exit_code == 0
     assert check("--strict", one, inside).exit_code == 1

@@ -2,7 +2,9 @@
 """The days after the first: drift, import, targeted changes, two stacks at once, leaving while a run is alive."""
 
 import json
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -97,7 +99,23 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
     bucket = client(team.cloud, oci.object_storage.ObjectStorageClient)
     bucket.put_object(team.cloud.namespace, "demo-local-training", "weights", b"worth keeping")
 
+    before = team.in_cloud()
+    asked = at_a_terminal(team, "down", "local", answer="n")
+    assert re.search(r"ends +line/base: IN_PROGRESS for", asked.stdout), asked.stdout
+    assert "End what still trains? [y/N]" in asked.stdout
+    assert "Nothing was removed." in asked.stderr
+    assert asked.returncode == 1
+    assert team.in_cloud() == before
+    assert not any(map(ended, alive))
+
+    # Without its file, as after somebody renamed it, and without a terminal: nobody is asked.
+    team.file.unlink()
     kept = team.trainyard("down", "local")
+    said, _, removed = kept.partition("Destroying")
+    assert re.search(r"ends +line/base: IN_PROGRESS for", said), kept
+    assert "records  of 1 job run go with their jobs, and what they printed with the log demo-local-runs" in said
+    assert "bucket   demo-local-training stays with its" in said
+    assert "deleted" in removed
     assert "Kept, as the stack file says: bucket demo-local-training." in kept
     assert "trainyard down local --local --delete-data" in kept
     assert "Still up" not in kept
@@ -107,6 +125,17 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
 
     assert "Nothing is left" in team.trainyard("down", "local", "--delete-data")
     assert team.in_cloud() == []
+
+
+def at_a_terminal(team: Team, *words: str, answer: str) -> subprocess.CompletedProcess[str]:
+    """A local command whose standard input is a terminal, at which somebody has typed ahead."""
+    ours, theirs = os.openpty()
+    try:
+        os.write(ours, f"{answer}\n".encode())
+        return team.attempt(*words, stdin=theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def _trains(process: psutil.Process) -> bool:

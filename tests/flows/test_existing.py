@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -77,6 +78,14 @@ def test_a_second_team_names_what_the_first_has_made(team: Team) -> None:
     for key in ("subnetId", "logGroupId", "logId", "projectId", "bucketUri"):
         assert ours[key] == theirs[key], key
     assert ours["jobs"]["line"]["runs"]["base"]["state"] == "SUCCEEDED"
+
+    before = team.in_cloud()
+    leaned_on = team.attempt("down", "local")
+    assert leaned_on.returncode == 1
+    assert "Nothing was removed: other stacks need what local made." in leaned_on.stderr
+    assert re.search(r"^  guest +needs .*subnet demo-local-nodes", leaned_on.stderr, re.MULTILINE), leaned_on.stderr
+    assert f"trainyard down guest --local --stacks {team.stacks}" in leaned_on.stderr
+    assert team.in_cloud() == before
 
     file = second(team, bucket={"existing": "nobodys"}, project={"existing": "demo-locl-training"})
     another_subnet(team, "demo-local-nodes")

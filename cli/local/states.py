@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The states of the stacks in the local backend, as rows of resources; read from their files, so it costs no engine."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+
+# The project that local stacks are of.
+PROJECT_NAME = "trainyard"
+
+BUCKET = "oci:ObjectStorage/bucket:Bucket"
+REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
+DYNAMIC_GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
+JOB = "oci:DataScience/job:Job"
+LOG = "oci:Logging/log:Log"
+# Where a type's own name is not what people call it.
+_WORDS = {REPOSITORY: "repository", "oci:Core/vcn:Vcn": "VCN"}
+_HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+@dataclass(frozen=True)
+class State:
+    """One stack: its project and name, and all that Pulumi keeps of it."""
+
+    project: str
+    stack: str
+    rows: Sequence[Row]
+
+    def made(self) -> Iterator[Row]:
+        """What the stack made and has not removed yet; not what it only reads."""
+        return (row for row in self.rows if row.get("custom") and row.get("id") and not row.get("external"))
+
+    def outputs(self) -> Mapping[str, Any]:
+        return next((row.get("outputs") or {} for row in self.rows if row["type"] == "pulumi:pulumi:Stack"), {})
+
+
+def states(folder: Path) -> list[State]:
+    """Every stack of a file backend, by the folder with its projects. One that is being written is left out."""
+    found = []
+    for file in sorted(folder.glob("*/*.json")):
+        try:
+            latest = json.loads(file.read_text("utf-8"))["checkpoint"]["latest"] or {}
+        except (OSError, ValueError, KeyError):
+            continue
+        found.append(State(file.parent.name, file.stem, latest.get("resources") or ()))
+    return found
+
+
+def name_of(row: Row) -> str:
+    """What the resource is called in the cloud."""
+    values = row.get("outputs") or row.get("inputs") or {}
+    return str(values.get("name") or values.get("displayName") or row["urn"].rpartition("::")[2])
+
+
+def described(row: Row) -> str:
+    """`security list demo-local-nodes`."""
+    kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
+    return f"{kind} {name_of(row)}"
