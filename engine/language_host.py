@@ -251,8 +251,11 @@ def main() -> int:
     def end(number: int, frame: FrameType | None) -> None:
         done.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
+    # Under nohup a terminal that goes away is to end nothing. SIGINT is different: the engine itself ends hosts by it.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, end)
     sizes = [(f"grpc.max_{way}_message_length", LARGEST_MESSAGE) for way in ("send", "receive")]
     server = grpc.server(ThreadPoolExecutor(THREADS), options=sizes)
     host = LanguageHost(addresses[-1] if addresses else "")

@@ -18,7 +18,9 @@ class Signals:
         self.received = 0
         self.target: Callable[[int], None] | None = None
         for number in (*_ENDING, *_HANDED_OVER):
-            signal.signal(number, self._on_signal)
+            # Ignored on purpose by what started us, as nohup does with SIGHUP: then it stays ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
 
     def ended(self) -> bool:
         """Whether the platform, or a person, asked for the end."""

@@ -197,6 +197,8 @@ def _spawn(home: Path, port: int) -> tuple[int, int]:
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
         setsid=True,
+        # What the caller ignores (nohup, a script's `&`) is not for the nodes of the cloud to inherit.
+        setsigdef=(signal.SIGINT, signal.SIGHUP),
     )
     return begins, pid
 

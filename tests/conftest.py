@@ -2,6 +2,7 @@
 """What every test shares: seeds that make a red run repeatable, and CI's rule that nothing is skipped in silence."""
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -14,6 +15,11 @@ pytest_plugins = ("tests.cloud_fixture",)
 NO_SKIPS = "TRAINYARD_NO_SKIPS"
 # gRPC tells on stderr of every connection that its other side closes.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+# A script's `make test &` and nohup leave signals ignored, and every process a test starts would inherit that: Ctrl-C
+# could not be tested. A handler that does nothing is not inherited, and this process goes on ignoring the signals.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
 
 EXAMPLES = wanted(sample=50, full=5000)
 settings.register_profile("sample", max_examples=EXAMPLES, deadline=None, derandomize=True)

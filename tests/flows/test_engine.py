@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -72,9 +72,9 @@ def start(project: Project) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     """Starts `pulumi` without waiting for it; whatever still runs of it afterwards is ended."""
     started: list[subprocess.Popen[str]] = []
 
-    def begin(*words: str) -> "subprocess.Popen[str]":
+    def begin(*words: str, starter: Sequence[str] = ()) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
-            ["pulumi", *words], cwd=project.program, env=project.env, text=True,
+            [*starter, "pulumi", *words], cwd=project.program, env=project.env, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         started.append(process)
@@ -182,6 +182,7 @@ def test_nothing_outlives_the_engine(
     project: Project, start: Callable[..., "subprocess.Popen[str]"], number: signal.Signals
 ) -> None:
     project.configure("mode", "wait")
+    project.configure("ends", str(project.note.with_name("never")))
     pulumi = start("up", "--yes", "--skip-preview")
     assert pulumi.stdout
     for line in pulumi.stdout:
@@ -193,3 +194,21 @@ def test_nothing_outlives_the_engine(
     pulumi.wait(SLOW_SECONDS)
     _, alive = psutil.wait_procs(family, timeout=SLOW_SECONDS)
     assert not alive
+
+
+def test_a_terminal_that_goes_away_ends_nothing_under_nohup(
+    project: Project, start: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    ends = tmp_path / "ends"
+    project.configure("mode", "wait")
+    project.configure("ends", str(ends))
+    pulumi = start("up", "--yes", "--skip-preview", starter=("bash", "-c", 'trap "" HUP; exec "$@"', "-"))
+    assert pulumi.stdout
+    for line in pulumi.stdout:
+        if "waiting" in line:
+            break
+    for process in [psutil.Process(pulumi.pid), *psutil.Process(pulumi.pid).children(recursive=True)]:
+        process.send_signal(signal.SIGHUP)
+    ends.touch()
+    said, _ = pulumi.communicate(timeout=SLOW_SECONDS)
+    assert pulumi.returncode == 0, said

@@ -144,6 +144,8 @@ class Nodes:
     changes: Mapping[str, Any] = field(default_factory=dict)
     interpreter: str = sys.executable
     main: str = field(default_factory=lambda: new_ocid("datasciencejobrun", "iad"))
+    # Words before the launcher's own, of a program that starts it.
+    starter: Sequence[str] = ()
     launchers: dict[int, Started] = field(default_factory=dict)
 
     @property
@@ -179,7 +181,8 @@ class Nodes:
     def start(self, *ranks: int, **variables: str) -> Nodes:
         for rank in ranks or range(len(self.documents)):
             process = subprocess.Popen(
-                [self.interpreter, "-m", "launcher"], cwd=self.home, env={**self.environment(rank), **variables},
+                [*self.starter, self.interpreter, "-m", "launcher"], cwd=self.home,
+                env={**self.environment(rank), **variables},
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             )  # fmt: skip
             self.launchers[rank] = Started(process)

@@ -23,10 +23,12 @@ if mode == "run-error":
 if mode == "exception":
     {}["no such page"]
 if mode == "wait":
-    import threading
+    import pathlib
+    import time
 
     print("waiting", flush=True)
-    threading.Event().wait()
+    while not pathlib.Path(config.require("ends")).exists():
+        time.sleep(0.05)
 if mode == "dynamic":
     from pulumi import dynamic
 
