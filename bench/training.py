@@ -241,7 +241,7 @@ def _by_hand(name: str, command: str, roles: Sequence[str], addresses: Sequence[
 
 
 def _tf_config(rank: int, roles: Sequence[str], addresses: Sequence[str]) -> str:
-    named = [{"main": "chief"}.get(role, role) for role in roles]
+    named = [{"main": "chief" if "ps" in roles else "worker"}.get(role, role) for role in roles]
     cluster: dict[str, list[str]] = {}
     for task, address in zip(named, addresses, strict=True):
         cluster.setdefault(task, []).append(f"{address}:12345")

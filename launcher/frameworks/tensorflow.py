@@ -8,25 +8,30 @@ from collections.abc import Mapping
 
 from launcher.document import Launch, LaunchError
 
-# What TensorFlow calls our roles, where it has another word.
-_TASKS = {"main": "chief"}
+# Parameter servers are led by a chief. Workers among themselves have none: task 0 leads, as in Keras' tutorial.
+_SERVERS, _CHIEF, _WORKER = "ps", "chief", "worker"
+_LEADER = "main"
 
 
 def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
     """TF_CONFIG as every strategy of several nodes reads it; one without ports has no cluster to tell of."""
     if not launch.ports:
         return {}
-    cluster = {
-        _task(role.name): [f"{addresses[rank]}:{_port(launch, role.name)}" for rank in launch.ranks_of(role.name)]
-        for role in launch.roles
-        if role.replicas
-    }
-    task = {"type": _task(launch.role), "index": launch.rank - launch.ranks_of(launch.role)[0]}
+    cluster: dict[str, list[str]] = {}
+    task = {}
+    of_ranks = [role.name for role in launch.roles for _ in range(role.replicas)]
+    for rank, role in enumerate(of_ranks):
+        members = cluster.setdefault(_task(launch, role), [])
+        if rank == launch.rank:
+            task = {"type": _task(launch, role), "index": len(members)}
+        members.append(f"{addresses[rank]}:{_port(launch, role)}")
     return {"tf_config": json.dumps({"cluster": cluster, "task": task})}
 
 
-def _task(role: str) -> str:
-    return _TASKS.get(role, role)
+def _task(launch: Launch, role: str) -> str:
+    """What TensorFlow calls a role."""
+    served = any(one.name == _SERVERS for one in launch.roles)
+    return role if role != _LEADER else _CHIEF if served else _WORKER
 
 
 def _port(launch: Launch, role: str) -> int:

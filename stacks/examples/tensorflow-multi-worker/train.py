@@ -15,7 +15,7 @@ PROGRESS = Path(os.environ.get("TRAINYARD_PROGRESS", os.devnull))
 
 
 class Told(tf.keras.callbacks.Callback):
-    """What the chief tells of each epoch."""
+    """What the first worker tells of each epoch."""
 
     def __init__(self, replicas: int) -> None:
         super().__init__()
@@ -36,7 +36,8 @@ def main() -> None:
     options = parser.parse_args()
     # Before anything else of TensorFlow: it opens the port on which the others wait.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    chief = strategy.cluster_resolver.task_type in ("chief", None)
+    # All nodes are workers; the first one leads. Without TF_CONFIG there is only this one.
+    leads = not strategy.cluster_resolver.task_id
     size = 32 * strategy.num_replicas_in_sync
     rows = tf.random.stateless_uniform((options.steps * size, 32), seed=(7, 7))
     labels = tf.cast(tf.reduce_sum(rows, axis=1) > 16, tf.int64)
@@ -46,7 +47,7 @@ def main() -> None:
         model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     # Keeps each epoch's state there, and goes on from it; every worker has its copy.
     kept = tf.keras.callbacks.BackupAndRestore(str(CHECKPOINTS / "backup"), delete_checkpoint=False)
-    told = [Told(strategy.num_replicas_in_sync)] if chief else []
+    told = [Told(strategy.num_replicas_in_sync)] if leads else []
     model.fit(data, epochs=options.epochs, steps_per_epoch=options.steps, verbose=0, callbacks=[kept, *told])
 
 

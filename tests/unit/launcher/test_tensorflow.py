@@ -8,9 +8,9 @@ from launcher.frameworks import tensorflow
 from tests.examples import plan
 
 
-def values(example: str, addresses: tuple[str, ...]) -> dict[str, str]:
+def values(example: str, addresses: tuple[str, ...], rank: int = 0) -> dict[str, str]:
     (job,) = plan(example).jobs.values()
-    launch = read({"TRAINYARD_LAUNCH": json.dumps(dict(job.runs["base"].nodes[0].launch))})
+    launch = read({"TRAINYARD_LAUNCH": json.dumps(dict(job.runs["base"].nodes[rank].launch))})
     return dict(tensorflow.values(launch, addresses))
 
 
@@ -19,8 +19,20 @@ def test_a_strategy_on_one_node_has_no_cluster() -> None:
     assert values("oci-tensorflow-mirrored", ("10.0.0.2",)) == {}
 
 
-def test_every_task_of_a_cluster_is_named_with_its_port() -> None:
+def test_workers_among_themselves_have_no_chief_and_the_first_leads() -> None:
+    """As Keras' tutorial counts them: its scripts take `worker` 0 for the one that saves."""
     addresses = ("10.0.0.2", "10.0.0.3", "10.0.0.4")
-    told = json.loads(values("oci-tensorflow-multi-worker", addresses)["tf_config"])
-    assert [one for tasks in told["cluster"].values() for one in tasks] == [f"{one}:12400" for one in addresses]
-    assert told["task"]["index"] == 0
+    for rank in range(len(addresses)):
+        told = json.loads(values("oci-tensorflow-multi-worker", addresses, rank)["tf_config"])
+        assert told["cluster"] == {"worker": [f"{one}:12400" for one in addresses]}
+        assert told["task"] == {"type": "worker", "index": rank}
+
+
+def test_parameter_servers_are_led_by_a_chief() -> None:
+    addresses = tuple(f"10.0.0.{host}" for host in range(2, 8))
+    told = json.loads(values("oci-tensorflow-parameter-server", addresses)["tf_config"])
+    assert {task: len(found) for task, found in told["cluster"].items()} == {"chief": 1, "worker": 3, "ps": 2}
+    assert told["task"] == {"type": "chief", "index": 0}
+    last = json.loads(values("oci-tensorflow-parameter-server", addresses, 5)["tf_config"])
+    assert last["cluster"] == told["cluster"]
+    assert last["task"] == {"type": "ps", "index": 1}
