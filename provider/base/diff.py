@@ -31,8 +31,11 @@ class Rules:
 
 @dataclass(frozen=True)
 class Change:
+    """`reason`: in words, where the values before and after do not say it."""
+
     kind: Kind
     replaces: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def _walk(path: str, old: Any, new: Any, rules: Rules) -> Iterator[tuple[str, Ki
             yield path, "delete"
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({**old, **new}):
-            yield from _walk(_join(path, key), old.get(key), new.get(key), rules)
+            yield from _walk(join(path, key), old.get(key), new.get(key), rules)
     elif isinstance(old, list) and isinstance(new, list) and bare not in rules.unordered:
         for index in range(max(len(old), len(new))):
             yield from _walk(f"{path}[{index}]", _at(old, index), _at(new, index), rules)
@@ -113,7 +116,8 @@ def _covered(path: str, covering: frozenset[str]) -> bool:
     return any(bare == above or bare.startswith((f"{above}.", f"{above}[")) for above in covering)
 
 
-def _join(path: str, key: str) -> str:
+def join(path: str, key: str) -> str:
+    """The path of a key below a path."""
     if not _PLAIN_KEY.match(key):
         return f"{path}[{json.dumps(key)}]"
     return f"{path}.{key}" if path else key

@@ -13,6 +13,7 @@ from google.protobuf import empty_pb2
 from provider.base.diff import Change, Diff, canonical
 from provider.base.engine import Engine, UrnReporter
 from provider.base.errors import Failure, PartialFailureError, ProviderError
+from provider.base.reasons import as_path, reasons
 from provider.base.resource import Call, Plugin, Resource, Stop
 from provider.base.values import Properties, Secret, decode, encode, has_unknown, redact, reveal, seal, secret_texts
 from provider.base.wire import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
@@ -68,7 +69,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         with _Answer(context, old, new):
             replacing = set(self._plugin.replacing_config(reveal(old), reveal(new)))
             keys = [key for key in sorted({**old, **new}) if reveal(old.get(key)) != reveal(new.get(key))]
-            return _diff_response(Diff({key: Change("update", key in replacing) for key in keys}))
+            return _diff_response(Diff({key: Change("update", key in replacing) for key in keys}), old, new)
 
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
         config = decode(request.args)
@@ -92,7 +93,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         old, outputs, new = decode(request.old_inputs), decode(request.olds), decode(request.news)
         with _Answer(context, old, outputs, new):
             call = self._call(request, new)
-            return _diff_response(self._resource(call.type).diff(call, reveal(old), reveal(outputs), reveal(new)))
+            diff = self._resource(call.type).diff(call, reveal(old), reveal(outputs), reveal(new))
+            return _diff_response(diff, old, new)
 
     def Create(self, request: Any, context: Any) -> Any:  # noqa: N802
         inputs = decode(request.properties)
@@ -225,16 +227,27 @@ def _check_response(inputs: Properties, failures: tuple[Failure, ...], model: Pr
     )
 
 
-def _diff_response(diff: Diff) -> Any:
+def _diff_response(diff: Diff, old: Properties, new: Properties) -> Any:
+    words = reasons(diff, old, new)
     detailed = {
         path: provider_pb2.PropertyDiff(kind=_KINDS[change.kind] + change.replaces, inputDiff=True)
         for path, change in diff.changes.items()
     }
+    shown = {as_path(reason): provider_pb2.PropertyDiff(kind=_KINDS["update"], inputDiff=True) for reason in words}
     return provider_pb2.DiffResponse(
         changes=provider_pb2.DiffResponse.DIFF_SOME if detailed else provider_pb2.DiffResponse.DIFF_NONE,
         replaces=diff.replaces,
-        diffs=list(diff.changes),
-        detailedDiff=detailed,
+        diffs=[*_changed_paths(diff, words), *words],
+        detailedDiff={**detailed, **shown},
         hasDetailedDiff=True,
         deleteBeforeReplace=diff.delete_before_replace and bool(diff.replaces),
     )
+
+
+def _changed_paths(diff: Diff, words: list[str]) -> list[str]:
+    """The engine's view of one line shows a key that stands here by its name; below a key it shows nothing.
+
+    A key whose reason is shown anyway is written as the engine's other spelling of the same path, not to be shown twice.
+    """
+    explained = {word.partition(":")[0] for word in words if ":" in word}
+    return [as_path(path) if path in explained else path for path in diff.changes]

@@ -30,6 +30,7 @@ _START_AGAIN = "Correct the cause; a change in what the run runs starts it again
 _NEXT_TIME = (
     "It had not begun: correct the cause, or give new policies a minute to come into force; the next `up` starts it."
 )
+_BEGINS, _WAITS = "failed before it began, starts again", "not as far as `until` says, waits on"
 _OUTPUTS = ("state", "nodeRuns", "startedAt", "finishedAt")
 
 
@@ -54,7 +55,8 @@ class Run(Resource):
         found = super().diff(call, old, old_outputs, new)
         unbegun = bool(old_outputs.get(_UNBEGUN))
         if unbegun or not (found.changes or _has_reached(old_outputs, old["until"])):
-            return Diff({**found.changes, "state": Change("update", replaces=unbegun)}, found.delete_before_replace)
+            again = Change("update", replaces=unbegun, reason=_BEGINS if unbegun else _WAITS)
+            return Diff({**found.changes, "state": again}, found.delete_before_replace)
         return found
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localcloud import control
-from tests.flows.local_team import ROOT, Team, ended, summary
+from tests.flows.local_team import ROOT, SEALED, Team, ended, summary
 
 pytestmark = pytest.mark.engine
 
@@ -62,12 +62,25 @@ def test_new_arguments_or_images_replace_the_run_and_nothing_else(team: Team) ->
     team.change("base: { until: finished }", "base: { until: finished, args: [--points, '50'] }")
     output = team.trainyard("up", "local")
     assert summary(output) == {"replaced": 1, "unchanged": 20}
-    assert re.search(r"trainyard:index:Run line/base", output)
+    argument = "nodes[0].environment.TRAINYARD_LAUNCH.command[3]: + --points 50"
+    assert re.search(rf"trainyard:index:Run line/base [^\n]*\[diff: ~{re.escape(argument)}\]", output)
 
     team.change("${registry}:1.0", "${registry}:1.1")
     team.change("maximumRuntimeMinutes: 60", "maximumRuntimeMinutes: 90")
-    output = team.trainyard("up", "local")
+    output = team.trainyard("up", "local", "--diff")
     assert summary(output) == {"replaced": 1, "unchanged": 20}, "the job and the history of its runs stay"
+    assert re.search(r'image +: "iad\.\S+:1\.0" => "iad\.\S+:1\.1"', output)
+    assert "image: iad" not in output, "the sentences are for the view of one line"
+
+    team.change("ocpus: 1", "ocpus: 2")
+    team.change("10.20.0.0/16", "10.21.0.0/16")
+    team.change("until: finished,", f"until: finished, env: {{ TOKEN: {json.dumps(SEALED)} }},")
+    seen = team.trainyard("preview", "local")
+    assert "vcn update [diff: ~cidrBlocks[0]: 10.20.0.0/16 -> 10.21.0.0/16]" in seen
+    assert "line update [diff: ~jobInfrastructureConfigurationDetails.jobShapeConfigDetails.ocpus: 1 -> 2]" in seen
+    assert "nodes[0].environment.TOKEN: [secret]" in seen
+    assert "nodes[0].environment.TRAINYARD_LAUNCH.secrets[0]: + TOKEN" in seen
+    assert "[diff: ]" not in seen
 
 
 def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> None:

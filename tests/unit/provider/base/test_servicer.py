@@ -110,7 +110,9 @@ def test_a_change_of_the_name_replaces(engine: EngineSide) -> None:
     made = engine.create(TOKEN, "a", {"name": "a", "text": "one"})
     diff = engine.diff(made, {"name": "b", "text": "two"})
     assert list(diff.replaces) == ["name"]
-    assert sorted(diff.detailedDiff) == ["name", "text"]
+    # Each with the sentence that the engine's view of one line shows; the key alone would only be said twice.
+    assert sorted(diff.detailedDiff) == ['["name: a -> b"]', '["text: one -> two"]', "name", "text"]
+    assert sorted(diff.diffs) == ['["name"]', '["text"]', "name: a -> b", "text: one -> two"]
 
 
 def test_import_reads_what_is_there(engine: EngineSide, tmp_path: Path) -> None:

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a diff changes, in words: the engine's one-line view names nothing below a property, and a person needs to know.
+
+The engine's view of one line shows keys, not values. A key that is a sentence is shown as that sentence, and the view
+`--diff` leaves it out: nothing stands there before or after. JSON in a string is compared decoded, as `--diff` does.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from provider.base.diff import Diff, canonical, join
+from provider.base.values import UNKNOWN, Properties, Secret, redact, reveal, secret_texts
+
+_MOST = 4
+_LONGEST_VALUE = 48
+_STEP = re.compile(r"\[(\d+)\]|\[\"((?:\\.|[^\"\\])*)\"\]|\.?([^.\[]+)")
+_FIRST_INDEX = re.compile(r"\[\d+\]")
+_PLAIN = re.compile(r"[\w./:@=+%-]+")
+_SECRET, _LATER = "[secret]", "(known later)"
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class _Line:
+    path: str
+    text: str
+    replaces: bool
+
+
+def reasons(diff: Diff, old: Properties, new: Properties) -> list[str]:
+    """What forces a replacement comes first. `old` and `new` still mark what is secret: it is named, never shown."""
+    # Before anything is cut short: a part of a secret is not found again.
+    texts = secret_texts(old, new)
+    hidden = _hidden(old, texts), _hidden(new, texts)
+    lines = [
+        _Line(path, redact(text, texts), change.replaces)
+        for key, change in diff.changes.items()
+        for path, text in ([(key, change.reason)] if change.reason else _lines(key, *hidden))
+    ]
+    merged = sorted(_merged(lines), key=lambda line: not line.replaces)
+    shown = [f"{line.path}{':' if line.text else ''} {line.text}".strip() for line in merged[:_MOST]]
+    # The engine sorts what it shows; this sign comes after every letter.
+    return [*shown, *([f"… {len(merged) - _MOST} more"] if len(merged) > _MOST else [])]
+
+
+def _hidden(value: Any, texts: frozenset[str]) -> Any:
+    """A secret may stand in a text that is not marked as one."""
+    if isinstance(value, Mapping):
+        return {key: _hidden(item, texts) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_hidden(item, texts) for item in value]
+    return redact(value, texts) if isinstance(value, str) else value
+
+
+def as_path(reason: str) -> str:
+    """The property path whose only key is the sentence."""
+    return '["' + reason.replace('"', '\\"') + '"]'
+
+
+def _lines(path: str, old: Properties, new: Properties) -> Iterator[tuple[str, str]]:
+    before, after = _at(path, old), _at(path, new)
+    if before in (_MISSING, None) and after in (_MISSING, None):
+        return
+    yield from _compare(path, before, after)
+
+
+def _at(path: str, value: Any) -> Any:
+    """The value at the path, or the secret that holds it."""
+    for index, quoted, name in _STEP.findall(path):
+        if isinstance(value, Secret) or value is UNKNOWN:
+            return value
+        if index:
+            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else _MISSING
+        else:
+            key = json.loads(f'"{quoted}"') if quoted else name
+            value = value.get(key, _MISSING) if isinstance(value, Mapping) else _MISSING
+    return value
+
+
+def _compare(path: str, old: Any, new: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(old, Secret) or isinstance(new, Secret):
+        yield path, _SECRET
+        return
+    old, new = _decoded(old), _decoded(new)
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted({**old, **new}):
+            before, after = old.get(key, _MISSING), new.get(key, _MISSING)
+            if before is not after and (_MISSING in (before, after) or not _same(before, after)):
+                yield from _compare(join(path, key), before, after)
+    elif isinstance(old, list) and isinstance(new, list):
+        yield from _of_lists(path, old, new)
+    elif old in (_MISSING, None):
+        yield path, f"+ {_shown(new)}"
+    elif new in (_MISSING, None):
+        yield path, f"- {_shown(old)}"
+    else:
+        yield path, f"{_shown(old)} -> {_shown(new)}"
+
+
+def _same(old: Any, new: Any) -> bool:
+    marked = isinstance(old, Secret) or isinstance(new, Secret) or UNKNOWN in (old, new)
+    return old is new if marked and UNKNOWN in (old, new) else canonical(reveal(old)) == canonical(reveal(new))
+
+
+def _of_lists(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, str]]:
+    if len(old) == len(new) and all(isinstance(item, Mapping) for item in (*old, *new)):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            if not _same(before, after):
+                yield from _compare(f"{path}[{index}]", before, after)
+    elif any(isinstance(item, Mapping | list) for item in (*old, *new)):
+        gone, come = _counts(old) - _counts(new), _counts(new) - _counts(old)
+        yield path, ", ".join(f"{sign}{sum(some.values())}" for sign, some in (("+", come), ("-", gone)) if some)
+    else:
+        yield from _of_words(path, old, new)
+
+
+def _counts(items: list[Any]) -> Counter[str]:
+    return Counter(canonical(reveal(item)) for item in items)
+
+
+def _of_words(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, str]]:
+    """Word by word, as a command is read: an argument more does not make all that follow it others."""
+    matcher = SequenceMatcher(a=[canonical(reveal(word)) for word in old], b=[canonical(reveal(word)) for word in new])
+    for kind, first, end, start, stop in matcher.get_opcodes():
+        gone, come = " ".join(map(_shown, old[first:end])), " ".join(map(_shown, new[start:stop]))
+        if kind == "replace":
+            yield f"{path}[{first}]", f"{_cut(gone)} -> {_cut(come)}"
+        elif kind != "equal":
+            yield f"{path}[{first}]", f"- {_cut(gone)}" if gone else f"+ {_cut(come)}"
+
+
+def _decoded(value: Any) -> Any:
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Secret):
+        return _SECRET
+    if value is UNKNOWN:
+        return _LATER
+    if isinstance(value, Mapping):
+        name = value.get("name")
+        return _shown(name) if name else f"{{{len(value)}}}"
+    if isinstance(value, list):
+        return " ".join(map(_shown, value)) if all(isinstance(item, str) for item in value) else f"[{len(value)}]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value):
+        return _cut(value)
+    return _cut(json.dumps(value, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
+    """Names of OCI's resources differ at their ends."""
+    half = _LONGEST_VALUE // 2
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:half]}…{text[-half:]}"
+
+
+def _merged(lines: list[_Line]) -> Iterator[_Line]:
+    """What changes in the same way in several items of a list is said once."""
+    alike = Counter((_FIRST_INDEX.sub("[*]", line.path, count=1), line.text) for line in lines)
+    done = set()
+    for line in lines:
+        path = _FIRST_INDEX.sub("[*]", line.path, count=1)
+        if alike[path, line.text] == 1:
+            yield line
+        elif (path, line.text) not in done:
+            done.add((path, line.text))
+            yield _Line(path, line.text, line.replaces)
