@@ -247,7 +247,7 @@ def _diff_response(diff: Diff, old: Properties, new: Properties) -> Any:
 def _changed_paths(diff: Diff, words: list[str]) -> list[str]:
     """The engine's view of one line shows a key that stands here by its name; below a key it shows nothing.
 
-    A key whose reason is shown anyway is written as the engine's other spelling of the same path, not to be shown twice.
+    A key whose reason is shown anyway is written in the engine's other spelling of its path, not to be shown twice.
     """
     explained = {word.partition(":")[0] for word in words if ":" in word}
     return [as_path(path) if path in explained else path for path in diff.changes]

@@ -11,7 +11,7 @@ from provider.base.values import Properties
 from provider.oci import images, job_runs, logs
 from provider.oci.calls import attempt, found, is_gone, make_once
 from provider.oci.session import Session
-from provider.runs.model import Node, NodeRun, RunSpec
+from provider.runs.model import DELETED, Node, NodeRun, RunSpec
 
 _PAGE = 100
 
@@ -98,7 +98,8 @@ class OciPlatform:
     def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for run_id in dict.fromkeys(node.id for node in nodes):
             run = self._get(call, run_id)
-            tags = dict(run.freeform_tags or {}) if run is not None else {}
+            gone = run is None or run.lifecycle_state == DELETED
+            tags = {} if gone else dict(run.freeform_tags or {})
             if job_runs.RUN_TAG in tags:
                 tags[job_runs.RELEASED_TAG] = tags.pop(job_runs.RUN_TAG)
                 self._tag(call, run_id, freeform_tags=tags)

@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +18,11 @@ LAYOUTS = ("run-per-node", "node-groups")
 # What may change while a run goes on; all else is what the run runs.
 MUTABLE = frozenset({"tags", "displayName", "until", "timeouts"})
 
-TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION", "DELETED"})
+# Not how a run ended, but that its record is gone.
+DELETED = "DELETED"
+TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION", DELETED})
 UNSUCCESSFUL = TERMINAL - {"SUCCEEDED"}
+_LOST = UNSUCCESSFUL - {DELETED} | {"CANCELING"}
 # From worst to best: a run is as good as the worst of its nodes.
 _WORST_FIRST = ("FAILED", "CANCELED", "NEEDS_ATTENTION", "ACCEPTED", "IN_PROGRESS", "SUCCEEDED")
 # OCI has no code for why a job run failed, only words.
@@ -142,6 +145,23 @@ def fingerprint(urn: str, inputs: Properties) -> str:
 def overall(nodes: Iterable[NodeRun]) -> str:
     states = {_SHOWN_AS.get(node.state, node.state) for node in nodes}
     return next((state for state in _WORST_FIRST if state in states), "ACCEPTED")
+
+
+def ended(nodes: Iterable[NodeRun]) -> bool:
+    """Whether a run is known to have ended, whatever has become of its records since: one lost node ends them all."""
+    states = {node.state for node in nodes}
+    return bool(states & _LOST) or states == {"SUCCEEDED"}
+
+
+def remembered(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[NodeRun]:
+    """The nodes as they are; one whose record is gone, and which had ended before, as it was."""
+    live = {node.name: node for node in seen if node.state != DELETED}
+    past = {node.name: node for node in recorded if ended([node])}
+    gone = {node.name: node for node in seen if node.state == DELETED}
+    # In their order: the first is the main node, whose job run is the resource.
+    names = dict.fromkeys(node.name for node in (*recorded, *seen))
+    chosen = {**gone, **past, **live}
+    return [chosen[name] for name in names if name in chosen]
 
 
 def outputs(inputs: Properties, nodes: Iterable[NodeRun]) -> Properties:

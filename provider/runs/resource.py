@@ -10,7 +10,19 @@ from provider.base.errors import Cancelled, PartialFailureError, ProviderError
 from provider.base.resource import Call, Checked, Created, Live, Resource, unknown_where_missing
 from provider.base.values import Properties
 from provider.runs.check import INPUTS, failures, with_defaults
-from provider.runs.model import MUTABLE, UNTIL, NodeRun, RunSpec, never_began, outputs, run_spec, wants_access
+from provider.runs.model import (
+    DELETED,
+    MUTABLE,
+    UNTIL,
+    NodeRun,
+    RunSpec,
+    ended,
+    never_began,
+    outputs,
+    remembered,
+    run_spec,
+    wants_access,
+)
 from provider.runs.platform import Platform, Platforms
 from provider.runs.waiting import NotInTimeError, broken, settle, wait_for_end
 
@@ -74,31 +86,37 @@ class Run(Resource):
         old: Properties,
         new: Properties,
     ) -> Properties:
-        nodes = _node_runs(outputs_before)
         spec, platform = run_spec(call.urn, new), self._platforms()[new["platform"]]
+        recorded = _node_runs(outputs_before)
+        seen = platform.observe(call, recorded)
         if any(old.get(key) != new.get(key) for key in ("tags", "displayName")):
-            platform.relabel(call, spec, nodes)
-        nodes = platform.observe(call, nodes)
+            # The URN is part of the fingerprint: what was renamed is found again by its new one.
+            platform.relabel(call, spec, [node for node in seen if node.state != DELETED])
+        nodes = remembered(recorded, seen)
         if not _has_reached(outputs_before, new["until"]):
             nodes = self._bring_up(call, new, nodes)
-        return _reached(outputs(new, nodes))
+        return _reached(_timed(outputs(new, nodes), outputs_before))
 
     def read(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> Live | None:  # noqa: A002
         platform = self._platforms()[inputs.get("platform") or "oci"]
         described = platform.describe(call, id)
+        recorded = _node_runs(outputs_before)
         if described is None:
-            return None
-        live_inputs, nodes = described
+            return _without_records(call, Live(id, outputs_before, inputs), recorded)
+        live_inputs, seen = described
+        nodes = remembered(recorded, seen)
         if inputs:
-            live_inputs = {**inputs, **{key: live_inputs[key] for key in ("tags", "displayName") if key in inputs}}
+            # The name that job runs share is not to be had from one of them alone.
+            labels = ("tags", "displayName") if len(seen) == len(nodes) else ()
+            live_inputs = {**inputs, **{key: live_inputs[key] for key in labels if key in inputs}}
         else:
             live_inputs = with_defaults(live_inputs)
-        state = outputs(live_inputs, nodes)
+        state = _timed(outputs(live_inputs, nodes), outputs_before)
         if not inputs:
             # Nobody was asked to wait for what is imported.
             state = _reached(state)
-        remembered = {key: outputs_before[key] for key in (_REACHED, _UNBEGUN) if key in outputs_before}
-        return Live(id, {**state, **remembered}, live_inputs)
+        marks = {key: outputs_before[key] for key in (_REACHED, _UNBEGUN) if key in outputs_before}
+        return Live(id, {**state, **marks}, live_inputs)
 
     def delete(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> None:  # noqa: A002
         platform = self._platforms()[outputs_before.get("platform") or "oci"]
@@ -205,6 +223,34 @@ def _quoted(call: Call, platform: Platform, node: NodeRun, who: str) -> list[str
         return [f"Its log could not be read: {error.cause}"]
     whose = f" ({node.name})" if who else ""
     return [f"Its last lines{whose}:", *(f"  {line}" for line in lines)] if lines else ["It wrote no log lines."]
+
+
+def _without_records(call: Call, state: Live, recorded: list[NodeRun]) -> Live | None:
+    """A run whose job runs OCI no longer has, by somebody's hand or by age, has not been undone: what ended has ended.
+
+    What was alive when it was last seen is another matter: nobody knows whether it came to its end.
+    """
+    name = state.inputs.get("displayName") or state.id
+    if not recorded:
+        return None
+    if ended(recorded):
+        call.report.info(
+            f"run {name}: its records are no longer in OCI; it stays {state.outputs.get('state')}, and is not started "
+            "again. A higher `attempt` starts it again."
+        )
+        return state
+    call.report.warning(
+        f"run {name}: its records are no longer in OCI, and when it was last seen it had not ended "
+        f"({_states(recorded)}): the next `up` starts it anew."
+    )
+    return None
+
+
+def _timed(state: Properties, before: Properties) -> Properties:
+    """What has ended keeps its times: a node whose record is gone does not tell them any more."""
+    same = [node["id"] for node in state["nodeRuns"]] == [node["id"] for node in before.get("nodeRuns") or ()]
+    times: Properties = {key: before[key] for key in ("startedAt", "finishedAt") if key in before}
+    return {**state, **times} if same and "finishedAt" in times else state
 
 
 def _reached(state: Properties) -> Properties:
