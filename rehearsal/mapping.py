@@ -36,6 +36,7 @@ def mapped(written: Mapping[str, Any], plan: Plan, most_nodes: int | None, progr
     made = Mapped(deepcopy(dict(written)))
     for name, job in plan.jobs.items():
         entry = made.config[JOBS][name]
+        _begin_anew(entry)
         _shape(made, name, job, entry)
         _image(made, name, plan, entry)
         _fewer(made, name, job, entry, most_nodes)
@@ -77,6 +78,14 @@ def platform_in_place_of(plan: Plan, written: Mapping[str, Any]) -> dict[str, An
         ACCESS: {"users": {"group": "scientists"}},
         NETWORK: {"frameworks": used} if used else {},
     }
+
+
+def _begin_anew(entry: dict[str, Any]) -> None:
+    """A rehearsal has nothing from before a renaming, and is judged by the names of the plan."""
+    named = (entry, *entry["roles"].values(), *(entry.get("runs") or {}).values())
+    for item in named:
+        if isinstance(item, dict):
+            item.pop("was", None)
 
 
 def _shape(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any]) -> None:

@@ -62,6 +62,27 @@ class PortRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Was:
+    """Names that something had before, the oldest first: `was: resnet`, or `was: [resnet, resnet-a]` in the file.
+
+    By the oldest the bucket and the nodes know it: there, another name would be another thing.
+    """
+
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def from_shorthand(cls, value: str | list[str]) -> Was:
+        return cls((value,) if isinstance(value, str) else tuple(value))
+
+    def to_shorthand(self) -> str | list[str]:
+        return self.names[0] if len(self.names) == 1 else list(self.names)
+
+    def first(self, name: str) -> str:
+        """What it was called at first, which is `name` where it was never renamed."""
+        return self.names[0] if self.names else name
+
+
+@dataclass(frozen=True, slots=True)
 class Users:
     """Who starts runs: a group (API keys) or a dynamic group (notebook sessions); `notebooks` makes the latter."""
 
@@ -211,6 +232,7 @@ class Role:
     command: str | None = None
     retry: Retry = Retry()
     completion: Completion = Completion()
+    was: Was = Was()
 
     @classmethod
     def from_shorthand(cls, value: int) -> Role:
@@ -232,6 +254,7 @@ class Run:
     env: Mapping[str, EnvValue] = field(default_factory=dict)
     attempt: int = 1
     until: Until = "started"
+    was: Was = Was()
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +274,7 @@ class Job:
     block_storage_gb: int = 100
     maximum_runtime_minutes: int = 1440
     runs: Mapping[str, Run] = field(default_factory=dict)
+    was: Was = Was()
 
     @property
     def nodes(self) -> int:

@@ -32,6 +32,7 @@ from schemas.model import (
     Stack,
     Uses,
     Vault,
+    Was,
 )
 
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
@@ -73,6 +74,7 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (Shape, "memory_gb"): numbers,
     (Git, "commit"): st.just("9f2c1e7"),
     (Git, "secret"): ocids,
+    (Was, "names"): st.lists(names, unique=True, max_size=2).map(tuple),
     (Retry, "count"): st.integers(0, 9),
     (Completion, "min_failed"): st.integers(-1, 9),
     (Completion, "min_succeeded"): st.integers(-1, 9),

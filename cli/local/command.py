@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from cli.asking import call_of
+from cli.local import renames
 from cli.local.file import LocalFile
 from cli.local.images import stand_by, untrained
 from cli.local.place import PROJECT, Place
@@ -74,6 +75,7 @@ def _bring_up(place: Place, arguments: list[str]) -> None:
     place.claim()
     borrowed = _bring_up_used(place, plan)
     _tell(place.select(plan, cloud))
+    _tell_of_renames(place, plan)
     stand_by(cloud, plan, borrowed, place.file.parent)
     if code := place.pulumi("up", *QUIET, *_judged(arguments), *arguments):
         sys.exit(code)
@@ -102,6 +104,7 @@ def preview(place: Place, arguments: list[str]) -> None:
             f"Bring it up first: {place.command('up', used)}"
         )
     _tell(place.select(plan, cloud))
+    _tell_of_renames(place, plan)
     sys.exit(place.pulumi("preview", "--non-interactive", *_judged(arguments), *arguments))
 
 
@@ -113,6 +116,12 @@ def _judged(arguments: list[str]) -> tuple[str, ...]:
 def _tell(local: LocalFile) -> None:
     for remark in local.remarks:
         click.echo(f"  here: {remark}")
+
+
+def _tell_of_renames(place: Place, plan: Plan) -> None:
+    own, _ = place.states()
+    for text in renames.words(own.rows, plan):
+        click.echo(f"  renamed? {text}")
 
 
 def _plan(place: Place) -> Plan:

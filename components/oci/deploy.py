@@ -109,7 +109,7 @@ def _artifact(plan: Plan, job: JobPlan, folder: Path) -> Artifact | None:
         named = ", ".join(links[:5]) + (" …" if len(links) > 5 else "")
         pulumi.log.warn(f"job {job.name}: links out of the code folder, or to folders, do not travel: {named}")
     try:
-        return build(code, _artifacts() / plan.stack, job.name)
+        return build(code, _artifacts() / plan.stack, job.called)
     except (OSError, UnicodeError) as problem:
         message = f"`{job.code.folder}` cannot be made an artifact: {problem}"
         remedy = f"correct what it names, or give artifacts a folder of their own with {ARTIFACTS}"

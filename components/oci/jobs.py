@@ -48,6 +48,8 @@ class Job(pulumi.ComponentResource):
     runs: Mapping[str, Run]
 
     def __init__(self, name: str, args: JobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        # What was renamed keeps its state, and Pulumi gives the resources below this one the names of before, too.
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=_aliases(args.plan.was)))
         super().__init__("trainyard:oci:Job", name, None, opts)
         self._args = args
         self._image = args.context.fill(args.plan.image)
@@ -112,7 +114,7 @@ class Job(pulumi.ComponentResource):
         plan = self._args.plan
         groups = [
             {
-                "name": role.name,
+                "name": role.called,
                 "replicas": role.replicas,
                 "minimum_success_replicas": role.minimum_success,
                 "job_configuration_details": self._configuration(),
@@ -162,11 +164,19 @@ class Job(pulumi.ComponentResource):
         inputs = run_inputs(args.context.plan, args.plan, run, where, args.context)
         # A slash stands in no key, so no two jobs and runs can share a name.
         named = f"{args.plan.name}/{key}"
-        # The provider asks for this order too, but where the engine itself replaces (--replace) it asks nobody.
         options = pulumi.ResourceOptions(
-            parent=self, provider=args.runs, depends_on=args.after, delete_before_replace=True
+            parent=self,
+            provider=args.runs,
+            depends_on=args.after,
+            # The provider asks for this order too, but where the engine itself replaces (--replace) it asks nobody.
+            delete_before_replace=True,
+            aliases=_aliases(tuple(f"{args.plan.name}/{name}" for name in run.was)),
         )
         return Run(named, inputs, options)
+
+
+def _aliases(names: tuple[str, ...]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
+    return [pulumi.Alias(name=name) for name in names] or None
 
 
 def _mounted_at(mount: str) -> dict[str, str]:

@@ -25,12 +25,14 @@ def job_plan(stack: Stack, name: str, framework: Framework) -> JobPlan:
     parts = {role: part_of(stack, job, framework, role) for role in _ordered(framework, job)}
     return JobPlan(
         name=name,
+        was=job.was.names,
+        called=job.was.first(name),
         display_name=physical(stack, name),
         framework=job.framework,
         strategy=framework.strategy,
         ranks=f"{framework.rank}; {MEET[job.layout]}",
         layout=job.layout,
-        image=expand(job.image, known(stack, name)),
+        image=expand(job.image, known(stack, job.was.first(name))),
         image_is_ours=job.image.startswith(OUR_IMAGE),
         shape=job.shape,
         roles=tuple(_role(framework, job, role) for role in _ordered(framework, job)),
@@ -52,6 +54,7 @@ def _role(framework: Framework, job: Job, role: str) -> RolePlan:
     wanted = spec.completion.min_succeeded
     return RolePlan(
         name=role,
+        called=spec.was.first(role),
         replicas=spec.replicas,
         mode=framework.roles[role].mode,
         ports=of_role(framework, job, role),
@@ -63,12 +66,15 @@ def _run(stack: Stack, job_name: str, run_name: str, framework: Framework, parts
     job = stack.jobs[job_name]
     run = job.runs[run_name]
     nodes = _groups if job.layout == "node-groups" else _single_nodes
+    # A run that was renamed goes on where it was: its folder, and what its nodes are told, keep the oldest name.
+    names = known(stack, job.was.first(job_name), run.was.first(run_name))
     return RunPlan(
         name=run_name,
+        was=run.was.names,
         display_name=physical(stack, job_name, run_name),
         attempt=run.attempt,
         until=run.until,
-        nodes=tuple(nodes(job, run, known(stack, job_name, run_name), framework, parts)),
+        nodes=tuple(nodes(job, run, names, framework, parts)),
     )
 
 
@@ -81,9 +87,9 @@ def _single_nodes(
         # ADS counts parameter servers apart.
         counted = framework.roles[role].mode != "PS"
         for index in range(job.roles[role].replicas):
-            node = f"{role}-{index}"
+            node = f"{part.called}-{index}"
             environment: dict[str, EnvValue] = {**told, **({"RANK": str(rank)} if counted else {}), **own}
-            yield NodePlan(node, role, rank, environment, document(part, names, job, run, node, rank))
+            yield NodePlan(node, part.called, rank, environment, document(part, names, job, run, node, rank))
             rank += 1
 
 
@@ -93,9 +99,9 @@ def _groups(
     rank = 0
     for role, part in parts.items():
         plan = _role(framework, job, role)
-        launch = document(part, names, job, run, role, None)
+        launch = document(part, names, job, run, part.called, None)
         environment = _own(job, run, role, names)
-        yield NodePlan(role, role, rank, environment, launch, plan.replicas, plan.minimum_success)
+        yield NodePlan(part.called, part.called, rank, environment, launch, plan.replicas, plan.minimum_success)
         rank += plan.replicas
 
 

@@ -23,6 +23,7 @@ class Part:
     """What is the same for every node of a role in every run of a job: worked out once, however many runs there are."""
 
     role: str
+    called: str  # the role, by the nodes: a role that was renamed keeps its oldest name there
     launch: Mapping[str, Any]
     ads: Mapping[str, str]
     words: tuple[str, ...]
@@ -33,12 +34,20 @@ def part_of(stack: Stack, job: Job, framework: Framework, role: str) -> Part:
     """The words that start training on a node are the role's own command or the job's."""
     words = tuple(shlex.split(job.roles[role].command or job.command))
     spec = framework.roles[role]
-    return Part(role, _launch(stack, job, framework, role), _ads(job, framework, role), words, spec.runs_command)
+    return Part(
+        role=role,
+        called=_called(job, role),
+        launch=_launch(stack, job, framework, role),
+        ads=_ads(job, framework, role),
+        words=words,
+        runs_command=spec.runs_command,
+    )
 
 
 def document(part: Part, names: Mapping[str, str], job: Job, run: Run, node: str, rank: int | None) -> dict[str, Any]:
     """The launch document of one node, as schemas/launch.schema.json says it. Rank None: the cluster tells it."""
-    folder = _folder(names)
+    folder, renamed = _folder(names), _renamed(job)
+    words = [expand_braces(word, renamed) for word in (*part.words, *run.args)]
     return {
         **part.launch,
         "job": names["job"],
@@ -49,7 +58,7 @@ def document(part: Part, names: Mapping[str, str], job: Job, run: Run, node: str
         "folder": f"{folder}/{run.attempt}",
         "checkpoints": f"{folder}/checkpoints",
         "peers": {"from": "cluster-metadata" if job.layout == "node-groups" else "bucket"},
-        "command": [*part.words, *run.args] if part.runs_command else [],
+        "command": words if part.runs_command else [],
         "secrets": sorted(_secrets(job, run, part.role)),
     }
 
@@ -73,7 +82,7 @@ def _launch(stack: Stack, job: Job, framework: Framework, role: str) -> dict[str
         "stack": stack.name,
         "framework": framework.name,
         "strategy": framework.strategy,
-        "role": role,
+        "role": _called(job, role),
         "roles": [_role(framework, job, name) for name in framework.roles if name in job.roles],
         "gang": framework.gang,
         "processes": int(options_of(framework, job).get(framework.processes or "", 1)),
@@ -92,7 +101,7 @@ def _role(framework: Framework, job: Job, name: str) -> dict[str, Any]:
     """What every node is told of a role: all of them work out by themselves whether the run is complete."""
     spec = job.roles[name]
     return {
-        "name": name,
+        "name": _called(job, name),
         "replicas": spec.replicas,
         "service": framework.roles[name].service,
         "minFailed": spec.completion.min_failed,
@@ -109,10 +118,10 @@ def _awaits(framework: Framework, job: Job, role: str) -> Iterator[dict[str, Any
     """Ports that must answer: on the first node of the first role that listens, or on every node of each such role."""
     spec = framework.roles[role]
     for row, port in _awaited(framework, job, spec.awaits):
-        yield {"role": row.listens[0], "port": port}
+        yield {"role": _called(job, row.listens[0]), "port": port}
     for row, port in _awaited(framework, job, spec.awaits_every):
         yield from (
-            {"role": name, "port": port, "every": True}
+            {"role": _called(job, name), "port": port, "every": True}
             for name in row.listens
             if name in job.roles and job.roles[name].replicas
         )
@@ -166,7 +175,21 @@ def _placeholders(framework: Framework, job: Job) -> dict[str, str]:
     for row in framework.ports:
         values |= _port_words(row, chosen(row, job))
     values["nodes"] = str(job.nodes)
-    return values
+    return {**values, **_renamed(job)}
+
+
+def _called(job: Job, role: str) -> str:
+    return job.roles[role].was.first(role) if role in job.roles else role
+
+
+def _renamed(job: Job) -> dict[str, str]:
+    """The launcher fills in `{address.<role>}` by the names that nodes are told."""
+    return {
+        f"{what}.{role}": f"{{{what}.{_called(job, role)}}}"
+        for role, spec in job.roles.items()
+        for what in ("address", "addresses")
+        if spec.was.names
+    }
 
 
 def _port_words(row: PortRow, ports: PortRange | None) -> dict[str, str]:

@@ -126,9 +126,10 @@ class VaultPlan:
 
 @dataclass(frozen=True, slots=True)
 class RolePlan:
-    """A set of like nodes: the ports each listens on and how it is started."""
+    """A set of like nodes: the ports each listens on and how it is started. `called`: by the nodes, and by OCI."""
 
     name: str
+    called: str
     replicas: int
     mode: str
     ports: Mapping[str, PortRange | None]
@@ -151,6 +152,7 @@ class NodePlan:
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     name: str
+    was: tuple[str, ...]
     display_name: str
     attempt: int
     until: Until
@@ -159,9 +161,14 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """`ranks` tells people how nodes find their rank and one another; what does it is the launcher."""
+    """`ranks` tells people how nodes find their rank and one another; what does it is the launcher.
+
+    `called` is the oldest of its names: where another name would need another job, it keeps that.
+    """
 
     name: str
+    was: tuple[str, ...]
+    called: str
     display_name: str
     framework: str
     strategy: str | None

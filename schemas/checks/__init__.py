@@ -15,6 +15,7 @@ from schemas.checks import (  # noqa: F401
     network,
     platform,
     ports,
+    renames,
     roles,
     runs,
     storage,

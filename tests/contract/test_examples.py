@@ -22,8 +22,12 @@ SCRIPTS = sorted(STACKS.glob("examples/**/*.py"))
 # Keys no example may use, and why.
 SECRETS = {"#/$defs/vault/properties/secrets", "#/$defs/secret/properties/secure"}
 PULUMIS = {f"#/properties/{key}" for key in ("encryptionsalt", "secretsprovider", "encryptedkey", "environment")}
-# A platform without an example yet; what `check` warns of; what only ADS's own images read; a port like any other.
-NOT_SHOWN = {"#/$defs/config/properties/aws:region"} | {
+# A platform without an example yet; what was renamed, as no example was;
+# what `check` warns of; what only ADS's own images read; a port like any other.
+NOT_SHOWN = {
+    "#/$defs/config/properties/aws:region",
+    *(f"#/$defs/{kind}/properties/was" for kind in ("job", "run", "role/anyOf")),
+} | {
     f"#/$defs/job/properties/{key}"
     for key in (
         "options/properties/dashboard",
