@@ -5,6 +5,7 @@ Everything is in the names of small objects below `peers/`, so that one list tel
 
     peers/g<generation>/<rank>/<nonce>/here/<address>
     peers/g<generation>/<rank>/<nonce>/end/<how>/<code>
+    peers/g<generation>/<rank>/<nonce>/idle/<number>
 
 The folder is that of one start (launcher/starts.py), so nobody meets an earlier one here. The nonce is one launcher's
 life: nodes may begin again within a start. Times are the object store's own, so no node's clock matters.
@@ -30,7 +31,7 @@ RENEW_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Event:
-    """One object: somebody is there (`address`), or has ended (`how`, `code`)."""
+    """One object: somebody is there (`address`), has ended (`how`, `code`), or is idle (`sign`, where it is odd)."""
 
     generation: int
     rank: int
@@ -39,6 +40,7 @@ class Event:
     address: str = ""
     how: str = ""
     code: int = 0
+    sign: int = 0
 
 
 def here_name(generation: int, rank: int, nonce: str, address: str) -> str:
@@ -49,6 +51,11 @@ def here_name(generation: int, rank: int, nonce: str, address: str) -> str:
 def end_name(generation: int, rank: int, nonce: str, how: str, code: int) -> str:
     """The object that says a node's processes have ended."""
     return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/end/{how}/{code}"
+
+
+def sign_name(generation: int, rank: int, nonce: str, sign: int) -> str:
+    """The object that says a node is idle, when the sign is odd, or active again: the highest sign counts."""
+    return f"{FOLDER}g{generation}/{rank:04d}/{nonce}/idle/{sign}"
 
 
 def events(listed: Iterable[Stored]) -> list[Event]:
@@ -63,6 +70,8 @@ def events(listed: Iterable[Stored]) -> list[Event]:
             found.append(Event(*base, address=parts[5]))
         elif parts[4] == "end" and len(parts) == 7 and parts[6].isdigit():
             found.append(Event(*base, how=parts[5], code=int(parts[6])))
+        elif parts[4] == "idle" and parts[5].isdigit():
+            found.append(Event(*base, sign=int(parts[5])))
     return found
 
 
@@ -118,6 +127,14 @@ class Board:
     def culprit(self, generation: int) -> Event | None:
         """Whose failure was the first in a generation: it explains those that follow within moments."""
         return next((event for event in self.endings(generation) if event.how in (FAILED, RETRY)), None)
+
+    def idle(self, generation: int) -> dict[int, Event]:
+        """By rank, the sign of each launcher that has been idle for too long and has not become active again."""
+        nonces, latest = {rank: event.nonce for rank, event in self.current().items()}, dict[int, Event]()
+        for event in self.all:
+            if event.sign and event.generation == generation and nonces.get(event.rank) == event.nonce:
+                latest[event.rank] = max(event, latest.get(event.rank, event), key=lambda one: one.sign)
+        return {rank: event for rank, event in latest.items() if event.sign % 2}
 
     def gone(self, launch: Launch, lost: Iterable[int]) -> frozenset[int]:
         """Ranks that training goes on without, those among them that were lost; empty unless it may."""

@@ -110,6 +110,14 @@ class Desk:
         if self.ads is not None and self.launch.rank == 0 and how != board.RETRY:
             self.post(ads.STOP, ads.STOP, self.ads.folder)
 
+    def sign(self, generation: int, number: int, content: Any) -> None:
+        """Says that this node is idle, by an odd number, or active again, by an even one."""
+        self.post(board.sign_name(generation, self.launch.rank, self.nonce, number), content)
+
+    def sign_of(self, event: Event) -> str:
+        """The name of the object behind a sign."""
+        return board.sign_name(event.generation, event.rank, event.nonce, event.sign)
+
     def post(self, name: str, content: Any, folder: Folder | None = None) -> None:
         """Puts an object, as soon as it can be; what was to be put there before is forgotten."""
         with self._changed:

@@ -11,6 +11,8 @@ from typing import Any
 VARIABLE = "TRAINYARD_LAUNCH"
 # A document with a wait that older images do not know has version 2: they refuse it, and do not start too early.
 VERSIONS = (1, 2)
+# Where the document says nothing of it.
+STALL_MINUTES = 30
 
 _PAI_ROLE, _PAI_INDEX = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
 
@@ -89,6 +91,7 @@ class Launch:
     environment: Mapping[str, str]
     options: Mapping[str, Any]
     retries: int
+    stall_minutes: int
     secrets: tuple[str, ...]
 
     @property
@@ -232,6 +235,7 @@ def _launch(document: Mapping[str, Any], rank: int) -> Launch:
         environment=dict(document["environment"]),
         options=dict(document["options"]),
         retries=document["retry"]["count"],
+        stall_minutes=int(document.get("stallMinutes", STALL_MINUTES)),
         secrets=tuple(document["secrets"]),
     )
 

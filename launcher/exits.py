@@ -7,12 +7,15 @@ import signal
 
 # EX_TEMPFAIL and EX_CONFIG of sysexits; a shell's way to say which signal ended a process.
 TEMPORARY, CONFIGURATION, SIGNALLED = 75, 78, 128
+# As `timeout` ends. A hang may come from the network or from the script: it counts as a failure like any other.
+STALLED = 124
 TRANSIENT, PERMANENT, UNKNOWN = "transient", "permanent", "unknown"
 # Whatever is not here is unknown: tried again as often as the role's retry count says.
 KINDS = {
     TEMPORARY: (TRANSIENT, "says itself that another try may do"),
     2: (PERMANENT, "wrong arguments, or a script that is not there"),
     64: (PERMANENT, "wrong usage"),
+    STALLED: (UNKNOWN, "stalled, or out of time"),
     CONFIGURATION: (PERMANENT, "wrong configuration"),
     126: (PERMANENT, "cannot be executed"),
     127: (PERMANENT, "is not there"),

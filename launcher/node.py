@@ -18,6 +18,7 @@ from launcher.placeholders import Place
 from launcher.processes import Children
 from launcher.say import Voice
 from launcher.signals import Signals
+from launcher.stalls import Stalls
 from launcher.status import Reporter
 from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, READY_VARIABLE, Ended, Life
 from launcher.waiting import StoppedError, Wait, patience
@@ -50,6 +51,7 @@ class Node:
     workplace: Workplace
     reporter: Reporter
     pin: Pin
+    stalls: Stalls
     _generation: int = field(default=0, init=False)
     _charged: int = field(default=0, init=False)
     _claimed: bool = field(default=False, init=False)
@@ -101,16 +103,22 @@ class Node:
         told = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
         work = commands.work(self.launch, place, told, self.workplace.code())
         life = Life(
-            self.launch, place, work, self.children, self.signals, self.say, self._outside, self.reporter.started,
+            self.launch, place, work, self.children, self.signals, self.say, self._outside,
+            lambda: self._started(place),
             self.workplace.before_the_end, self._release,
             grace=float(self.environment.get(GRACE_VARIABLE) or GRACE_SECONDS),
             ready_seconds=float(self.environment.get(READY_VARIABLE) or READY_SECONDS),
         )  # fmt: skip
         ended = life.run()
+        self.stalls.end()
         self.reporter.last()
         # Who was asked to end was looked at before; who was killed otherwise may have left half a file.
         self.workplace.flush(whole=bool(ended.stopped or ended.signal) or ended.code < exits.SIGNALLED)
         return ended
+
+    def _started(self, place: Place) -> None:
+        self.reporter.started()
+        self.stalls.begin(self._generation, place.interface)
 
     def _release(self) -> None:
         """The command has ended well: who serves it ends first, before the service on this node that holds them."""
@@ -136,6 +144,8 @@ class Node:
         if self.desk is None or not self.desk.watches or now - self._looked < _LOOK_SECONDS:
             return ""
         self._looked = now
+        if stalled := self.stalls.stalled(self.desk.board):
+            return stalled
         culprit = self._restarting(self.desk.board)
         if culprit is not None:
             return f"rank {self.launch.label(culprit)} failed and all start again"
@@ -185,6 +195,9 @@ class Node:
         """The code to end with; None to start again."""
         if ended.signal:
             return self._finish(FAILED, ended.code, f"was asked to end by {exits.described(ended.code)}")
+        if ended.stopped and ended.stopped == self.stalls.reason:
+            self.stalls.account(self._known())
+            return self._after_failure(exits.STALLED, ended.stopped)
         if ended.stopped:
             return self._after_stop(ended.stopped)
         if ended.code == 0 and not self.launch.service:
@@ -239,7 +252,7 @@ class Node:
             return self._finish(STOPPED, 0, f"stopped: {why}" if why else "")
         return self._finish(STOPPED, found.code or 1, f"stopped: {self._explained(found)}")
 
-    def _after_failure(self, code: int) -> int | None:
+    def _after_failure(self, code: int, why: str = "") -> int | None:
         retries = exits.may_retry(code, self._charged + 1, self.launch.retries)
         alone = self.desk is None or not self.desk.watches or not self._takes_all(self.launch.rank)
         if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch.gang)):
@@ -250,14 +263,15 @@ class Node:
             self.desk.end(self._generation, RETRY if retries else FAILED, code)
             culprit = None if self.launch.elastic else self.desk.fresh(_POST_SECONDS).culprit(self._generation)
             if culprit is not None and culprit.rank != self.launch.rank:
-                why = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.described(culprit.code)}"
+                first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.described(culprit.code)}"
+                why = why or first
                 self.say(f"ended with {exits.described(code)}: {why}")
                 if culprit.how == FAILED:
                     return self._finish(STOPPED, culprit.code or 1, why)
                 self._generation += 1
                 return None
         if not retries:
-            return self._finish(FAILED, code, f"ended with {exits.described(code)}")
+            return self._finish(FAILED, code, why or f"ended with {exits.described(code)}")
         self._charged += 1
         self._generation += 0 if alone else 1
         self._pause(code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -57,13 +58,13 @@ class Attempt:
 class Children:
     """Everything this node runs. One thread passes on what they say."""
 
-    def __init__(self) -> None:
+    def __init__(self, complaint: re.Pattern[bytes] | None = None) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         # What our processes leave behind becomes ours, so that it can be ended.
         self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._started: list[tuple[Spec, subprocess.Popen[bytes]]] = []
         self._attempts: list[Attempt] = []
-        self._pump = _Pump()
+        self._pump = _Pump(complaint)
 
     def start(self, spec: Spec) -> None:
         """OSError where it cannot be started."""
@@ -87,6 +88,16 @@ class Children:
     def _in_child(self) -> None:
         self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+    @property
+    def written(self) -> int:
+        """How much they have written in all, their complaints left out."""
+        return self._pump.written
+
+    @property
+    def last_line(self) -> str:
+        """The last line they wrote that is neither blank nor a complaint."""
+        return self._pump.last.decode(errors="replace")
 
     def ended(self) -> list[tuple[Spec, int]]:
         """Those that have ended, with their codes; also lets go of adopted ones."""
@@ -164,13 +175,19 @@ def _children() -> list[int]:
 
 
 class _Pump:
-    """Passes lines on, each whole, to whatever takes those of its process."""
+    """Passes lines on, each whole, to whatever takes those of its process.
 
-    def __init__(self) -> None:
+    `complaint`: lines that processes print because they hang. They are passed on, but are no sign of work.
+    """
+
+    def __init__(self, complaint: re.Pattern[bytes] | None) -> None:
+        self._complaint = complaint
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
         self._rests: dict[int, bytes] = {}
         self._open = 0
+        self.written = 0
+        self.last = b""
         self._thread: threading.Thread | None = None
 
     def add(self, process: subprocess.Popen[bytes], take: Callable[[Sequence[bytes]], None]) -> None:
@@ -206,8 +223,16 @@ class _Pump:
             lines.append(rest)
         elif rest:
             self._rests[number] = rest
+        self._listen(lines, data)
         if lines:
             take(lines)
+
+    def _listen(self, lines: Sequence[bytes], data: bytes) -> None:
+        own = [line for line in lines if line.strip() and not (self._complaint and self._complaint.search(line))]
+        self.last = own[-1] if own else self.last
+        # Bars of progress are drawn over and over within one line; a complaint is written word by word.
+        whole = sum(map(len, own)) + data.count(b"\r")
+        self.written += whole if self._complaint else len(data)
 
 
 def _say(prefix: bytes, lines: Sequence[bytes]) -> None:

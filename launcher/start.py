@@ -26,13 +26,15 @@ VARIABLES = {
     "TRAINYARD_GRACE_SECONDS": "how long processes may take to end when asked to (6)",
     "TRAINYARD_LINGER_SECONDS": "how long nodes may go on once the run has succeeded without them (30)",
     "TRAINYARD_LOST_SECONDS": "after how long without a sign of life a node counts as lost (60)",
+    "TRAINYARD_STALL_SECONDS": "after how long without any activity a gang counts as stalled; 0: never (1800)",
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
     "TRAINYARD_ADS_PEERS": "1: other nodes of the run may have images that ADS built (docs/launcher.md)",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
     "TRAINYARD_PIN_LIBRARY": "the library that keeps data ports to their range",
 }
 EXIT_CODES = (
-    "ends with the code of what it ran; 75 when peers or the bucket did not come, 78 when it cannot work as told"
+    "ends with the code of what it ran; 75 when peers or the bucket did not come, 78 when it cannot work as told, 124\n"
+    "when all ranks stalled"
 )
 
 
@@ -62,6 +64,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(launch: Launch, environment: Mapping[str, str]) -> int:
+    from launcher import stalls
+    from launcher.activity import Meter, noise_of
     from launcher.node import Node
     from launcher.oci.connection import Connection
     from launcher.oci.principal import Signer, storage_endpoint
@@ -79,7 +83,7 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     def connect() -> Connection:
         return Connection(storage_endpoint(environment), signer, say)
 
-    signals, children = Signals(), Children()
+    signals, children = Signals(), Children(noise_of(launch.framework, launch.processes).complaint)
     workplace = Workplace(launch, environment, say, connect)
     desk = None
     if launch.folder is not None:
@@ -88,6 +92,8 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
 
         desk = Desk(launch, Folder(launch.folder, connect()), environment, say)
     reporter = Reporter(launch, desk, str(workplace.progress))
-    return Node(
-        launch, environment, say, signals, children, desk, workplace, reporter, Pin(launch, environment, say)
-    ).run()
+    limit = float(environment.get(stalls.VARIABLE) or launch.stall_minutes * 60)
+    meter = Meter(lambda: children.written, str(workplace.progress))
+    watch = stalls.Stalls(launch, limit, desk, meter, say, lambda: children.last_line, reporter.idle, connect)
+    pin = Pin(launch, environment, say)
+    return Node(launch, environment, say, signals, children, desk, workplace, reporter, pin, watch).run()

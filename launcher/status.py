@@ -63,6 +63,10 @@ class Reporter:
         self._size = self._file_size()
         self.change(state="running", tries=self._status.tries + 1, code=None, reason="")
 
+    def idle(self, why: str) -> None:
+        """The node does nothing, or again something where `why` is empty."""
+        self.change(reason=why)
+
     def tick(self) -> None:
         """Looks whether the script has written down progress."""
         now = time.monotonic()

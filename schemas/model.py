@@ -21,6 +21,8 @@ AccessMode = Literal["least-privilege", "documented", "proof-of-concept"]
 NetworkMode = Literal["least", "documented", "proof-of-concept"]
 Layout = Literal["run-per-node", "node-groups"]
 Until = Literal["accepted", "started", "finished"]
+# A gang of nodes that does nothing for so long is ended; what the launcher does where nothing else is said.
+STALL_MINUTES = 30
 Concern = Literal["network", "access", "bucket", "registry", "logs", "project"]
 
 
@@ -273,6 +275,7 @@ class Job:
     inputs: tuple[Input, ...] = ()
     block_storage_gb: int = 100
     maximum_runtime_minutes: int = 1440
+    stall_minutes: int = STALL_MINUTES
     runs: Mapping[str, Run] = field(default_factory=dict)
     was: Was = Was()
 

@@ -82,6 +82,7 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (Role, "env"): env,
     (Input, "mount"): st.just("/data"),
     (Run, "env"): env,
+    (Job, "stall_minutes"): st.integers(0, 43200),
     (Run, "attempt"): st.integers(1, 9),
     (Job, "roles"): st.deferred(lambda: st.dictionaries(names, of(Role), min_size=1, max_size=2)),
     (Job, "env"): env,

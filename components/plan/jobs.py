@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from catalog.frameworks import Framework
-from components.plan.launch import Part, ads_environment, document, filled, part_of
+from components.plan.launch import Part, ads_environment, document, filled, part_of, stall_minutes
 from components.plan.model import JobPlan, NodePlan, RolePlan, RunPlan
 from components.plan.naming import expand, known, physical
 from components.plan.ports import of_role
@@ -40,6 +40,7 @@ def job_plan(stack: Stack, name: str, framework: Framework) -> JobPlan:
         inputs=job.inputs,
         block_storage_gb=job.block_storage_gb,
         maximum_runtime_minutes=job.maximum_runtime_minutes,
+        stall_minutes=stall_minutes(job, framework),
         runs={key: _run(stack, name, key, framework, parts) for key in job.runs},
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 from catalog.frameworks import Framework, PortRow
 from components.plan.naming import expand
 from components.plan.ports import active, chosen, options_of
-from schemas.model import EnvValue, Job, PortRange, Run, Secret, Stack
+from schemas.model import STALL_MINUTES, EnvValue, Job, PortRange, Run, Secret, Stack
 
 VERSION = 1
 # Of a document with waits that images of older releases do not know.
@@ -94,7 +94,15 @@ def _launch(stack: Stack, job: Job, framework: Framework, role: str) -> dict[str
         "environment": {name: expand_braces(text, values) for name, text in _told(framework, job).items()},
         "options": options_of(framework, job),
         "retry": {"count": job.roles[role].retry.count},
+        # Only what differs from the launcher's own: the document of a stack that does not name it stays as it is.
+        **({} if job.stall_minutes == STALL_MINUTES else {"stallMinutes": job.stall_minutes}),
     }
+
+
+def stall_minutes(job: Job, framework: Framework) -> int:
+    """When a run that does nothing is ended; 0 where nobody watches: nodes that go on without the others may wait."""
+    elastic = bool(options_of(framework, job).get("elastic"))
+    return job.stall_minutes if framework.gang and job.nodes > 1 and not elastic else 0
 
 
 def _role(framework: Framework, job: Job, name: str) -> dict[str, Any]:

@@ -182,6 +182,7 @@ class JobPlan:
     inputs: tuple[Input, ...]
     block_storage_gb: int
     maximum_runtime_minutes: int
+    stall_minutes: int  # 0: nobody watches whether it stalls
     runs: Mapping[str, RunPlan]
 
     @property

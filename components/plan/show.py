@@ -174,6 +174,11 @@ def _jobs(plan: Plan) -> Iterator[str]:
             yield from _run(job, run)
 
 
+def _minutes(job: JobPlan) -> str:
+    stalls = f", or {job.stall_minutes} in which no node does anything" if job.stall_minutes else ""
+    return f"{job.maximum_runtime_minutes} minutes{stalls}"
+
+
 def _job(job: JobPlan) -> Iterator[str]:
     strategy = f" ({job.strategy})" if job.strategy else ""
     nodes = f"{job.nodes} node{'s' if job.nodes != 1 else ''}"
@@ -187,7 +192,7 @@ def _job(job: JobPlan) -> Iterator[str]:
         ("name", job.display_name),
         ("image", job.image),
         ("layout", job.layout),
-        ("limits", f"{job.maximum_runtime_minutes} minutes, {job.block_storage_gb} GB of block storage"),
+        ("limits", f"{_minutes(job)}, {job.block_storage_gb} GB of block storage"),
     ]
     if job.code:
         git = job.code.git

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from schemas.checks.commands import commands, words_of
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts, Folder
-from schemas.model import Job, Stack
+from schemas.model import STALL_MINUTES, Job, Stack
 from schemas.names import nearest, suggestion
 
 SHORTEST, LONGEST = 10, 30 * 24 * 60
@@ -43,6 +43,17 @@ def long_wait(stack: Stack, _: Facts) -> Iterator[Wrong]:
                 message = f"`pulumi up` waits until the run has finished, and it may take {hours} hours"
                 remedy = f"use `until: started`, or `maximumRuntimeMinutes: {LONGEST_WAIT}` or less"
                 yield Wrong(at("jobs", name, "runs", run, "until"), message, remedy)
+
+
+@rule("TY825", "a limit on stalls that nobody keeps", severity="warning")
+def stall(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        framework = facts.framework(job)
+        if framework is None or job.stall_minutes in (0, STALL_MINUTES):
+            continue
+        if job.nodes < 2 or not framework.gang or job.options.get("elastic") is True:
+            message = "has no effect: stalls are looked for only where no node can go on without the others"
+            yield Wrong(at("jobs", name, "stallMinutes"), message, "remove it; `maximumRuntimeMinutes` ends every run")
 
 
 @rule("TY803", "block storage OCI does not have", platform="oci")

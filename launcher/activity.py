@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this node does, read cheaply: output, progress, processor, network and GPU. No package is needed for it.
+
+What a node does while it hangs is not nothing: threads poll, connections are kept alive, some frameworks complain.
+That is noise. Each framework's is a row here; docs/launcher.md says what was measured.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from launcher import gpus
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What processes that hang use at most: share of one core, bytes a second; and the lines they still print."""
+
+    processor: float
+    network: int
+    complaint: re.Pattern[bytes] | None = None
+
+    def times(self, processes: int) -> Noise:
+        return Noise(self.processor * processes, self.network * processes, self.complaint)
+
+
+# A rank that hangs in gloo or TensorFlow uses 0.4 % of a core, and with the launcher's questions to the bucket 3 kB/s.
+_QUIET = Noise(0.05, 64 * 1024)
+NOISE = {
+    # Ranks of Horovod ask one another every millisecond what to reduce: 41 % of a core and 360 kB/s. Rank 0 complains.
+    "horovod": Noise(0.75, 1024 * 1024, re.compile(rb"stall_inspector\.cc:|^Missing ranks:$|^\d+: \[")),
+}
+GPU_PERCENT = 5
+_TICKS = os.sysconf("SC_CLK_TCK")
+LOOPBACK = "lo"
+
+Ticks = Mapping[tuple[int, str], int]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Counters at one moment. `gpu` is the busiest GPU's percentage; None where no GPU can be read."""
+
+    output: int
+    progress: tuple[int, int]
+    ticks: Ticks
+    network: int
+    gpu: int | None = None
+
+
+def noise_of(framework: str, processes: int) -> Noise:
+    """Of all processes of a node together."""
+    return NOISE.get(framework, _QUIET).times(processes)
+
+
+def used(before: Reading, after: Reading, seconds: float, noise: Noise) -> tuple[str, ...]:
+    """What the node used between two readings, by name; empty when it was idle."""
+    signs = {
+        "output": after.output != before.output,
+        "progress": after.progress != before.progress,
+        "processor": spent(before.ticks, after.ticks) / _TICKS >= noise.processor * seconds,
+        "network": after.network - before.network >= noise.network * seconds,
+        "GPU": (after.gpu or 0) >= GPU_PERCENT,
+    }
+    return tuple(name for name, active in signs.items() if active)
+
+
+def spent(before: Ticks, after: Ticks) -> int:
+    """Ticks of processor time. A process that has ended is in its parent's count, once the parent has waited for it."""
+    return sum(max(0, ticks - before.get(process, 0)) for process, ticks in after.items())
+
+
+@dataclass
+class Meter:
+    """Takes readings of this node. `output` says how many bytes the processes have written."""
+
+    output: Callable[[], int]
+    progress_file: str
+    proc: Path = Path("/proc")
+    own_network: bool = True
+    _gpus: gpus.Gpus = field(default_factory=gpus.Gpus)
+
+    def read(self) -> Reading:
+        network = network_bytes(self.proc) if self.own_network else 0
+        ticks = descendants_ticks(self.proc, os.getpid())
+        return Reading(self.output(), _state(self.progress_file), ticks, network, self._gpus.busiest())
+
+    @property
+    def measures(self) -> str:
+        """What is looked at, for people."""
+        names = ["output", "progress", "processor"]
+        names += ["GPU"] if self._gpus.readable else []
+        names += ["network"] if self.own_network else []
+        return f"{', '.join(names[:-1])} or {names[-1]} use"
+
+
+def _state(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
+
+def network_bytes(proc: Path) -> int:
+    """Received and sent by every interface but loopback, in this node's own network namespace."""
+    total = 0
+    with suppress(OSError, ValueError, IndexError):
+        for line in (proc / "self/net/dev").read_text().splitlines()[2:]:
+            name, _, counters = line.partition(":")
+            if name.strip() != LOOPBACK:
+                fields = counters.split()
+                total += int(fields[0]) + int(fields[8])
+    return total
+
+
+def descendants_ticks(proc: Path, root: int) -> dict[tuple[int, str], int]:
+    """Processor time of every process below `root`, by process id and start: ids are used again."""
+    rows = {}
+    children: dict[int, list[int]] = {}
+    for folder in proc.iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                # The name stands in brackets and may hold anything.
+                fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                pid = int(folder.name)
+                children.setdefault(int(fields[1]), []).append(pid)
+                rows[pid] = (fields[19], sum(int(text) for text in fields[11:15]))
+    found, left = {}, list(children.get(root, ()))
+    while left:
+        pid = left.pop()
+        left += children.get(pid, ())
+        start, ticks = rows[pid]
+        found[pid, start] = ticks
+    return found

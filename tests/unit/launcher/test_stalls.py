@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a node counts as idle, and a gang as stalled: thresholds, readings, signs, and who is watched at all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from launcher import activity, board, exits
+from launcher.activity import Meter, Reading, descendants_ticks, network_bytes, used
+from launcher.board import Board, events, here_name, sign_name
+from launcher.gpus import Gpus
+from launcher.oci.bucket import Stored
+from launcher.say import Voice
+from launcher.stalls import Idleness, Stalls
+from tests.unit.launcher.documents import launch
+
+BEFORE = Reading(output=100, progress=(10, 1), ticks={(7, "a"): 500}, network=1_000_000, gpu=0)
+QUIET = activity.noise_of("pytorch", 1)
+HZ = os.sysconf("SC_CLK_TCK")
+
+
+def reading(**changes: Any) -> Reading:
+    return Reading(**{**vars(BEFORE), **changes})
+
+
+@pytest.mark.parametrize(
+    ("change", "signs"),
+    [
+        ({}, ()),
+        ({"output": 101}, ("output",)),
+        ({"progress": (10, 2)}, ("progress",)),
+        # Over ten seconds a twentieth of a core is half a second.
+        ({"ticks": {(7, "a"): 500 + HZ // 2 - 1}}, ()),
+        ({"ticks": {(7, "a"): 500 + HZ // 2}}, ("processor",)),
+        ({"ticks": {(7, "a"): 500, (8, "b"): HZ // 2}}, ("processor",)),
+        # The number of a process that has ended is used again.
+        ({"ticks": {(7, "b"): HZ // 2}}, ("processor",)),
+        ({"ticks": {}}, ()),
+        ({"network": 1_000_000 + 10 * QUIET.network - 1}, ()),
+        ({"network": 1_000_000 + 10 * QUIET.network}, ("network",)),
+        ({"gpu": activity.GPU_PERCENT - 1}, ()),
+        ({"gpu": None}, ()),
+        ({"gpu": activity.GPU_PERCENT, "output": 101}, ("output", "GPU")),
+    ],
+)
+def test_what_counts_as_activity(change: dict[str, Any], signs: tuple[str, ...]) -> None:
+    assert used(BEFORE, reading(**change), 10.0, QUIET) == signs
+
+
+def test_the_noise_of_horovod_is_its_own_and_grows_with_its_processes() -> None:
+    noise = activity.noise_of("horovod", 2)
+    polls = reading(ticks={(7, "a"): 500 + 8 * HZ}, network=1_000_000 + 10 * 700_000)
+    assert used(BEFORE, polls, 10.0, noise) == ()
+    assert used(BEFORE, polls, 10.0, QUIET) == ("processor", "network")
+    works = reading(ticks={(7, "a"): 500 + 16 * HZ})
+    assert used(BEFORE, works, 10.0, noise) == ("processor",)
+
+
+def test_idleness_adds_up_and_any_activity_ends_it() -> None:
+    idle = Idleness(QUIET)
+    assert idle.add(BEFORE, 60, 60) == ()
+    assert idle.seconds == 0, "one reading says nothing"
+    for _ in range(29):
+        idle.add(BEFORE, 60, 60)
+    assert idle.seconds == 29 * 60
+    assert idle.add(reading(output=101), 60, 60) == ("output",)
+    assert idle.seconds == 0
+
+
+def test_a_node_that_stood_still_as_a_whole_was_not_idle_all_the_while() -> None:
+    idle = Idleness(QUIET, last=BEFORE)
+    idle.add(BEFORE, 3600, 60)
+    assert idle.seconds == 120
+
+
+def test_the_processor_time_of_all_that_was_started_counts(tmp_path: Path) -> None:
+    spins = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    below = (
+        f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {spins!r}]); print(flush=True); input()"
+    )
+    child = subprocess.Popen([sys.executable, "-c", below], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        found = descendants_ticks(Path("/proc"), os.getpid())
+        assert sum(ticks for (pid, _), ticks in found.items() if pid == child.pid) >= 0.3 * HZ
+        assert os.getpid() not in {pid for pid, _ in found}
+    finally:
+        child.communicate(b"\n")
+
+
+def test_loopback_is_no_network(tmp_path: Path) -> None:
+    (tmp_path / "self/net").mkdir(parents=True)
+    row = "{}: {} 1 0 0 0 0 0 0 {} 1 0 0 0 0 0 0\n"
+    rows = ["Inter-| Receive\n", " face |bytes\n", row.format("lo", 5000, 5000), row.format("  ens3", 300, 40)]
+    (tmp_path / "self/net/dev").write_text("".join(rows))
+    assert network_bytes(tmp_path) == 340
+    assert network_bytes(tmp_path / "none") == 0
+
+
+NVML = """
+typedef struct { unsigned int gpu, memory; } utilization;
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned int *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device) { *device = (void *)(index + 1UL); return 0; }
+int nvmlDeviceGetUtilizationRates(void *device, utilization *busy) { busy->gpu = 40 * (unsigned long)device; return 0; }
+"""
+
+
+def test_nvidia_gpus_are_asked_through_the_drivers_library(tmp_path: Path) -> None:
+    (tmp_path / "nvml.c").write_text(NVML)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "nvml.c"], cwd=tmp_path, check=True)
+    asks = "from launcher.gpus import Gpus; print(Gpus().readable, Gpus().busiest())"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    answer = subprocess.run(
+        [sys.executable, "-c", asks], env=environment, capture_output=True, text=True, check=True,
+        cwd=Path(__file__).parents[3],
+    )  # fmt: skip
+    assert answer.stdout.split() == ["True", "80"]
+
+
+def test_amd_gpus_are_asked_through_sysfs(tmp_path: Path) -> None:
+    for card, text in (("card0", "3\n"), ("card1", "71\n"), ("card2", "?")):
+        folder = tmp_path / "class/drm" / card / "device"
+        folder.mkdir(parents=True)
+        (folder / "gpu_busy_percent").write_text(text)
+    assert Gpus(tmp_path).busiest() == 71
+    assert Gpus(tmp_path / "none").busiest() is None
+    assert not Gpus(tmp_path / "none").readable
+
+
+def stored(name: str) -> Stored:
+    return Stored(name, "2026-05-01T12:00:00Z", 2, "")
+
+
+def seen(*names: str) -> Board:
+    return Board(tuple(events(map(stored, names))), board.seconds("2026-05-01T12:00:00Z"))
+
+
+def test_the_last_sign_of_the_launcher_that_stands_for_a_rank_counts() -> None:
+    arrived = [here_name(1, rank, nonce, f"10.0.0.{rank}") for rank, nonce in ((0, "aa"), (1, "bb"), (2, "cc"))]
+    signs = [
+        sign_name(1, 0, "aa", 1),
+        # Taken back, and given again.
+        sign_name(1, 1, "bb", 9), sign_name(1, 1, "bb", 10), sign_name(1, 1, "bb", 11),
+        # Taken back; of an earlier start of the processes; of a launcher that has gone.
+        sign_name(1, 2, "cc", 1), sign_name(1, 2, "cc", 2), sign_name(0, 2, "cc", 3),
+        sign_name(1, 2, "old", 5),
+        # Names of a stranger's.
+        "peers/g1/0002/cc/idle/x", "peers/g1/0002/cc/idle/",
+    ]  # fmt: skip
+    idle = seen(*arrived, *signs).idle(1)
+    assert {rank: event.sign for rank, event in idle.items()} == {0: 1, 1: 11}
+    assert not seen(*arrived, *signs).endings(), "a sign is no ending"
+
+
+class Desk:
+    """What is posted, as the others would read it."""
+
+    def __init__(self, watches: bool = True) -> None:
+        self.watches, self.posted = watches, list[tuple[int, int]]()
+
+    def sign(self, generation: int, number: int, content: Any) -> None:
+        self.posted.append((generation, number))
+
+
+def watch(desk: Desk | None, limit: float = 600.0, number: int = 0, **changes: Any) -> Stalls:
+    meter = Meter(lambda: 0, "/nowhere")
+    told = launch(number, **changes)
+    return Stalls(told, limit, desk, meter, Voice(), lambda: "line", lambda why: None, None)  # type: ignore[arg-type]
+
+
+def test_who_is_watched() -> None:
+    assert watch(Desk()).watches
+    assert not watch(Desk(), limit=0).watches, "0 turns it off"
+    assert not watch(None).watches, "nobody can be told"
+    assert not watch(Desk(watches=False)).watches, "a single node waits for nobody"
+    assert not watch(Desk(), gang=False).watches
+    services = [{"name": "main", "replicas": 1, "service": True, "minFailed": 1, "minSucceeded": None}]
+    services.append({**services[0], "name": "worker", "replicas": 2, "service": False})
+    assert not watch(Desk(), roles=services).watches, "a service waits by its nature"
+    assert watch(Desk(), number=1, roles=services).watches
+
+
+@pytest.fixture
+def idle_watch(monkeypatch: pytest.MonkeyPatch) -> Stalls:
+    found = watch(Desk())
+    monkeypatch.setattr("launcher.stalls.threading.Thread", lambda **_: SimpleNamespace(start=lambda: None))
+    found.begin(1, "eth0")
+    found._idleness.seconds = found.limit
+    return found
+
+
+def here(*idle: int, ended: str = "") -> Board:
+    names = [here_name(1, rank, f"n{rank}", f"10.0.0.{rank}") for rank in range(3)]
+    names += [sign_name(1, rank, f"n{rank}", 1) for rank in idle]
+    names += [board.end_name(1, 2, "n2", ended, 0)] if ended else []
+    return seen(*names)
+
+
+def test_a_gang_has_stalled_when_every_rank_is_idle(idle_watch: Stalls) -> None:
+    assert idle_watch.stalled(here(0, 1)) == "", "rank 2 compiles, or loads data"
+    told = idle_watch.stalled(here(0, 1, 2))
+    assert told == "stalled: no output, progress, processor or network use on any rank for 10 min (`stallMinutes`)"
+
+
+def test_who_has_ended_well_is_not_waited_for(idle_watch: Stalls) -> None:
+    assert idle_watch.stalled(here(0, 1, ended=board.SUCCEEDED))
+
+
+def test_a_sign_is_taken_back_and_given_again(idle_watch: Stalls) -> None:
+    desk: Any = idle_watch.desk
+    idle_watch.stalled(here())
+    idle_watch.stalled(here())
+    idle_watch._idleness.add(BEFORE, 1, 1)
+    assert idle_watch.stalled(here(1, 2)) == "", "this rank is active again, whatever the others are"
+    idle_watch._idleness.seconds = idle_watch.limit
+    assert idle_watch.stalled(here(1, 2))
+    assert desk.posted == [(1, 1), (1, 2), (1, 3)]
+
+
+def test_another_start_of_the_processes_begins_anew(idle_watch: Stalls) -> None:
+    desk: Any = idle_watch.desk
+    assert idle_watch.stalled(here(0, 1, 2))
+    idle_watch.end()
+    assert idle_watch.stalled(here(0, 1, 2)) == "", "nothing runs"
+    idle_watch.begin(2, "eth0")
+    assert idle_watch.stalled(here(0, 1, 2)) == ""
+    assert desk.posted == [(1, 1)]
+
+
+def test_a_stall_is_a_failure_that_a_retry_policy_counts() -> None:
+    assert not exits.may_retry(exits.STALLED, 1, 0)
+    assert exits.may_retry(exits.STALLED, 1, 1)
+    assert not exits.may_retry(exits.STALLED, 2, 1)
