@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from cli.planning import echo, planned, stack_arguments
 from components.oci import access_report
-from components.plan.show import plain
+from components.plan.show import json_text
 from iam.errors import StatementError
 
 PLATFORM = "oci"
@@ -32,6 +31,6 @@ def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
     except StatementError as wrong:
         raise click.UsageError(f"--deployers: {wrong}") from None
     if form == "json":
-        click.echo(json.dumps(plain(found), indent=2))
+        click.echo(json_text(found))
     else:
         echo(access_report.text(found))

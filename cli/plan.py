@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -27,8 +26,8 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None) -> None:
             node = show.node(made, launch)
         except show.UnknownNameError as wrong:
             raise click.UsageError(f"{wrong} in {made.stack}: {suggestion(wrong.name, wrong.known)}") from None
-        click.echo(json.dumps(show.plain(node.launch), indent=2))
+        click.echo(show.json_text(node.launch))
     elif form == "json":
-        click.echo(json.dumps(show.plain(made), indent=2))
+        click.echo(show.json_text(made))
     else:
         echo(show.text(made))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this node does, read cheaply: output, progress, processor, network and GPU. No package is needed for it.
+"""What this node does, read cheaply: output, progress, processor, disk, network and GPU. No package is needed for it.
 
 What a node does while it hangs is not nothing: threads poll, connections are kept alive, some frameworks complain.
 That is noise. Each framework's is a row here; docs/launcher.md says what was measured.
@@ -19,7 +19,7 @@ from launcher import gpus
 
 @dataclass(frozen=True)
 class Noise:
-    """What processes that hang use at most: share of one core, bytes a second; and the lines they still print."""
+    """What a node that hangs uses at most: share of one core, bytes a second; and the lines it still prints."""
 
     processor: float
     network: int
@@ -33,13 +33,15 @@ class Noise:
 _QUIET = Noise(0.05, 64 * 1024)
 NOISE = {
     # Ranks of Horovod ask one another every millisecond what to reduce: 41 % of a core and 360 kB/s. Rank 0 complains.
-    "horovod": Noise(0.75, 1024 * 1024, re.compile(rb"stall_inspector\.cc:|^Missing ranks:$|^\d+: \[")),
+    "horovod": Noise(0.5, 1024 * 1024, re.compile(rb"stall_inspector\.cc:|^Missing ranks:$|^\d+: \[")),
 }
 GPU_PERCENT = 5
+DISK_BYTES_PER_SECOND = 64 * 1024
 _TICKS = os.sysconf("SC_CLK_TCK")
 LOOPBACK = "lo"
 
-Ticks = Mapping[tuple[int, str], int]
+# Of each process, by its id and start: ids are used again.
+Counts = Mapping[tuple[int, str], int]
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ class Reading:
 
     output: int
     progress: tuple[int, int]
-    ticks: Ticks
+    ticks: Counts
     network: int
+    disk: Counts
     gpu: int | None = None
 
 
@@ -64,15 +67,16 @@ def used(before: Reading, after: Reading, seconds: float, noise: Noise) -> tuple
         "output": after.output != before.output,
         "progress": after.progress != before.progress,
         "processor": spent(before.ticks, after.ticks) / _TICKS >= noise.processor * seconds,
+        "disk": spent(before.disk, after.disk) >= DISK_BYTES_PER_SECOND * seconds,
         "network": after.network - before.network >= noise.network * seconds,
         "GPU": (after.gpu or 0) >= GPU_PERCENT,
     }
     return tuple(name for name, active in signs.items() if active)
 
 
-def spent(before: Ticks, after: Ticks) -> int:
-    """Ticks of processor time. A process that has ended is in its parent's count, once the parent has waited for it."""
-    return sum(max(0, ticks - before.get(process, 0)) for process, ticks in after.items())
+def spent(before: Counts, after: Counts) -> int:
+    """What was added. A process that has ended is in its parent's count, once the parent has waited for it."""
+    return sum(max(0, count - before.get(process, 0)) for process, count in after.items())
 
 
 @dataclass
@@ -87,13 +91,15 @@ class Meter:
 
     def read(self) -> Reading:
         network = network_bytes(self.proc) if self.own_network else 0
-        ticks = descendants_ticks(self.proc, os.getpid())
-        return Reading(self.output(), _state(self.progress_file), ticks, network, self._gpus.busiest())
+        below = descendants(self.proc, os.getpid())
+        ticks = {process: sum(int(text) for text in fields[11:15]) for process, fields in below.items()}
+        disk = {process: disk_bytes(self.proc, process[0]) for process in below}
+        return Reading(self.output(), _state(self.progress_file), ticks, network, disk, self._gpus.busiest())
 
     @property
     def measures(self) -> str:
         """What is looked at, for people."""
-        names = ["output", "progress", "processor"]
+        names = ["output", "progress", "processor", "disk"]
         names += ["GPU"] if self._gpus.readable else []
         names += ["network"] if self.own_network else []
         return f"{', '.join(names[:-1])} or {names[-1]} use"
@@ -119,22 +125,28 @@ def network_bytes(proc: Path) -> int:
     return total
 
 
-def descendants_ticks(proc: Path, root: int) -> dict[tuple[int, str], int]:
-    """Processor time of every process below `root`, by process id and start: ids are used again."""
-    rows = {}
+def disk_bytes(proc: Path, pid: int) -> int:
+    """What a process has read from disks and written to them; 0 where that may not be read."""
+    with suppress(OSError, ValueError):
+        rows = dict(line.split(": ") for line in (proc / str(pid) / "io").read_text().splitlines())
+        return int(rows.get("read_bytes", 0)) + int(rows.get("write_bytes", 0))
+    return 0
+
+
+def descendants(proc: Path, root: int) -> dict[tuple[int, str], list[str]]:
+    """The fields of `stat`, after the name, of every process below `root`."""
+    rows: dict[int, list[str]] = {}
     children: dict[int, list[int]] = {}
     for folder in proc.iterdir():
         if folder.name.isdigit():
             with suppress(OSError, ValueError, IndexError):
                 # The name stands in brackets and may hold anything.
                 fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-                pid = int(folder.name)
-                children.setdefault(int(fields[1]), []).append(pid)
-                rows[pid] = (fields[19], sum(int(text) for text in fields[11:15]))
+                children.setdefault(int(fields[1]), []).append(int(folder.name))
+                rows[int(folder.name)] = fields
     found, left = {}, list(children.get(root, ()))
     while left:
         pid = left.pop()
         left += children.get(pid, ())
-        start, ticks = rows[pid]
-        found[pid, start] = ticks
+        found[pid, rows[pid][19]] = rows[pid]
     return found

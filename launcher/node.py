@@ -75,7 +75,7 @@ class Node:
             return self._finish(FAILED, exits.SIGNALLED + self.signals.received, "was asked to end")
         except PeerFailedError as failed:
             self.say(str(failed))
-            return self._finish(STOPPED, failed.code or 1, str(failed))
+            return self._finish(STOPPED, failed.code or 1, str(failed), failed.rank)
         except MissingError as missing:
             return self._finish(FAILED, exits.TEMPORARY, str(missing))
         except LaunchError as error:
@@ -250,7 +250,7 @@ class Node:
         found = self._verdict(known)
         if found is None or found.succeeded:
             return self._finish(STOPPED, 0, f"stopped: {why}" if why else "")
-        return self._finish(STOPPED, found.code or 1, f"stopped: {self._explained(found)}")
+        return self._finish(STOPPED, found.code or 1, f"stopped: {self._explained(found)}", found.rank)
 
     def _after_failure(self, code: int, why: str = "") -> int | None:
         retries = exits.may_retry(code, self._charged + 1, self.launch.retries)
@@ -264,10 +264,11 @@ class Node:
             culprit = None if self.launch.elastic else self.desk.fresh(_POST_SECONDS).culprit(self._generation)
             if culprit is not None and culprit.rank != self.launch.rank:
                 first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.described(culprit.code)}"
-                why = why or first
+                # All ranks stall together: none did first.
+                why, named_first = why or first, None if why else culprit.rank
                 self.say(f"ended with {exits.described(code)}: {why}")
                 if culprit.how == FAILED:
-                    return self._finish(STOPPED, culprit.code or 1, why)
+                    return self._finish(STOPPED, culprit.code or 1, why, named_first)
                 self._generation += 1
                 return None
         if not retries:
@@ -285,7 +286,7 @@ class Node:
         wait = Wait(self.say, lambda: "another try", _LONGEST_PAUSE, "", self.signals.ended)
         wait.turn(min(0.2 * 2 ** min(self._charged - 1, 10), _LONGEST_PAUSE))
 
-    def _finish(self, how: str, code: int, why: str) -> int:
+    def _finish(self, how: str, code: int, why: str, culprit: int | None = None) -> int:
         if why:
             self.say(why)
         self.pin.undo()
@@ -294,7 +295,7 @@ class Node:
             why, code, how = "what it wrote could not be put into the bucket", exits.TEMPORARY, FAILED
             self.say(why)
         state = {SUCCEEDED: "succeeded", FAILED: "failed", STOPPED: "stopped"}[how]
-        self.reporter.change(state=state, code=code, reason=self.say.masked(why))
+        self.reporter.change(state=state, code=code, reason=self.say.masked(why), culprit=culprit)
         if self.desk is not None:
             if self.desk.watches and not (self._claimed and how in (FAILED, SUCCEEDED)):
                 self.desk.end(self._generation, how, code)

@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from launcher import exits
 from launcher.activity import LOOPBACK, Meter, Noise, Reading, noise_of, used
-from launcher.board import SUCCEEDED, Board
+from launcher.board import FAILED, RETRY, SUCCEEDED, Board
 from launcher.desk import Desk
 from launcher.document import Launch
 from launcher.oci.bucket import Folder
@@ -65,6 +66,8 @@ class Stalls:
     _running: bool = field(default=False, init=False)
     # Odd while this node has told the others that it is idle.
     _signs: int = field(default=0, init=False)
+    _signed: int = field(default=-1, init=False)
+    _last: str = field(default="", init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -110,8 +113,16 @@ class Stalls:
         """Why this node should end, as every rank is idle; empty while one is not."""
         if not self._running or self.desk is None:
             return ""
+        # What ends all processes wakes those that still wait: that is no activity.
+        if self._ended_elsewhere(board):
+            return self.reason
         self._tell(self.desk, self._idleness.seconds >= self.limit)
         return self.reason if self._idle and not self._busy(board) else ""
+
+    def _ended_elsewhere(self, board: Board) -> bool:
+        """Whether another rank has seen all ranks idle, this one among them, and ended."""
+        ends = (event.code for event in board.endings(self._generation) if event.how in (FAILED, RETRY))
+        return self._signed == self._generation and exits.STALLED in ends
 
     @property
     def reason(self) -> str:
@@ -126,8 +137,10 @@ class Stalls:
         """Posts a sign when this node falls idle, another when it is active again."""
         if idle == self._idle:
             return
-        self._signs += 1
-        desk.sign(self._generation, self._signs, {_LINE: self._line()})
+        self._signs, self._signed = self._signs + 1, self._generation
+        if idle:
+            self._last = self._line()
+        desk.sign(self._generation, self._signs, {_LINE: self._last})
         text = f"idle: no {self.meter.measures} on this node for {_duration(self.limit)}" if idle else ""
         self.say(f"{text}; the run ends when no rank does anything" if idle else f"active again: {self._used()}")
         self.report(text)
@@ -154,7 +167,7 @@ class Stalls:
         idle = board.idle(self._generation)
         if self.launch.rank > min(idle, default=self.launch.rank):
             return
-        self.say(f"rank {self.launch.label(self.launch.rank)} printed last: {self._line() or _NOTHING}")
+        self.say(f"rank {self.launch.label(self.launch.rank)} printed last: {self._last or _NOTHING}")
         # The desk's thread has a connection of its own.
         folder = Folder(self.desk.folder.uri, self.connect())
         try:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from dataclasses import asdict, dataclass, field
@@ -15,11 +16,12 @@ from launcher.document import Launch
 PROGRESS_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 _TAIL = 16384
+_DEEPEST = 10
 
 
 @dataclass
 class Status:
-    """What is known of this node, and when the others were last told."""
+    """What is known of this node, and when the others were last told. `culprit` is the rank whose failure ended it."""
 
     rank: int
     node: str
@@ -28,6 +30,7 @@ class Status:
     state: str = "waiting"
     code: int | None = None
     reason: str = ""
+    culprit: int | None = None
     tries: int = 0
     waitedSeconds: float | None = None  # noqa: N815  # as the object names it
     firstStepSeconds: float | None = None  # noqa: N815
@@ -61,7 +64,7 @@ class Reporter:
         """The command runs from now on."""
         self._started = time.monotonic()
         self._size = self._file_size()
-        self.change(state="running", tries=self._status.tries + 1, code=None, reason="")
+        self.change(state="running", tries=self._status.tries + 1, code=None, reason="", culprit=None)
 
     def idle(self, why: str) -> None:
         """The node does nothing, or again something where `why` is empty."""
@@ -99,8 +102,8 @@ class Reporter:
             with open(self.progress_file, "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
                 lines = file.read().split(b"\n")[:-1]
-            return json.loads(lines[-1]) if lines else None
-        except (OSError, ValueError):
+            return finite(json.loads(lines[-1])) if lines else None
+        except (OSError, ValueError, RecursionError):
             return None
 
     def last(self) -> None:
@@ -113,3 +116,14 @@ class Reporter:
         self._status.at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         if self.desk is not None:
             self.desk.post(f"status/{self.launch.rank}.json", asdict(self._status))
+
+
+def finite(value: Any, depth: int = 0) -> Any:
+    """What a script wrote, as JSON: `NaN` and the like become words, and what is nested without end is cut."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, (dict, list)) and depth == _DEEPEST:
+        return "…"
+    if isinstance(value, dict):
+        return {key: finite(item, depth + 1) for key, item in value.items()}
+    return [finite(item, depth + 1) for item in value] if isinstance(value, list) else value

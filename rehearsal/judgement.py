@@ -152,6 +152,11 @@ def _dropped(traffic: Traffic) -> Iterator[DroppedResult]:
     yield from _unique(traffic.dropped, traffic)
 
 
+def missed(traffic: Traffic) -> tuple[DroppedResult, ...]:
+    """What was dropped that somebody still wanted."""
+    return tuple(one for one in _dropped(traffic) if one.missing != LATE)
+
+
 def _rules(traffic: Traffic) -> Iterator[RuleResult]:
     own = frozenset(node.address for node in traffic.nodes)
     for rule in traffic.rules:

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from components.plan.show import plain, table
+from components.plan.show import json_text, plain, table
 from rehearsal.judgement import summary
 from rehearsal.model import Rehearsal, RunResult
 from rehearsal.proof import Proof, named
@@ -125,7 +124,7 @@ def as_json(report: Rehearsal) -> str:
     shown = plain(report)
     if report.proof is not None:
         shown["proof"]["unexplained"] = len(report.proof.unexplained)
-    return json.dumps({**shown, "exitCode": report.exit_code}, indent=2)
+    return json_text({**shown, "exitCode": report.exit_code})
 
 
 def markdown(report: Rehearsal) -> str:

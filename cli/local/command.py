@@ -18,6 +18,7 @@ from cli.local.place import PROJECT, Place
 from cli.local.results import own_lines, results, speaking
 from cli.planning import planned
 from cli.problems import INTERRUPTED
+from cli.render import printable
 from cli.sessions import DEPLOYER, session_of
 from components.plan.model import Plan
 from localcloud import admin, control
@@ -149,9 +150,9 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
             continue
         for node in speaking(plan.jobs[job].runs[run], told["nodes"] or ()):
             for line in own_lines(_printed(cloud, node["id"]))[-LAST_LINES:]:
-                click.echo(f"             {line}")
+                click.echo(printable(f"             {line}"))
         for line in results(cloud, str(outputs.get("bucket", "")), plan.jobs[job].runs[run], told["nodes"] or ()):
-            click.echo(f"  left     {line}")
+            click.echo(printable(f"  left     {line}"))
     if any(told["state"] not in TERMINAL for _, _, told in runs):
         click.echo(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")
     click.echo(f"  console  {cloud.endpoint}/console")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cli.asking import call_of
+from cli.runs.told import shown
 from cli.sessions import DEPLOYER, session_of
 from components.plan.model import RunPlan
 from localcloud.control import Cloud
@@ -55,11 +56,11 @@ def results(cloud: Cloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str
                 yield f"  {_told(call, client, namespace, bucket, item.name)}"
         if len(found) > MOST_NAMED:
             yield f"and {len(found) - MOST_NAMED} more"
-    except (ProviderError, ValueError):
+    except (ProviderError, ValueError, RecursionError):
         # The stack is up all the same.
         yield "(what it left could not be read just now)"
 
 
 def _told(call: Call, client: Any, namespace: str, bucket: str, name: str) -> str:
     content = attempt(call, "Read its result", lambda: client.get_object(namespace, bucket, name).data.content)
-    return json.dumps(json.loads(content))
+    return json.dumps(shown(json.loads(content)), allow_nan=False)

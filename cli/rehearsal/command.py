@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.planning import planned, stack_file
+from cli.planning import echo, planned, stack_file
 from rehearsal.model import EXIT_CODES
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def rehearse(
     from rehearsal.report import RENDERERS
 
     report = rehearsed(file, plan, Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep))
-    click.echo(RENDERERS[form](report))
+    echo(RENDERERS[form](report))
     sys.exit(EXIT_CODES[report.verdict])
 
 

@@ -13,6 +13,7 @@ import click
 
 from cli.asking import call_of
 from cli.rehearsal.people import People
+from cli.render import printable
 from cli.runs.seen import Looker, RunSeen, Wanted
 from cli.runs.text import progress
 from components.oci.run_inputs import Where, run_inputs
@@ -111,4 +112,4 @@ class Said:
             now = ": ".join(filter(None, (node.state, progress((node.told or {}).get("progress")), node.run.details)))
             if self._known.get(node.rank) != now:
                 self._known[node.rank] = now
-                click.echo(f"  {run.title} rank {node.rank} {node.run.name}: {now}", err=True)
+                click.echo(printable(f"  {run.title} rank {node.rank} {node.run.name}: {now}"), err=True)

@@ -43,11 +43,17 @@ class Asked:
 
     session: Session
     wanted: Wanted
+    cloud: Cloud | None = None
 
     def looker(self) -> Looker:
         from cli.runs.seen import Looker
 
-        return Looker(self.session, call_of("runs"), self.wanted)
+        looker = Looker(self.session, call_of("runs"), self.wanted)
+        if self.cloud is not None:
+            from cli.runs.dropped import Witness
+
+            looker.witness = Witness(self.cloud)
+        return looker
 
 
 def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +93,7 @@ def _asked(stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None
             "where are the runs? Name a stack, or a compartment with --compartment, or say --local for the local cloud"
         )
     job, _, name = (run or "").partition("/")
-    return Asked(session, Wanted(compartment, _stack_name(stack), job or None, name or None))
+    return Asked(session, Wanted(compartment, _stack_name(stack), job or None, name or None), cloud)
 
 
 def _config(stack: str | None, stacks: Path, optional: bool) -> dict[str, Any]:

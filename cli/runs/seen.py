@@ -3,20 +3,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cli.runs import told
 from provider.base.resource import Call
 from provider.oci import job_runs, logs
 from provider.oci.calls import attempt, found, refusal
 from provider.oci.session import Session
 from provider.runs.model import NodeRun, overall
 
+if TYPE_CHECKING:
+    from rehearsal.model import DroppedResult
+
 _PAGE = 100
+# As stack files have it: a document that asks for more was not written by a stack.
+_MOST_REPLICAS = 10_000
 LAUNCH = "TRAINYARD_LAUNCH"
 
 
@@ -53,12 +58,15 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True)
 class RunSeen:
+    """`dropped`: packets that the rules of the plan stopped. None where nobody can tell, as in OCI."""
+
     stack: str
     job: str
     name: str
     attempt: int | None
     created: datetime
     nodes: tuple[NodeSeen, ...]
+    dropped: tuple[DroppedResult, ...] | None = None
 
     @property
     def state(self) -> str:
@@ -95,6 +103,7 @@ class Looker:
     session: Session
     call: Call
     wanted: Wanted
+    witness: Callable[[RunSeen], tuple[DroppedResult, ...] | None] = lambda run: None
     _launched: dict[str, tuple[Launched, ...]] = field(default_factory=dict)
     _ended: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
@@ -133,7 +142,7 @@ class Looker:
             folder = next((one.folder for one in launched if one.folder), None)
             nodes = [replace(node, told=self._told(folder, node)) for node in nodes]
         tags = runs[0].freeform_tags
-        return RunSeen(
+        seen = RunSeen(
             stack=tags.get("stack", ""),
             job=tags.get("job", ""),
             name=tags.get("run", ""),
@@ -141,6 +150,8 @@ class Looker:
             created=min(run.time_accepted for run in runs),
             nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
         )
+        # What succeeded missed nothing.
+        return replace(seen, dropped=self.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen
 
     def _launch(self, run_id: str) -> tuple[Launched, ...]:
         if run_id not in self._launched:
@@ -158,19 +169,17 @@ class Looker:
         name = f"{prefix}/status/{node.rank}.json"
         if name in self._ended:
             return self._ended[name]
-        told = self._status(namespace, bucket, name)
-        if told is not None and node.run.over:
-            self._ended[name] = told
-        return told
+        found = self._status(namespace, bucket, name)
+        if found is not None and node.run.over:
+            self._ended[name] = found
+        return found
 
     def _status(self, namespace: str, bucket: str, name: str) -> Mapping[str, Any] | None:
         """One try: progress is a help, states and logs are told without it."""
         client = self.session.client("object_storage")
         try:
-            told = json.loads(client.get_object(namespace, bucket, name).data.content)
-            return told if isinstance(told, Mapping) else None
-        except ValueError:
-            return None
+            part = f"bytes=0-{told.LONGEST_BYTES - 1}"
+            return told.status(client.get_object(namespace, bucket, name, range=part).data.content)
         except Exception as error:
             refused = refusal("Read a status", error)
             if getattr(error, "code", None) == "NotAuthorizedOrNotFound":
@@ -217,30 +226,35 @@ def _launched(run: Any) -> Iterator[Launched]:
         variables = getattr(configuration, "environment_variables", None) or {}
         document = _document(variables.get(LAUNCH, ""))
         ranks = _ranks(document) if groups else (node[2],)
+        role, times = document.get("role"), document.get("attempt")
         folder = _folder(document, job_runs.start_of(run.id, variables))
-        yield Launched(document.get("role", node[1]), ranks, int(document.get("attempt", 1)), folder, place)
+        yield Launched(
+            role if isinstance(role, str) else node[1], ranks, times if type(times) is int else 1, folder, place
+        )
 
 
 def _document(text: str) -> Mapping[str, Any]:
-    try:
-        document = json.loads(text)
-    except ValueError:
-        return {}
+    document = told.parsed(text.encode(errors="replace"))
     return document if isinstance(document, dict) else {}
 
 
 def _folder(document: Mapping[str, Any], start: str) -> str | None:
-    folder = document.get("folder") or (document.get("peers") or {}).get("uri")
-    return f"{folder}/{start}" if folder else None
+    peers = document.get("peers")
+    folder = document.get("folder") or (peers.get("uri") if isinstance(peers, dict) else None)
+    return f"{folder}/{start}" if isinstance(folder, str) else None
 
 
 def _ranks(document: Mapping[str, Any]) -> tuple[int, ...]:
-    """Those of the document's role: ranks follow the order of roles."""
+    """Those of the document's role: ranks follow the order of roles. Empty where the document is none of ours."""
     first = 0
-    for role in document.get("roles", ()):
-        if role["name"] == document.get("role"):
-            return tuple(range(first, first + int(role["replicas"])))
-        first += int(role["replicas"])
+    try:
+        for role in document.get("roles", ()):
+            replicas = min(int(role["replicas"]), _MOST_REPLICAS)
+            if role["name"] == document.get("role"):
+                return tuple(range(first, first + replicas))
+            first += replicas
+    except (KeyError, TypeError, ValueError):
+        return ()
     return ()
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,23 +12,41 @@ from typing import Any
 import click
 
 from cli.render import printable
+from cli.runs.causes import cause
 from cli.runs.seen import NodeSeen, RunSeen
-from components.plan.show import table
+from cli.runs.told import CUT
+from components.plan.show import json_text, table
+from schemas.names import plural
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}
+# So much of a progress line, and of what was dropped, is for people; JSON has the rest.
+_LONGEST, _MOST_DROPPED = 200, 10
 _UP, _ERASE_BELOW = "\x1b[{}F", "\x1b[J"
 
 
 def text(runs: Sequence[RunSeen], now: datetime, colour: bool = False) -> str:
-    """A head for each run, a row for each of its ranks."""
+    """A head for each run, a row for each of its ranks, and what went wrong."""
     lines: list[str] = []
     for run in runs:
         state = click.style(run.state, fg=_COLOURS.get(run.state), bold=True) if colour else run.state
         attempt = f", attempt {run.attempt}" if run.attempt is not None else ""
-        lines.append(f"{run.stack} {run.title}: {state}{attempt}, accepted {run.created:%Y-%m-%d %H:%M:%S}")
+        head = printable(f"{run.stack} {run.title}")
+        lines.append(f"{head}: {state}{attempt}, accepted {run.created:%Y-%m-%d %H:%M:%S}")
         rows = [("rank", "node", "state", "for", ""), *(_row(node, now) for node in run.nodes)]
-        lines += table(rows)
-    return "\n".join(printable(line) if not colour else line for line in lines)
+        lines += [*map(printable, table(rows)), *(f"  {line}" for line in wrong(run))]
+    return "\n".join(lines)
+
+
+def wrong(run: RunSeen) -> Iterator[str]:
+    """Which rank failed first, and what was dropped, in lines that no control character of a script is in."""
+    found = cause(run)
+    if found is not None:
+        yield printable(found.words)
+    for one in (run.dropped or ())[:_MOST_DROPPED]:
+        yield printable(f"dropped: {one.pair}, {plural(one.packets, 'packet')}: {one.missing}")
+    left = len(run.dropped or ()) - _MOST_DROPPED
+    if left > 0:
+        yield f"and packets of {plural(left, 'other pair')}"
 
 
 def _row(node: NodeSeen, now: datetime) -> tuple[str, ...]:
@@ -56,15 +73,19 @@ def duration(seconds: float) -> str:
 def about(node: NodeSeen) -> str:
     """Why it is as it is, and how far the training says it has come."""
     told = node.told or {}
-    why = node.run.details or str(told.get("reason") or "")
-    tries = f"try {told['tries']}" if int(told.get("tries") or 0) > 1 else ""
+    # The platform says that the launcher ended with 1; the launcher says why.
+    ended = node.run.state == "FAILED" and told.get("state") in ("failed", "stopped")
+    reason = str(told.get("reason") or "")
+    why = (reason if ended else "") or node.run.details or reason
+    tries = f"try {told['tries']}" if (told.get("tries") or 0) > 1 else ""
     return "; ".join(part for part in (progress(told.get("progress")), tries, why) if part)
 
 
 def progress(told: Any) -> str:
     if isinstance(told, Mapping):
-        return ", ".join(f"{key} {_short(value)}" for key, value in told.items())
-    return str(told) if told else ""
+        told = ", ".join(f"{key} {_short(value)}" for key, value in told.items())
+    words = str(told) if told else ""
+    return words if len(words) <= _LONGEST else words[:_LONGEST] + CUT
 
 
 def _short(value: Any) -> str:
@@ -72,7 +93,7 @@ def _short(value: Any) -> str:
 
 
 def as_json(runs: Iterable[RunSeen]) -> str:
-    return json.dumps([_plain(run) for run in runs], indent=2)
+    return json_text([_plain(run) for run in runs])
 
 
 def _plain(run: RunSeen) -> dict[str, Any]:
@@ -83,6 +104,8 @@ def _plain(run: RunSeen) -> dict[str, Any]:
         "attempt": run.attempt,
         "state": run.state,
         "accepted": run.created.isoformat(),
+        "firstFailure": cause(run),
+        "dropped": run.dropped,
         "nodes": [
             {
                 "rank": node.rank,
@@ -107,6 +130,7 @@ class Screen:
     terminal: bool
     _lines: int = 0
     _known: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    _wrong: set[tuple[str, str, str]] = field(default_factory=set)
 
     def show(self, runs: Sequence[RunSeen], now: datetime) -> None:
         if self.terminal:
@@ -130,3 +154,7 @@ class Screen:
                 if self._known.get(key) != said:
                     self._known[key] = said
                     yield printable(f"{run.title} rank {node.rank} {node.run.name}: {said}")
+            for line in wrong(run) if run.over else ():
+                if (run.stack, run.title, line) not in self._wrong:
+                    self._wrong.add((run.stack, run.title, line))
+                    yield f"{printable(run.title)}: {line}"

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from math import isfinite, isnan
 from typing import Any, TypeVar
 
 from components.plan.model import Grant, JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
@@ -28,7 +30,14 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
+
+
+def json_text(value: Any) -> str:
+    """For programs: JSON that every reader of JSON takes, whatever a script called a loss."""
+    return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
 def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from provider.base.diff import Change, Diff, Rules
@@ -10,6 +11,7 @@ from provider.base.errors import Cancelled, PartialFailureError, ProviderError
 from provider.base.resource import Call, Checked, Created, Live, Resource, unknown_where_missing
 from provider.base.values import Properties
 from provider.runs.check import INPUTS, failures, with_defaults
+from provider.runs.first import Lines, first_failure
 from provider.runs.model import (
     DELETED,
     MUTABLE,
@@ -183,11 +185,17 @@ class Run(Resource):
     def _failure(
         self, call: Call, platform: Platform, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
     ) -> PartialFailureError:
-        lost = broken(nodes)[0]
+        lost, lines = broken(nodes)[0], Lines(call, platform, _LAST_LINES)
         # The groups of one run share its end, whose reason names the node.
-        who = f"node {lost.name}: " if len({node.id for node in nodes}) == len(nodes) else ""
+        own = len({node.id for node in nodes}) == len(nodes)
+        first = first_failure(lines.of(lost), nodes) if lost.started_at else None
+        if first is not None and first.node is not None:
+            # What the platform saw first may have ended because of this one, which may have more to do at its end.
+            lost = replace(platform.observe(call, [first.node])[0], state=lost.state)
+        who = f"node {lost.name}: " if own else ""
         why = lost.details or _UNSAID.get(lost.state, "no reason given")
         cause = [f"The run {spec.display_name} is {lost.state}: {who}{why}"]
+        cause += [f"Its launchers say: {first.words}."] if first is not None else []
         alive = [node for node in nodes if not node.over]
         if alive:
             platform.cancel(call, alive)
@@ -195,7 +203,7 @@ class Run(Resource):
         kept = outputs(inputs, platform.observe(call, nodes))
         if never_began(kept):
             return PartialFailureError(nodes[0].id, {**kept, _UNBEGUN: True}, "\n".join(cause), _NEXT_TIME)
-        cause[1:1] = _quoted(call, platform, lost, who)
+        cause += lines.quoted(lost, who)
         return PartialFailureError(nodes[0].id, kept, "\n".join(cause), _START_AGAIN)
 
 
@@ -214,15 +222,6 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
     return PartialFailureError(
         run_id, state, f"{type(error).__name__}: {error}", "Run the same command again to go on."
     )
-
-
-def _quoted(call: Call, platform: Platform, node: NodeRun, who: str) -> list[str]:
-    try:
-        lines = platform.last_lines(call, node, _LAST_LINES)
-    except ProviderError as error:
-        return [f"Its log could not be read: {error.cause}"]
-    whose = f" ({node.name})" if who else ""
-    return [f"Its last lines{whose}:", *(f"  {line}" for line in lines)] if lines else ["It wrote no log lines."]
 
 
 def _without_records(call: Call, state: Live, recorded: list[NodeRun]) -> Live | None:

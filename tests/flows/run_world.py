@@ -16,6 +16,7 @@ _PROGRAM = """
 import os, sys, time
 print("node", sys.argv[1:], os.environ.get("MAIN_JOB_RUN_OCID", "is main"), os.environ.get("TOKEN", ""), flush=True)
 time.sleep(float(os.environ.get("SECONDS_TO_RUN", "0")))
+print(os.environ.get("SAYS", ""), flush=True)
 print("done", flush=True)
 sys.exit(int(os.environ.get("EXIT_CODE", "0")))
 """

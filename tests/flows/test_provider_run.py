@@ -105,6 +105,21 @@ def test_a_run_that_fails_fails_up_with_its_last_lines_and_ends_the_others(world
     assert sorted(run.lifecycle_state for run in world.runs()) == ["CANCELED", "FAILED"]
 
 
+def test_who_failed_first_is_named_as_the_launchers_know_it(world: World) -> None:
+    """The platform sees the main node end first; its launcher ended it because of the worker, which takes longer."""
+    says = "[0.launcher] stopped: rank 1 (worker-0) failed with code 3"
+    main, worker = node("main", 0, EXIT_CODE="3", SAYS=says), node("worker-0", 1, "worker", SECONDS_TO_RUN=LONG)
+    with pytest.raises(Failed) as failed:
+        world.engine.create(RUN, "run", world.inputs(nodes=[main, {**worker, "environment": {
+            **worker["environment"], "TOKEN": "\x1b[2J the worker's own line",
+        }}]))  # fmt: skip
+    message = str(failed.value)
+    assert "is FAILED: node worker-0" in message.splitlines()[0]
+    assert "Its launchers say: rank 1 (worker-0) failed with code 3." in message
+    assert "the worker's own line" in message.partition("Its last lines (worker-0):")[2]
+    assert "\x1b" not in message
+
+
 def test_up_after_a_failure_says_it_again_and_a_higher_attempt_starts_anew(world: World) -> None:
     inputs = world.inputs(nodes=[node("main", 0, EXIT_CODE="3")])
     with pytest.raises(Failed) as failed:

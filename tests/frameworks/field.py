@@ -22,6 +22,7 @@ from components.oci.rules import SecurityRule, security_rules
 from components.plan.model import NodePlan
 from localcloud import admin
 from localcloud.environments.find import Environment
+from provider.oci import job_runs
 from provider.oci.job_runs import MAIN_VARIABLE, start_of
 from schemas.model import Job, PortRange
 from tests.cloud_fixture import eventually
@@ -30,6 +31,7 @@ from tests.flows.hosts.network_world import SERVICES, Network, egress, ingress
 from tests.unit.components.samples import plan
 
 BUCKET = "runs"
+STACK = "field"
 # A busy machine of two processors takes a tenth of it for the slowest.
 LONGEST_SECONDS = 600.0
 _STATEMENTS = [
@@ -217,7 +219,13 @@ class Field:
         told = {key: str(value) for key, value in node.environment.items() if "${" not in str(value)}
         told |= {"TRAINYARD_LAUNCH": launch.replace("/base", f"/{name}"), **_PATIENT, **variables}
         configuration = oci.data_science.models.DefaultJobConfigurationDetails(environment_variables=told)
-        return self.world.run(job, job_configuration_override_details=configuration, display_name=f"{name}-{node.name}")
+        # As the provider makes them: `trainyard runs` finds them by these.
+        tags = {"stack": STACK, "job": "train", "run": name, job_runs.RUN_TAG: name}
+        tags[job_runs.NODE_TAG] = f"{node.rank}/{node.role}/{node.name}"
+        return self.world.run(
+            job, job_configuration_override_details=configuration, display_name=f"{name}-{node.name}",
+            freeform_tags=tags,
+        )  # fmt: skip
 
 
 def _text(ports: PortRange | None) -> str:

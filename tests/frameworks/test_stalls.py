@@ -28,12 +28,16 @@ dist.all_reduce(tensor)
 """
 # Horovod complains every few seconds here, as it does every minute where nobody sets it.
 HOROVOD = """
-import os, time
+import os, threading, time
 os.environ["HOROVOD_STALL_CHECK_TIME_SECONDS"] = "4"
+# Importing takes long here, and a machine on which much else goes on lets a rank use little of a core.
+begun = threading.Event()
+threading.Thread(target=lambda: [print("begins", flush=True) for _ in iter(lambda: begun.wait(1), True)]).start()
 import torch
 import horovod.torch as hvd
 hvd.init()
 hvd.allreduce(torch.ones(1000), name="first")
+begun.set()
 print("rank", hvd.rank(), "comes to the second reduction", flush=True)
 if hvd.rank() == 1:
     time.sleep(600)

@@ -14,7 +14,7 @@ from tests.flows.launcher.nodes import Nodes, Place, nodes, planned
 from tests.flows.launcher.test_endings import gang
 
 LIMIT = "2"
-REASON = r"stalled: no output, progress or processor use on any rank for 2 s"
+REASON = r"stalled: no output, progress, processor or disk use on any rank for 2 s"
 # What each rank does: `hang`, `end`, or compile for three times the limit; `wait` for who compiles, then work as well.
 # `first` hangs in its first life only.
 PLAN = """
@@ -73,7 +73,7 @@ def test_one_busy_rank_keeps_the_others_waiting(place: Place, tmp_path: Path) ->
         start(run, "compile,wait")
         assert run.codes() == [0, 0]
         assert "idle" not in run.launchers[0].text
-        assert "idle: no output, progress or processor use on this node for 2 s" in run.launchers[1].text
+        assert "idle: no output, progress, processor or disk use on this node for 2 s" in run.launchers[1].text
         assert "active again: processor" in run.launchers[1].text
         assert place.status(run, 1)["reason"] == ""
 

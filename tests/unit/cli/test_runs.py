@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from cli.runs.causes import cause
 from cli.runs.logs import Merged, prefixed
 from cli.runs.seen import NodeSeen, RunSeen, Wanted, _bucket, _launched, _nodes
-from cli.runs.text import Screen, as_json, duration, progress, text
+from cli.runs.text import Screen, about, as_json, duration, progress, text
+from cli.runs.told import status
 from provider.oci import job_runs
 from provider.oci.logs import Line
 from provider.runs.model import NodeRun
@@ -102,6 +104,91 @@ def test_one_rank_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cli.runs.logs.lines_since", lambda *_: iter(lines))
     merged = Merged(None, None, frozenset({1}))  # type: ignore[arg-type]
     assert list(merged.new([run(node(0), node(1))])) == ["[1 worker-1] of 1"]
+
+
+HOSTILE: dict[str, Any] = {
+    "rank": [], "state": {"a": 1}, "code": "x", "reason": ["\x1b[2J"], "tries": "many", "waitedSeconds": float("nan"),
+    "firstStepSeconds": [1], "progress": [1, {"loss": float("-inf")}, "\x1b]0;title\x07"], "culprit": "1", "at": 7,
+    "more": "x" * 10,
+}  # fmt: skip
+DEEP: Any = 1
+for _ in range(500):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        HOSTILE,
+        {**HOSTILE, "state": "failed", "reason": "x" * 60_000, "progress": "y" * 60_000},
+        {"state": "failed", "reason": "\x1b[31mred\nsecond line", "progress": {"\x1b[2J": "\ud800"}, "culprit": 10**30},
+        {"state": "running", "tries": 10**4000, "progress": 10**4000, "code": True},
+        {"progress": {str(number): number for number in range(1000)}, "tries": -1},
+        {"progress": DEEP},
+        {"progress": [[[float("inf")] * 1000] * 3] * 3},
+    ],
+    ids=range(7),
+)
+def test_whatever_a_status_holds_is_shown_harmlessly(content: Any) -> None:
+    told = status(json.dumps(content).encode())
+    assert told is not None
+    seen = [run(node(0, "FAILED", told=told), node(1, told=told))]
+
+    def refuse(name: str) -> None:
+        pytest.fail(f"{name} is not JSON")
+
+    plain = json.loads(as_json(seen), parse_constant=refuse)
+    assert len(json.dumps(plain)) < 20_000
+    screen = Screen(terminal=False)
+    for shown in (text(seen, NOW), text(seen, NOW, colour=True), *screen._changes(seen)):
+        written = shown.replace("\x1b[31m", "", 1).replace("\x1b[1m", "", 1).replace("\x1b[0m", "", 1)
+        assert not any(ord(letter) < 32 and letter != "\n" for letter in written)
+        assert max(map(len, shown.split("\n"))) < 2000
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"7", b"{", b"\xff\xfe", b"[" * 60_000, b'{"a":' * 20_000, b"NaN"])
+def test_what_is_no_status_is_passed_over(content: bytes) -> None:
+    assert status(content) is None
+
+
+def told(state: str, reason: str, **more: Any) -> dict[str, Any]:
+    return {"state": state, "reason": reason, **more}
+
+
+STALL = "stalled: no output on any rank for 30 min (`stallMinutes`)"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "words"),
+    [
+        ([None, None], None),
+        ([told("running", ""), None], None),
+        ([told("stopped", "rank 1 (worker-1) failed first", culprit=1), told("failed", "ended with code 3")],
+         "rank 1 (worker-1) failed first: ended with code 3"),
+        ([told("stopped", "stopped: rank 1 (worker-1) was lost", culprit=1), told("running", "")],
+         "rank 1 (worker-1) was lost"),
+        # An older launcher names nobody.
+        ([told("stopped", "stopped: rank 1 (worker-1) failed with code 3"), told("failed", "ended with code 3")],
+         "rank 1 (worker-1) failed first: ended with code 3"),
+        ([told("failed", "ended with code 4", at="2026-05-01T12:00:09Z"),
+          told("failed", "ended with code 3", at="2026-05-01T12:00:02Z")],
+         "rank 1 (worker-1) failed first: ended with code 3"),
+        ([told("failed", STALL), told("stopped", STALL)], STALL),
+        ([told("stopped", "x", culprit=99), None], "rank 99 (?) failed first: x"),
+    ],
+)  # fmt: skip
+def test_the_first_failure_is_named(statuses: list[Any], words: str | None) -> None:
+    found = cause(run(*(node(rank, "FAILED", told=one) for rank, one in enumerate(statuses))))
+    assert (found.words if found else None) == words
+
+
+def test_a_row_says_what_the_launcher_knows_of_a_failure_and_the_platform_of_a_cancellation() -> None:
+    ended = told("stopped", "rank 1 (worker-1) failed first, with code 3")
+    failed = NodeRun("worker-0", "run0", "FAILED", details="exited with code 3")
+    assert about(NodeSeen(0, failed, "worker", told=ended)) == ended["reason"]
+    canceled = NodeRun("worker-0", "run0", "CANCELED", details="cancelled by a user")
+    assert about(NodeSeen(0, canceled, "worker", told=told("failed", "was asked to end"))) == "cancelled by a user"
+    assert about(NodeSeen(0, failed, "worker", told=told("running", ""))) == "exited with code 3"
 
 
 def launch(role: str, **more: Any) -> str:

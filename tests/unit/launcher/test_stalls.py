@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from launcher import activity, board, exits
-from launcher.activity import Meter, Reading, descendants_ticks, network_bytes, used
+from launcher.activity import Meter, Reading, network_bytes, used
 from launcher.board import Board, events, here_name, sign_name
 from launcher.gpus import Gpus
 from launcher.oci.bucket import Stored
@@ -21,7 +21,7 @@ from launcher.say import Voice
 from launcher.stalls import Idleness, Stalls
 from tests.unit.launcher.documents import launch
 
-BEFORE = Reading(output=100, progress=(10, 1), ticks={(7, "a"): 500}, network=1_000_000, gpu=0)
+BEFORE = Reading(output=100, progress=(10, 1), ticks={(7, "a"): 500}, network=1_000_000, disk={}, gpu=0)
 QUIET = activity.noise_of("pytorch", 1)
 HZ = os.sysconf("SC_CLK_TCK")
 
@@ -45,6 +45,8 @@ def reading(**changes: Any) -> Reading:
         ({"ticks": {}}, ()),
         ({"network": 1_000_000 + 10 * QUIET.network - 1}, ()),
         ({"network": 1_000_000 + 10 * QUIET.network}, ("network",)),
+        ({"disk": {(7, "a"): 10 * activity.DISK_BYTES_PER_SECOND - 1}}, ()),
+        ({"disk": {(7, "a"): 10 * activity.DISK_BYTES_PER_SECOND}}, ("disk",)),
         ({"gpu": activity.GPU_PERCENT - 1}, ()),
         ({"gpu": None}, ()),
         ({"gpu": activity.GPU_PERCENT, "output": 101}, ("output", "GPU")),
@@ -56,10 +58,10 @@ def test_what_counts_as_activity(change: dict[str, Any], signs: tuple[str, ...])
 
 def test_the_noise_of_horovod_is_its_own_and_grows_with_its_processes() -> None:
     noise = activity.noise_of("horovod", 2)
-    polls = reading(ticks={(7, "a"): 500 + 8 * HZ}, network=1_000_000 + 10 * 700_000)
+    polls = reading(ticks={(7, "a"): 500 + 9 * HZ}, network=1_000_000 + 10 * 700_000)
     assert used(BEFORE, polls, 10.0, noise) == ()
     assert used(BEFORE, polls, 10.0, QUIET) == ("processor", "network")
-    works = reading(ticks={(7, "a"): 500 + 16 * HZ})
+    works = reading(ticks={(7, "a"): 500 + 11 * HZ})
     assert used(BEFORE, works, 10.0, noise) == ("processor",)
 
 
@@ -89,11 +91,19 @@ def test_the_processor_time_of_all_that_was_started_counts(tmp_path: Path) -> No
     try:
         assert child.stdout is not None
         child.stdout.readline()
-        found = descendants_ticks(Path("/proc"), os.getpid())
-        assert sum(ticks for (pid, _), ticks in found.items() if pid == child.pid) >= 0.3 * HZ
-        assert os.getpid() not in {pid for pid, _ in found}
+        found = Meter(lambda: 0, "/nowhere").read()
+        assert sum(ticks for (pid, _), ticks in found.ticks.items() if pid == child.pid) >= 0.3 * HZ
+        assert child.pid in {pid for pid, _ in found.disk}
+        assert os.getpid() not in {pid for pid, _ in found.ticks}
     finally:
         child.communicate(b"\n")
+
+
+def test_what_is_read_from_disks_and_written_to_them_counts(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/io").write_text("rchar: 900000\nwchar: 900000\nread_bytes: 4096\nwrite_bytes: 8192\n")
+    assert activity.disk_bytes(tmp_path, 7) == 12288, "pipes and sockets are no disks"
+    assert activity.disk_bytes(tmp_path, 8) == 0
 
 
 def test_loopback_is_no_network(tmp_path: Path) -> None:
@@ -208,7 +218,9 @@ def here(*idle: int, ended: str = "") -> Board:
 def test_a_gang_has_stalled_when_every_rank_is_idle(idle_watch: Stalls) -> None:
     assert idle_watch.stalled(here(0, 1)) == "", "rank 2 compiles, or loads data"
     told = idle_watch.stalled(here(0, 1, 2))
-    assert told == "stalled: no output, progress, processor or network use on any rank for 10 min (`stallMinutes`)"
+    assert (
+        told == "stalled: no output, progress, processor, disk or network use on any rank for 10 min (`stallMinutes`)"
+    )
 
 
 def test_who_has_ended_well_is_not_waited_for(idle_watch: Stalls) -> None:

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the last lines of nodes say: which node failed first. The platform only sees that all of them ended."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from provider.base.errors import ProviderError
+from provider.base.resource import Call
+from provider.runs.model import NodeRun
+from provider.runs.platform import Platform
+
+# `[2.launcher] stopped: rank 1 (worker-0) failed with code 3`, as launcher/node.py writes it.
+_LINE = re.compile(
+    r"\[\d+\.launcher\] (?:stopped: )?(?P<why>rank \d+ \((?P<node>[^()\s]+)\) (?:failed|has failed|was lost)\b.*)"
+)
+
+
+class First(NamedTuple):
+    """The node that failed first, and the sentence that says so; node None where it has no job run of its own."""
+
+    node: NodeRun | None
+    words: str
+
+
+def first_failure(lines: Iterable[str], nodes: Sequence[NodeRun]) -> First | None:
+    """None where the lines name nobody: the node that wrote them failed by itself, or its launcher is another."""
+    found = [match for match in map(_LINE.match, lines) if match]
+    if not found:
+        return None
+    named = {node.name: node for node in nodes}
+    return First(named.get(found[-1]["node"]), printable(found[-1]["why"]))
+
+
+def printable(line: str) -> str:
+    """A line that a script printed, without what a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line.expandtabs(4))
+
+
+class Lines:
+    """The last lines of nodes, read once each."""
+
+    def __init__(self, call: Call, platform: Platform, limit: int) -> None:
+        self._call, self._platform, self._limit = call, platform, limit
+        self._read: dict[str, list[str] | ProviderError] = {}
+
+    def of(self, node: NodeRun) -> list[str]:
+        """Empty where they cannot be read."""
+        if node.id not in self._read:
+            try:
+                self._read[node.id] = self._platform.last_lines(self._call, node, self._limit)
+            except ProviderError as error:
+                self._read[node.id] = error
+        found = self._read[node.id]
+        return [] if isinstance(found, ProviderError) else found
+
+    def quoted(self, node: NodeRun, who: str) -> list[str]:
+        """As a failure's message has them."""
+        lines, found = self.of(node), self._read[node.id]
+        if isinstance(found, ProviderError):
+            return [f"Its log could not be read: {found.cause}"]
+        whose = f" ({node.name})" if who else ""
+        quoted = (f"  {printable(line)}" for line in lines)
+        return [f"Its last lines{whose}:", *quoted] if lines else ["It wrote no log lines."]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard runs` of a run that failed: who failed first, which packets were dropped, and JSON that is JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cloud_fixture import LONGEST_SECONDS
+from tests.frameworks.examples import EXAMPLES
+from tests.frameworks.field import STACK, Field, Run
+
+ROOT = Path(__file__).parents[2]
+# The worker wants a port that no rule opens, and gives up; the main node waits for it until it is ended.
+SCRIPT = """
+import json, os, socket, sys, time
+rank, progress = int(os.environ["RANK"]), os.environ["TRAINYARD_PROGRESS"]
+with open(progress, "a") as file:
+    file.write(json.dumps({"step": rank, "loss": float("nan"), "rate": float("inf"), "name": "\\x1b[2J"}) + "\\n")
+if rank == 0:
+    time.sleep(600)
+try:
+    socket.create_connection((os.environ["MASTER_ADDR"], 29510), timeout=4)
+except OSError as error:
+    print("gave up:", error, flush=True)
+sys.exit(3)
+"""
+
+
+def runs(field: Field, run: Run, command: str, *more: str) -> str:
+    words = [sys.executable, "-m", "cli", "runs", command, STACK, f"train/{run.name}"]
+    home = str(field.world.clients.cloud.home)
+    done = subprocess.run(
+        [*words, "--home", home, *more], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout
+
+
+def strict(text: str) -> Any:
+    def refuse(name: str) -> None:
+        pytest.fail(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_who_failed_first_and_what_was_dropped_are_named(field: Field, tmp_path: Path) -> None:
+    example = EXAMPLES["pytorch"]
+    (tmp_path / "train.py").write_text(SCRIPT)
+    job = replace(example.job(2), command="train.py")
+    with field.run(job, tmp_path, example.environment(), without=["29500-29563"]) as run:
+        assert run.finished() == ["FAILED", "FAILED"]
+        (told,) = strict(runs(field, run, "list", "--format", "json"))
+        assert told["firstFailure"] == {"rank": 1, "node": "worker-0", "reason": "ended with code 3"}
+        (dropped,) = told["dropped"]
+        assert dropped["pair"] == "worker-0 -> main-0 tcp 29510"
+        assert dropped["packets"] >= 1
+        assert told["nodes"][1]["launcher"]["progress"] == {
+            "step": 1, "loss": "NaN", "rate": "Infinity", "name": "\x1b[2J"
+        }  # fmt: skip
+        shown = runs(field, run, "list")
+        for text in (shown, runs(field, run, "watch")):
+            assert "rank 1 (worker-0) failed first: ended with code 3" in text
+            assert "dropped: worker-0 -> main-0 tcp 29510, " in text
+            assert dropped["missing"] in text
+            assert "\x1b" not in text
+        assert "exited with code" not in shown, "that every launcher ended says nothing of why"
