@@ -20,14 +20,13 @@ from launcher import ads, board
 from launcher.board import Board, Event
 from launcher.document import Launch, LaunchError
 from launcher.oci.bucket import Folder
-from launcher.oci.connection import BucketError
+from launcher.oci.connection import REFUSED, BucketError
 
 LOST_VARIABLE = "TRAINYARD_LOST_SECONDS"
 LOST_SECONDS = 60.0
 ACCESS_VARIABLE = "TRAINYARD_ACCESS_SECONDS"
 # A policy that was just made may take minutes to come into force.
 ACCESS_SECONDS = 300.0
-_REFUSED = frozenset({400, 401, 403, 404})
 _RETRY_SECONDS = 2.0
 # Between two looks of who waits for news right now.
 _HURRIED_SECONDS = 0.05
@@ -227,7 +226,7 @@ class Desk:
     def _trouble(self, error: BucketError) -> None:
         """What passes is tried again; a refusal may be access that is not in force yet."""
         now = time.monotonic()
-        if error.status in _REFUSED:
+        if error.status in REFUSED:
             self._refused_since = self._refused_since or now
             allowed = float(self.environment.get(ACCESS_VARIABLE) or ACCESS_SECONDS)
             if now - self._refused_since > allowed:

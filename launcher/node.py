@@ -25,6 +25,7 @@ from launcher.waiting import StoppedError, Wait, patience
 from launcher.workplace import Workplace
 
 _REMEDY = "see whether its job run started (capacity, limits, image) and what it printed, then raise `attempt`"
+_RESTORE_REMEDY = "cancel the run's earlier job runs that still live, then raise `attempt`"
 # How long nodes may go on by themselves once the run has succeeded without them.
 LINGER_VARIABLE = "TRAINYARD_LINGER_SECONDS"
 LINGER_SECONDS = 30.0
@@ -67,7 +68,7 @@ class Node:
         try:
             while True:
                 place = self._meet()
-                self.workplace.restore()
+                self.workplace.restore(self._wait("the checkpoints", _RESTORE_REMEDY))
                 code = self._decide(self._live(place))
                 if code is not None:
                     return code
@@ -84,7 +85,7 @@ class Node:
     def _meet(self) -> Place:
         self.reporter.change(state="retrying" if self._charged or self._generation else "waiting")
         self._claimed = False
-        wait = Wait(self.say, lambda: "the other nodes", patience(self.environment), _REMEDY, self.signals.ended)
+        wait = self._wait("the other nodes", _REMEDY)
         asked = peers.Asked(self.launch, self.environment, self._generation, wait, self.desk)
         members = peers.find(asked)
         address, self._main = members[self.launch.rank], members.get(0, "")
@@ -98,6 +99,9 @@ class Node:
         addresses = tuple(members.get(rank, "") for rank in range(self.launch.nodes))
         self._lives += 1
         return Place(addresses, address, interface, self._lives - 1)
+
+    def _wait(self, what: str, remedy: str) -> Wait:
+        return Wait(self.say, lambda: what, patience(self.environment), remedy, self.signals.ended)
 
     def _live(self, place: Place) -> Ended:
         told = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}

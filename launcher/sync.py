@@ -8,9 +8,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from launcher.fence import Fence, FencedError
 from launcher.oci.bucket import Folder
 from launcher.oci.connection import BucketError
 from launcher.say import Voice
@@ -25,12 +27,16 @@ Stamp = tuple[int, int]
 
 @dataclass
 class Sync:
-    """What lies below `local` and below `remote` in the bucket; who else writes there uses other names, or the same."""
+    """What lies below `local` and below `remote` in the bucket; who else writes there uses other names, or the same.
+
+    With a `fence`, nothing is put or removed once a newer start has the place.
+    """
 
     local: Path
     folder: Folder
     remote: str
     say: Voice
+    fence: Fence | None = None
     # name -> what the file was when it was last put or fetched, and the etag of that object
     _known: dict[str, tuple[Stamp, str]] = field(default_factory=dict)
     _seen: dict[str, Stamp] = field(default_factory=dict)
@@ -67,8 +73,14 @@ class Sync:
         if ready:
             busy = open_for_writing(self.local)
             ready = [name for name in ready if str(self.local / name) not in busy]
-        self._remove_gone(found)
-        return sum(self._upload(name, found[name]) for name in ready)
+        gone = sorted(self._put - found.keys())
+        if not ready and not gone:
+            return 0
+        with self._writing() as may:
+            if not may:
+                return 0
+            self._remove(gone)
+            return sum(self._upload(name, found[name]) for name in ready)
 
     def before_the_end(self) -> None:
         """Remembers what is being written just now: who writes it will not live to finish it."""
@@ -81,15 +93,23 @@ class Sync:
         `whole` False: the writers were killed, and what has changed since the last look may be half of a file.
         """
         found = dict(self._files())
+        ready = [
+            name
+            for name, stamp in found.items()
+            if self._known.get(name, ((0, 0), ""))[0] != stamp
+            and name not in self._doubtful
+            and (whole or self._seen.get(name) == stamp)
+        ]
         count = 0
-        for name, stamp in found.items():
-            if self._known.get(name, ((0, 0), ""))[0] == stamp or name in self._doubtful:
-                continue
-            if whole or self._seen.get(name) == stamp:
-                count += self._upload(name, stamp)
+        if ready:
+            with self._writing() as may:
+                count = sum(self._upload(name, found[name]) for name in ready) if may else 0
         self._seen = found
         self._doubtful.clear()
         return count
+
+    def _writing(self) -> AbstractContextManager[bool]:
+        return nullcontext(True) if self.fence is None else self.fence.writing()
 
     def _files(self) -> Iterator[tuple[str, Stamp]]:
         for parent, folders, names in os.walk(self.local):
@@ -103,6 +123,8 @@ class Sync:
     def _upload(self, name: str, stamp: Stamp) -> int:
         """One file; 0 when it changed meanwhile, which the bucket notices by the digest."""
         path = self.local / name
+        if self.fence is not None and not self.fence.goes_on():
+            return 0
         try:
             with open(path, "rb") as file:
                 digest = hashlib.md5(usedforsecurity=False)
@@ -111,7 +133,12 @@ class Sync:
                 if _stamp(path) != stamp:
                     return 0
                 md5 = base64.b64encode(digest.digest()).decode()
-                etag = self.folder.put_file(self._object(name), file, stamp[0], stamp[1] / 1e9, md5)
+                body = file if self.fence is None else self.fence.guarded(file)
+                etag = self.folder.put_file(self._object(name), body, stamp[0], stamp[1] / 1e9, md5)
+        except FencedError:
+            # The connection holds half of a request.
+            self.folder.connection.close()
+            raise BucketError(0, f"{name} was being put while this node was away for too long") from None
         except FileNotFoundError:
             return 0
         except (PermissionError, UnicodeEncodeError) as error:
@@ -135,9 +162,11 @@ class Sync:
     def _object(self, name: str) -> str:
         return f"{self.remote}/{name}" if self.remote else name
 
-    def _remove_gone(self, found: dict[str, Stamp]) -> None:
+    def _remove(self, gone: list[str]) -> None:
         """What this node had put and its script then removed goes from the bucket too: scripts keep the last few."""
-        for name in sorted(self._put - found.keys()):
+        for name in gone:
+            if self.fence is not None and not self.fence.goes_on():
+                return
             self.folder.remove(self._object(name))
             self._put.discard(name)
             self._known.pop(name, None)

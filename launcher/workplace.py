@@ -10,11 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher.code import fetch
+from launcher.desk import ACCESS_SECONDS, ACCESS_VARIABLE, LOST_SECONDS, LOST_VARIABLE
 from launcher.document import Launch, MissingError
+from launcher.fence import SUFFIX, Fence
 from launcher.oci.bucket import Folder
 from launcher.oci.connection import BucketError, Connection
 from launcher.say import Voice
+from launcher.starts import name_of
 from launcher.sync import Sync
+from launcher.waiting import Wait
 
 PLACE_VARIABLE = "TRAINYARD_PLACE"
 _LOOK_SECONDS = 2.0
@@ -30,6 +34,7 @@ class Workplace:
     connect: Callable[[], Connection]
     root: Path = field(init=False)
     _checkpoints: Sync | None = field(default=None, init=False)
+    _fence: Fence | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _done: threading.Event = field(default_factory=threading.Event, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
@@ -42,10 +47,16 @@ class Workplace:
         for folder in (self.output, self.checkpoints):
             folder.mkdir(parents=True, exist_ok=True)
         if self.launch.checkpoints is not None:
-            self._checkpoints = self._sync(self.checkpoints, self.launch.checkpoints, "")
+            self._fence = self._fence_of(self.launch.checkpoints)
+            self._checkpoints = self._sync(self.checkpoints, self.launch.checkpoints, "", self._fence)
 
-    def _sync(self, local: Path, uri: str, below: str) -> Sync:
-        return Sync(local, Folder(uri, self.connect()), below, self.say)
+    def _sync(self, local: Path, uri: str, below: str, fence: Fence | None = None) -> Sync:
+        return Sync(local, Folder(uri, self.connect()), below, self.say, fence)
+
+    def _fence_of(self, uri: str) -> Fence:
+        start = name_of(self.launch, self.environment) or f"attempt-{self.launch.attempt}"
+        lost_after = float(self.environment.get(LOST_VARIABLE) or LOST_SECONDS)
+        return Fence(lambda: Folder(uri + SUFFIX, self.connect()), start, self.launch.rank, self.say, lost_after)
 
     @property
     def output(self) -> Path:
@@ -76,11 +87,12 @@ class Workplace:
         """The folder of code that comes from git; empty where it lies in the image or the job's artifact."""
         return fetch(self.environment, self.root, self.say)
 
-    def restore(self) -> None:
-        """The bucket's checkpoints, before every start; from then on they are kept there."""
-        if self._checkpoints is None:
+    def restore(self, wait: Wait) -> None:
+        """The bucket's checkpoints, before every life; from then on they are kept there."""
+        if self._checkpoints is None or self._fence is None:
             return
         try:
+            self._fence.enter(wait, float(self.environment.get(ACCESS_VARIABLE) or ACCESS_SECONDS))
             with self._lock:
                 count = self._checkpoints.restore()
         except (BucketError, OSError) as error:
@@ -111,7 +123,7 @@ class Workplace:
             self._checkpoints.before_the_end()
 
     def flush(self, whole: bool) -> bool:
-        """Checkpoints that were not kept yet, now that nobody writes."""
+        """Checkpoints that were not kept yet, now that nobody writes; True too where another start keeps them now."""
         if self._checkpoints is None:
             return True
         try:

@@ -230,7 +230,7 @@ def ads_environment(part: Part, names: Mapping[str, str], run: Run) -> dict[str,
     words = _without_interpreter((*part.words, *run.args))
     told = {
         **part.ads,
-        # Of this attempt alone: there, ADS's nodes leave their addresses and a `stop`, which the next must not find.
+        # Here ADS's nodes leave their addresses and a `stop`. Our provider makes it a place of each start (0009).
         "OCI__WORK_DIR": f"{_folder(names)}/{run.attempt}",
         "OCI__ENTRY_SCRIPT": words[0] if words else "",
         "OCI__ENTRY_SCRIPT_ARGS": shlex.join(words[1:]),

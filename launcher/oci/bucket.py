@@ -59,9 +59,11 @@ class Folder:
             if not start:
                 return
 
-    def put(self, name: str, content: bytes, kind: str = "application/json") -> str:
-        """Whole or not at all, as object stores are; its etag."""
-        headers = {"content-type": kind, "content-length": str(len(content))}
+    def put(self, name: str, content: bytes, new: bool = False) -> str:
+        """Whole or not at all, as object stores are; its etag. `new`: 412 where there is such an object already."""
+        headers = {"content-type": "application/json", "content-length": str(len(content))}
+        if new:
+            headers["if-none-match"] = "*"
         return self._etag(self.connection.call("PUT", self._target(name), content, headers))
 
     def put_file(self, name: str, file: IO[bytes], size: int, mtime: float, md5: str) -> str:

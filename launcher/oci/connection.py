@@ -17,6 +17,8 @@ from launcher.oci.principal import Signer
 from launcher.say import Voice
 
 Body = Union[bytes, "IO[bytes]", None]
+# May be access that is not in force yet.
+REFUSED = frozenset({400, 401, 403, 404})
 _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})
 _SKEW_SECONDS = 30.0
 # A signature holds for five minutes; a poll that asks the same again need not be signed again so soon.

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Both plugins under the real engine: a stack with a run comes up on the local cloud, changes, fails and goes."""
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import engine
-from localcloud import control
-from tests.cloud_fixture import Clients, local_cloud
+from localcloud import admin, control
+from tests.cloud_fixture import Clients, eventually, local_cloud
 from tests.flows.cloud_world import runs_may_log
 
 PROJECT = Path(__file__).with_name("provider_project")
@@ -51,6 +56,19 @@ class Stack:
         self.said += said
         return said
 
+    @contextmanager
+    def going_on(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """A command that is still at work; in the end nothing of it is."""
+        with subprocess.Popen(
+            ["pulumi", "--non-interactive", *words], cwd=self.folder, env=self.env, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                yield process
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[control.Cloud]:
@@ -87,3 +105,59 @@ def test_a_stack_with_a_run(tmp_path: Path, cloud: control.Cloud) -> None:
     assert "Traceback" not in stack.said
     stack("destroy", "--yes")
     assert "trainyard" not in stack("stack", "--show-urns")
+
+
+def job_runs(cloud: control.Cloud) -> list[Any]:
+    """All of them, the oldest first."""
+    listed = Clients(cloud).data_science.list_job_runs(cloud.compartment).data
+    return sorted(listed, key=lambda run: run.time_accepted)
+
+
+def state_is(cloud: control.Cloud, number: int, state: str) -> None:
+    eventually(lambda: job_runs(cloud)[number].lifecycle_state, lambda found: found == state, _SECONDS)
+
+
+def test_a_run_that_is_replaced_has_ended_before_the_new_one_starts(tmp_path: Path, cloud: control.Cloud) -> None:
+    """Killed while the old one ends, killed before the new one is made, interrupted, and wished for by --replace."""
+    stack, up = Stack(tmp_path, cloud), ("up", "--yes", "--skip-preview")
+    for key, value in (("seconds", "900"), ("until", "started")):
+        stack.set(key, value)
+    stack(*up)
+
+    stack.set("epochs", "2")
+    with stack.going_on(*up):
+        state_is(cloud, 0, "CANCELING")
+    stack("cancel", "--yes")
+    stack(*up)
+    assert len(job_runs(cloud)) == 2
+
+    stack.set("epochs", "3")
+    fault = admin.add_fault(cloud, "status", operations="CreateJobRun", status=503)
+    with stack.going_on(*up):
+        eventually(lambda: admin.list_faults(cloud)[0]["done"], bool, _SECONDS)
+        assert job_runs(cloud)[1].lifecycle_state == "CANCELED"
+    admin.clear_faults(cloud, fault["id"])
+    stack("cancel", "--yes")
+    stack(*up)
+    assert len(job_runs(cloud)) == 3
+
+    stack.set("epochs", "4")
+    with stack.going_on(*up) as process:
+        state_is(cloud, 2, "CANCELING")
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=_SECONDS)[0]
+        assert process.returncode != 0, said
+        assert "run run: cancelled, and waited for until it has ended" in said
+        assert "Traceback" not in said
+    stack(*up)
+    # Of the engine's own wish the provider is not asked: the program says the order, as our components do.
+    stack.set("deleteFirst", "true")
+    (urn,) = [word for word in stack("stack", "--show-urns").split() if word.endswith("trainyard:index:Run::run")]
+    stack(*up, "--replace", urn)
+
+    runs = job_runs(cloud)
+    assert [run.lifecycle_state for run in runs] == [*["CANCELED"] * 4, "IN_PROGRESS"]
+    for old, new in pairwise(runs):
+        assert old.time_finished <= new.time_accepted, "nodes of two starts at once would be paid for twice"
+    stack("preview", "--expect-no-changes")
+    stack("destroy", "--yes", "--skip-preview")

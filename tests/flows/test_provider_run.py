@@ -152,6 +152,37 @@ def test_a_create_that_was_cut_off_goes_on_from_there(world: World) -> None:
     world.engine.delete(again)
 
 
+def test_images_of_ads_are_told_a_place_of_their_start(world: World) -> None:
+    """Alike on all its nodes, those that a second `up` adds too; and another in the next start of the same run."""
+    client = world.session.client("data_science")
+    place = {"OCI__WORK_DIR": "oci://b@ns/line/base/1", "SECONDS_TO_RUN": LONG}
+    inputs = world.inputs(nodes=[node("main", 0, **place), node("worker", 1, "worker", **place)], until="started")
+
+    def told(made: Resource) -> list[str]:
+        runs = [client.get_job_run(node["id"]).data for node in made.outputs["nodeRuns"]]
+        return [run.job_configuration_override_details.environment_variables["OCI__WORK_DIR"] for run in runs]
+
+    first = world.engine.create(RUN, "run", inputs)
+    places = told(first)
+    lost = first.outputs["nodeRuns"][1]["id"]
+    client.cancel_job_run(lost)
+    _until(lambda: client.get_job_run(lost).data.lifecycle_state == "CANCELED")
+    client.delete_job_run(lost)
+    with engine_side(Trainyard()) as engine:
+        engine.configure()
+        again = engine.create(RUN, "run", inputs)
+    assert again.outputs["nodeRuns"][1]["id"] != lost
+    assert told(again) == places
+    assert len(set(places)) == 1
+    imported = world.engine.import_(RUN, "run", again.id)
+    assert imported is not None
+    assert not [path for path in world.engine.diff(imported, inputs).detailedDiff if "environment" in path]
+    world.engine.delete(again)
+    other = world.engine.create(RUN, "run", inputs)
+    assert len({*told(other), *places, place["OCI__WORK_DIR"]}) == 3
+    world.engine.delete(other)
+
+
 def test_the_same_run_after_a_destroy_is_another(world: World) -> None:
     first = world.engine.create(RUN, "run", world.inputs())
     world.engine.delete(first)

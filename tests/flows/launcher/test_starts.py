@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -13,7 +14,7 @@ import pytest
 
 from schemas.model import Job, Retry, Role
 from tests.counts import wanted
-from tests.flows.launcher.nodes import BUCKET, Nodes, Place, nodes, planned
+from tests.flows.launcher.nodes import BUCKET, Nodes, Place, nodes, planned, waited
 
 # Says whom it would meet, and leaves that; with a second word it then waits until it is ended.
 SAYS = """
@@ -116,6 +117,75 @@ while life == 1 and not all(map(os.path.exists, ("life-0-2", "life-1-2"))) and t
         ]
 
 
+# Writes one checkpoint after another, each with the name of its start, and says what it began with.
+WRITES = """
+import os, sys, time
+start, waits_for = sys.argv[1:]
+folder = os.environ["TRAINYARD_CHECKPOINTS"]
+print("resumes from", len(os.listdir(folder)), "checkpoints", flush=True)
+deadline = time.monotonic() + 300
+while not os.path.exists(waits_for) and time.monotonic() < deadline:
+    time.sleep(0.1)
+for number in range(1500):
+    with open(f"{folder}/{start}-{number}", "w") as file:
+        file.write(start)
+    print("wrote", number, flush=True)
+    if os.path.exists(f"{start}-ends"):
+        break
+    time.sleep(0.2)
+"""
+
+
+def writer(place: Place, home: Path, start: str, waits_for: Path, name: str) -> AbstractContextManager[Nodes]:
+    spec = planned("pytorch", {"main": 1}, ports={"data": "all"})
+    changes = {"command": ["train.py", start, str(waits_for)]}
+    return nodes(place, home, spec, name, changes=changes, variables={"TRAINYARD_LOST_SECONDS": "4"})
+
+
+@pytest.mark.parametrize("how", ["alive", "asleep", "killed"])
+def test_an_old_start_writes_no_checkpoint_after_the_new_one_has_restored(
+    place: Place, tmp_path: Path, how: str
+) -> None:
+    """Alive, it goes on without; asleep, it finds out when it wakes; killed while it wrote, it is not waited for."""
+    name, begins = f"fenced-{how}", tmp_path / "begins"
+    kept, writers = f"train/{name}/checkpoints/", f"train/{name}/checkpoints.writers/"
+    with (
+        writer(place, tmp_path / "old", "old", tmp_path, name) as old,
+        writer(place, tmp_path / "new", "new", begins, name) as new,
+    ):
+        for run in (old, new):
+            run.script(WRITES)
+        old.start()
+        waited(lambda: bool(place.objects(kept)))
+        launcher = old.launchers[0].process
+        if how != "alive":
+            # Wherever it is just then; and, for the sake of the test, in the middle of a write.
+            launcher.send_signal(signal.SIGSTOP if how == "asleep" else signal.SIGKILL)
+            start = old.folder.rpartition("/")[2]
+            place.world.clients.storage.put_object(place.namespace, BUCKET, f"{writers}writing/{start}/0000/4", b"{}")
+        new.start()
+        count = int(new.launchers[0].says(r"resumes from (\d+) checkpoints")[1])
+        restored = place.objects(kept)
+        assert len(restored) == count
+        if how == "asleep":
+            launcher.send_signal(signal.SIGCONT)
+        if how != "killed":
+            old.launchers[0].says("a newer start of this run keeps the checkpoints from now on")
+            written = old.launchers[0].text.count("wrote")
+            waited(lambda: old.launchers[0].text.count("wrote") > written + 15)
+        assert place.objects(kept) == restored
+        begins.touch()
+        waited(lambda: f"{kept}new-0" in place.objects(kept))
+        (new.home / "new-ends").touch()
+        assert new.codes() == [0]
+        if how != "killed":
+            (old.home / "old-ends").touch()
+            assert old.codes() == [0], "training goes on, and its own end is its own"
+            assert old.launchers[0].text.count("a newer start of this run") == 1
+        assert [one for one in place.objects(kept) if "/new-" not in one] == restored
+        assert place.objects(writers) == [f"{writers}claims/{new.folder.rpartition('/')[2]}"]
+
+
 HEARD = """
 import http.client
 real = http.client.HTTPConnection.request
@@ -142,6 +212,6 @@ def test_a_thousand_older_starts_cost_nothing(place: Place, tmp_path: Path) -> N
         lists = {unquote(line) for line in heard.read_text().splitlines() if "?prefix=" in line}
         prefixes = {re.sub(r".*[?]prefix=([^&]*)&.*", r"\1", line) for line in lists}
         assert f"{run.folder}/peers/" in prefixes
-        allowed = (f"{run.folder}/", "train/thousand/checkpoints/")
+        allowed = (f"{run.folder}/", "train/thousand/checkpoints/", "train/thousand/checkpoints.writers/")
         assert all(prefix.startswith(allowed) for prefix in prefixes), prefixes
         assert not [line for line in heard.read_text().splitlines() if "start0" in line]

@@ -52,7 +52,8 @@ class Run(pulumi.CustomResource):
     state: pulumi.Output[str]
 
     def __init__(self, name: str, inputs: dict[str, object]) -> None:
-        super().__init__("trainyard:index:Run", name, {**inputs, "state": None, "nodeRuns": None})
+        options = pulumi.ResourceOptions(delete_before_replace=config.get_bool("deleteFirst"))
+        super().__init__("trainyard:index:Run", name, {**inputs, "state": None, "nodeRuns": None}, options)
 
 
 node = {
@@ -60,7 +61,7 @@ node = {
     "role": "main",
     "rank": 0,
     "environment": {"TOKEN": config.require_secret("token"), "EXIT_CODE": config.get("exit") or "0"},
-    "arguments": ["--epochs", "1"],
+    "arguments": ["--epochs", config.get("epochs") or "1", "--seconds", config.get("seconds") or "0"],
 }
 run = Run(
     "run",
@@ -73,7 +74,7 @@ run = Run(
         "nodes": [node],
         "logGroup": group.id,
         "log": log.id,
-        "until": "finished",
+        "until": config.get("until") or "finished",
         "tags": {"team": config.get("team") or "vision"},
         "attempt": config.get_int("attempt") or 1,
     },

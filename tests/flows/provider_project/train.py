@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the run runs."""
+"""What the run runs: to be cancelled takes it a while."""
 
 import os
+import signal
 import sys
+import time
 
+
+def end(*_: object) -> None:
+    time.sleep(2)
+    sys.exit(143)
+
+
+signal.signal(signal.SIGTERM, end)
 print("training with", os.environ["TOKEN"], flush=True)
+time.sleep(float(sys.argv[sys.argv.index("--seconds") + 1]))
 sys.exit(int(os.environ["EXIT_CODE"]))

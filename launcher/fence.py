@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which start of a run may write its checkpoints: the newest, and none beside it.
+
+All starts of a run share its checkpoints, so a new one goes on where the last one was. An old one that still lives, or
+comes back from a pause, must not write there any more. Beside the checkpoints lie small objects, whose names say all:
+
+    claims/<start>                          made once, when a node of the start first restores; the latest one counts
+    writing/<start>/<rank>/<seconds>        made before a node writes, renewed while it does, removed after that
+
+A node that restores makes its claim first, then waits until no older start writes. A node that writes says so first,
+then looks for a newer claim. So one of the two always sees the other. Times are the object store's own.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import IO
+
+from launcher.board import seconds
+from launcher.document import MissingError
+from launcher.oci.bucket import Folder, Stored
+from launcher.oci.connection import REFUSED, BucketError
+from launcher.say import Voice
+from launcher.waiting import Wait
+
+# Beside the checkpoints, not among them: what lies there is the team's own.
+SUFFIX = ".writers"
+_CLAIMS, _WRITING = "claims/", "writing/"
+_EXISTS = 412
+_LOOK_SECONDS = 0.5
+# A writer is heard so often before it counts as dead, and after so much of that time unheard it writes no more.
+_RENEWALS, _UNHEARD = 6, 0.5
+
+
+class FencedError(Exception):
+    """The node was away for so long that others may take it for dead: what it is uploading must not become whole."""
+
+
+@dataclass
+class Fence:
+    """One node's part in it. `connect` gives each thread a folder with a connection of its own."""
+
+    connect: Callable[[], Folder]
+    start: str
+    rank: int
+    say: Voice
+    lost_after: float
+    over: bool = field(default=False, init=False)
+    _claimed: bool = field(default=False, init=False)
+    _heard: float = field(default=0.0, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self._folder = self.connect()
+        self._own = f"{_WRITING}{self.start}/{self.rank:04d}/{math.ceil(self.lost_after)}"
+
+    def enter(self, wait: Wait, access_seconds: float) -> None:
+        """Returns when no older start writes any more; then, and not before, the checkpoints may be restored."""
+        if self._claimed or self.over:
+            return
+        writers: list[str] = []
+        heard: dict[tuple[str, str], float] = {}
+        while self._first_claim(wait, access_seconds):
+            listed = self._look(self._folder)
+            writers[:] = [] if self.over else self._older_writers(listed, heard)
+            if not writers:
+                if not self.over and self.rank == 0:
+                    self._tidy(listed)
+                return
+            wait.what = lambda: f"an earlier start of this run to stop writing checkpoints (rank {', '.join(writers)})"
+            if not wait.turn(_LOOK_SECONDS):
+                raise MissingError(wait.missed())
+
+    @contextmanager
+    def writing(self) -> Iterator[bool]:
+        """Whether this node may write, as long as this lasts."""
+        if self.over:
+            yield False
+            return
+        self._renew(self._folder)
+        done = threading.Event()
+        renews = threading.Thread(target=self._keep_renewed, args=(done,), name="fence", daemon=True)
+        try:
+            self._look(self._folder)
+            renews.start()
+            yield not self.over
+        finally:
+            done.set()
+            if renews.ident is not None:
+                renews.join()
+            # What cannot be removed now counts as dead soon.
+            with suppress(BucketError):
+                self._folder.remove(self._own)
+
+    def goes_on(self) -> bool:
+        """Whether this node may write one more object; BucketError where it may, but is not heard just now."""
+        if not self.over and self._unheard():
+            raise BucketError(0, "the object store has not been reached for too long to write on")
+        return not self.over
+
+    def guarded(self, file: IO[bytes]) -> IO[bytes]:
+        """The same file; its upload breaks off when the node was away until others may take it for dead."""
+        return _Guarded(file, self._unheard)  # type: ignore[return-value]  # as much of a file as an upload needs
+
+    def _unheard(self) -> bool:
+        return _now() - self._heard > self.lost_after * _UNHEARD
+
+    def _first_claim(self, wait: Wait, access_seconds: float) -> bool:
+        """Makes the claim; False once it is clear that this node may not."""
+        while not self._claimed:
+            try:
+                self._claim()
+            except BucketError as error:
+                if error.status not in REFUSED:
+                    raise
+                if wait.waited > access_seconds or not wait.turn(_LOOK_SECONDS):
+                    self.over = True
+                    self.say(f"checkpoints of this start are not kept: {error}")
+                    return False
+        return True
+
+    def _claim(self) -> None:
+        try:
+            self._folder.put(f"{_CLAIMS}{self.start}", b"{}", new=True)
+        except BucketError as error:
+            if error.status != _EXISTS:
+                raise
+        self._claimed = True
+
+    def _look(self, folder: Folder) -> list[Stored]:
+        """Everything that is there; a newer start is seen at once."""
+        listed = folder.list("")
+        claims = {item.name[len(_CLAIMS) :]: item for item in listed if item.name.startswith(_CLAIMS)}
+        newest = max(claims, key=lambda start: (seconds(claims[start].modified), start), default=self.start)
+        with self._lock:
+            if newest != self.start and not self.over:
+                self.over = True
+                self.say("a newer start of this run keeps the checkpoints from now on, and this one none any more")
+        return listed
+
+    def _older_writers(self, listed: list[Stored], heard: dict[tuple[str, str], float]) -> list[str]:
+        """The ranks that may still write. `heard` is when each sign of life was first seen here, by our own clock."""
+        claims = [seconds(item.modified) for item in listed if item.name == f"{_CLAIMS}{self.start}"]
+        found = []
+        for item in listed:
+            start, rank, lost_after = _writer(item.name)
+            if not start or start == self.start:
+                continue
+            silent = _now() - heard.setdefault((item.name, item.modified), _now())
+            if max([silent, *(claim - seconds(item.modified) for claim in claims)]) < lost_after:
+                found.append(rank)
+        return found
+
+    def _tidy(self, listed: list[Stored]) -> None:
+        """What older starts have left says nothing any more, now that a newer claim is there."""
+        for item in listed:
+            if (_writer(item.name)[0] or item.name[len(_CLAIMS) :]) != self.start:
+                with suppress(BucketError):
+                    self._folder.remove(item.name)
+
+    def _renew(self, folder: Folder) -> None:
+        begun = _now()
+        folder.put(self._own, b"{}")
+        self._heard = begun
+
+    def _keep_renewed(self, done: threading.Event) -> None:
+        folder = self.connect()
+        while not done.wait(self.lost_after / _RENEWALS):
+            # A node that is not heard stops by itself.
+            with suppress(BucketError):
+                self._renew(folder)
+                self._look(folder)
+
+
+def _writer(name: str) -> tuple[str, str, float]:
+    """Start, rank and patience of a sign of writing; empty for what is none."""
+    parts = name.removeprefix(_WRITING).split("/") if name.startswith(_WRITING) else []
+    if len(parts) != 3 or not parts[1].isdigit() or not parts[2].isdigit():
+        return "", "", 0.0
+    return parts[0], str(int(parts[1])), float(parts[2])
+
+
+def _now() -> float:
+    """Goes on while the machine sleeps, too."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass
+class _Guarded:
+    file: IO[bytes]
+    unheard: Callable[[], bool]
+
+    def read(self, size: int = -1) -> bytes:
+        if self.unheard():
+            raise FencedError
+        return self.file.read(size)
+
+    def seek(self, offset: int) -> int:
+        return self.file.seek(offset)
