@@ -89,7 +89,7 @@ def _refused(judged: Judged, refused: RefusedError) -> str:
     said = (
         f"{judged.source.file}:{line}: {_key(wrong.path)}{wrong.message}\n  {wrong.remedy}" for line, wrong in placed
     )
-    return "What the stack file takes as there already is not, so nothing was changed:\n" + "\n".join(said)
+    return "The stack cannot be made as its file says, so nothing was changed:\n" + "\n".join(said)
 
 
 def _key(path: KeyPath) -> str:

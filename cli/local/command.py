@@ -54,7 +54,9 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
             try:
                 body(place, list(pulumi_arguments), **options)
             except KeyboardInterrupt:
-                click.echo(f"\nInterrupted: `{place.command(body.__name__)}` goes on from here.", err=True)
+                flags = [f"--{name.replace('_', '-')}" for name, given in options.items() if given]
+                again = place.command(body.__name__, "", *flags, *pulumi_arguments)
+                click.echo(f"\nInterrupted: `{again}` goes on from here.", err=True)
                 sys.exit(INTERRUPTED)
 
         for option in more:
@@ -88,7 +90,7 @@ def _bring_up_used(place: Place, plan: Plan) -> str:
     used = _used(plan)
     if not used:
         return ""
-    if used not in place.stacks():
+    if not place.is_up(used):
         click.echo(f"{place.stack} takes {', '.join(plan.taken)} from {used}: that comes up first.")
         _bring_up(Place(used, place.file.parent), [])
     return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
@@ -99,7 +101,7 @@ def preview(place: Place, arguments: list[str]) -> None:
     plan = _plan(place)
     cloud = place.start_cloud()
     used = _used(plan)
-    if used and used not in place.stacks():
+    if used and not place.is_up(used):
         raise click.ClickException(
             f"{place.stack} takes {', '.join(plan.taken)} from {used}, which is not up.\n"
             f"Bring it up first: {place.command('up', used)}"

@@ -54,11 +54,13 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
     if delete_data:
         letting_go.let_go(place)
     _destroy(place, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
-    _account(place, protected)
+    _account(place, protected, [row for row in staying if row not in protected])
 
 
-def _account(place: Place, protected: Sequence[Row]) -> None:
+def _account(place: Place, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
     left = list(place.states()[0].made())
+    if let_go:
+        click.echo(f"\nNo longer of this stack, and still in the cloud: {', '.join(map(described, let_go))}.")
     if not left:
         place.forget()
     elif protected:
@@ -104,6 +106,8 @@ def _announce(place: Place, going: Going, yes: bool) -> None:
 
 
 def _destroy(place: Place, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]) -> None:
+    # Time went by, perhaps at a question: nothing is emptied that another command is just bringing up.
+    place.claim()
     letting_go.empty_buckets(cloud, going)
     code = place.pulumi("destroy", *QUIET, *arguments)
     # A run that was alive until now may have written once more.

@@ -126,6 +126,11 @@ class Place:
         own = next((one for one in every if (one.project, one.stack) == here), State(*here, ()))
         return own, every
 
+    def is_up(self, stack: str) -> bool:
+        """Of a stack that was taken down, what holds data may be left, and outputs that lead nowhere."""
+        _, every = self.states()
+        return any(not row.get("protect") for one in every if one.stack == stack for row in one.made())
+
     def remove_stand_ins(self, cloud: control.Cloud) -> None:
         with self._alone():
             StandIns(cloud).remove()

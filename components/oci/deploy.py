@@ -13,6 +13,7 @@ import pulumi_oci as oci
 from components.oci.access import Access, AccessArgs
 from components.oci.artifact import Artifact, build
 from components.oci.context import Context, credentials, namespace_of
+from components.oci.departures import departures
 from components.oci.existing import found
 from components.oci.jobs import Job, JobArgs, Place
 from components.oci.logs import Logs, LogsArgs
@@ -25,6 +26,7 @@ from components.refusal import RefusedError
 from components.run import RunProvider
 from schemas.checks.registry import Wrong, at
 from schemas.code import links_left
+from schemas.findings import dotted
 
 # A place of its own for artifacts, for stacks that are thrown away again.
 ARTIFACTS = "TRAINYARD_ARTIFACTS"
@@ -36,6 +38,8 @@ RUN_SETTINGS = {"configFileProfile": "profile"}
 def deploy(plan: Plan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and gives back what the stack exports. Paths in the plan start at `folder`."""
     plan = found(plan)
+    for wrong in departures(plan):
+        pulumi.log.warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     borrowed = Borrowed(plan)
     prefix = f"{plan.team}-{plan.environment}"
     namespace = namespace_of()

@@ -23,6 +23,8 @@ class Lookup:
     arguments: tuple[str, ...] = ()
     # The SDK's options, by input.
     options: Mapping[str, str] = field(default_factory=dict)
+    # Options that Oracle's provider always gives.
+    always: Mapping[str, Any] = field(default_factory=dict)
     # Where a list goes in the result; without it the result is the thing itself.
     plural: str = ""
     # The list is inside an object of this name (collections with `items`).
@@ -33,7 +35,12 @@ _NAMED = {"display_name": "displayName", "lifecycle_state": "state"}
 
 FUNCTIONS: Mapping[str, Lookup] = {
     "oci:ObjectStorage/getNamespace:getNamespace": Lookup("object_storage", "get_namespace", plural="namespace"),
-    "oci:ObjectStorage/getBucket:getBucket": Lookup("object_storage", "get_bucket", ("namespace", "name")),
+    "oci:ObjectStorage/getBucket:getBucket": Lookup(
+        "object_storage",
+        "get_bucket",
+        ("namespace", "name"),
+        always={"fields": ["approximateCount", "approximateSize", "autoTiering"]},
+    ),
     "oci:Core/getServices:getServices": Lookup("core", "list_services", plural="services"),
     "oci:Core/getVcn:getVcn": Lookup("core", "get_vcn", ("vcnId",)),
     "oci:Core/getVcns:getVcns": Lookup("core", "list_vcns", ("compartmentId",), _NAMED, plural="virtualNetworks"),
@@ -98,7 +105,9 @@ def look_up(token: str, lookup: Lookup, session: Session, args: Properties) -> P
     call = Call("", token, token, UrnReporter(Engine(), "", frozenset()), Stop())
     operation = getattr(session.client(lookup.client), lookup.operation)
     given = [args[key] if key in args else _default(key, session) for key in lookup.arguments]
-    options = {option: args[key] for option, key in lookup.options.items() if args.get(key) is not None}
+    options = dict(lookup.always) | {
+        option: args[key] for option, key in lookup.options.items() if args.get(key) is not None
+    }
     name = token.rsplit(":", 1)[-1]
     data = _all_pages(call, name, operation, given, options)
     identity = "/".join([name, *map(str, given)])

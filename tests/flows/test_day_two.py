@@ -37,6 +37,12 @@ def client(cloud: Cloud, kind: Any) -> Any:
     return kind(oci.config.from_file(str(cloud.config_file), "deployer"), service_endpoint=cloud.endpoint)
 
 
+def objects(team: Team) -> list[Any]:
+    cloud = team.cloud
+    storage = client(cloud, oci.object_storage.ObjectStorageClient)
+    return list(storage.list_objects(cloud.namespace, "demo-local-training").data.objects)
+
+
 def resource(team: Team, kind: str) -> dict[str, Any]:
     return next(row for row in team.resources() if row["type"] == kind)
 
@@ -85,6 +91,11 @@ def test_existing_resources_are_imported_and_single_ones_changed(team: Team) -> 
     assert rest["created"] == 1, "the gateway"
     assert rest["deleted"] == 1, "the imported bucket, which no stack file asks for"
     assert "replaced" not in rest
+
+    part = team.trainyard("down", "local", "--target", resource(team, "trainyard:index:Run")["urn"])
+    assert summary(part) == {"deleted": 1}
+    assert re.search(r"\d+ resources of local are still there: `--target` named others", part)
+    assert objects(team), "a bucket that is not named keeps what is in it"
 
 
 def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:

@@ -48,9 +48,17 @@ def test_up_trains_a_second_up_changes_nothing_down_leaves_nothing(team: Team) -
     assert summary(second) == {"unchanged": 21}
     assert summary(team.trainyard("preview", "local")) == {"unchanged": 21}
 
+    team.change("bucket: { name: demo-local-training", "bucket: { name: demo-local-renamed")
+    renamed = team.trainyard("preview", "local")
+    assert re.search(r"warning: trainyard:bucket: the bucket `demo-local-training` holds about \d+ objects?;", renamed)
+    assert "`up` would fail at its end" in renamed
+    assert "bucket replace" in renamed
+    team.change("bucket: { name: demo-local-renamed", "bucket: { name: demo-local-training")
+
     cloud = control.running(team.home / "cloud")
     assert cloud is not None
     last = team.trainyard("down", "local")
+    assert re.search(r"bucket +demo-local-training goes with its \d+ objects?\n", last.partition("Destroying")[0])
     assert summary(last) == {"deleted": 21}
     assert ended(cloud.pid), "the local cloud is stopped with its last stack"
     assert not list((team.home / "pulumi" / "state").rglob("local.json"))

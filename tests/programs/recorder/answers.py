@@ -59,6 +59,21 @@ def _read(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**arguments, "state": "DELETED" if any("deleted" in str(one) for one in arguments.values()) else "ACTIVE"}
 
 
+def _holding(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A bucket or a log with what is in it; its name says whose it is: `theirs`, or the stack's."""
+    return {**_read(arguments), "approximateCount": "7", "displayName": "runs", "freeformTags": _marks(arguments)}
+
+
+def _repositories(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    item = {"displayName": arguments["displayName"], "imageCount": 3, "freeformTags": _marks(arguments)}
+    return {**arguments, "containerRepositoryCollections": [{"items": [item]}]}
+
+
+def _marks(arguments: Mapping[str, Any]) -> dict[str, str]:
+    theirs = any("theirs" in str(value) for value in arguments.values())
+    return {"managed-by": "trainyard", "stack": "theirs" if theirs else pulumi.get_stack()}
+
+
 def _listed(kind: str, plural: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """What lies in every compartment: one of the company's, two of one name, and one that is going."""
     names = {"a": "company", "b": "twice", "c": "twice", "d": "company"}
@@ -89,9 +104,10 @@ FUNCTIONS = {
     "oci:DataScience/getProjects:getProjects": _listed("datascienceproject", "projects"),
     "oci:Logging/getLogGroup:getLogGroup": _read,
     "oci:Logging/getLogGroups:getLogGroups": _listed("loggroup", "logGroups"),
-    "oci:Logging/getLog:getLog": _read,
+    "oci:Logging/getLog:getLog": _holding,
     "oci:Logging/getLogs:getLogs": _listed("log", "logs"),
-    "oci:ObjectStorage/getBucket:getBucket": _read,
+    "oci:ObjectStorage/getBucket:getBucket": _holding,
+    "oci:Artifacts/getContainerRepositories:getContainerRepositories": _repositories,
     "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": _regions,
 }
 

@@ -57,6 +57,7 @@ class Recording:
     invokes: tuple[Mapping[str, Any], ...]
     exports: Mapping[str, Any]
     references: tuple[str, ...]
+    warnings: tuple[str, ...]
 
     def of(self, kind: str) -> dict[str, Resource]:
         """The resources of one type, by logical name; components, which may share both, are not among them."""
@@ -137,4 +138,4 @@ def _recording(answer: Mapping[str, Any]) -> Recording:
         if row["type"] != "pulumi:pulumi:Stack"
     )
     read = tuple(row["inputs"]["name"] for row in answer["resources"] if "read" in row)
-    return Recording(resources, tuple(answer["invokes"]), answer["exports"], read)
+    return Recording(resources, tuple(answer["invokes"]), answer["exports"], read, tuple(answer["warnings"]))

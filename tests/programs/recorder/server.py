@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import logging
 import os
 import sys
 import traceback
@@ -27,6 +28,20 @@ from tests.programs.recorder.monitor import Recorder, plain
 USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")
 
 
+class Told(logging.Handler):
+    """What the program tells people through Pulumi."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.warnings: list[str] = []
+        self.logger = logging.getLogger("told")
+        self.logger.addHandler(self)
+        self.logger.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.warnings.append(record.getMessage())
+
+
 async def _exports(monitor: Recorder) -> dict[str, Any]:
     root = pulumi.runtime.get_root_resource()
     exported: dict[str, Any] = {}
@@ -43,8 +58,15 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     file = Path(request["file"])
     monitor = Recorder(Cloud(request["preview"], request["references"]))
     name = file.stem.removeprefix("Pulumi.")
+    told = Told()
     pulumi.runtime.set_mocks(
-        monitor.mocks, project="trainyard", stack=name, preview=request["preview"], monitor=monitor
+        monitor.mocks,
+        project="trainyard",
+        stack=name,
+        preview=request["preview"],
+        monitor=monitor,
+        organization="organization",
+        logger=told.logger,
     )
     os.chdir(request["root"])
     os.environ[STACKS] = str(file.parent)
@@ -55,7 +77,12 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
         return await _exports(monitor)
 
     exports = asyncio.get_event_loop().run_until_complete(main())
-    return {"resources": monitor.recorded, "invokes": monitor.invoked, "exports": plain(exports)}
+    return {
+        "resources": monitor.recorded,
+        "invokes": monitor.invoked,
+        "exports": plain(exports),
+        "warnings": told.warnings,
+    }
 
 
 def answer(line: str) -> str:

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the stack made until now and its file no longer asks for: what becomes of its contents, said before it happens.
+
+A program is not shown its own state: the outputs of the last `up` say how things were called, tags whose they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pulumi
+import pulumi_oci as oci
+
+from catalog.tables import table
+from components.plan.model import Plan
+from components.refusal import RefusedError
+from schemas.checks.registry import Wrong, at
+from schemas.names import is_ocid, plural
+
+# Outputs whose OCIDs name the region that the stack is in.
+_REGIONAL = ("projectId", "subnetId", "logGroupId")
+_PROTECTED = (
+    "It is protected, so Pulumi refuses to part with it. "
+    "After `pulumi state unprotect` it stays as it is, and is no longer of this stack"
+)
+Outputs = Mapping[str, Any]
+
+
+def departures(plan: Plan) -> Iterator[Wrong]:
+    """One for each thing with contents that this `up` would part with; raises RefusedError for another region."""
+    before = _outputs()
+    _same_region(plan, before)
+    for look in (_bucket, _repository, _log):
+        # Where it cannot be looked at, OCI's own answer to the change will do.
+        yield from _unless_refused(look, plan, before)
+
+
+def _outputs() -> Outputs:
+    """Of this stack, as the last `up` left them."""
+    name = "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))
+    try:
+        answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": name}).value
+    except Exception:  # Pulumi raises nothing more precise, and a new stack has none
+        return {}
+    return answer.get("outputs") or {}
+
+
+def _unless_refused(look: Callable[[Plan, Outputs], Iterator[Wrong]], plan: Plan, before: Outputs) -> list[Wrong]:
+    try:
+        return list(look(plan, before))
+    except Exception:  # Pulumi raises nothing more precise for what a provider answers
+        return []
+
+
+def _same_region(plan: Plan, before: Outputs) -> None:
+    keys = table("regions")["keys"]
+    names = {key: name for name, key in keys.items()}
+    for output in _REGIONAL:
+        ocid = str(before.get(output) or "")
+        if not is_ocid(ocid) or not (there := ocid.split(".")[3]) or there in (plan.region, keys.get(plan.region)):
+            continue
+        message = f"the stack is in {names.get(there, there)}, and OCI moves nothing to another region"
+        remedy = "name that region again, and make another stack for this one (docs/leaving.md)"
+        raise RefusedError([Wrong(("config", "oci:region"), message, remedy)])
+
+
+def _bucket(plan: Plan, before: Outputs) -> Iterator[Wrong]:
+    old = before.get("bucket")
+    if not old or ("bucket" not in plan.taken and old == plan.bucket.name):
+        return
+    bucket = oci.objectstorage.get_bucket(name=old, namespace=oci.objectstorage.get_namespace().namespace)
+    if not _is_ours(plan, bucket.freeform_tags):
+        return
+    count = int(bucket.approximate_count or 0)
+    # OCI counts now and then: what came since is not in it.
+    holds = f"holds about {plural(count, 'object')}" if count else "holds no object that OCI counted yet"
+    fate = (
+        _PROTECTED
+        if plan.bucket.keep
+        else "Pulumi deletes it last, and OCI refuses that while it holds anything: `up` would fail at its end. "
+        "A bucket that was kept until now stays as it is, and is no longer of this stack"
+    )
+    remedy = f"to keep it, `bucket: {{ name: {old} }}`; else copy what you need, and empty it where it is to go"
+    yield Wrong(at("bucket"), f"the bucket `{old}` {holds}; nothing moves them. {fate}", remedy)
+
+
+def _repository(plan: Plan, before: Outputs) -> Iterator[Wrong]:
+    old = str(before.get("imagePushAddress") or "").split("/", 2)[-1]
+    if not old or ("registry" not in plan.taken and old == plan.registry.repository):
+        return
+    there = oci.artifacts.get_container_repositories(compartment_id=plan.compartment or "", display_name=old)
+    for item in (item for rows in there.container_repository_collections for item in rows.items):
+        if _is_ours(plan, item.freeform_tags):
+            fate = _PROTECTED if plan.registry.keep else "OCI deletes them with it, unless it was kept until now"
+            message = f"the repository `{old}` holds {plural(item.image_count, 'image')}; nothing moves them. {fate}"
+            remedy = f"to keep it, `registry: {{ repository: {old} }}`; else push the images that jobs name again"
+            yield Wrong(at("registry"), message, remedy)
+
+
+def _log(plan: Plan, before: Outputs) -> Iterator[Wrong]:
+    group, old = before.get("logGroupId"), before.get("logId")
+    if plan.logs.create or not group or not old or old == plan.logs.log:
+        return
+    log = oci.logging.get_log(log_group_id=group, log_id=old)
+    if _is_ours(plan, log.freeform_tags):
+        message = f"the log `{log.display_name}` is deleted, and with it all that runs printed"
+        yield Wrong(at("logs"), message, "copy what you need of it first (`trainyard runs logs`)")
+
+
+def _is_ours(plan: Plan, tags: Mapping[str, str] | None) -> bool:
+    marks = {"managed-by": "trainyard", "stack": plan.stack}
+    return marks.items() <= dict(tags or {}).items()

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a changed stack file parts with is said before it happens: by the outputs that the last `up` left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.programs.conftest import Written
+from tests.programs.recorder.answers import NAMESPACE
+from tests.programs.recorder.client import ProgramError
+
+EXAMPLE = "oci-pytorch-ddp"
+OWN = f"organization/trainyard/{EXAMPLE}"
+BEFORE = {
+    "bucket": "older",
+    "imagePushAddress": f"iad.ocir.io/{NAMESPACE}/older/images",
+    "logGroupId": "ocid1.loggroup.oc1.iad.older",
+    "logId": "ocid1.log.oc1.iad.older",
+    "projectId": "ocid1.datascienceproject.oc1.iad.older",
+}
+
+
+def warnings(changed: Written, before: dict[str, Any], **config: Any) -> list[str]:
+    """Of the example with these keys, when the last `up` left these outputs."""
+
+    def change(written: dict[str, Any]) -> None:
+        written.update({f"trainyard:{key}": value for key, value in config.items()})
+
+    recording = changed(EXAMPLE, change, references={OWN: before})
+    # What `check` says of the file begins with its name.
+    return [warning for warning in recording.warnings if warning.startswith("trainyard:")]
+
+
+def test_a_bucket_of_another_name_keeps_its_objects_or_stops_up(changed: Written) -> None:
+    (kept,) = warnings(changed, {"bucket": "older"}, bucket={"name": "newer"})
+    assert kept.startswith(
+        "trainyard:bucket: the bucket `older` holds about 7 objects; nothing moves them. It is protected"
+    )
+    assert "`bucket: { name: older }`" in kept
+    (going,) = warnings(changed, {"bucket": "older"}, bucket={"name": "newer", "keep": False})
+    assert "OCI refuses that while it holds anything: `up` would fail at its end" in going
+
+
+def test_images_and_logs_are_named_before_they_go(changed: Written) -> None:
+    registry, logs = {"repository": "newer/images", "keep": False}, {"enabled": False}
+    images, printed = warnings(
+        changed, BEFORE | {"bucket": "same"}, bucket={"name": "same"}, registry=registry, logs=logs
+    )
+    assert "`older/images` holds 3 images; nothing moves them. OCI deletes them with it" in images
+    assert "the log `runs` is deleted, and with it all that runs printed" in printed
+    (kept,) = warnings(
+        changed, {"imagePushAddress": BEFORE["imagePushAddress"]}, registry={"repository": "newer/images"}
+    )
+    assert "It is protected" in kept
+
+
+def test_what_is_not_the_stacks_own_or_not_there_is_none_of_its_business(changed: Written) -> None:
+    theirs = {key: value.replace("older", "theirs") for key, value in BEFORE.items()}
+    assert warnings(changed, theirs, bucket={"name": "newer"}, logs={"enabled": False}) == []
+    gone = {key: value.replace("older", "nowhere") for key, value in BEFORE.items()}
+    assert warnings(changed, {"bucket": gone["bucket"]}, bucket={"name": "newer"}) == []
+    assert warnings(changed, {}, bucket={"name": "newer"}) == []
+
+
+def test_nothing_is_said_where_nothing_goes(changed: Written) -> None:
+    same = {"bucket": "same", "imagePushAddress": f"iad.ocir.io/{NAMESPACE}/same/images", "logId": BEFORE["logId"]}
+    assert warnings(changed, BEFORE | same, bucket={"name": "same"}, registry={"repository": "same/images"}) == []
+
+
+def test_a_stack_does_not_move_to_another_region(changed: Written) -> None:
+    def moved(config: dict[str, Any]) -> None:
+        config["oci:region"] = "eu-frankfurt-1"
+
+    with pytest.raises(ProgramError) as refused:
+        changed(EXAMPLE, moved, references={OWN: BEFORE})
+    assert "oci:region: the stack is in us-ashburn-1, and OCI moves nothing to another region" in str(refused.value)
