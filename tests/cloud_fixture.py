@@ -17,6 +17,8 @@ from localcloud.control import Cloud
 T = TypeVar("T")
 # For what takes a moment on a quiet machine: a machine that does much else at once may take this long.
 LONGEST_SECONDS = 180.0
+# Between two looks, in seconds: so long at first, so much longer each time, and so long at most.
+_FIRST_PAUSE, _SLOWER, _LONGEST_PAUSE = 0.01, 1.2, 0.25
 
 
 @contextmanager
@@ -100,10 +102,14 @@ class Clients:
 
 
 def eventually(read: Callable[[], T], accept: Callable[[T], bool], seconds: float = LONGEST_SECONDS) -> T:
-    """What `read` gives once it is accepted; polls, with a deadline."""
-    deadline = time.monotonic() + seconds
+    """What `read` gives once it is accepted; polls, with a deadline.
+
+    The longer it takes, the less often: looking takes the processor that what is waited for needs.
+    """
+    deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
     while not accept(value := read()):
         if time.monotonic() > deadline:
             raise AssertionError(f"still {value!r} after {seconds} seconds")
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(pause * _SLOWER, _LONGEST_PAUSE)
     return value
