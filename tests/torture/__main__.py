@@ -66,6 +66,11 @@ PARTS = {
         "`up` killed (command, engine, plugin, cloud or all): `up` again ends in the same state, no double, no orphan",
         "kills", 200, ("tests/flows/test_kills.py",), {"TRAINYARD_KILL_SEEDS": "{first}:{last}"},
     ),
+    "second runs": Part(
+        "a run that is changed and run again, the old one alive, finished, or `up` killed: it ends as one"
+        " alone, or resumes, with the right ranks", "replacements", 200,
+        ("tests/torture/test_second_runs.py",), COUNTED,
+    ),
     "frameworks": Part(
         "each framework trains on two and on three hosts behind its planned rules, and misses each rule that is closed",
         "round", 1, ("tests/frameworks", "tests/flows/launcher/test_elastic.py"), COUNTED,

@@ -7,10 +7,6 @@ plugins, policy pack), or the cloud. Nothing is told to end first: the signal is
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -21,7 +17,8 @@ from typing import Any
 import psutil
 
 from localcloud import control
-from tests.flows.local_team import LONGEST_SECONDS, ROOT, Team
+from tests.flows.local_team import Team
+from tests.flows.up_beside import kill, up_beside
 
 VICTIMS = ("everything", "everything", "command", "one", "one", "one", "cloud")
 # Of a resource in Pulumi's state, what another run of the same program must bring about again.
@@ -73,72 +70,16 @@ def kill_and_repeat(root: Path, seed: int, reference: Reference) -> str:
 def _killed(team: Team, random: Random, seconds: float) -> str:
     """Starts `up`, lets it live for a while, kills, and waits until the rest of its family has ended."""
     moment, victim = random.uniform(0, seconds), random.choice(VICTIMS)
-    with (team.stacks.parent / "killed.txt").open("w") as output:
-        up = subprocess.Popen(
-            [sys.executable, "-m", "cli", "up", "local", "--local", "--stacks", str(team.stacks)],
-            cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            env={**os.environ, "TRAINYARD_HOME": str(team.home), "PULUMI_OPTION_COLOR": "never"},
-        )  # fmt: skip
-        family = [psutil.Process(up.pid)]
-        try:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                up.wait(moment)
-            family = _family(up)
-            died = _kill(team, family, victim, random)
-        finally:
-            _end(up, family)
-    return f"at {moment:.1f} s of {seconds:.1f}: {victim} ({died})"
+    with up_beside(team) as up:
+        up.wait_at_most(moment)
+        family = up.family()
+        died = kill(_chosen(team, family, victim, random))
+        up.end(family)
+    return f"at {moment:.1f} s of {seconds:.1f}: {victim} ({', '.join(died) or 'it had ended'})"
 
 
-def _family(up: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """The command and all that it started, but for the cloud, which is to live on."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        command = psutil.Process(up.pid)
-        return [command, *(one for one in command.children(recursive=True) if not _is_cloud(one))]
-    return []
-
-
-def _is_cloud(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return "localcloud.api" in process.cmdline()
-    return False
-
-
-def _kill(team: Team, family: list[psutil.Process], victim: str, random: Random) -> str:
+def _chosen(team: Team, family: list[psutil.Process], victim: str, random: Random) -> list[psutil.Process]:
     chosen = {"everything": family, "command": family[:1], "one": family[1:] and [random.choice(family[1:])]}
     if victim in ("everything", "cloud") and (cloud := control.running(team.home / "cloud")):
-        chosen[victim] = [*chosen.get(victim, ()), psutil.Process(cloud.pid)]
-    died = []
-    for process in chosen.get(victim, ()):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            died.append(process.name())
-            process.kill()
-    return ", ".join(died) or "it had ended"
-
-
-def _end(up: subprocess.Popen[bytes], family: list[psutil.Process]) -> None:
-    """What is left may finish what it does; only what hangs is ended here, and that is an error."""
-    deadline = time.monotonic() + LONGEST_SECONDS
-    while (alive := [one for one in family if _lives(up, one)]) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    names = [_name(process) for process in alive]
-    for process in alive:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    up.wait(LONGEST_SECONDS)
-    assert not names, f"outlived what started them: {names}"
-
-
-def _lives(up: subprocess.Popen[bytes], process: psutil.Process) -> bool:
-    """Remains that nobody collects yet are no life."""
-    up.poll()
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False
-
-
-def _name(process: psutil.Process) -> str:
-    try:
-        return process.name()
-    except psutil.NoSuchProcess:
-        return "?"
+        return [*chosen.get(victim, ()), psutil.Process(cloud.pid)]
+    return chosen.get(victim, [])

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stack that is brought up again and again, each time with another argument: what every start has to end with.
+
+The stack has a job for each number of nodes, so one `up` replaces a run of each. The scripts are
+under `starts/` beside this file: each rank 0 prints a line for each step, which tells the loss and how many took part.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import oci
+import pytest
+
+from localcloud.environments.find import Missing, find_for
+from localcloud.environments.imports import imported
+from tests.cloud_fixture import Clients
+from tests.flows.cloud_world import World
+from tests.flows.local_team import Team
+from tests.flows.up_beside import kill, up_beside
+
+T = TypeVar("T")
+CODE = Path(__file__).with_name("starts")
+# As the scripts have it.
+STEPS, HALF = 6, 3
+# A quiet machine takes a tenth of it: what hangs is a failure, not a day.
+LONGEST_SECONDS = 300.0
+# So many steps that only another start ends it, each long enough not to fill the log.
+_HELD = ("--steps", "100000", "--pause", "0.2")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A framework with its strategy, and the roles of a job with so many nodes."""
+
+    framework: str
+    roles: Callable[[int], Mapping[str, int]]
+    strategy: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Sequence[int] = (2, 3)
+    # What ends with the same losses as a run alone; the others only with the right ranks and world.
+    deterministic: bool = True
+
+
+def _workers(nodes: int) -> Mapping[str, int]:
+    return {"main": 1, "worker": nodes - 1}
+
+
+_PINNED = {"ports": {"rendezvous": 29600, "data": "30000-30511"}}
+KINDS = {
+    "dask": Kind("dask", lambda nodes: {"scheduler": 1, "worker": nodes - 1}, more={"options": {"nanny": False}}),
+    "pytorch": Kind("pytorch", _workers),
+    "tensorflow": Kind("tensorflow", _workers, "multi-worker-mirrored"),
+    # A chief, a worker and a server are the least.
+    "tensorflow-ps": Kind(
+        "tensorflow", lambda nodes: {"main": 1, "worker": nodes - 2, "ps": 1}, "parameter-server",
+        sizes=(3,), deterministic=False,
+    ),
+    "horovod-pytorch": Kind("horovod", _workers, "pytorch", _PINNED),
+    "horovod-tensorflow": Kind("horovod", _workers, "tensorflow", _PINNED),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the next `up` does: the run trains until it is replaced, checkpoints are used, `up` is killed on its way."""
+
+    held: bool = False
+    keep: bool = False
+    killed: bool = False
+    # How long after the first job run of the new start `up` is killed.
+    later: float = 0.0
+
+
+class SecondRuns:
+    """The stack of one kind, and what its first start, alone, ended with."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.kind, self._note = KINDS[name], 0
+        code = CODE / name
+        missing = find_for(self.kind.framework, self.kind.strategy, imported(code))
+        if isinstance(missing, Missing):
+            pytest.skip(f"not rehearsed: the environment {missing.name}: {missing.reason}; {missing.remedy}")
+        self.team = Team(root)
+        shutil.copytree(code, self.team.stacks / "starts")
+        shutil.copy(CODE / "steps.py", self.team.stacks / "starts")
+        self._alone: dict[int, list[float]] = {}
+        self._kept = False
+
+    @cached_property
+    def world(self) -> World:
+        return World(Clients(self.team.cloud))
+
+    def begin(self) -> None:
+        """The runs alone, to their end."""
+        self._write(Change())
+        self._up()
+        for nodes, steps in self._steps(Change()).items():
+            assert [step["step"] for step in steps] == list(range(1, STEPS + 1)), self.printed()
+            self._alone[nodes] = [step["loss"] for step in steps]
+
+    def replace(self, change: Change) -> None:
+        """Another argument, `up`, and what has to come of it."""
+        self._write(change)
+        if change.killed:
+            self._kill_up(change.later)
+        self._up()
+        first = HALF + 1 if change.keep and self._kept else 1
+        for nodes, steps in self._steps(change).items():
+            assert [step["step"] for step in steps] == list(range(first, STEPS + 1)), self.printed()
+            losses = [step["loss"] for step in steps]
+            if self.kind.deterministic:
+                assert losses == self._alone[nodes][first - 1 :], f"{nodes} nodes: other losses than of a run alone"
+        if change.keep and not self._kept:
+            self._polled(self._checkpoints, lambda names: len(names) == len(self.kind.sizes))
+            self._kept = True
+
+    def _polled(self, read: Callable[[], T], accept: Callable[[T], bool]) -> T:
+        """As `eventually`, but what is asked costs the cloud something: seldom, and what hangs is shown."""
+        deadline = time.monotonic() + LONGEST_SECONDS
+        while not accept(value := read()):
+            assert time.monotonic() < deadline, f"still {value!r} after {LONGEST_SECONDS:.0f} s\n{self.printed()}"
+            time.sleep(0.3)
+        return value
+
+    def printed(self) -> str:
+        """The last lines of every node of the runs that the state knows."""
+        nodes = [node for run in self._runs().values() for node in run]
+        return "\n".join(f"--- {node['name']} {node['id']}\n" + "\n".join(self._lines(node)[-20:]) for node in nodes)
+
+    def _write(self, change: Change) -> None:
+        self._note += 1
+        words = [*(_HELD if change.held else ()), *(["--keep"] if change.keep else []), "--note", str(self._note)]
+        run = {"args": words, "until": "started" if change.held else "finished"}
+        job = {
+            "framework": self.kind.framework,
+            **({"strategy": self.kind.strategy} if self.kind.strategy else {}),
+            "image": "${registry}:1.0",
+            "shape": {"name": "VM.Standard.E4.Flex", "ocpus": 1, "memoryGb": 8},
+            "code": "./starts",
+            "command": "train.py",
+            **self.kind.more,
+        }
+        jobs = {f"of-{nodes}": {**job, "roles": dict(self.kind.roles(nodes)), "runs": {"base": run}}
+                for nodes in self.kind.sizes}  # fmt: skip
+        self.team.configure("jobs", jobs)
+
+    def _up(self) -> None:
+        with up_beside(self.team) as up:
+            try:
+                code = up.wait(LONGEST_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"`up` hangs: {up.said()}\n{self.printed()}") from None
+        assert code == 0, f"{up.said()}\n{self.printed()}"
+
+    def _kill_up(self, later: float) -> None:
+        """Once the first job run of the new start is there, or a while after that, but before `up` has ended."""
+        before = self._made()
+        with up_beside(self.team) as up:
+            self._polled(self._made, lambda made: bool(made - before) or up.over)
+            up.wait_at_most(later)
+            assert not up.over or later, f"it was to be killed on its way: {up.said()}"
+            family = up.family()
+            kill(family)
+            up.end(family)
+
+    def _made(self) -> set[str]:
+        listed = self.world.clients.data_science.list_job_runs
+        return {run.id for run in oci.pagination.list_call_get_all_results(listed, self.world.compartment).data}
+
+    def _runs(self) -> dict[int, list[dict[str, Any]]]:
+        """Number of nodes -> the node runs of the start that Pulumi's state knows, in the order of ranks."""
+        found = [row for row in self.team.resources() if row["type"] == "trainyard:index:Run"]
+        runs = {int(re.findall(r"of-(\d)/base", row["urn"])[0]): row["outputs"]["nodeRuns"] for row in found}
+        assert set(runs) == set(self.kind.sizes)
+        return runs
+
+    def _steps(self, change: Change) -> dict[int, list[dict[str, Any]]]:
+        """Number of nodes -> the steps that rank 0 told of, as far as a run alone comes; the ranks are right."""
+        return {nodes: self._steps_of(nodes, run, change) for nodes, run in self._runs().items()}
+
+    def _steps_of(self, nodes: int, run: list[dict[str, Any]], change: Change) -> list[dict[str, Any]]:
+        def steps() -> list[dict[str, Any]]:
+            told = re.findall(r"step (\{.*\})", "\n".join(self._lines(run[0])))
+            return [step for step in map(json.loads, told) if step["step"] <= STEPS]
+
+        made = self._polled(steps, lambda found: bool(found) and found[-1]["step"] == STEPS)
+        assert {step["world"] for step in made} == {nodes}, self.printed()
+        ids = sorted(node["id"] for node in run[1:])
+        if self.kind.framework == "dask":
+            assert {tuple(step["workers"]) for step in made} == {tuple(ids)}, "workers of another start"
+        else:
+            for rank, node in enumerate(run):
+                assert f"here {rank} of {nodes}" in "\n".join(self._lines(node)), self.printed()
+        return made
+
+    def _lines(self, node: Mapping[str, Any]) -> list[str]:
+        return self.world.lines(SimpleNamespace(**node))
+
+    def _checkpoints(self) -> list[str]:
+        bucket = (self.team.cloud.namespace, "demo-local-training")
+        listed = self.world.clients.storage.list_objects(*bucket, prefix="of-", limit=1000).data.objects
+        return [item.name for item in listed if item.name.endswith("/checkpoints/half.json")]
+
+
+@contextmanager
+def second_runs(root: Path, name: str) -> Iterator[SecondRuns]:
+    """A stack that has trained once, alone."""
+    runs = SecondRuns(root, name)
+    try:
+        runs.begin()
+        yield runs
+    finally:
+        runs.team.end()
