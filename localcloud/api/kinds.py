@@ -9,7 +9,14 @@ from functools import partial
 from typing import Any
 
 from localcloud.api import clock, limits, models, tenancy
-from localcloud.api.errors import already_exists, conflict, incorrect_state, not_found, related_not_found
+from localcloud.api.errors import (
+    already_exists,
+    conflict,
+    incorrect_state,
+    not_found,
+    not_implemented,
+    related_not_found,
+)
 from localcloud.api.http import Json, Reply
 from localcloud.api.lifecycles import Lifecycle
 from localcloud.api.ocids import new_ocid
@@ -57,6 +64,8 @@ class Kind:
     create_details: str = ""
     update_details: str = ""
     unique_in: str = ""
+    # Fields of its details that this cloud has nothing for, with the reason: asking for one is refused.
+    unserved: Mapping[str, str] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
     held_by: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -113,7 +122,8 @@ def find_living(kind: Kind, call: Call) -> Resource:
     return found
 
 
-def _find_settled(kind: Kind, call: Call) -> Resource:
+def find_settled(kind: Kind, call: Call) -> Resource:
+    """The resource that the path names, which may be changed: nothing of an earlier call is still under way."""
     found = find_living(kind, call)
     found.expect(call.if_match)
     if found.settles_at > clock.now():
@@ -142,8 +152,17 @@ def require_references(call: Call, references: Mapping[str, str], body: Mapping[
                 raise related_not_found(f"{name} {identifier}")
 
 
-def create(kind: Kind, call: Call) -> Reply:
+def _details(kind: Kind, call: Call) -> Json:
     details = call.details()
+    for name, reason in kind.unserved.items():
+        if details.get(name):
+            raise not_implemented(f"{name} of {call.operation.name}: {reason}")
+    models.require_choices(kind.service, kind.title, details)
+    return details
+
+
+def create(kind: Kind, call: Call) -> Reply:
+    details = _details(kind, call)
     parent = _parent(kind, call, details)
     compartment = details.get("compartmentId") or _compartment_of(call, parent)
     require_compartment(call, compartment)
@@ -209,8 +228,8 @@ def list_(kind: Kind, call: Call) -> Reply:
 
 
 def change(kind: Kind, call: Call) -> Reply:
-    found = _find_settled(kind, call)
-    details = call.details()
+    found = find_settled(kind, call)
+    details = _details(kind, call)
     require_references(call, kind.references, details)
     known = models.fields(kind.service, kind.title)
     changes = {name: value for name, value in details.items() if name in known}
@@ -224,7 +243,7 @@ def change(kind: Kind, call: Call) -> Reply:
 
 
 def delete(kind: Kind, call: Call) -> Reply:
-    found = _find_settled(kind, call)
+    found = find_settled(kind, call)
     if holders := _holders(kind, call, found):
         named = ", ".join(f"{holder.kind} {holder.name} ({holder.id})" for holder in holders[:3])
         raise conflict(f"The {kind.title} {found.id} cannot be deleted while it is in use by {named}")

@@ -67,11 +67,23 @@ def _narrowed(service: str, name: str, value: Mapping[str, Any]) -> sdk.Model:
     return sdk.model(service, subtype) if subtype and subtype != name else model
 
 
-def _judge_field(service: str, field: sdk.Field, value: Any, where: str) -> Any:
-    judged = _judge_type(service, field.type, value, where)
-    for item in judged if isinstance(judged, list) else [judged]:
+def require_choices(service: str, name: str, details: Mapping[str, Any]) -> None:
+    """What details leave open, the model that they become may not: a choice must be one of the model's."""
+    known = sdk.model(service, name).fields
+    for key, value in details.items():
+        if key in known:
+            _require_choice(known[key], value, key)
+
+
+def _require_choice(field: sdk.Field, value: Any, where: str) -> None:
+    for item in value if isinstance(value, list) else [value]:
         if field.allowed and item not in field.allowed:
             raise invalid(f"{where} must be one of {', '.join(sorted(field.allowed))}, not {item!r}")
+
+
+def _judge_field(service: str, field: sdk.Field, value: Any, where: str) -> Any:
+    judged = _judge_type(service, field.type, value, where)
+    _require_choice(field, judged, where)
     return judged
 
 

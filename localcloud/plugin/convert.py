@@ -49,14 +49,14 @@ def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
     """The named model, or the subtype its discriminator asks for; properties it does not have are left out."""
     name = _subtype(service, model, properties)
     known = fields(service, name)
-    values = {
-        known[key][0]: _to_api(service, known[key][1], value)
-        for key, value in properties.items()
-        if key in known and value is not None
-    }
     try:
+        values = {
+            known[key][0]: _to_api(service, known[key][1], value)
+            for key, value in properties.items()
+            if key in known and value is not None
+        }
         made = getattr(models_of(service), name)(**values)
-    except ValueError as error:  # an SDK model's own word on a value outside its enumeration
+    except ValueError as error:  # of no such form, or an SDK model's own word on a value outside its enumeration
         raise ProviderError(f"{name}: {error}") from None
     for key, value in properties.items():
         if key in known and isinstance(value, str) and getattr(made, known[key][0]) == _NOT_A_CHOICE != value:

@@ -42,7 +42,7 @@ _SCIENCE: Mapping[str, Any] = {"ready": frozenset({"ACTIVE", "CREATING"}), "gone
 _LOGGING: Mapping[str, Any] = {"ready": frozenset({"ACTIVE", "INACTIVE"}), "gone": frozenset({"DELETED"})}
 
 ROWS: Mapping[str, Row] = {
-    "oci:Core/vcn:Vcn": _core("vcn", "Vcn"),
+    "oci:Core/vcn:Vcn": _core("vcn", "Vcn", behaviour="addresses.Vcn"),
     "oci:Core/subnet:Subnet": _core("subnet", "Subnet"),
     "oci:Core/securityList:SecurityList": _core("security_list", "SecurityList", behaviour="network.SecurityList"),
     "oci:Core/routeTable:RouteTable": _core("route_table", "RouteTable"),

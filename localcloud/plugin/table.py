@@ -4,7 +4,7 @@
 import hashlib
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from catalog.tables import table
@@ -21,15 +21,19 @@ _SECONDS = 1200.0  # the default of Oracle's provider for every type here
 _SECONDS_IN_USE = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.05, 5.0, 1.5
 _UNINTERESTING = frozenset({"__defaults", "id"})
+# Inputs whose keys are the user's own.
+MAPS = frozenset({
+    "definedTags", "environmentVariables", "freeformTags", "metadata", "parameters", "securityAttributes"
+})  # fmt: skip
 
 
 def rules_of(token: str) -> Rules:
     row: Mapping[str, list[str]] = table("replacement").get(token, {})
-    return Rules(**{key: frozenset(row.get(key, ())) for key in ("replace", "computed", "unordered")})
+    return Rules(**{key: frozenset(row.get(key, ())) for key in ("replace", "computed", "unordered")}, maps=MAPS)
 
 
 class TableResource(Resource):
-    """The conventions; what a type does otherwise is a subclass in localcloud.plugin.special."""
+    """The conventions; what a type does otherwise is a subclass in localcloud.plugin.behaviours."""
 
     def __init__(self, token: str, row: Row, session: Callable[[], Session]) -> None:
         self.row = row
@@ -155,8 +159,8 @@ class TableResource(Resource):
     def after_create(self, call: Call, id: str, inputs: Properties) -> None:  # noqa: A002
         """What must follow before the resource is whole."""
 
-    def _operation(self, verb: str) -> Callable[..., Any]:
-        operation: Callable[..., Any] = getattr(self.client, f"{verb}_{self.row.noun}")
+    def _operation(self, verb: str, more: str = "") -> Callable[..., Any]:
+        operation: Callable[..., Any] = getattr(self.client, f"{verb}_{self.row.noun}{more}")
         return operation
 
     def _create_once(self, call: Call, inputs: Properties, details: Any) -> Any:
@@ -179,9 +183,22 @@ class TableResource(Resource):
         return None if gone else model
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
-        details = self._details("Update", changed)
-        path = self.call_path(id, new)
-        attempt(call, f"Update {call.name}", lambda: self._operation("update")(*path, details))
+        """Makes each of the changes or refuses: a change that no call of the API makes must not be shown as made."""
+        path, served = self.call_path(id, new), self._back({**fields(self.row.service, f"Update{self._stem}Details")})
+        asked = {key: value for key, value in changed.items() if key not in self.row.extra}
+        place = None if "compartmentId" in served else asked.pop("compartmentId", None)
+        asked = {key: _or_empty(value, served[key][1]) if key in served else value for key, value in asked.items()}
+        if unserved := sorted(key for key, value in asked.items() if key not in served or value is None):
+            raise unchangeable(call, unserved)
+        if place is not None:
+            where = to_model(self.row.service, f"Change{self._stem}CompartmentDetails", {"compartmentId": place})
+            self._write(call, f"Move {call.name}", self._operation("change", "_compartment"), *path, where)
+        if asked:
+            self._write(call, f"Update {call.name}", self._operation("update"), *path, self._details("Update", asked))
+
+    def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls an operation that changes the resource; returns when what it began is done."""
+        return attempt(call, what, lambda: operation(*arguments))
 
     def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
         self._operation("delete")(*self.call_path(id, inputs), **options)
@@ -236,3 +253,18 @@ class TableResource(Resource):
             }
         wanted = self.inputs_of_api()
         return {key: value for key, value in live.items() if key in wanted and value not in (None, {}, [])}
+
+
+def unchangeable(call: Call, keys: Iterable[str]) -> ProviderError:
+    named = ", ".join(f"`{key}`" for key in keys)
+    return ProviderError(
+        f"{call.name}: the local cloud can not change {named} of what exists.",
+        f"Take the old value again, or make the resource anew: `pulumi up --replace '{call.urn}'`.",
+    )
+
+
+def _or_empty(value: Any, kind: str) -> Any:
+    """A list or a map that the program no longer names is emptied: the API takes what is absent as unchanged."""
+    if value is None and kind.startswith(("list[", "dict(")):
+        return [] if kind.startswith("list[") else {}
+    return value

@@ -19,7 +19,8 @@ _PLAIN_KEY = re.compile(r"^[A-Za-z_$][A-Za-z0-9_$-]*$")
 class Rules:
     """How a resource type changes. Paths are dotted, without list indices, and cover what lies below them.
 
-    `computed` values are filled in by the cloud when left out, so leaving them out later changes nothing.
+    `computed` values are filled in by the cloud when left out, so leaving them out later changes nothing. An element
+    of a list that is there, and a key of a map (`maps` are their names), is a change all the same: one less of them.
     `unordered` lists are the same in any order. `ignored` properties never make a difference.
     """
 
@@ -27,6 +28,7 @@ class Rules:
     computed: frozenset[str] = frozenset()
     unordered: frozenset[str] = frozenset()
     ignored: frozenset[str] = frozenset()
+    maps: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -58,21 +60,22 @@ def changed_keys(diff: Diff) -> set[str]:
     return {re.split(r"[.\[]", path, maxsplit=1)[0] for path in diff.changes}
 
 
-def _walk(path: str, old: Any, new: Any, rules: Rules) -> Iterator[tuple[str, Kind]]:
+def _walk(path: str, old: Any, new: Any, rules: Rules, element: bool = False) -> Iterator[tuple[str, Kind]]:
     bare = _bare(path)
     if path and (bare in rules.ignored or _same(old, new, bare in rules.unordered)):
         return
     if old is None and path:
         yield path, "add"
     elif new is None and path:
-        if not _covered(path, rules.computed):
+        if element or not _covered(path, rules.computed):
             yield path, "delete"
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
+        is_map = bare.rpartition(".")[2] in rules.maps
         for key in sorted({**old, **new}):
-            yield from _walk(join(path, key), old.get(key), new.get(key), rules)
+            yield from _walk(join(path, key), old.get(key), new.get(key), rules, is_map)
     elif isinstance(old, list) and isinstance(new, list) and bare not in rules.unordered:
         for index in range(max(len(old), len(new))):
-            yield from _walk(f"{path}[{index}]", _at(old, index), _at(new, index), rules)
+            yield from _walk(f"{path}[{index}]", _at(old, index), _at(new, index), rules, True)
     else:
         yield path, "update"
 

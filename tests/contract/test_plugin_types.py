@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of the local cloud's `oci` plugin, the replacement table and `pulumi_oci`, held to one another."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import pytest
 from pulumi import _types
@@ -13,7 +13,7 @@ from localcloud.plugin.functions import FUNCTIONS
 from localcloud.plugin.names import snake
 from localcloud.plugin.plugin import LocalOci
 from localcloud.plugin.rows import ROWS
-from localcloud.plugin.table import TableResource
+from localcloud.plugin.table import MAPS, TableResource
 
 # What the real provider has and the local cloud's plugin refuses or leaves out, each for a reason.
 _INPUTS_NOT_TAKEN: Mapping[str, frozenset[str]] = {
@@ -28,6 +28,17 @@ _OUTPUTS_NOT_SHOWN: Mapping[str, frozenset[str]] = {
     "oci:Identity/policy:Policy": frozenset({"ETag", "lastUpdateETag", "policyHash"}),
     "oci:DataScience/job:Job": frozenset({"artifactContentMd5", "artifactLastModified", "emptyArtifact"}),
 }
+# Where Oracle's texts and its schema differ: no "(Updatable)" and no new resource either, or both.
+_SCHEMA_SAYS_OTHERWISE: Mapping[str, frozenset[str]] = {
+    "oci:Core/vcn:Vcn": frozenset(
+        {"byoipv6cidrDetails", "ipv6privateCidrBlocks", "isIpv6enabled", "isOracleGuaAllocationEnabled"}
+    ),
+    "oci:Core/subnet:Subnet": frozenset({"ipv4cidrBlocks"}),
+    "oci:ObjectStorage/storageObject:StorageObject": frozenset({"contentMd5"}),
+    "oci:Vault/secret:Secret": frozenset({"replicationConfig"}),  # its targets are the only part of it
+}
+# Its rules are changed as a whole, and its texts leave the word out.
+_WITHOUT_THE_WORD = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
 
 
 def _official(token: str, suffix: str = "") -> Any:
@@ -60,6 +71,34 @@ def test_every_output_is_shown(token: str) -> None:
 def test_the_replacement_table_names_real_properties(token: str) -> None:
     named = {path.split(".")[0] for paths in table("replacement")[token].values() for path in paths}
     assert named <= _inputs(token)
+
+
+@pytest.mark.parametrize("token", [token for token in ROWS if token != _WITHOUT_THE_WORD])
+def test_the_replacement_table_agrees_with_oracles_texts(token: str) -> None:
+    arguments = _official(token, "Args")
+    texts = {
+        name: getattr(arguments, python).__doc__ or ""
+        for python, name in _types.input_type_py_to_pulumi_names(arguments).items()
+    }
+    updatable = {name for name, text in texts.items() if "(Updatable)" in text}
+    replaced = {path.split(".")[0] for path in table("replacement")[token].get("replace", ())}
+    assert set(texts) - updatable ^ replaced == _SCHEMA_SAYS_OTHERWISE.get(token, frozenset())
+
+
+def _maps(arguments: Any) -> Iterator[str]:
+    """Names of inputs, at any depth, whose keys are the user's own."""
+    for name, kind in _types.input_type_types(arguments).items():
+        if get_origin(kind) is Sequence:
+            kind = get_args(get_args(kind)[0])[0]
+        if get_origin(kind) is Mapping:
+            yield name
+        elif _types.is_input_type(kind):
+            yield from _maps(kind)
+
+
+def test_the_plugin_knows_every_map() -> None:
+    """Of a map every key counts, of an object OCI fills in what is left out; by a value alone the two look alike."""
+    assert {name for token in ROWS for name in _maps(_official(token, "Args"))} - {"opcMeta"} == MAPS
 
 
 def test_every_row_is_in_the_replacement_table() -> None:

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every type of the local cloud's `oci` plugin: what makes one, what changes it, and what it stands on."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from localcloud import control
+from localcloud.plugin.plugin import LocalOci
 from provider.base.values import Properties
 from tests.flows.run_world import small_machine
-from tests.provider_client import EngineSide, Resource
+from tests.provider_client import EngineSide, Resource, engine_side
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,8 @@ class World:
     engine: EngineSide
     folder: Path
     made: dict[str, Resource]
+    # For what a test makes beside these, on top of them.
+    closing: ExitStack = field(default_factory=ExitStack)
 
     def id(self, token: str) -> str:
         return self.resource(token).id
@@ -29,6 +35,27 @@ class World:
             case = CASES[token]
             self.made[token] = self.engine.create(token, "base", case.inputs(self))
         return self.made[token]
+
+    def another(self, token: str) -> Resource:
+        """A second one like the first."""
+        key = f"{token} again"
+        if key not in self.made:
+            self.made[key] = self.engine.create(token, "another", CASES[token].inputs(self))
+        return self.made[key]
+
+
+@contextmanager
+def plugin_world(cloud: control.Cloud, folder: Path) -> Iterator[World]:
+    """The plugin on a cloud; what a test stands its resources on goes with it."""
+    with patch.dict(os.environ, cloud.env), engine_side(LocalOci()) as engine:
+        engine.configure()
+        world = World(cloud, engine, folder, {})
+        try:
+            with world.closing:
+                yield world
+        finally:
+            for resource in reversed(world.made.values()):
+                engine.delete(resource)
 
 
 @dataclass(frozen=True)

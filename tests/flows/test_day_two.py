@@ -156,6 +156,32 @@ def _trains(process: psutil.Process) -> bool:
         return False
 
 
+def test_a_network_grows_in_place_and_moves_only_anew(team: Team) -> None:
+    """The cloud has what `up` says that it has; a preview names what stands in the way of a move."""
+    team.configure("network", {"cidr": "10.20.0.0/20"})
+    team.trainyard("up", "local")
+    network = client(team.cloud, oci.core.VirtualNetworkClient)
+    vcn = resource(team, "oci:Core/vcn:Vcn")
+
+    team.configure("network", {"cidr": "10.20.0.0/16"})
+    assert summary(team.trainyard("up", "local"))["updated"] == 1
+    assert network.get_vcn(vcn["id"]).data.cidr_blocks == ["10.20.0.0/16"]
+
+    team.configure("network", {"cidr": "10.30.0.0/16"})
+    refused = team.attempt("preview", "local")
+    words = re.sub(r"\s+", " ", refused.stdout + refused.stderr)
+    assert refused.returncode != 0
+    assert "subnets lie outside of 10.30.0.0/16" in words
+    assert re.search(r"demo-local-nodes 10\.20\.0\.0/\d+ \(ocid1\.subnet", words)
+    assert f"pulumi up --replace '{vcn['urn']}'" in words
+    assert network.get_vcn(vcn["id"]).data.cidr_blocks == ["10.20.0.0/16"]
+
+    assert summary(team.trainyard("up", "local", "--replace", vcn["urn"]))["replaced"]
+    moved = resource(team, "oci:Core/vcn:Vcn")["id"]
+    assert network.get_vcn(moved).data.cidr_blocks == ["10.30.0.0/16"]
+    assert [one.cidr_block[:6] for one in network.list_subnets(team.cloud.compartment).data] == ["10.30."]
+
+
 def test_two_stacks_at_once(team: Team) -> None:
     names = ("local", "oci-proof-of-concept")
     with ThreadPoolExecutor() as pool:

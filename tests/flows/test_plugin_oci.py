@@ -26,6 +26,7 @@ from tests.flows.plugin_world import (
     World,
     in_compartment,
     job_inputs,
+    plugin_world,
 )
 from tests.provider_client import EngineSide, Failed, Resource, engine_side
 
@@ -38,14 +39,8 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[control.Cloud]:
 
 @pytest.fixture
 def world(cloud: control.Cloud, tmp_path: Path) -> Iterator[World]:
-    with patch.dict(os.environ, cloud.env), engine_side(LocalOci()) as engine:
-        engine.configure()
-        world = World(cloud, engine, tmp_path, {})
-        try:
-            yield world
-        finally:
-            for resource in reversed(world.made.values()):
-                engine.delete(resource)
+    with plugin_world(cloud, tmp_path) as made:
+        yield made
 
 
 def test_every_row_has_a_case() -> None:
@@ -88,6 +83,37 @@ def _changed(engine: EngineSide, made: Resource, inputs: Properties) -> Resource
     assert seen is not None
     assert seen.inputs == changed.inputs
     return changed
+
+
+def test_blocks_of_a_vcn_change_one_at_a_time(world: World) -> None:
+    """As Oracle's provider changes them: one added at the end, one exchanged, one removed; no more at once."""
+    world.id("oci:Core/subnet:Subnet")
+    vcn, engine = world.resource(VCN), world.engine
+
+    def changed(*blocks: str) -> Resource:
+        return engine.update(vcn, {**vcn.inputs, "cidrBlocks": list(blocks)})
+
+    for blocks in (
+        ("10.0.0.0/16", "10.1.0.0/16"),
+        ("10.0.0.0/16", "10.2.0.0/16"),
+        ("10.0.0.0/20", "10.2.0.0/16"),
+        ("10.0.0.0/20",),
+    ):
+        vcn = changed(*blocks)
+        assert vcn.outputs["cidrBlocks"] == list(blocks)
+        assert vcn.outputs["cidrBlock"] == blocks[0]
+        # An update that was cut off after the cloud had made it finds nothing left to do.
+        assert changed(*blocks).outputs["cidrBlocks"] == list(blocks)
+    too_much = r"(?s)can not go from 10.0.0.0/20 to .*change one, `pulumi up`, then the next"
+    with pytest.raises(Failed, match=too_much):
+        changed("10.3.0.0/16", "10.0.0.0/20")
+    with pytest.raises(Failed, match=too_much):
+        changed("10.0.0.0/20", "10.3.0.0/16", "10.4.0.0/16")
+    left_out = r"(?s)subnets lie outside of 10.9.0.0/16.* 10.0.1.0/24 \(ocid1.subnet.*pulumi up --replace"
+    with pytest.raises(Failed, match=left_out):
+        changed("10.9.0.0/16")
+    with pytest.raises(Failed, match=left_out):
+        engine.diff(vcn, {**vcn.inputs, "cidrBlocks": ["10.9.0.0/16"]})
 
 
 def test_secrets_stay_secret(world: World) -> None:

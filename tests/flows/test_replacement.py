@@ -43,6 +43,7 @@ REPLACED: Mapping[str, Mapping[str, Any]] = {
     JOB: {"jobConfigurationDetails": {"jobType": "DEFAULT", "environmentVariables": {"A": "2"}}},
 }
 # Inputs by which nothing but a text, flag or number could be told from the value it has: what to write instead.
+_BLOCKS = ["10.0.0.0/16", "10.1.0.0/16"]  # a preview already refuses those that leave the subnet out
 _OTHERWISE: Mapping[type, Any] = {str: "other", bool: None, int: 7, float: 7.0, list: ["other"], dict: {"other": "1"}}
 
 Inputs = dict[str, dict[str, Any]]
@@ -147,6 +148,7 @@ def _changed(inputs: Mapping[str, Any], path: str) -> dict[str, Any]:
         holder = holder.setdefault(step, {})
     old = holder.get(last, "")
     new = _OTHERWISE[type(old)]
+    new = _BLOCKS if path == "cidrBlocks" else new
     holder[last] = (not old) if isinstance(old, bool) else [] if new == old else new
     return changed
 

@@ -57,7 +57,8 @@ SECRET = Kind(
     "secret", "Secret", SERVICE, f"{VERSION}/secrets", "secretId",
     Lifecycle("CREATING", "ACTIVE", "DELETING", "DELETED"), ocid="vaultsecret", name_field="secretName",
     parent_field="vaultId", unique_in="parent", summary="SecretSummary", on_create=_secret, on_update=_updated,
-    verbs=("Create", "Get", "List", "Update"),
+    verbs=("Create", "Get", "List", "Update", "Move"),
+    unserved=dict.fromkeys(("enableAutoGeneration", "secretGenerationContext"), "it generates no secrets"),
 )  # fmt: skip
 
 

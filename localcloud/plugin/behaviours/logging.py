@@ -2,6 +2,7 @@
 """Logging: every write is a work request."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from localcloud.plugin.table import TableResource
@@ -27,9 +28,8 @@ class Logged(TableResource):
             raise ProviderError(f"Create {call.name}: the work request {request.id} names nothing it made.")
         return self._get(call, made, inputs)
 
-    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
-        details, path = self._details("Update", changed), self.call_path(id, new)
-        self._finished(call, attempt(call, f"Update {call.name}", lambda: self._operation("update")(*path, details)))
+    def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
+        return self._finished(call, super()._write(call, what, operation, *arguments))
 
     def _finished(self, call: Call, answer: Any) -> Any:
         request_id = answer.headers["opc-work-request-id"]

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from localcloud.plugin.table import TableResource
+from localcloud.plugin.table import TableResource, unchangeable
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
@@ -134,11 +134,9 @@ class StorageObject(TableResource):
         return attempt(call, f"Read {call.name}", read)
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
-        known = self.parse_id(id)
-        if new["object"] != known["object"]:
-            raise ProviderError(
-                "Renaming an object in place is not something this plugin does.", "Give the resource another name too."
-            )
+        # The provider's own is not the cloud's; all else that Oracle's provider changes in place is refused.
+        if others := sorted(changed.keys() - {"deleteAllObjectVersions"}):
+            raise unchangeable(call, others)
 
     def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
         self.client.delete_object(*self.call_path(id, inputs))

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from localcloud.api import kinds
+from localcloud.api import clock, kinds
 from localcloud.api.errors import conflict, invalid, not_found
 from localcloud.api.http import Reply
 from localcloud.api.operations import Call
-from localcloud.api.services.network.common import network
+from localcloud.api.services.network.common import apart, network
 from localcloud.api.services.network.vcns import VCN
 from localcloud.api.store import Resource
 from localcloud.api.work_requests import receipt
@@ -16,19 +16,19 @@ MAXIMUM_BLOCKS = 5
 
 
 def add(call: Call) -> Reply:
-    vcn = kinds.find_living(VCN, call)
+    vcn = kinds.find_settled(VCN, call)
     return _keep(call, vcn, [*vcn.body["cidrBlocks"], call.details()["cidrBlock"]])
 
 
 def modify(call: Call) -> Reply:
-    vcn, details = kinds.find_living(VCN, call), call.details()
+    vcn, details = kinds.find_settled(VCN, call), call.details()
     old, new = details["originalCidrBlock"], details["newCidrBlock"]
     _require(vcn, old)
     return _keep(call, vcn, [new if block == old else block for block in vcn.body["cidrBlocks"]])
 
 
 def remove(call: Call) -> Reply:
-    vcn, gone = kinds.find_living(VCN, call), call.details()["cidrBlock"]
+    vcn, gone = kinds.find_settled(VCN, call), call.details()["cidrBlock"]
     _require(vcn, gone)
     return _keep(call, vcn, [block for block in vcn.body["cidrBlocks"] if block != gone])
 
@@ -39,15 +39,16 @@ def _require(vcn: Resource, block: str) -> None:
 
 
 def _keep(call: Call, vcn: Resource, blocks: list[str]) -> Reply:
-    vcn.expect(call.if_match)
-    networks = [network(block) for block in blocks]
-    if not 1 <= len(networks) <= MAXIMUM_BLOCKS:
+    if not 1 <= len(blocks) <= MAXIMUM_BLOCKS:
         raise invalid(f"a VCN has one to {MAXIMUM_BLOCKS} blocks")
-    for index, block in enumerate(networks):
-        if any(block.overlaps(other) for other in networks[:index]):
-            raise invalid(f"cidrBlocks overlap: {block}")
-    for subnet in call.store.live("subnet", parent=vcn.id):
-        if not any(network(subnet.body["cidrBlock"]).subnet_of(block) for block in networks):
-            raise conflict(f"The subnet {subnet.id} lies in a block that would go")
-    changed = call.store.put(vcn, body={**vcn.body, "cidrBlock": blocks[0], "cidrBlocks": blocks})
+    networks = apart(blocks)
+    if left_out := [
+        f"{subnet.name} {subnet.body['cidrBlock']} ({subnet.id})"
+        for subnet in call.store.live("subnet", parent=vcn.id)
+        if not any(network(subnet.body["cidrBlock"]).subnet_of(block) for block in networks)
+    ]:
+        raise conflict(f"The VCN {vcn.name} has subnets outside of {', '.join(blocks)}: {', '.join(left_out)}")
+    until = clock.now() + call.cloud.faults.seconds("transition", call.operation.name)
+    body = {**vcn.body, "cidrBlock": blocks[0], "cidrBlocks": blocks}
+    changed = call.store.put(vcn, body=body, settling="UPDATING", settles_at=until)
     return Reply(202, headers={"etag": changed.etag} | receipt(call, "UPDATE_VCN", "vcn", "UPDATED", changed))

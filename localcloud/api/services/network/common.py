@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import IPv4Network, ip_network
 
 from localcloud.api.errors import invalid
 
 SERVICE = "core"
 VERSION = "/20160918"
+NO_IPV6 = "its networks have IPv4 only"
 
 
 def network(cidr: str) -> IPv4Network:
@@ -20,3 +22,12 @@ def network(cidr: str) -> IPv4Network:
     if not isinstance(block, IPv4Network) or not 16 <= block.prefixlen <= 30:
         raise invalid(f"cidrBlock {cidr!r} must be an IPv4 block from /16 to /30")
     return block
+
+
+def apart(cidrs: Iterable[str]) -> list[IPv4Network]:
+    """The blocks of one VCN, which may not overlap."""
+    networks = [network(cidr) for cidr in cidrs]
+    for index, block in enumerate(networks):
+        if any(block.overlaps(other) for other in networks[:index]):
+            raise invalid(f"cidrBlocks overlap: {block}")
+    return networks

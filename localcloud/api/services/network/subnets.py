@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import zlib
+from ipaddress import IPv4Address
 
 from localcloud.api import lifecycles
 from localcloud.api.errors import conflict, invalid, related_not_found
 from localcloud.api.http import Json
 from localcloud.api.kinds import Kind
 from localcloud.api.operations import Call
-from localcloud.api.services.network.common import SERVICE, VERSION, network
+from localcloud.api.services.network.common import NO_IPV6, SERVICE, VERSION, network
+from localcloud.api.services.network.vnics import VNIC
 from localcloud.api.store import Resource
 
 
@@ -21,12 +23,8 @@ def _subnet(call: Call, body: Json) -> Json:
     cidr = body.get("cidrBlock") or next(iter(body.get("ipv4CidrBlocks", [])), None)
     if cidr is None:
         raise invalid("one of cidrBlock and ipv4CidrBlocks is required")
-    block = network(cidr)
-    if not any(block.subnet_of(network(outer)) for outer in vcn.body["cidrBlocks"]):
-        raise invalid(f"cidrBlock {cidr} is not within the VCN's {', '.join(vcn.body['cidrBlocks'])}")
-    for other in call.store.live("subnet", parent=vcn.id):
-        if block.overlaps(network(other.body["cidrBlock"])):
-            raise invalid(f"cidrBlock {cidr} overlaps with {other.body['cidrBlock']} of the subnet {other.name}")
+    if body.get("ipv4CidrBlocks") not in (None, [cidr]):
+        raise invalid("cidrBlock and ipv4CidrBlocks name more than one block, and the local cloud gives a subnet one")
     private = body.get("prohibitPublicIpOnVnic", body.get("prohibitInternetIngress", False))
     label, domain = body.get("dnsLabel"), vcn.body.get("vcnDomainName")
     completed = {
@@ -34,16 +32,40 @@ def _subnet(call: Call, body: Json) -> Json:
         "securityListIds": [vcn.body["defaultSecurityListId"]],
         "dhcpOptionsId": vcn.body["defaultDhcpOptionsId"],
         **body,
-        "cidrBlock": cidr,
-        "ipv4CidrBlocks": [cidr],
+        **_addresses(call, vcn, cidr, body["id"]),
         "prohibitPublicIpOnVnic": private,
         "prohibitInternetIngress": private,
-        "virtualRouterIp": str(block.network_address + 1),
         "virtualRouterMac": f"00:00:17:{zlib.crc32(body['id'].encode()) & 0xFFFFFF:06X}",
         **({"subnetDomainName": f"{label}.{domain}"} if label and domain else {}),
     }
     _same_vcn(call, completed)
     return completed
+
+
+def _addresses(call: Call, vcn: Resource, cidr: str, own_id: str) -> Json:
+    """What follows from a subnet's block, once it lies in its VCN and apart from the other subnets."""
+    block = network(cidr)
+    if not any(block.subnet_of(network(outer)) for outer in vcn.body["cidrBlocks"]):
+        raise invalid(f"cidrBlock {cidr} is not within the VCN's {', '.join(vcn.body['cidrBlocks'])}")
+    for other in call.store.live("subnet", parent=vcn.id):
+        if other.id != own_id and block.overlaps(network(other.body["cidrBlock"])):
+            raise invalid(f"cidrBlock {cidr} overlaps with {other.body['cidrBlock']} of the subnet {other.name}")
+    return {"cidrBlock": cidr, "ipv4CidrBlocks": [cidr], "virtualRouterIp": str(block.network_address + 1)}
+
+
+def _updated(call: Call, subnet: Resource, body: Json) -> Json:
+    """Another block may leave none of the addresses outside that the subnet's VNICs have."""
+    vcn, cidr = call.store.get(subnet.parent), body["cidrBlock"]
+    if vcn is None or cidr == subnet.body["cidrBlock"]:
+        return _same_vcn(call, body)
+    moved = _addresses(call, vcn, cidr, subnet.id)
+    for vnic in call.store.live(VNIC.name, parent=subnet.id):
+        if IPv4Address(vnic.body["privateIp"]) not in network(cidr):
+            raise conflict(
+                f"The subnet {subnet.name} ({subnet.id}) cannot have {cidr}: the VNIC {vnic.name} of the run "
+                f"{vnic.body['run']} has the address {vnic.body['privateIp']}"
+            )
+    return _same_vcn(call, {**body, **moved})
 
 
 def _same_vcn(call: Call, body: Json) -> Json:
@@ -73,6 +95,7 @@ SUBNET = Kind(
         "vcnId": "vcn", "routeTableId": "route-table", "securityListIds": "security-list",
         "dhcpOptionsId": "dhcp-options",
     },
-    on_create=_subnet, on_delete=_free, on_update=lambda call, resource, body: _same_vcn(call, body),
+    on_create=_subnet, on_delete=_free, on_update=_updated,
+    unserved=dict.fromkeys(("ipv6CidrBlock", "ipv6CidrBlocks"), NO_IPV6),
     asynchronous=frozenset({"Move"}),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from localcloud.api.http import Json
 from localcloud.api.kinds import Kind
 from localcloud.api.ocids import new_ocid
 from localcloud.api.operations import Call
-from localcloud.api.services.network.common import SERVICE, VERSION, network
+from localcloud.api.services.network.common import NO_IPV6, SERVICE, VERSION, apart
 from localcloud.api.store import Resource
 
 _DEFAULTS = {
@@ -25,10 +25,7 @@ def _vcn(call: Call, body: Json) -> Json:
     blocks = body.get("cidrBlocks") or [body.get("cidrBlock")]
     if blocks == [None]:
         raise invalid("one of cidrBlock and cidrBlocks is required")
-    networks = [network(block) for block in blocks]
-    for index, block in enumerate(networks):
-        if any(block.overlaps(other) for other in networks[:index]):
-            raise invalid(f"cidrBlocks overlap: {block}")
+    apart(blocks)
     defaults = {name: new_ocid(kind.replace("-", ""), tenancy.REGION_KEY) for kind, name in _DEFAULTS.items()}
     label = body.get("dnsLabel")
     domain = {"vcnDomainName": f"{label}.oraclevcn.com"} if label else {}
@@ -123,9 +120,10 @@ def check_ports(rule: Json) -> None:
 
 
 _IN_VCN = {"vcnId": "vcn"}
+_IPV6 = ("isIpv6Enabled", "isOracleGuaAllocationEnabled", "ipv6PrivateCidrBlocks", "byoipv6CidrDetails")
 VCN = Kind(
     "vcn", "Vcn", SERVICE, f"{VERSION}/vcns", "vcnId", lifecycles.NETWORK, on_create=_vcn, after_create=_bring_defaults,
-    on_delete=_take_defaults, asynchronous=frozenset({"Move"}),
+    on_delete=_take_defaults, asynchronous=frozenset({"Move"}), unserved=dict.fromkeys(_IPV6, NO_IPV6),
     held_by=("subnet", "route-table", "security-list", "dhcp-options", "network-security-group", *_GATEWAYS),
 )  # fmt: skip
 ROUTE_TABLE = Kind(

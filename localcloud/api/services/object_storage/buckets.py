@@ -63,6 +63,7 @@ def create(call: Call) -> Reply:
     name = details["name"]
     if not _NAME.fullmatch(name):
         raise invalid(f"{name!r} cannot name a bucket: letters, digits, dots, hyphens and underscores, at most 256")
+    models.require_choices(SERVICE, "Bucket", details)
     kinds.require_compartment(call, details["compartmentId"])
     if call.store.live(KIND, name=name):
         raise ApiError(409, "BucketAlreadyExists", f"Either the bucket {name!r} already exists or you may not see it")
@@ -114,6 +115,7 @@ def update(call: Call) -> Reply:
         or details.get("namespace", tenancy.NAMESPACE) != tenancy.NAMESPACE
     ):
         raise invalid("a bucket cannot be renamed or moved to another namespace")
+    models.require_choices(SERVICE, "Bucket", details)
     compartment = details.get("compartmentId", bucket.compartment)
     kinds.require_compartment(call, compartment)
     changed = call.store.put(bucket, body={**bucket.body, **details}, compartment=compartment)

@@ -10,7 +10,8 @@ from provider.base.values import UNKNOWN
 
 _RULES = Rules(
     replace=frozenset({"name", "code.image", "whole"}),
-    computed=frozenset({"tags"}),
+    computed=frozenset({"tags", "blocks", "filled"}),
+    maps=frozenset({"tags"}),
     unordered=frozenset({"rules"}),
     ignored=frozenset({"etag"}),
 )
@@ -28,6 +29,10 @@ _RULES = Rules(
         ({"tags": {"x": "1"}}, {}, {}),
         ({"tags": {"x": "1"}}, {"tags": {"x": "2"}}, {"tags.x": ("update", False)}),
         ({"tags": {"a.b": "1"}}, {"tags": {"a.b": "2"}}, {'tags["a.b"]': ("update", False)}),
+        ({"tags": {"x": "1", "y": "2"}}, {"tags": {"x": "1"}}, {"tags.y": ("delete", False)}),
+        ({"filled": {"x": "1", "y": "2"}}, {"filled": {"x": "1"}}, {}),
+        ({"blocks": [1, 2]}, {"blocks": [1]}, {"blocks[1]": ("delete", False)}),
+        ({"blocks": [1, 2]}, {}, {}),
         ({"rules": [1, 2]}, {"rules": [2, 1]}, {}),
         ({"rules": [1, 2]}, {"rules": [2]}, {"rules": ("update", False)}),
         ({"list": [1, 2]}, {"list": [2, 1]}, {"list[0]": ("update", False), "list[1]": ("update", False)}),

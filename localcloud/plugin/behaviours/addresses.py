@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Core networking: the blocks of addresses of a VCN that exists, changed as Oracle's provider changes them."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Network
+from typing import Any
+
+from localcloud.plugin.convert import models_of
+from localcloud.plugin.table import TableResource
+from provider.base.diff import Diff, changed_keys
+from provider.base.errors import ProviderError
+from provider.base.resource import Call
+from provider.base.values import Properties, has_unknown
+from provider.oci.calls import attempt
+
+_BLOCKS = "cidrBlocks"
+
+
+def edit_of(old: Sequence[str], new: Sequence[str]) -> dict[str, str] | None:
+    """The one call that makes `new` of `old`, as the fields of its details; None where one call can not.
+
+    Oracle's provider knows three edits: a block added at the end, a block removed, and a block exchanged in its place.
+    """
+    if len(new) == len(old) + 1 and list(new[:-1]) == list(old):
+        return {"cidr_block": new[-1]}
+    differing = [index for index, block in enumerate(old) if index >= len(new) or block != new[index]]
+    if not differing:
+        return None
+    first = differing[0]
+    if len(new) == len(old) and len(differing) == 1:
+        return {"original_cidr_block": old[first], "new_cidr_block": new[first]}
+    if [*old[:first], *old[first + 1 :]] == list(new):
+        return {"cidr_block": old[first]}
+    return None
+
+
+class Vcn(TableResource):
+    """Its IPv4 blocks have calls of their own, one block at a time."""
+
+    def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
+        diff, made = super().diff(call, old, old_outputs, new), old_outputs.get("id")
+        if made and _BLOCKS in changed_keys(diff) and not diff.replaces and not has_unknown(new[_BLOCKS]):
+            self._edit(call, made, new)  # a preview says already what stands in the way
+        return diff
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+        if _BLOCKS in changed:
+            self._change_blocks(call, id, new)
+        super()._update(call, id, {key: value for key, value in changed.items() if key != _BLOCKS}, new)
+
+    def _change_blocks(self, call: Call, id: str, new: Properties) -> None:  # noqa: A002
+        edit = self._edit(call, id, new)
+        if edit is None:
+            return
+        verb = "Modify" if "new_cidr_block" in edit else "Add" if edit["cidr_block"] in new[_BLOCKS] else "Remove"
+        details = getattr(models_of("core"), f"{verb}VcnCidrDetails")(**edit)
+        what = f"{verb} a block of {call.name}"
+        self._write(call, what, getattr(self.client, f"{verb.lower()}_vcn_cidr"), id, details)
+        self._wait_ready(call, id, self._get(call, id, new), new)
+
+    def _edit(self, call: Call, id: str, new: Properties) -> dict[str, str] | None:  # noqa: A002
+        """What is left to do, for an update that was cut off may have done it; raises for what OCI would refuse."""
+        live = self._get(call, id, new)
+        if live is None or list(live.cidr_blocks) == new[_BLOCKS]:
+            return None
+        edit = edit_of(live.cidr_blocks, new[_BLOCKS])
+        if edit is None:
+            raise ProviderError(
+                f"{call.name}: `{_BLOCKS}` can not go from {', '.join(live.cidr_blocks)} to {', '.join(new[_BLOCKS])} "
+                "in one update.",
+                "OCI adds one block at the end, removes one, or exchanges one: change one, `pulumi up`, then the next.",
+            )
+        self._require_subnets_inside(call, live, new[_BLOCKS])
+        return edit
+
+    def _require_subnets_inside(self, call: Call, vcn: Any, blocks: Sequence[str]) -> None:
+        answer = attempt(
+            call,
+            f"List the subnets of {call.name}",
+            lambda: self.client.list_subnets(vcn.compartment_id, vcn_id=vcn.id, limit=1000),
+        )
+        left_out = [
+            f"{subnet.display_name} {subnet.cidr_block} ({subnet.id})"
+            for subnet in answer.data
+            if subnet.lifecycle_state not in self.row.gone and not _lies_in(subnet.cidr_block, blocks)
+        ]
+        if left_out:
+            raise ProviderError(
+                f"{call.name}: subnets lie outside of {', '.join(blocks)}, and OCI does not take a range away from "
+                f"a VCN while they do: {', '.join(left_out)}.",
+                "Take a range that holds them too. To move the network, make it and what is in it anew, once its runs "
+                f"have ended: `pulumi up --replace '{call.urn}'`.",
+            )
+
+
+def _lies_in(inner: str, blocks: Sequence[str]) -> bool:
+    try:
+        return any(IPv4Network(inner).subnet_of(IPv4Network(block)) for block in blocks)
+    except ValueError:  # the cloud says best what is wrong with a block
+        return True
