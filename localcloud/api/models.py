@@ -12,6 +12,7 @@ from typing import Any
 from localcloud.api import clock, sdk
 from localcloud.api.errors import cannot_parse, invalid, missing_parameter
 
+ALWAYS_SENT = ("freeformTags", "definedTags", "systemTags")
 _CONTAINER = re.compile(r"(list)\[(.+)\]|(dict)\(str, (.+)\)")
 
 
@@ -50,8 +51,12 @@ def judge(service: str, name: str, value: Any, where: str = "") -> dict[str, Any
 
 
 def shape(service: str, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Only the fields that the model has."""
-    return {key: value[key] for key in sdk.model(service, name).fields if key in value}
+    """Only the fields that the model has, and those that OCI sends also when there is nothing in them.
+
+    A client that is sent no tags takes them as unknown, and plans to learn them for ever."""
+    known = sdk.model(service, name).fields
+    empty = {key: {} for key in ALWAYS_SENT if key in known}
+    return empty | {key: value[key] for key in known if key in value}
 
 
 def fields(service: str, name: str) -> frozenset[str]:

@@ -8,12 +8,15 @@ from typing import Any
 import oci
 import pytest
 
+from localcloud.api import sdk
+from localcloud.api.models import ALWAYS_SENT
 from localcloud.control import Cloud
 from tests.cloud_fixture import Clients
 from tests.flows.cloud_world import World
 
 core, identity, science = oci.core.models, oci.identity.models, oci.data_science.models
 Details = Callable[[World], Any]
+ALWAYS = {*ALWAYS_SENT, "id", "compartmentId", "lifecycleState", "timeCreated"}
 ALL_TCP = core.EgressSecurityRule(destination="10.0.0.0/16", protocol="6")
 SSH = core.IngressSecurityRule(
     source="10.0.0.0/16",
@@ -159,7 +162,10 @@ def test_a_life(world: World, case: Case) -> None:
     made = getattr(client, f"create_{case.kind}")(case.create(world)).data
     read = get(made.id)
     assert read.data.lifecycle_state == case.ready
-    assert made.id in _items(list_(compartment_id=case.listed_in(world)).data)
+    listed = list_(compartment_id=case.listed_in(world)).data
+    assert made.id in _items(listed)
+    for model in (made, read.data, *getattr(listed, "items", listed)):
+        assert not _left_out(model)
     with pytest.raises(oci.exceptions.ServiceError) as stale:
         update(made.id, case.updated(**case.update), if_match="stale")
     assert (stale.value.status, stale.value.code) == (412, "NoEtagMatch")
@@ -175,6 +181,14 @@ def test_a_life(world: World, case: Case) -> None:
     with pytest.raises(oci.exceptions.ServiceError) as missing:
         delete(made.id)
     assert (missing.value.status, missing.value.code) == (404, "NotAuthorizedOrNotFound")
+
+
+def _left_out(model: Any) -> set[str]:
+    """What OCI sends of every resource of this model, were it empty, and this cloud has not sent."""
+    _, service, *_ = type(model).__module__.split(".")
+    fields = sdk.model(service, type(model).__name__).fields
+    always = {name for name, field in fields.items() if field.required or name in ALWAYS}
+    return always - {model.attribute_map[name] for name in model.swagger_types if getattr(model, name) is not None}
 
 
 def _within(wanted: Any, found: Any) -> bool:

@@ -41,7 +41,7 @@ REPOSITORY = Kind(
     after_create=lambda call, repository: _push_those_standing_by(call, repository),
     defaults={
         "isImmutable": False, "isPublic": False, "imageCount": 0, "layerCount": 0, "layersSizeInBytes": 0,
-        "billableSizeInGBs": 0, "namespace": tenancy.NAMESPACE, "systemTags": {},
+        "billableSizeInGBs": 0, "namespace": tenancy.NAMESPACE,
     },
 )  # fmt: skip
 IMAGE = Kind(
@@ -155,7 +155,6 @@ def _add_image(call: Call, repository: Resource, version: str, digest: str, aske
         "versions": [{"createdBy": call.principal.id, "timeCreated": moment, "version": version}],
         "freeformTags": {},
         "definedTags": {},
-        "systemTags": {},
         # Not part of OCI's model, so never shown: how the image starts when a job does not say, and where it runs here.
         "entrypoint": asked.get("entrypoint") or [],
         "cmd": asked.get("cmd") or [],

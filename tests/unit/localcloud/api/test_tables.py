@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of operations, held to the SDK's own tables."""
 
+from functools import partial
+
 import pytest
 
 from iam.permissions import operations as known_operations
-from localcloud.api import sdk
+from localcloud.api import models, sdk
 from localcloud.api.authorization import _STANDS_FOR
+from localcloud.api.kinds import Kind
 from localcloud.api.operations import Operation
 from localcloud.api.routing import Router
 from localcloud.api.services import tables
@@ -17,6 +20,9 @@ OWN = frozenset({
 })  # fmt: skip
 # No document at hand says which permission these need: they are for the tenancy's administrators, until one does.
 ADMINISTRATORS_ONLY = frozenset({"GetResourceAvailability", "ListLimitDefinitions", "ListLimitValues"})
+
+# What a request brings and no answer shows.
+READ_ONLY_ONCE = {"secret": frozenset({"secretContent"})}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.name}-{row.service}")
@@ -34,6 +40,31 @@ def test_a_permission_is_known_for_every_row_a_scientist_or_a_run_calls() -> Non
     moves = {row.name for row in ROWS if row.name.startswith("Change")}
     names = {_STANDS_FOR.get(row.name, row.name) for row in ROWS} - moves - OWN - ADMINISTRATORS_ONLY
     assert names <= known_operations().keys()
+
+
+def _kinds() -> list[Kind]:
+    """Of every resource that has operations of its own."""
+    handlers = [row.handler for row in ROWS if isinstance(row.handler, partial)]
+    return list({each.name: each for handler in handlers for each in handler.args if isinstance(each, Kind)}.values())
+
+
+@pytest.mark.parametrize("kind", _kinds(), ids=lambda kind: kind.name)
+def test_every_model_sends_its_tags_when_there_are_none(kind: Kind) -> None:
+    """Oracle's provider plans a change for ever where it is sent none."""
+    for name in filter(None, (kind.title, kind.summary)):
+        tags = {field for field in models.fields(kind.service, name) if field.endswith("Tags")}
+        assert tags
+        assert models.shape(kind.service, name, {}) == {key: {} for key in tags}
+
+
+@pytest.mark.parametrize("kind", _kinds(), ids=lambda kind: kind.name)
+def test_no_field_of_a_request_is_dropped(kind: Kind) -> None:
+    """What is neither shown again nor read nor refused would be accepted and not made."""
+    shown = models.fields(kind.service, kind.title) | kind.unserved.keys() | READ_ONLY_ONCE.get(kind.name, frozenset())
+    given = {"Create": kind.create_details, "Update": kind.update_details}
+    for verb, details in given.items():
+        if verb in kind.verbs:
+            assert models.fields(kind.service, details or f"{verb}{kind.title}Details") <= shown
 
 
 @pytest.mark.parametrize(
