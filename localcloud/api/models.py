@@ -55,7 +55,7 @@ def shape(service: str, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
 
     A client that is sent no tags takes them as unknown, and plans to learn them for ever."""
     known = sdk.model(service, name).fields
-    empty = {key: {} for key in ALWAYS_SENT if key in known}
+    empty: dict[str, Any] = {key: {} for key in ALWAYS_SENT if key in known}
     return empty | {key: value[key] for key in known if key in value}
 
 

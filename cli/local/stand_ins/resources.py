@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_network
 from typing import Any, TypeVar
 
 from cli.asking import call_of
@@ -84,15 +85,17 @@ class StandIns:
             return self._cloud.tenancy if kind == "tenancy" else self._cloud.compartment
         if kind not in KINDS:
             return None
-        if any(item.id == ocid for item in self._there(kind)):
-            self._met[kind] = ocid
+        if there := next((item for item in self._there(kind) if item.id == ocid), None):
+            self._meet(kind, there)
             return ocid
         return self._one(kind, ocid)
 
     def named(self, kind: str, name: str, group: str = "") -> bool:
         """Whether one had to be made that stands for the one of this name; what is there serves as it is."""
-        known = [str(item.id) for item in self._there(kind, group) if item.display_name == name]
-        self._met[kind] = known[0] if known else self._one(kind, name)
+        if there := next((item for item in self._there(kind, group) if item.display_name == name), None):
+            self._meet(kind, there)
+        else:
+            self._one(kind, name)
         return f"{kind} {name}" in self._made
 
     def _there(self, kind: str, group: str = "") -> Iterator[Any]:
@@ -160,22 +163,46 @@ class StandIns:
         key = f"{what} {ocid}"
         if key not in self._made:
             self._make(key, KINDS[what])
+        elif "vcn" in KINDS[what].within.values():
+            self._meet(what, self._read(what, self._made[key]))
+        elif what == "vcn":
+            self._widen(self._made[key])
         self._met[what] = self._made[key].rsplit("/", 1)[-1]
         return self._met[what]
 
+    def _meet(self, kind: str, item: Any) -> None:
+        """What the file names next may lie in this one, or beside it in its VCN."""
+        self._met[kind] = str(item.id)
+        if "vcn" in KINDS[kind].within.values():
+            self._met.setdefault("vcn", str(item.vcn_id))
+
+    def _read(self, what: str, identifier: str) -> Any:
+        row = KINDS[what]
+        get = getattr(self._session.client(row.client), f"get_{row.noun}")
+        return _ask(f"Read what stands in for a {row.words}", lambda: get(identifier)).data
+
+    def _widen(self, vcn: str) -> None:
+        """Stacks that share a VCN may have their subnets in different parts of it."""
+        there = self._read("vcn", vcn).cidr_blocks
+        for block in network_of_others.fields("vcn", self._network, self._session, "")["cidr_blocks"]:
+            if self._network is not None and not any(ip_network(block).overlaps(ip_network(one)) for one in there):
+                details = self._models("core").AddVcnCidrDetails(cidr_block=block)
+                client = self._session.client("core")
+                _ask("Widen what stands in for a VCN", partial(client.add_vcn_cidr, vcn, details))
+
     def _make(self, key: str, kind: Kind) -> None:
-        around: dict[str, Any] = {field: self._any(what) for field, what in kind.within.items()}
+        around: dict[str, Any] = {field: self._any(what, key) for field, what in kind.within.items()}
         path = [around.pop("log_group_id")] if kind.noun == "log" else []
         model = "".join(word.capitalize() for word in kind.noun.split("_"))
         if "security_list_ids" in around:
             around["security_list_ids"] = [around["security_list_ids"]]
-        gateway = self._any("servicegateway") if kind.noun == "route_table" else ""
+        gateway = self._any("servicegateway", key) if kind.noun == "route_table" else ""
         own = _ask(
             f"Read what {key} needs",
             lambda: network_of_others.fields(kind.noun, self._network, self._session, gateway),
         )
         named = key.partition(" ")[2]
-        shown = f"stand-in {len(self._made) + 1}" if is_ocid(named) or named == OTHERS else named
+        shown = f"stand-in {len(self._made) + 1}" if is_ocid(named) or named.startswith(OTHERS) else named
         names = {"display_name": shown, **kind.fields, **own, **around}
         if kind.noun != "log":
             names["compartment_id"] = self._cloud.compartment
@@ -187,9 +214,15 @@ class StandIns:
         self._made[key] = "/".join([*path, identifier])
         self._save()
 
-    def _any(self, what: str) -> str:
-        """One of this kind: the one the file names was met before, as the walk has them in order; else any."""
-        return self._met.get(what) or self._one(what, OTHERS)
+    def _any(self, what: str, inner: str) -> str:
+        """One of this kind for `inner`: the one the file names was met before, as the walk has them in order; else any.
+
+        Any of the same VCN, that is; and a VCN that nobody names is not shared, as the networks in it are not."""
+        if what in self._met:
+            return self._met[what]
+        if "vcn" in KINDS[what].within.values():
+            return self._one(what, f"{OTHERS} in {self._any('vcn', inner)}")
+        return self._one(what, f"{OTHERS} around {inner}" if what == "vcn" else OTHERS)
 
     def _make_once(self, key: str, create: Callable[[str], T]) -> T:
         """The same for the same stand-in, so that one made by a command that was killed is not made again."""

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands in for what stack files name elsewhere: for all examples on one cloud, in any order, once, removable."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+
+import pytest
+import yaml
+
+from cli.local.file import localized
+from cli.local.stand_ins.resources import StandIns
+from localcloud.control import Cloud
+from provider.oci.session import Session
+from tests.counts import FIRST, wanted
+from tests.examples import EXAMPLES, STACKS, plan, stack_file
+from tests.flows.local_team import NOT_MADE
+
+OCI = [name for name in EXAMPLES if name.startswith("oci-")]
+SUBNET = "ocid1.subnet.oc1.iad.aaaaaaaaanotherteams"
+
+
+def stood_in(cloud: Cloud, name: str, subnet: str = "") -> None:
+    """As `up` begins, before Pulumi does anything; with `subnet`, for the stack of a team in another network."""
+    config = yaml.safe_load(stack_file(name).read_text())["config"]
+    if subnet:
+        config["trainyard:network"]["subnet"] = subnet
+    known = plan(name)
+    localized(config, known, cloud, StandIns(cloud, known.network), STACKS)
+
+
+def made(cloud: Cloud) -> list[tuple[str, str, str]]:
+    with sqlite3.connect(f"file:{cloud.home / 'state.sqlite3'}?mode=ro", uri=True) as state:
+        rows = state.execute("SELECT kind, name, id FROM resources WHERE live = 1 ORDER BY sequence").fetchall()
+    state.close()
+    return [row for row in rows if row[0] not in NOT_MADE]
+
+
+@pytest.mark.parametrize("number", range(wanted(2, 20)))
+def test_examples_share_a_cloud_in_any_order(cloud: Cloud, number: int) -> None:
+    chance = random.Random(FIRST + number)
+    before = made(cloud)
+    for name in chance.sample(OCI, len(OCI)):
+        stood_in(cloud, name)
+        stood_in(cloud, name)
+    stood_in(cloud, "oci-existing", SUBNET)
+    once = made(cloud)
+    for name in chance.sample(OCI, len(OCI)):
+        stood_in(cloud, name)
+    assert made(cloud) == once
+    core = Session.of({}, cloud.env).client("core")
+    subnets = [core.get_subnet(row[2]).data for row in once if row[0] == "subnet"]
+    assert len(subnets) == 2
+    for subnet in subnets:  # each with a way to Oracle's services through a gateway of its own VCN
+        rule, *_ = core.get_route_table(subnet.route_table_id).data.route_rules
+        assert core.get_service_gateway(rule.network_entity_id).data.vcn_id == subnet.vcn_id
+    StandIns(cloud).remove()
+    assert made(cloud) == before
