@@ -29,6 +29,9 @@ class Row:
     # Logging answers 202 with a work request that names what it makes.
     entity: str = ""
     named: bool = False  # has a unique name, made from the resource's when left out
+    # How a stack file names one that exists, for where the name is taken; `{}` is the name.
+    existing: str = ""
+    import_id: str = "OCID"
     delete_options: Mapping[str, str] = field(default_factory=dict)  # the SDK's option -> input
     behaviour: str = ""
 
@@ -55,8 +58,17 @@ ROWS: Mapping[str, Row] = {
     "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule": _core(
         "network_security_group_security_rule", "SecurityRule", behaviour="network.SecurityRule"
     ),
-    "oci:Identity/dynamicGroup:DynamicGroup": Row("identity", "identity", "dynamic_group", "DynamicGroup", **_IDENTITY),
-    "oci:Identity/policy:Policy": Row("identity", "identity", "policy", "Policy", **_IDENTITY),
+    "oci:Identity/dynamicGroup:DynamicGroup": Row(
+        "identity",
+        "identity",
+        "dynamic_group",
+        "DynamicGroup",
+        existing="access: {{ existing: true, runs: {} }}",
+        **_IDENTITY,
+    ),
+    "oci:Identity/policy:Policy": Row(
+        "identity", "identity", "policy", "Policy", existing="access: {{ existing: true }}", **_IDENTITY
+    ),
     "oci:ObjectStorage/bucket:Bucket": Row(
         "object_storage",
         "object_storage",
@@ -66,19 +78,41 @@ ROWS: Mapping[str, Row] = {
         defaults={"accessType": "NoPublicAccess"},
         extra=frozenset({"namespace"}),
         named=True,
+        existing="bucket: {{ existing: {} }}",
+        import_id="n/NAMESPACE/b/{}",
         behaviour="storage.Bucket",
     ),
     "oci:ObjectStorage/storageObject:StorageObject": Row(
         "object_storage", "object_storage", "object", "ObjectSummary", behaviour="storage.StorageObject"
     ),
     "oci:Artifacts/containerRepository:ContainerRepository": Row(
-        "artifacts", "artifacts", "container_repository", "ContainerRepository", gone=frozenset({"DELETED"})
+        "artifacts",
+        "artifacts",
+        "container_repository",
+        "ContainerRepository",
+        gone=frozenset({"DELETED"}),
+        existing="registry: {{ existing: {} }}",
     ),
     "oci:Logging/logGroup:LogGroup": Row(
-        "logging", "logging", "log_group", "LogGroup", entity="loggroup", behaviour="logging.Logged", **_LOGGING
+        "logging",
+        "logging",
+        "log_group",
+        "LogGroup",
+        entity="loggroup",
+        existing="logs: {{ existing: {{ group: {} }} }}",
+        behaviour="logging.Logged",
+        **_LOGGING,
     ),
     "oci:Logging/log:Log": Row(
-        "logging", "logging", "log", "Log", entity="log", within=("logGroupId",), behaviour="logging.Logged", **_LOGGING
+        "logging",
+        "logging",
+        "log",
+        "Log",
+        entity="log",
+        within=("logGroupId",),
+        existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}",
+        behaviour="logging.Logged",
+        **_LOGGING,
     ),
     "oci:DataScience/project:Project": Row("data_science", "data_science", "project", "Project", **_SCIENCE),
     "oci:DataScience/job:Job": Row(

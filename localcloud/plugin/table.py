@@ -20,6 +20,7 @@ from provider.oci.session import Session
 _SECONDS = 1200.0  # the default of Oracle's provider for every type here
 _SECONDS_IN_USE = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.05, 5.0, 1.5
+_TAKEN = frozenset({"BucketAlreadyExists", "NotAuthorizedOrResourceAlreadyExists"})
 _UNINTERESTING = frozenset({"__defaults", "id"})
 # Inputs whose keys are the user's own.
 MAPS = frozenset({
@@ -170,7 +171,22 @@ class TableResource(Resource):
         made then.
         """
         base = str(uuid.uuid4()) if call.anew else f"{call.urn}\n{canonical(inputs)}"
-        return make_once(call, f"Create {call.name}", base, lambda token: self._create(call, inputs, details, token))
+        try:
+            return make_once(
+                call, f"Create {call.name}", base, lambda token: self._create(call, inputs, details, token)
+            )
+        except ProviderError as error:
+            if self.row.existing and getattr(error.__cause__, "code", None) in _TAKEN:
+                raise ProviderError(error.cause, self._ways_out(call, inputs)) from error.__cause__
+            raise
+
+    def _ways_out(self, call: Call, inputs: Properties) -> str:
+        name = inputs.get("name") or inputs.get("displayName")
+        named = self.row.existing.format(name)
+        return (
+            f"To use what exists as it is, write `trainyard:{named}` in the stack file. To have this stack manage it: "
+            f"`pulumi import {self.token} {call.name} {self.row.import_id.format(name)}`. Else take another name."
+        )
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         within = [inputs[key] for key in self.row.within]

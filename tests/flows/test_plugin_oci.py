@@ -14,6 +14,7 @@ from localcloud.plugin.functions import FUNCTIONS
 from localcloud.plugin.plugin import LocalOci
 from localcloud.plugin.rows import ROWS
 from provider.base.values import UNKNOWN, Properties, Secret
+from provider.oci.session import Session
 from tests.cloud_fixture import local_cloud
 from tests.flows.plugin_world import (
     BUCKET,
@@ -181,6 +182,37 @@ def test_a_name_that_a_secret_on_its_way_out_keeps_is_said_in_words(world: World
     for again in (inputs, {**inputs, "description": "another"}):
         with pytest.raises(Failed, match=r"(?s)awaits its deletion.*cancel-secret-deletion"):
             world.engine.create("oci:Vault/secret:Secret", "it", again)
+
+
+TAKEN: Mapping[str, str] = {
+    BUCKET: r"trainyard:bucket: \{ existing: data \}`.*pulumi import oci:ObjectStorage/bucket:Bucket it n/.*/b/data",
+    "oci:Artifacts/containerRepository:ContainerRepository": r"trainyard:registry: \{ existing: vision/dt \}",
+    LOG_GROUP: r"trainyard:logs: \{ existing: \{ group: logs \} \}",
+    "oci:Logging/log:Log": r"trainyard:logs: \{ existing: \{ group: GROUP, log: runs \} \}",
+    "oci:Identity/dynamicGroup:DynamicGroup": r"trainyard:access: \{ existing: true, runs: runs \}",
+    "oci:Identity/policy:Policy": r"trainyard:access: \{ existing: true \}",
+}
+
+
+@pytest.mark.parametrize("token", TAKEN)
+def test_a_name_that_is_taken_is_said_with_the_ways_out(world: World, token: str) -> None:
+    """What another stack, or somebody by hand, has made is never taken over."""
+    taken = world.resource(token)
+    if token == BUCKET:  # of the very same tags, as a stack that was destroyed leaves it, and not empty
+        storage = Session.of({}, world.cloud.env).client("object_storage")
+        storage.put_object(world.cloud.namespace, "data", "weights", b"1")
+        world.closing.callback(storage.delete_object, world.cloud.namespace, "data", "weights")
+    with pytest.raises(Failed, match=f"(?s)409 .*AlreadyExists.*{TAKEN[token]}"):
+        world.engine.create(token, "it", taken.inputs)
+
+
+def test_a_bucket_that_holds_objects_is_not_deleted(world: World) -> None:
+    bucket, client = world.resource(BUCKET), Session.of({}, world.cloud.env).client("object_storage")
+    client.put_object(world.cloud.namespace, "data", "weights", b"1")
+    world.closing.callback(client.delete_object, world.cloud.namespace, "data", "weights")
+    with pytest.raises(Failed, match=r"(?s)409 BucketNotEmpty.*Empty the bucket first"):
+        world.engine.delete(bucket)
+    assert client.get_object(world.cloud.namespace, "data", "weights").data.content == b"1"
 
 
 def test_drift_is_seen(world: World) -> None:

@@ -46,7 +46,9 @@ class Bucket(TableResource):
         super()._update(call, id, changed, new)
 
     def _left_over(self, inputs: Properties) -> Any:
-        """The bucket an earlier, killed create had made: of this name, in this compartment, with these very tags."""
+        """The bucket an earlier, killed create had made: in this compartment, with these very tags, and empty.
+
+        One that holds something was left to others, or is theirs: its name is taken, as OCI has it."""
         try:
             bucket = self.client.get_bucket(inputs["namespace"], inputs["name"]).data
         except Exception as error:
@@ -55,7 +57,11 @@ class Bucket(TableResource):
             raise
         tags = inputs.get("freeformTags") or {}
         same = bucket.compartment_id == inputs["compartmentId"] and tags and (bucket.freeform_tags or {}) == tags
-        return bucket if same else None
+        return bucket if same and not self._holds_something(inputs) else None
+
+    def _holds_something(self, inputs: Properties) -> bool:
+        listed = self.client.list_object_versions(inputs["namespace"], inputs["name"], limit=1)
+        return bool(listed.data.items)
 
 
 class StorageObject(TableResource):
