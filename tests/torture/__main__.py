@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tests.torture`: what `make test` samples, in full counts; the figures go to docs/reliability.md.
 
-`--scale 0.05` runs a twentieth of all, `--seed N` begins elsewhere, `--part NAME` runs one part and writes no page.
+`--scale 0.05` runs a twentieth of all, `--seed N` begins elsewhere, `--part NAME` runs one part, and writes
+no page, with `--row` its row of it.
 """
 
 from __future__ import annotations
@@ -92,14 +93,17 @@ class Outcome:
 @click.option("--scale", default=1.0, help="Part of the full counts.")
 @click.option("--seed", default=0, help="First seed.")
 @click.option("--part", "only", type=click.Choice(list(PARTS)), help="One part alone.")
+@click.option("--row", is_flag=True, help="Of one part alone: its row goes to the page.")
 @click.option("--jobs", default="auto", help="Processes, as pytest-xdist takes them.")
-def main(scale: float, seed: int, only: str | None, jobs: str) -> None:
+def main(scale: float, seed: int, only: str | None, row: bool, jobs: str) -> None:
     """Full counts of what must not break."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     outcomes = [_run(name, max(1, round(PARTS[name].full * scale)), seed, jobs) for name in ([only] if only else PARTS)]
     if not only:
         PAGE.write_text(page(outcomes, scale, seed), "utf-8")
+    elif row:
+        PAGE.write_text(with_row(PAGE.read_text("utf-8"), outcomes[0], seed), "utf-8")
     sys.exit(any(outcome.failed or not outcome.tests for outcome in outcomes))
 
 
@@ -146,11 +150,7 @@ def _counts(report: Path) -> tuple[int, int, int]:
 def page(outcomes: Sequence[Outcome], scale: float, seed: int) -> str:
     """docs/reliability.md."""
     whole = "the full counts" if scale == 1 else f"{scale:.0%} of the full counts: a sample, not yet the whole"
-    rows = "\n".join(
-        f"| {one.name} | {PARTS[one.name].holds} | {one.count:,} {PARTS[one.name].unit} | {one.tests} |"
-        f" {one.failed} | {one.skipped} | {one.seconds:,.0f} s | {PARTS[one.name].full:,} |"
-        for one in outcomes
-    )
+    rows = "\n".join(map(_row, outcomes))
     return f"""# Reliability
 
 What `make torture` found: {whole}, from seed {seed}. Written by the run itself.
@@ -168,6 +168,24 @@ What `make torture` found: {whole}, from seed {seed}. Written by the run itself.
   counted by kind and name, Pulumi's state by URN, and no two resources may share an id.
 - `make test` runs the same in small, seeded samples.
 """
+
+
+def _row(one: Outcome) -> str:
+    part = PARTS[one.name]
+    return (
+        f"| {one.name} | {part.holds} | {one.count:,} {part.unit} | {one.tests} |"
+        f" {one.failed} | {one.skipped} | {one.seconds:,.0f} s | {part.full:,} |"
+    )
+
+
+def with_row(text: str, one: Outcome, seed: int) -> str:
+    """The page with another row for a part that ran alone, and a line that says so."""
+    alone = f"- `{one.name}` ran alone: "
+    lines = [line for line in text.splitlines() if not line.startswith((f"| {one.name} |", alone))]
+    # Behind the last row of the table, and behind the last line of the list.
+    last = max(number for number, line in enumerate(lines) if line.startswith("| "))
+    lines.insert(last + 1, _row(one))
+    return "\n".join([*lines, f"{alone}{datetime.now(UTC):%Y-%m-%d}, from seed {seed}."]) + "\n"
 
 
 if __name__ == "__main__":

@@ -59,7 +59,10 @@ def kill_and_repeat(root: Path, seed: int, reference: Reference) -> str:
         assert doubled == reference.cloud, (
             f"{said}: too many {doubled - reference.cloud}, missing {reference.cloud - doubled}"
         )
-        assert compared(team) == reference.state, said
+        state = compared(team)
+        assert state == reference.state, (
+            f"{said}: too many {state - reference.state}, missing {reference.state - state}"
+        )
         identifiers = Counter(one["id"] for one in team.resources() if one.get("id") and one["custom"])
         assert max(identifiers.values()) == 1, f"{said}: {identifiers.most_common(3)}"
         return said
