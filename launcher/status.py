@@ -34,6 +34,7 @@ class Status:
     tries: int = 0
     waitedSeconds: float | None = None  # noqa: N815  # as the object names it
     firstStepSeconds: float | None = None  # noqa: N815
+    ranSeconds: float | None = None  # noqa: N815
     progress: Any = None
     at: str = ""
 
@@ -64,7 +65,7 @@ class Reporter:
         """The command runs from now on."""
         self._started = time.monotonic()
         self._size = self._file_size()
-        self.change(state="running", tries=self._status.tries + 1, code=None, reason="", culprit=None)
+        self.change(state="running", tries=self._status.tries + 1, code=None, reason="", culprit=None, ranSeconds=None)
 
     def idle(self, why: str) -> None:
         """The node does nothing, or again something where `why` is empty."""
@@ -107,7 +108,9 @@ class Reporter:
             return None
 
     def last(self) -> None:
-        """What was written in the very end is told too."""
+        """What was written in the very end is told too, and how long the command ran: the first call is nearest."""
+        if self._started and self._status.ranSeconds is None:
+            self._status.ranSeconds = round(time.monotonic() - self._started, 3)
         self._looked, self._told = 0.0, 0.0
         self.tick()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rehearsal.calls import Called, Grounds, inferred
+from rehearsal.carrying import carried, why_nothing
 from rehearsal.model import (
     DroppedResult,
     RankResult,
@@ -76,7 +77,7 @@ def overall(verdicts: Sequence[Verdict]) -> Verdict:
 
 def _run(run: RunSeen, seen: Seen) -> RunResult:
     ranks = tuple(_rank(rank, seen.traffic) for rank in run.ranks)
-    because = (run.reason,) if run.reason else tuple(_why_failed(run, ranks, seen))
+    because = (run.reason,) if run.reason else tuple(_why_failed(run, ranks, seen)) or tuple(_idle_nodes(run))
     verdict: Verdict = "not rehearsed" if run.reason else "failed" if because else "passed"
     steps = [rank.first_step_seconds for rank in ranks if rank.first_step_seconds is not None]
     return RunResult(
@@ -98,6 +99,9 @@ def _rank(rank: RankSeen, traffic: Traffic) -> RankResult:
         finished=rank.state == SUCCEEDED,
         first_step_seconds=float(step) if isinstance(step, int | float) else None,
         note=rank.details or str(told.get("reason") or ""),
+        carried=carried(rank.duty, rank.load, rank.idle),
+        load=rank.load,
+        idle=rank.idle,
     )
 
 
@@ -126,6 +130,14 @@ def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Seen) -> Iterat
     for rank in failed:
         joined = "" if rank.joined else ", and never joined"
         yield f"rank {rank.rank} ({rank.name}) ended as {rank.state}{joined}{f': {rank.note}' if rank.note else ''}"
+
+
+def _idle_nodes(run: RunSeen) -> Iterator[str]:
+    """Of a run that went well: the planned nodes that the framework should have used, and did not."""
+    for rank in run.ranks:
+        if rank.load is not None and carried(rank.duty, rank.load, rank.idle) is False:
+            why = why_nothing(rank.duty, rank.load, rank.idle)
+            yield f"rank {rank.node.rank} ({rank.node.name}) carried nothing: {why}"
 
 
 def _unique(flows: Sequence[Flow], traffic: Traffic) -> Iterator[DroppedResult]:

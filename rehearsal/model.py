@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rehearsal.carrying import Duty, Load
 from rehearsal.proof import Outcome, Proof
 from rehearsal.traffic import Node
 
@@ -25,12 +26,18 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class RankSeen:
-    """One rank at its end: the platform's word, and what its launcher said last."""
+    """One rank at its end: the platform's word, and what its launcher said last.
+
+    `load` is what it carried, and `idle` what it carries while the command does nothing.
+    """
 
     node: Node
     state: str
     details: str
     told: Mapping[str, Any] | None
+    duty: Duty = "free"
+    load: Load | None = None
+    idle: Load | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,9 @@ class RankResult:
     finished: bool
     first_step_seconds: float | None
     note: str
+    carried: bool | None = None
+    load: Load | None = None
+    idle: Load | None = None
 
 
 @dataclass(frozen=True, slots=True)

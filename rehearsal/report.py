@@ -43,6 +43,7 @@ def _runs(report: Rehearsal) -> Iterator[str]:
         if run.ranks:
             head = ("rank", "node", "address", "state", "joined", "finished", "first step")
             yield from table([head, *(_rank_row(run))])
+            yield from _section("  carried", table([_LOAD_HEAD, *_load_rows(run)] if _is_measured(run) else []))
         yield from (f"  | {line}" for line in run.last_lines)
 
 
@@ -56,6 +57,37 @@ def _rank_row(run: RunResult) -> Iterator[tuple[str, ...]]:
         step = "-" if rank.first_step_seconds is None else f"{rank.first_step_seconds:.1f} s"
         joined, finished = ("yes" if told else "NO" for told in (rank.joined, rank.finished))
         yield str(rank.rank), rank.name, rank.address or "-", rank.state, joined, finished, step
+
+
+_LOAD_HEAD = ("node", "carried", "with others", "nodes", "idle", "processor", "idle", "share")
+
+
+def _is_measured(run: RunResult) -> bool:
+    return any(rank.load is not None for rank in run.ranks)
+
+
+def _load_rows(run: RunResult) -> Iterator[tuple[str, ...]]:
+    """What each node carried, beside what it carries when idle; its share is that of the run's processor time."""
+    whole = sum(rank.load.processor_seconds or 0.0 for rank in run.ranks if rank.load)
+    for rank in run.ranks:
+        word = {True: "yes", False: "NOTHING", None: "-"}[rank.carried]
+        if rank.load is None:
+            yield rank.name, word, "-", "-", "-", "-", "-", "-"
+            continue
+        idle, seconds = rank.idle, rank.load.processor_seconds
+        yield (
+            rank.name, word, _bytes(rank.load.bytes), str(rank.load.peers), _bytes(idle.bytes) if idle else "-",
+            _seconds(seconds), _seconds(idle.processor_seconds if idle else None),
+            f"{seconds / whole:.0%}" if seconds is not None and whole else "-",
+        )  # fmt: skip
+
+
+def _bytes(count: int) -> str:
+    return f"{count} bytes" if count < 10_000 else f"{count / 1000:.0f} KB"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} s"
 
 
 def _rules(report: Rehearsal) -> Iterator[str]:
@@ -133,6 +165,8 @@ def markdown(report: Rehearsal) -> str:
     lines += _md_runs(report)
     failures = [f"- **{run.job}/{run.run}**: {_cell(reason)}" for run in report.runs for reason in run.because]
     lines += [*failures, ""] if failures else []
+    loads = [(f"{run.job}/{run.run}", *row) for run in report.runs if _is_measured(run) for row in _load_rows(run)]
+    lines += _md_table("What each node carried", ("run", *_LOAD_HEAD), loads)
     rules = [
         (one.rule, "yes" if one.connections else "no", named(one.pairs) or one.description) for one in report.rules
     ]

@@ -23,7 +23,8 @@ class RoleRow:
 
     A `service` runs until the other roles have ended, which then is its success. `awaits` names ports (by label) that
     must answer on the first node that listens, `awaits_every` on each one, before the command starts; so must
-    `awaits_command` succeed on the node itself.
+    `awaits_command` succeed on the node itself. A role that only watches `carries` nothing: a rehearsal
+    expects nothing of it.
     """
 
     minimum: int
@@ -36,6 +37,7 @@ class RoleRow:
     awaits: tuple[str, ...] = ()
     awaits_every: tuple[str, ...] = ()
     awaits_command: tuple[str, ...] = ()
+    carries: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from provider.oci import logs
 from provider.oci.calls import found
 from provider.oci.job_runs import start_of
 from rehearsal.calls import Called, Granting, Grounds, called, canonical
+from rehearsal.carrying import Duty, Load, duty_of, load_of
 from rehearsal.model import Artifact, RankSeen, RunSeen
 from rehearsal.traffic import Node, Traffic, traffic
 
@@ -40,6 +41,24 @@ def nodes_of(seen: runs_seen.RunSeen, documents: Mapping[str, Mapping[str, Any]]
         address = next((row["address"] for row in told if not shared or row["rank"] == node.rank), "")
         nodes.append(Node(seen.job, seen.name, node.rank, node.role, node.run.name, str(address or "")))
     return tuple(nodes)
+
+
+def _loads(
+    nodes: tuple[Node, ...], seen: runs_seen.RunSeen, documents: Mapping[str, Mapping[str, Any]]
+) -> dict[int, Load]:
+    """By rank, where firewalls were in force: nothing else counts what a node exchanges."""
+    loads = {}
+    for node, of in zip(nodes, seen.nodes, strict=True):
+        document = documents[of.run.id]
+        row = next((row for row in document["nodes"] if node.address and row["address"] == node.address), None)
+        if row is not None and document["enforced"]:
+            loads[node.rank] = load_of(row, {other.address for other in nodes if other is not node})
+    return loads
+
+
+def _duty(started: Started, node: Node) -> Duty:
+    launch = next(one.launch for one in started.run.nodes if one.role == node.role)
+    return duty_of(launch, next(role.carries for role in started.job.roles if role.name == node.role))
 
 
 class Evidence:
@@ -66,14 +85,23 @@ class Evidence:
             own = tuple(node for node, of in zip(nodes, seen.nodes, strict=True) if of.run.id == ocid)
             self._documents.append((document, own))
             self._names[ocid] = own[0].title if len(own) == 1 else f"{job.name}/{run.name}"
+        loads = _loads(nodes, seen, documents)
         ranks = tuple(
-            RankSeen(node, of.run.state, "; ".join(filter(None, (of.run.details, why))), of.told)
+            RankSeen(
+                node, of.run.state, "; ".join(filter(None, (of.run.details, why))), of.told,
+                _duty(started, node), loads.get(node.rank),
+            )
             for node, of in zip(nodes, seen.nodes, strict=True)
-        )
+        )  # fmt: skip
         return RunSeen(
             job.name, run.name, job.framework, code, where, ranks, tuple(self._artifacts(started)),
             failed=started.refused, last_lines=tuple(self._last_lines(seen)),
         )  # fmt: skip
+
+    def loads(self, seen: runs_seen.RunSeen) -> dict[int, Load]:
+        """What each rank of a run carried that is none of the rehearsed ones: nothing else of it is kept."""
+        documents = dict(self._ask({node.run.id for node in seen.nodes}))
+        return _loads(nodes_of(seen, documents), seen, documents)
 
     def _ask(self, runs: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for run in runs:

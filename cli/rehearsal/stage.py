@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from cli.local.stand_ins.access import stand_in_access, stand_in_groups
 from cli.planning import planned
 from cli.rehearsal.evidence import Evidence, secrets_of
 from cli.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of
+from cli.rehearsal.idle import compared
 from cli.rehearsal.people import People, everyday, look_at_metrics, people
 from cli.rehearsal.place import thrown_away
 from cli.rehearsal.prove import Again, confirmed
@@ -25,7 +26,7 @@ from cli.rehearsal.runs import Answers, start, watched
 from components.plan.model import JobPlan, Plan
 from localcloud.control import Cloud
 from localcloud.environments.find import Missing
-from rehearsal.judgement import Seen, judged
+from rehearsal.judgement import SUCCEEDED, Seen, judged
 from rehearsal.model import Rehearsal, RunSeen
 from rehearsal.planned import planned as needed
 from rehearsal.proof import prove
@@ -74,9 +75,11 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes) -> Rehearsal:
         evidence = Evidence(stage.cloud, who, str(stage.outputs["bucket"]))
         runs = tuple(_runs(stage, who, evidence, wishes))
         look_at_metrics(who, stage.cloud)
+        calls = evidence.calls()
+        runs, not_compared = compared(runs, _finished(stage, who, runs, wishes), evidence)
         seen = Seen(
-            plan.stack, time.monotonic() - began, runs, evidence.traffic(), evidence.calls(), evidence.grounds(),
-            needed(stage.plan, stage.network, stage.granted), stage.not_proven,
+            plan.stack, time.monotonic() - began, runs, evidence.traffic(), calls, evidence.grounds(),
+            needed(stage.plan, stage.network, stage.granted), (*stage.not_proven, *not_compared),
         )  # fmt: skip
         report = judged(seen)
         if wishes.prove:
@@ -157,12 +160,21 @@ def _runs(stage: Stage, who: People, evidence: Evidence, wishes: Wishes) -> Iter
 
 def _passed(stage: Stage, who: People, report: Rehearsal, wishes: Wishes) -> list[Again]:
     """The runs that passed, to be started again."""
+    return _again(stage, who, [(run.job, run.run) for run in report.runs if run.verdict == "passed"], wishes)
+
+
+def _finished(stage: Stage, who: People, runs: Iterable[RunSeen], wishes: Wishes) -> list[Again]:
+    """The runs all of whose ranks ended well, to be started again."""
+    well = [run for run in runs if run.ranks and all(rank.state == SUCCEEDED for rank in run.ranks)]
+    return _again(stage, who, [(run.job, run.run) for run in well], wishes)
+
+
+def _again(stage: Stage, who: People, names: Iterable[tuple[str, str]], wishes: Wishes) -> list[Again]:
     answers = Answers.of(stage.cloud, stage.outputs, secrets_of(stage.place))
-    passed = [(run.job, run.run) for run in report.runs if run.verdict == "passed"]
     jobs = stage.plan.jobs
     return [
         Again(stage.cloud, who, stage.plan, jobs[job], jobs[job].runs[run], stage.outputs, answers, wishes.minutes)
-        for job, run in passed
+        for job, run in names
     ]
 
 

@@ -60,6 +60,7 @@ def _role(framework: Framework, job: Job, role: str) -> RolePlan:
         mode=framework.roles[role].mode,
         ports=of_role(framework, job, role),
         minimum_success=spec.replicas if wanted is None or wanted < 0 else min(wanted, spec.replicas),
+        carries=framework.roles[role].carries,
     )
 
 

@@ -126,7 +126,10 @@ class VaultPlan:
 
 @dataclass(frozen=True, slots=True)
 class RolePlan:
-    """A set of like nodes: the ports each listens on and how it is started. `called`: by the nodes, and by OCI."""
+    """A set of like nodes: the ports each listens on and how it is started. `called`: by the nodes, and by OCI.
+
+    `carries`: it is there to be used.
+    """
 
     name: str
     called: str
@@ -134,6 +137,7 @@ class RolePlan:
     mode: str
     ports: Mapping[str, PortRange | None]
     minimum_success: int
+    carries: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,9 +30,18 @@ class Witness:
 
 
 @dataclass(frozen=True)
+class _Counted:
+    """One element of a set: its key, and what was counted for it."""
+
+    key: tuple[Any, ...]
+    packets: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class _Seen:
     counters: dict[str, int] = field(default_factory=dict)
-    sets: dict[str, list[tuple[str, str, int, int]]] = field(default_factory=dict)
+    sets: dict[str, list[_Counted]] = field(default_factory=dict)
 
 
 def document(run: str, reason: str, witnesses: Sequence[Witness]) -> Row:
@@ -42,12 +52,26 @@ def document(run: str, reason: str, witnesses: Sequence[Witness]) -> Row:
         "enforced": not reason,
         "reason": reason,
         "nodes": [
-            {"rank": each.rank, "group": each.group, "address": each.address, "vnic": each.vnic} for each in witnesses
+            {
+                "rank": each.rank,
+                "group": each.group,
+                "address": each.address,
+                "vnic": each.vnic,
+                "carried": _carried(each, seen[each.rank]),
+                "processorSeconds": None,
+            }
+            for each in witnesses
         ],
         "rules": [row for each in witnesses for row in _rules(each, seen[each.rank])],
         "flows": [row for each in witnesses for row in _flows(each, seen[each.rank], "flows", "connections")],
         "dropped": [row for each in witnesses for row in _flows(each, seen[each.rank], "dropped", "packets")],
     }
+
+
+def with_processor(content: Mapping[str, Any], seconds: Mapping[int, float | None]) -> Row:
+    """The same with the time that everything each node ran took on processors: known when the node has ended."""
+    nodes = [{**node, "processorSeconds": seconds.get(node["rank"])} for node in content["nodes"]]
+    return {**content, "nodes": nodes}
 
 
 def write(folder: Path, content: Mapping[str, Any]) -> None:
@@ -87,12 +111,23 @@ def _rules(witness: Witness, seen: _Seen) -> Iterator[Row]:
 def _flows(witness: Witness, seen: _Seen, kind: str, counted: str) -> Iterator[Row]:
     directions: tuple[Direction, ...] = ("ingress", "egress")
     for direction in directions:
-        for peer, protocol, port, count in sorted(seen.sets.get(f"{kind}_{direction}", ())):
+        for one in sorted(seen.sets.get(f"{kind}_{direction}", ()), key=lambda one: one.key):
+            peer, protocol, port = one.key
             ends = (peer, witness.address) if direction == "ingress" else (witness.address, peer)
             yield {
                 "direction": direction, "from": ends[0], "to": ends[1], "port": port, "protocol": protocol,
-                counted: count,
+                counted: one.packets,
             }  # fmt: skip
+
+
+def _carried(witness: Witness, seen: _Seen) -> dict[str, int]:
+    """By peer, the bytes of content that went either way."""
+    carried: Counter[str] = Counter()
+    for direction in ("ingress", "egress"):
+        for one in seen.sets.get(f"carried_{direction}", ()):
+            (peer,) = one.key
+            carried[peer] += max(0, one.bytes - firewall.HEADERS * one.packets)
+    return dict(sorted(carried.items()))
 
 
 def _read(said: str) -> _Seen:
@@ -105,7 +140,8 @@ def _read(said: str) -> _Seen:
     return seen
 
 
-def _elements(elements: Iterable[Any]) -> Iterator[tuple[str, str, int, int]]:
+def _elements(elements: Iterable[Any]) -> Iterator[_Counted]:
     for element in elements:
-        address, protocol, port = element["elem"]["val"]["concat"]
-        yield address, protocol, port, element["elem"]["counter"]["packets"]
+        value, counter = element["elem"]["val"], element["elem"]["counter"]
+        key = tuple(value["concat"]) if isinstance(value, dict) else (value,)
+        yield _Counted(key, counter["packets"], counter["bytes"])

@@ -3,7 +3,8 @@
 
 A namespace that has an older one can be given a newer: it comes into force at once, connections stay, and so do the
 counts of every rule that still says the same. Each rule has two counters, of packets it let in or out that belong to
-no connection yet, and of connections; sets remember who talked to whom, and who was refused.
+no connection yet, and of connections; sets remember who talked to whom, who was refused, and how much each node
+carried: packets with something in them, which handshakes and acknowledgements are not.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ TABLE = "inet trainyard"
 # What begins a connection that nobody tracks; of other protocols every packet does.
 _UNTRACKED = dict.fromkeys(("6", "all"), "tcp flags syn / syn,ack")
 _TCP_AND_UDP = "meta l4proto { tcp, udp }"
+# The headers of a packet of a connection, time stamps included, as Linux writes them. What is longer carries something.
+HEADERS = 52
+_CARRIES = (f"tcp flags & (syn | rst) == 0 ip length > {HEADERS}", "meta nfproto ipv4 meta l4proto udp")
 _SIDES: dict[Direction, str] = {"ingress": "saddr", "egress": "daddr"}
 # Where packets are judged, and where it is said which are not to be tracked.
 _HOOKS: dict[Direction, tuple[str, str]] = {"ingress": ("input", "prerouting"), "egress": ("output", "output")}
@@ -74,6 +78,9 @@ def _in_force(direction: Direction, generation: int) -> Iterator[str]:
     yield f"add rule {TABLE} {direction} {interface} lo accept"
     yield f"add rule {TABLE} {direction}_untracked {interface} lo accept"
     yield f"add rule {TABLE} {direction}_untracked jump {direction}_untracked{generation}"
+    for something in _CARRIES:
+        counted = f"update @carried_{direction} {{ ip {_SIDES[direction]} }}"
+        yield f"add rule {TABLE} {direction} {something} ct state established,related,untracked {counted}"
     yield f"add rule {TABLE} {direction} ct state established,related accept"
     yield f"add rule {TABLE} {direction} jump {direction}_rules{generation}"
     yield from _record(direction)
@@ -87,6 +94,7 @@ def _sets(direction: Direction) -> Iterator[str]:
     for name in ("flows", "dropped"):
         kind = "type ipv4_addr . inet_proto . inet_service"
         yield f"add set {TABLE} {name}_{direction} {{ {kind}; flags dynamic; counter; size 65535; }}"
+    yield f"add set {TABLE} carried_{direction} {{ type ipv4_addr; flags dynamic; counter; size 65535; }}"
 
 
 def _allowed(rule: Rule, match: str, generation: int) -> Iterator[str]:

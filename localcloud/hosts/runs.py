@@ -152,7 +152,7 @@ class Hosts:
 
     async def _release(self, run_id: str) -> None:
         if seen := await self._fabric.release(run_id):
-            evidence.write(self.folder(run_id), seen)
+            evidence.write(self.folder(run_id), evidence.with_processor(seen, self._processor(run_id, seen)))
         await asyncio.to_thread(shutil.rmtree, self.folder(run_id) / mounts.FOLDER, ignore_errors=True)
 
     async def _start(
@@ -179,6 +179,13 @@ class Hosts:
         identity = {"pid": process.pid, "started": processes.start_time(process.pid)}
         (assignment.folder / f"node-{node.rank}.pid").write_text(json.dumps(identity))
         return process
+
+    def _processor(self, run_id: str, seen: Mapping[str, Any]) -> dict[int, float | None]:
+        """By rank, of the nodes that have left a result."""
+        paths = {node["rank"]: _result_path(self.folder(run_id), node["rank"]) for node in seen["nodes"]}
+        return {
+            rank: json.loads(path.read_text()).get("processorSeconds") for rank, path in paths.items() if path.exists()
+        }
 
     def folder(self, run_id: str) -> Path:
         return self._cloud.home / "runs" / run_id

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -108,7 +109,12 @@ def _run(spec: dict[str, Any]) -> dict[str, Any]:
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     _end(process, spec["grace"] if reason != "exited" else 0)
     code = process.returncode if process else None
-    return {"reason": reason, "code": code, "detail": "", "started": started, "finished": time.time()}
+    # Of everything that the node ran: whatever its parents left behind was adopted, and waited for, here.
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "reason": reason, "code": code, "detail": "", "started": started, "finished": time.time(),
+        "processorSeconds": round(used.ru_utime + used.ru_stime, 3),
+    }  # fmt: skip
 
 
 def _unstartable(detail: str, started: float) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-RING = ROOT / "tests" / "flows" / "rehearse_project"
+RING, POOL = (ROOT / "tests" / "flows" / name for name in ("rehearse_project", "pool_project"))
 # A rehearsal takes 15 seconds on a quiet machine and does its own waiting; this only ends one that hangs.
 LONGEST_SECONDS = 900.0
 
@@ -28,8 +28,17 @@ class Rehearsals:
     @classmethod
     def of_ring(cls, root: Path) -> Rehearsals:
         """A copy of the ring, whose workers bring a number to the main node: to be spoilt by the test."""
+        return cls._of(RING, root)
+
+    @classmethod
+    def of_pool(cls, root: Path) -> Rehearsals:
+        """A copy of the pool, whose workers join a head that can do without them."""
+        return cls._of(POOL, root)
+
+    @classmethod
+    def _of(cls, project: Path, root: Path) -> Rehearsals:
         stacks = root / "stacks"
-        shutil.copytree(RING, stacks)
+        shutil.copytree(project, stacks)
         return cls(root / "home", stacks)
 
     def change(self, file: str, old: str, new: str) -> None:

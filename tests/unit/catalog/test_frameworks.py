@@ -149,7 +149,7 @@ def test_a_role_needs_something_to_run() -> None:
 def test_the_page_s_example_is_a_framework() -> None:
     row = frameworks.parse(tomllib.loads(RAY))
     assert list(row.roles) == ["head", "worker"]
-    assert [port.label for port in row.ports] == ["head", "worker"]
+    assert [port.label for port in row.ports] == ["head", "worker", "manager", "objects"]
 
 
 def test_a_stack_uses_the_page_s_example_as_the_page_says(tmp_path: Path) -> None:
@@ -166,11 +166,11 @@ def test_a_stack_uses_the_page_s_example_as_the_page_says(tmp_path: Path) -> Non
     assert judged.findings == ()
     plan = plan_of(judged)
     opened = {(rule.source, rule.target, str(rule.ports)) for rule in plan.network.rules if "/" in rule.source}
+    ways = (("head", "worker"), ("worker", "head"), ("worker", "worker"))
     assert opened == {
         ("search/worker", "search/head", "6380"),
-        ("search/head", "search/worker", "10002-10101"),
-        ("search/worker", "search/head", "10002-10101"),
-        ("search/worker", "search/worker", "10002-10101"),
+        *((f"search/{one}", f"search/{other}", "10002-10101") for one, other in ways),
+        *((f"search/{one}", f"search/{other}", port) for one, other in ways for port in ("10000", "10001")),
     }
     head, worker = plan.jobs["search"].runs["base"].nodes[:2]
     assert head.launch["start"][-1] == "6380"

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What counts as nothing, and what is said of a node that carried it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rehearsal.carrying import Load, carried, duty_of, load_of, most
+from rehearsal.judgement import judged
+from rehearsal.model import RankSeen
+from rehearsal.report import RENDERERS, text
+from tests.unit.launcher.documents import document
+from tests.unit.rehearsal.recorded import FIRST, MAIN, NODES, SECOND, STORE
+from tests.unit.rehearsal.test_judgement import rank, run, seen
+
+BUSY, IDLE = Load(52_000, 2, 2.6), Load(13_000, 1, 2.9)
+
+
+@pytest.mark.parametrize(
+    ("duty", "load", "idle", "verdict"),
+    [
+        ("works", Load(2, 1, 0.3), None, True),
+        ("works", Load(0, 0, 9.0), None, False),
+        ("works", Load(40, 2, 0.3), Load(40, 2, 0.3), False),
+        ("serves", Load(0, 0, 2.0), None, False),
+        ("serves", BUSY, IDLE, True),
+        ("serves", Load(8_315, 1, 2.8), IDLE, False),
+        ("serves", Load(13_900, 1, 3.0), IDLE, False),
+        ("serves", Load(13_000, 1, 30.0), IDLE, True),
+        ("serves", BUSY, None, None),
+        ("serves", None, None, None),
+        ("free", Load(0, 0, 0.0), None, None),
+    ],
+)
+def test_what_a_node_carried(duty: Any, load: Load | None, idle: Load | None, verdict: bool | None) -> None:
+    assert carried(duty, load, idle) is verdict
+
+
+def test_only_content_between_nodes_of_the_run_counts() -> None:
+    row = {"carried": {MAIN: 100, SECOND: 0, STORE: 9_999}, "processorSeconds": 1.5}
+    assert load_of(row, {MAIN, SECOND}) == Load(100, 1, 1.5)
+    assert load_of({}, {MAIN}) == Load(0, 0, None), "a cloud of an older release counts nothing"
+
+
+def test_the_most_of_like_nodes_is_what_idle_means() -> None:
+    assert most([Load(7, 2, 3.0), Load(9, 1, None)]) == Load(9, 2, 3.0)
+    assert most([]) is None
+
+
+def test_what_is_expected_of_a_node_follows_from_what_it_was_told() -> None:
+    told = document()
+    assert duty_of(told, carries=True) == "works"
+    assert duty_of({**told, "command": []}, carries=True) == "serves"
+    assert duty_of(told, carries=False) == "free"
+    assert duty_of({**told, "ports": {}}, carries=True) == "free", "nothing can be exchanged"
+    alone = [{**told["roles"][0], "replicas": 1}]
+    assert duty_of({**told, "roles": alone}, carries=True) == "free"
+
+
+def serving(number: int, load: Load, idle: Load | None = IDLE) -> RankSeen:
+    return replace(rank(number), duty="serves", load=load, idle=idle)
+
+
+def test_a_run_that_ended_well_without_one_of_its_nodes_has_failed() -> None:
+    lazy = Load(8_315, 1, 2.8)
+    report = judged(seen(run(replace(rank(0), duty="works", load=BUSY), serving(1, BUSY), serving(2, lazy))))
+    assert (report.verdict, report.exit_code) == ("failed", 1)
+    (reason,) = report.runs[0].because
+    assert reason.startswith(
+        "rank 2 (worker-1) carried nothing: it exchanged 8315 bytes with other nodes, and up to 13000"
+    )
+    assert "plan fewer nodes" in reason
+    assert [one.carried for one in report.runs[0].ranks] == [True, True, False]
+    for form in RENDERERS.values():
+        assert "8315" in form(report)
+    assert "NOTHING" in text(report)
+
+
+def test_a_run_that_failed_is_explained_by_that_and_not_by_what_it_did_not_carry() -> None:
+    report = judged(seen(run(rank(0), serving(1, Load(0, 0, 0.1)), rank(2, "FAILED"))))
+    assert [reason for reason in report.runs[0].because if "carried" in reason] == []
+
+
+def test_without_a_firewall_nothing_is_measured_and_nothing_is_said() -> None:
+    report = judged(seen())
+    assert {one.carried for one in report.runs[0].ranks} == {None}
+    assert "NOTHING" not in text(report)
+    assert {node.address for node in NODES} == {MAIN, FIRST, SECOND}
