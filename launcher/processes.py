@@ -23,6 +23,7 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.02
 _DRAIN_SECONDS = 5.0
+_READ_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,24 @@ class Attempt:
 
     process: subprocess.Popen[bytes]
     last_line: str = field(default="", init=False)
+    _closed: bool = field(default=False, init=False)
+    _ended: float = field(default=0.0, init=False)
 
     def keep(self, lines: Sequence[bytes]) -> None:
-        """Only the last line that says something matters."""
+        """Only the last line that says something matters. No lines: there will be no more."""
+        self._closed = self._closed or not lines
         texts = [line.decode(errors="replace").strip() for line in lines]
         self.last_line = next((text for text in reversed(texts) if text), self.last_line)
 
     @property
     def code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """How it ended; None while it runs, and until its output is read: a child may hold it open, so not for long."""
         code = self.process.poll()
-        return None if code is None else exits.of_process(code)
+        if code is None:
+            return None
+        self._ended = self._ended or time.monotonic()
+        read = self._closed or time.monotonic() - self._ended > _READ_SECONDS
+        return exits.of_process(code) if read else None
 
 
 class Children:
@@ -175,7 +183,7 @@ def _children() -> list[int]:
 
 
 class _Pump:
-    """Passes lines on, each whole, to whatever takes those of its process.
+    """Passes lines on, each whole, to whatever takes those of its process; none at all says that there are no more.
 
     `complaint`: lines that processes print because they hang. They are passed on, but are no sign of work.
     """
@@ -226,6 +234,8 @@ class _Pump:
         self._listen(lines, data)
         if lines:
             take(lines)
+        if not data:
+            take(())
 
     def _listen(self, lines: Sequence[bytes], data: bytes) -> None:
         own = [line for line in lines if line.strip() and not (self._complaint and self._complaint.search(line))]

@@ -58,7 +58,7 @@ def _loads(
 
 def _duty(started: Started, node: Node) -> Duty:
     launch = next(one.launch for one in started.run.nodes if one.role == node.role)
-    return duty_of(launch, next(role.carries for role in started.job.roles if role.name == node.role))
+    return duty_of(launch, next(role.carries for role in started.job.roles if role.called == node.role))
 
 
 class Evidence:
