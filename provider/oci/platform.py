@@ -8,7 +8,7 @@ from typing import Any
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
-from provider.oci import images, job_runs, logs
+from provider.oci import endings, images, job_runs, logs
 from provider.oci.calls import attempt, found, is_gone, make_once
 from provider.oci.session import Session
 from provider.runs.model import DELETED, Node, NodeRun, RunSpec
@@ -131,6 +131,9 @@ class OciPlatform:
             return inputs, job_runs.group_runs(main, [node["name"] for node in inputs["nodes"]])
         names = [node["name"] for node in inputs["nodes"]]
         return inputs, [job_runs.node_run(run, name) for run, name in zip(runs, names, strict=True)]
+
+    def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
+        return endings.ending(self._session, call, run_id, inputs.get("nodes") or ())
 
     def _siblings(self, call: Call, main: Any) -> list[Any]:
         mark = (main.freeform_tags or {}).get(job_runs.RUN_TAG)

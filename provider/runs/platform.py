@@ -39,6 +39,9 @@ class Platform(Protocol):
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
         """The inputs that would have made this run, and its nodes; None when there is no such run."""
 
+    def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
+        """How a run ended whose job runs are gone, by what it left itself; None when that does not tell."""
+
 
 class Platforms:
     """The platforms of one configured provider, made when first needed."""

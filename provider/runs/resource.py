@@ -104,7 +104,7 @@ class Run(Resource):
         described = platform.describe(call, id)
         recorded = _node_runs(outputs_before)
         if described is None:
-            return _without_records(call, Live(id, outputs_before, inputs), recorded)
+            return _without_records(call, platform, Live(id, outputs_before, inputs), recorded)
         live_inputs, seen = described
         nodes = remembered(recorded, seen)
         if inputs:
@@ -224,14 +224,17 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
     )
 
 
-def _without_records(call: Call, state: Live, recorded: list[NodeRun]) -> Live | None:
+def _without_records(call: Call, platform: Platform, state: Live, recorded: list[NodeRun]) -> Live | None:
     """A run whose job runs OCI no longer has, by somebody's hand or by age, has not been undone: what ended has ended.
 
-    What was alive when it was last seen is another matter: nobody knows whether it came to its end.
+    What was alive when it was last seen is another matter: what it left in the bucket may tell.
     """
     name = state.inputs.get("displayName") or state.id
     if not recorded:
         return None
+    if not ended(recorded) and (how := platform.ending(call, state.id, state.inputs)):
+        recorded = [replace(node, state=how) for node in recorded]
+        state = replace(state, outputs={**state.outputs, **outputs(state.inputs, recorded)})
     if ended(recorded):
         call.report.info(
             f"run {name}: its records are no longer in OCI; it stays {state.outputs.get('state')}, and is not started "

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`trainyard:index:Run` through the provider protocol, on the local cloud, with runs that really run."""
 
+import json
 import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import oci
 import pytest
 
 from localcloud import control
@@ -291,6 +293,37 @@ def test_a_run_that_was_alive_when_last_seen_and_has_no_records_is_planned_anew(
     assert world.engine.refresh(made) is None
     assert "it had not ended (main IN_PROGRESS): the next `up` starts it anew" in world.engine.heard.lines[-1]
     world.engine.delete(made)
+
+
+def test_what_a_run_left_in_the_bucket_says_how_it_ended(world: World) -> None:
+    """`up` waited only until it started, and its records were deleted before the state was looked at again."""
+    cloud, storage = world.cloud, world.session.client("object_storage")
+    bucket = world.oci.create("oci:ObjectStorage/bucket:Bucket", "left", placed(cloud, namespace=cloud.namespace))
+    name = bucket.outputs["name"]
+    launch = json.dumps({"folder": f"oci://{name}@{cloud.namespace}/line/base/1"})
+    nodes = [node("main", 0, TRAINYARD_LAUNCH=launch), node("worker", 1, "worker", TRAINYARD_LAUNCH=launch)]
+    made = world.engine.create(RUN, "run", world.inputs(nodes=nodes, until="started"))
+    client = world.session.client("data_science")
+    for one in made.outputs["nodeRuns"]:
+        _until(lambda one=one: client.get_job_run(one["id"]).data.lifecycle_state == "SUCCEEDED")
+        client.delete_job_run(one["id"])
+    _until(lambda: not world.runs())
+    made.outputs["nodeRuns"] = [{**one, "state": "IN_PROGRESS"} for one in made.outputs["nodeRuns"]]
+    places = [f"line/base/1/{made.id[-12:]}/status/{rank}.json" for rank in (0, 1)]
+    try:
+        storage.put_object(cloud.namespace, name, places[0], json.dumps({"state": "succeeded"}).encode())
+        assert world.engine.refresh(made) is None, "nobody knows of the other"
+        storage.put_object(cloud.namespace, name, places[1], json.dumps({"state": "stopped"}).encode())
+        seen = world.engine.refresh(made)
+        assert seen is not None
+        assert seen.outputs["state"] == "SUCCEEDED"
+        assert "it stays SUCCEEDED" in world.engine.heard.lines[-1]
+        assert not world.engine.diff(seen, made.inputs).detailedDiff
+    finally:
+        for place in places:
+            with suppress(oci.exceptions.ServiceError):
+                storage.delete_object(cloud.namespace, name, place)
+        world.oci.delete(bucket)
 
 
 def test_import_finds_all_nodes_from_one(world: World) -> None:
