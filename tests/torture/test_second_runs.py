@@ -33,5 +33,5 @@ def test_ten_in_a_row(seed: int, tmp_path: Path, record_property: Callable[[str,
     name = list(KINDS)[seed % len(KINDS)]
     with second_runs(tmp_path, name) as runs:
         for change in _changes(Random(seed)):
-            record_property(name, change)
+            record_property(name, str(change))
             runs.replace(change)
