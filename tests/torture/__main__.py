@@ -72,6 +72,10 @@ PARTS = {
         " alone, or resumes, with the right ranks", "replacements", 200,
         ("tests/torture/test_second_runs.py",), COUNTED,
     ),
+    "examples": Part(
+        "examples side by side on one local cloud, all and in pairs, in any order: up, unchanged, down, nothing left",
+        "groups", 18, ("tests/flows/test_examples_up.py", "tests/flows/test_stand_ins.py"), COUNTED,
+    ),
     "frameworks": Part(
         "each framework trains on two and on three hosts behind its planned rules, and misses each rule that is closed",
         "round", 1, ("tests/frameworks", "tests/flows/launcher/test_elastic.py"), COUNTED,
