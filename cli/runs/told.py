@@ -69,6 +69,7 @@ def _seconds(value: Any) -> float | None:
 
 _KEYS: Mapping[str, Callable[[Any], Any]] = {
     "rank": _whole, "node": _text, "role": _text, "address": _text, "state": _text, "code": _whole, "reason": _text,
-    "tries": _whole, "culprit": _whole, "waitedSeconds": _seconds, "firstStepSeconds": _seconds, "progress": shown,
+    "tries": _whole, "culprit": _whole, "waitedSeconds": _seconds, "firstStepSeconds": _seconds,
+    "ranSeconds": _seconds, "progress": shown,
     "at": _text,
 }  # fmt: skip

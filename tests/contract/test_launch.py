@@ -6,16 +6,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from catalog.frameworks import sound
+from cli.runs import told
 from components.plan.launch import VERSION, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
 from launcher.document import VARIABLE, VERSIONS, LaunchError, read
 from launcher.placeholders import Place, node_values, process_values
+from launcher.status import Status
 from tests.examples import EXAMPLES, plan
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "launch.schema.json").read_text("utf-8"))
@@ -55,6 +58,12 @@ def test_ranks_are_counted_once_and_the_main_role_is_first(name: str) -> None:
 def test_writer_reader_and_schema_speak_of_the_same_versions() -> None:
     assert {node.launch["version"] for node in nodes("oci-pytorch-ddp")} == {VERSION}
     assert (VERSION, VERSION_WITH_WAITS) == VERSIONS == tuple(SCHEMA["properties"]["version"]["enum"])
+
+
+def test_what_a_launcher_says_of_itself_reaches_those_who_read_it() -> None:
+    values = {"int": 1, "float": 1.5, "str": "x", "Any": {"step": 1}}
+    status = {one.name: values[one.type.removesuffix(" | None")] for one in fields(Status)}
+    assert told.status(json.dumps(status).encode()) == status
 
 
 def test_another_version_is_refused_with_the_remedy() -> None:

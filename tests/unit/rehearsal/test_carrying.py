@@ -24,7 +24,7 @@ BUSY, IDLE = Load(52_000, 2, 2.6), Load(13_000, 1, 2.9)
     [
         ("works", Load(2, 1, 0.3), None, True),
         ("works", Load(0, 0, 9.0), None, False),
-        ("works", Load(40, 2, 0.3), Load(40, 2, 0.3), False),
+        ("works", Load(40, 2, 0.3), Load(40, 2, 0.3), True),
         ("serves", Load(0, 0, 2.0), None, False),
         ("serves", BUSY, IDLE, True),
         ("serves", Load(8_315, 1, 2.8), IDLE, False),
