@@ -9,14 +9,7 @@ from functools import partial
 from typing import Any
 
 from localcloud.api import clock, limits, models, tenancy
-from localcloud.api.errors import (
-    already_exists,
-    conflict,
-    incorrect_state,
-    not_found,
-    not_implemented,
-    related_not_found,
-)
+from localcloud.api.errors import already_exists, conflict, incorrect_state, invalid, not_found, related_not_found
 from localcloud.api.http import Json, Reply
 from localcloud.api.lifecycles import Lifecycle
 from localcloud.api.ocids import new_ocid
@@ -156,7 +149,7 @@ def _details(kind: Kind, call: Call) -> Json:
     details = call.details()
     for name, reason in kind.unserved.items():
         if details.get(name):
-            raise not_implemented(f"{name} of {call.operation.name}: {reason}")
+            raise invalid(f"{name} is nothing that the local cloud serves: {reason}")
     models.require_choices(kind.service, kind.title, details)
     return details
 
