@@ -265,7 +265,12 @@ class Node:
         if not alone and self.desk is not None:
             self._claimed = True
             self.desk.end(self._generation, RETRY if retries else FAILED, code)
-            culprit = None if self.launch.elastic else self.desk.fresh(_POST_SECONDS).culprit(self._generation)
+            known = self._known() if self.launch.elastic else self.desk.fresh(_POST_SECONDS)
+            culprit = None if self.launch.elastic else known.culprit(self._generation)
+            if not why and self.stalls.ended_elsewhere(known):
+                # The end of another rank ended these processes before the news of the stall came.
+                why = self.stalls.reason
+                self.stalls.account(known)
             if culprit is not None and culprit.rank != self.launch.rank:
                 first = f"rank {self.launch.label(culprit.rank)} failed first, with {exits.described(culprit.code)}"
                 # All ranks stall together: none did first.

@@ -114,12 +114,12 @@ class Stalls:
         if not self._running or self.desk is None:
             return ""
         # What ends all processes wakes those that still wait: that is no activity.
-        if self._ended_elsewhere(board):
+        if self.ended_elsewhere(board):
             return self.reason
         self._tell(self.desk, self._idleness.seconds >= self.limit)
         return self.reason if self._idle and not self._busy(board) else ""
 
-    def _ended_elsewhere(self, board: Board) -> bool:
+    def ended_elsewhere(self, board: Board) -> bool:
         """Whether another rank has seen all ranks idle, this one among them, and ended."""
         ends = (event.code for event in board.endings(self._generation) if event.how in (FAILED, RETRY))
         return self._signed == self._generation and exits.STALLED in ends
