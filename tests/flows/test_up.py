@@ -81,10 +81,10 @@ def test_new_arguments_or_images_replace_the_run_and_nothing_else(team: Team) ->
     assert "image: iad" not in output, "the sentences are for the view of one line"
 
     team.change("ocpus: 1", "ocpus: 2")
-    team.change("10.20.0.0/16", "10.21.0.0/16")
+    team.change("10.20.0.0/16", "10.20.0.0/17")
     team.change("until: finished,", f"until: finished, env: {{ TOKEN: {json.dumps(SEALED)} }},")
     seen = team.trainyard("preview", "local")
-    assert "vcn update [diff: ~cidrBlocks[0]: 10.20.0.0/16 -> 10.21.0.0/16]" in seen
+    assert "vcn update [diff: ~cidrBlocks[0]: 10.20.0.0/16 -> 10.20.0.0/17]" in seen
     assert "line update [diff: ~jobInfrastructureConfigurationDetails.jobShapeConfigDetails.ocpus: 1 -> 2]" in seen
     assert "nodes[0].environment.TOKEN: [secret]" in seen
     assert "nodes[0].environment.TRAINYARD_LAUNCH.secrets[0]: + TOKEN" in seen

@@ -81,6 +81,8 @@ class Change:
     killed: bool = False
     # How long after the first job run of the new start `up` is killed.
     later: float = 0.0
+    # The jobs that change, by their number of nodes; None: all.
+    sizes: Sequence[int] | None = None
 
 
 class SecondRuns:
@@ -96,6 +98,7 @@ class SecondRuns:
         shutil.copytree(code, self.team.stacks / "starts")
         shutil.copy(CODE / "steps.py", self.team.stacks / "starts")
         self._alone: dict[int, list[float]] = {}
+        self._written: dict[int, Mapping[str, Any]] = {}
         self._kept = False
 
     @cached_property
@@ -143,6 +146,7 @@ class SecondRuns:
         self._note += 1
         words = [*(_HELD if change.held else ()), *(["--keep"] if change.keep else []), "--note", str(self._note)]
         run = {"args": words, "until": "started" if change.held else "finished"}
+        self._written |= dict.fromkeys(self._changed(change), run)
         job = {
             "framework": self.kind.framework,
             **({"strategy": self.kind.strategy} if self.kind.strategy else {}),
@@ -152,9 +156,12 @@ class SecondRuns:
             "command": "train.py",
             **self.kind.more,
         }
-        jobs = {f"of-{nodes}": {**job, "roles": dict(self.kind.roles(nodes)), "runs": {"base": run}}
-                for nodes in self.kind.sizes}  # fmt: skip
+        jobs = {f"of-{nodes}": {**job, "roles": dict(self.kind.roles(nodes)), "runs": {"base": written}}
+                for nodes, written in self._written.items()}  # fmt: skip
         self.team.configure("jobs", jobs)
+
+    def _changed(self, change: Change) -> Sequence[int]:
+        return self.kind.sizes if change.sizes is None else change.sizes
 
     def _up(self) -> None:
         with up_beside(self.team) as up:
@@ -188,9 +195,10 @@ class SecondRuns:
 
     def _steps(self, change: Change) -> dict[int, list[dict[str, Any]]]:
         """Number of nodes -> the steps that rank 0 told of, as far as a run alone comes; the ranks are right."""
-        return {nodes: self._steps_of(nodes, run, change) for nodes, run in self._runs().items()}
+        runs = self._runs()
+        return {nodes: self._steps_of(nodes, runs[nodes]) for nodes in self._changed(change)}
 
-    def _steps_of(self, nodes: int, run: list[dict[str, Any]], change: Change) -> list[dict[str, Any]]:
+    def _steps_of(self, nodes: int, run: list[dict[str, Any]]) -> list[dict[str, Any]]:
         def steps() -> list[dict[str, Any]]:
             told = re.findall(r"step (\{.*\})", "\n".join(self._lines(run[0])))
             return [step for step in map(json.loads, told) if step["step"] <= STEPS]

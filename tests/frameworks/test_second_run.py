@@ -14,7 +14,7 @@ pytestmark = pytest.mark.engine
 # The old run has finished; trains on, without checkpoints; trains on with one, and `up` is killed on its way.
 EACH_ONCE = (Change(held=True), Change(held=True, keep=True), Change(keep=True, killed=True))
 # Ten in a row: what is left of many starts lies in the bucket, and the one before is always alive.
-TEN = (*EACH_ONCE, *(Change(held=True) for _ in range(7)))
+TEN = (*EACH_ONCE, *(Change(held=True, sizes=(2 + number % 2,)) for number in range(7)))
 
 
 @pytest.mark.parametrize("name", KINDS)
