@@ -134,17 +134,22 @@ def test_up_after_a_failure_says_it_again_and_a_higher_attempt_starts_anew(world
     assert list(world.engine.diff(kept, {**inputs, "attempt": 2}).replaces) == ["attempt"]
 
 
+def _lose_worker(world: World, made: Resource) -> str:
+    """Its job run is gone without a record, as if it had never been started."""
+    client = world.session.client("data_science")
+    lost: str = made.outputs["nodeRuns"][1]["id"]
+    client.cancel_job_run(lost)
+    _until(lambda: client.get_job_run(lost).data.lifecycle_state == "CANCELED")
+    client.delete_job_run(lost)
+    return lost
+
+
 def test_a_create_that_was_cut_off_goes_on_from_there(world: World) -> None:
     """The provider was killed after it had started a node, and all of its memory is gone."""
     nodes = [node("main", 0, SECONDS_TO_RUN=LONG), node("worker", 1, "worker", SECONDS_TO_RUN=LONG)]
     inputs = world.inputs(nodes=nodes, until="started")
     first = world.engine.create(RUN, "run", inputs)
-    lost = first.outputs["nodeRuns"][1]["id"]
-    client = world.session.client("data_science")
-    client.cancel_job_run(lost)
-    _until(lambda: client.get_job_run(lost).data.lifecycle_state == "CANCELED")
-    client.delete_job_run(lost)
-
+    _lose_worker(world, first)
     with engine_side(Trainyard()) as engine:
         engine.configure()
         again = engine.create(RUN, "run", inputs)
@@ -166,10 +171,7 @@ def test_images_of_ads_are_told_a_place_of_their_start(world: World) -> None:
 
     first = world.engine.create(RUN, "run", inputs)
     places = told(first)
-    lost = first.outputs["nodeRuns"][1]["id"]
-    client.cancel_job_run(lost)
-    _until(lambda: client.get_job_run(lost).data.lifecycle_state == "CANCELED")
-    client.delete_job_run(lost)
+    lost = _lose_worker(world, first)
     with engine_side(Trainyard()) as engine:
         engine.configure()
         again = engine.create(RUN, "run", inputs)
