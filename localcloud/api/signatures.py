@@ -23,7 +23,7 @@ MAXIMUM_SKEW_SECONDS = 300
 _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 _ALWAYS_SIGNED = ("(request-target)", "host")
 _BODY_SIGNED = ("x-content-sha256", "content-type", "content-length")
-_METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def sign(
     """The headers of a signed JSON request, for our own small calls that are not worth importing the SDK for."""
     headers = {"date": date or formatdate(clock.now(), usegmt=True), "host": host}
     names: tuple[str, ...] = ("date", *_ALWAYS_SIGNED)
-    if method in _METHODS_WITH_BODY:
+    if method in METHODS_WITH_BODY:
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
         headers |= {
             "x-content-sha256": digest,
@@ -115,7 +115,7 @@ def sign(
 
 def _check_coverage(method: str, names: tuple[str, ...], body_may_be_unsigned: bool) -> None:
     needed = list(_ALWAYS_SIGNED)
-    if method in _METHODS_WITH_BODY and not body_may_be_unsigned:
+    if method in METHODS_WITH_BODY and not body_may_be_unsigned:
         needed += _BODY_SIGNED
     if lacking := [name for name in needed if name not in names]:
         raise not_authenticated(f"the signature must cover {', '.join(lacking)}")

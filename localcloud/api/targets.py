@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from iam.judge import Target
 from iam.permissions import Operation as Needs
-from localcloud.api import tenancy
+from localcloud.api import models, tenancy
 from localcloud.api.circumstances import ABOUT, CIRCUMSTANCES, Elsewhere
 from localcloud.api.operations import Call
 from localcloud.api.store import Resource
@@ -58,14 +58,17 @@ def _compartment(call: Call) -> str:
 
 
 def _named_compartment(call: Call) -> str:
-    query = call.request.query
+    """From where the handler reads it: what stands elsewhere in the request is not carried out."""
+    operation, query = call.operation, call.request.query
+    if operation.details and "compartmentId" in models.fields(operation.service, operation.details):
+        named = _field(call, "compartmentId")
+        return named if isinstance(named, str) else ""
     if query.get("compartmentId"):
         return query["compartmentId"]
     for name in ("subnetId", "vnicId"):  # lists that are of these instead
         if found := call.store.get(query.get(name, "")):
             return found.compartment
-    named = _field(call, "compartmentId")
-    return named if isinstance(named, str) else ""
+    return ""
 
 
 def _field(call: Call, name: str) -> object:
