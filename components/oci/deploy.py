@@ -16,6 +16,7 @@ from components.oci.context import Context, credentials, namespace_of
 from components.oci.departures import departures
 from components.oci.existing import found
 from components.oci.jobs import Job, JobArgs, Place
+from components.oci.lean import make_lean
 from components.oci.logs import Logs, LogsArgs
 from components.oci.network import Network, NetworkArgs
 from components.oci.outputs import outputs
@@ -37,6 +38,7 @@ RUN_SETTINGS = {"configFileProfile": "profile"}
 
 def deploy(plan: Plan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and gives back what the stack exports. Paths in the plan start at `folder`."""
+    make_lean()
     plan = found(plan)
     for wrong in departures(plan):
         pulumi.log.warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
