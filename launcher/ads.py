@@ -16,6 +16,7 @@ from typing import Any
 from launcher.board import SUCCEEDED, Event, seconds
 from launcher.document import Launch, LaunchError
 from launcher.oci.bucket import Folder, Stored
+from launcher.settings import flag
 from launcher.waiting import patience
 
 VARIABLE = "TRAINYARD_ADS_PEERS"
@@ -101,7 +102,7 @@ def _read(content: bytes | None, key: str) -> str:
 
 def exchange(launch: Launch, folder: Folder, environment: Mapping[str, str]) -> Ads | None:
     """None unless the node is told to look for such nodes; LaunchError where the two kinds cannot train together."""
-    if environment.get(VARIABLE, "0") in ("", "0") or launch.nodes == 1:
+    if not flag(environment, VARIABLE) or launch.nodes == 1:
         return None
     absent = [name for name in _NEEDED if not environment.get(name)]
     if absent or launch.peers["from"] != "bucket":

@@ -21,6 +21,7 @@ from launcher.board import Board, Event
 from launcher.document import Launch, LaunchError
 from launcher.oci.bucket import Folder
 from launcher.oci.connection import REFUSED, BucketError
+from launcher.settings import number
 
 LOST_VARIABLE = "TRAINYARD_LOST_SECONDS"
 LOST_SECONDS = 60.0
@@ -67,7 +68,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.nonce = secrets.token_hex(4)
-        self.lost_after = float(self.environment.get(LOST_VARIABLE) or LOST_SECONDS)
+        self.lost_after = number(self.environment, LOST_VARIABLE, LOST_SECONDS)
         self.refused: str = ""
         self.interval = meeting_interval(self.launch.nodes, 0.0)
         self.watches = self.launch.nodes > 1
@@ -228,7 +229,7 @@ class Desk:
         now = time.monotonic()
         if error.status in REFUSED:
             self._refused_since = self._refused_since or now
-            allowed = float(self.environment.get(ACCESS_VARIABLE) or ACCESS_SECONDS)
+            allowed = number(self.environment, ACCESS_VARIABLE, ACCESS_SECONDS)
             if now - self._refused_since > allowed:
                 self._refuse(
                     f"{self.folder.uri} is closed to this run: {error}. The stack's access lets runs read and write"

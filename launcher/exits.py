@@ -10,7 +10,7 @@ TEMPORARY, CONFIGURATION, SIGNALLED = 75, 78, 128
 # As `timeout` ends. A hang may come from the network or from the script: it counts as a failure like any other.
 STALLED = 124
 TRANSIENT, PERMANENT, UNKNOWN = "transient", "permanent", "unknown"
-# Whatever is not here is unknown: tried again as often as the role's retry count says.
+# Whatever is not here is unknown.
 KINDS = {
     TEMPORARY: (TRANSIENT, "says itself that another try may do"),
     2: (PERMANENT, "wrong arguments, or a script that is not there"),
@@ -24,14 +24,8 @@ KINDS = {
 
 
 def kind(code: int) -> str:
-    """Transient failures are always tried again, permanent ones never."""
+    """What trying again may mend: launcher/retries.py goes by it."""
     return KINDS.get(code, (UNKNOWN, ""))[0]
-
-
-def may_retry(code: int, charged: int, count: int) -> bool:
-    """Whether a node that failed so, and for the so-manieth time, starts again."""
-    found = kind(code)
-    return found == TRANSIENT or (found == UNKNOWN and (count < 0 or charged <= count))
 
 
 def of_process(returncode: int) -> int:

@@ -16,7 +16,9 @@ from launcher.peers.meeting import named
 from launcher.pin import Pin
 from launcher.placeholders import Place
 from launcher.processes import Children
+from launcher.retries import Retries
 from launcher.say import Voice
+from launcher.settings import number
 from launcher.signals import Signals
 from launcher.stalls import Stalls
 from launcher.status import Reporter
@@ -29,7 +31,6 @@ _RESTORE_REMEDY = "cancel the run's earlier job runs that still live, then raise
 # How long nodes may go on by themselves once the run has succeeded without them.
 LINGER_VARIABLE = "TRAINYARD_LINGER_SECONDS"
 LINGER_SECONDS = 30.0
-_LONGEST_PAUSE = 30.0
 _POST_SECONDS = 20.0
 # A service that fails may only have been quicker than the news that the others have ended.
 _NEWS_SECONDS = 8.0
@@ -53,8 +54,9 @@ class Node:
     reporter: Reporter
     pin: Pin
     stalls: Stalls
+    retries: Retries
     _generation: int = field(default=0, init=False)
-    _charged: int = field(default=0, init=False)
+    _ran: float = field(default=0.0, init=False)
     _claimed: bool = field(default=False, init=False)
     _lives: int = field(default=0, init=False)
     _main: str = field(default="", init=False)
@@ -83,7 +85,7 @@ class Node:
             return self._finish(FAILED, exits.CONFIGURATION, str(error))
 
     def _meet(self) -> Place:
-        self.reporter.change(state="retrying" if self._charged or self._generation else "waiting")
+        self.reporter.change(state="retrying" if self.retries.any or self._generation else "waiting")
         self._claimed = False
         wait = self._wait("the other nodes", _REMEDY)
         asked = peers.Asked(self.launch, self.environment, self._generation, wait, self.desk)
@@ -110,10 +112,12 @@ class Node:
             self.launch, place, work, self.children, self.signals, self.say, self._outside,
             lambda: self._started(place),
             self.workplace.before_the_end, self._release,
-            grace=float(self.environment.get(GRACE_VARIABLE) or GRACE_SECONDS),
-            ready_seconds=float(self.environment.get(READY_VARIABLE) or READY_SECONDS),
+            grace=number(self.environment, GRACE_VARIABLE, GRACE_SECONDS),
+            ready_seconds=number(self.environment, READY_VARIABLE, READY_SECONDS),
         )  # fmt: skip
+        began = time.monotonic()
         ended = life.run()
+        self._ran = time.monotonic() - began
         self.stalls.end()
         self.reporter.last()
         # Who was asked to end was looked at before; who was killed otherwise may have left half a file.
@@ -158,7 +162,7 @@ class Node:
             return ""
         if found.succeeded and not self.launch.service:
             self._complete_since = self._complete_since or time.monotonic()
-            linger = float(self.environment.get(LINGER_VARIABLE) or LINGER_SECONDS)
+            linger = number(self.environment, LINGER_VARIABLE, LINGER_SECONDS)
             if time.monotonic() - self._complete_since < linger:
                 return ""
         return self._explained(found)
@@ -257,7 +261,7 @@ class Node:
         return self._finish(STOPPED, found.code or 1, f"stopped: {self._explained(found)}", found.rank)
 
     def _after_failure(self, code: int, why: str = "") -> int | None:
-        retries = exits.may_retry(code, self._charged + 1, self.launch.retries)
+        retries = self.retries.may(code, self._ran)
         alone = self.desk is None or not self.desk.watches or not self._takes_all(self.launch.rank)
         if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch.gang)):
             self.say("another node has finished already, so nothing can start again")
@@ -281,19 +285,21 @@ class Node:
                 self._generation += 1
                 return None
         if not retries:
-            return self._finish(FAILED, code, why or f"ended with {exits.described(code)}")
-        self._charged += 1
+            said = f"ended with {exits.described(code)}{self.retries.last_words(code)}"
+            return self._finish(FAILED, code, why or said)
         self._generation += 0 if alone else 1
         self._pause(code)
         return None
 
     def _pause(self, code: int) -> None:
-        allowed = "for ever" if self.launch.retries < 0 else f"of {self.launch.retries}"
-        counted = f"retry {self._charged} {allowed}" if exits.kind(code) == exits.UNKNOWN else f"retry {self._charged}"
-        self.say(f"ended with {exits.described(code)}, a failure of the kind {exits.kind(code)}: {counted}")
-        self.reporter.change(state="retrying", code=code, reason=exits.described(code))
-        wait = Wait(self.say, lambda: "another try", _LONGEST_PAUSE, "", self.signals.ended)
-        wait.turn(min(0.2 * 2 ** min(self._charged - 1, 10), _LONGEST_PAUSE))
+        """Until the next try, or until the others have decided something: what that is shows when nodes meet."""
+        pause = self.retries.charge(code, self._ran)
+        why = f"{exits.described(code)}, {self.retries.words(code, pause)}"
+        self.say(f"ended with {why}")
+        self.reporter.change(state="retrying", code=code, reason=why)
+        wait = Wait(self.say, lambda: "another try", pause, "", self.signals.ended)
+        while wait.turn(_TURN) and not self._outside():
+            pass
 
     def _finish(self, how: str, code: int, why: str, culprit: int | None = None) -> int:
         if why:

@@ -21,7 +21,7 @@ from launcher.desk import Desk
 from launcher.document import Launch
 from launcher.oci.bucket import Folder
 from launcher.oci.connection import BucketError, Connection
-from launcher.say import Voice
+from launcher.say import Voice, one_line
 
 VARIABLE = "TRAINYARD_STALL_SECONDS"
 # So many readings within the limit: each averages what comes in bursts.
@@ -147,8 +147,7 @@ class Stalls:
 
     def _line(self) -> str:
         """What the processes printed last, as one harmless line."""
-        text = self.say.masked(self.last_line())[:_LONGEST_LINE]
-        return "".join(letter if letter.isprintable() else " " for letter in text).strip()
+        return one_line(self.say.masked(self.last_line())[:_LONGEST_LINE]).strip()
 
     def _used(self) -> str:
         return ", ".join(self._active)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from launcher import exits
+from launcher import exits, settings
 from launcher.document import Launch, LaunchError, read
 from launcher.say import Voice, secret_values
 
@@ -27,6 +27,7 @@ VARIABLES = {
     "TRAINYARD_LINGER_SECONDS": "how long nodes may go on once the run has succeeded without them (30)",
     "TRAINYARD_LOST_SECONDS": "after how long without a sign of life a node counts as lost (60)",
     "TRAINYARD_STALL_SECONDS": "after how long without any activity a gang counts as stalled; 0: never (1800)",
+    "TRAINYARD_MAXIMUM_MINUTES": "the run's maximum runtime, until which transient failures are tried again (43200)",
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
     "TRAINYARD_ADS_PEERS": "1: other nodes of the run may have images that ADS built (docs/launcher.md)",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
@@ -51,6 +52,7 @@ def main(arguments: list[str]) -> int:
         return 64
     environment = dict(os.environ)
     try:
+        settings.check(environment, VARIABLES)
         launch = read(environment)
         if arguments:
             from launcher.check import described
@@ -71,6 +73,7 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.oci.principal import Signer, storage_endpoint
     from launcher.pin import Pin
     from launcher.processes import Children
+    from launcher.retries import Retries
     from launcher.signals import Signals
     from launcher.starts import placed
     from launcher.status import Reporter
@@ -92,8 +95,8 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
 
         desk = Desk(launch, Folder(launch.folder, connect()), environment, say)
     reporter = Reporter(launch, desk, str(workplace.progress))
-    limit = float(environment.get(stalls.VARIABLE) or launch.stall_minutes * 60)
+    limit = settings.number(environment, stalls.VARIABLE, launch.stall_minutes * 60)
     meter = Meter(lambda: children.written, str(workplace.progress))
     watch = stalls.Stalls(launch, limit, desk, meter, say, lambda: children.last_line, reporter.idle, connect)
-    pin = Pin(launch, environment, say)
-    return Node(launch, environment, say, signals, children, desk, workplace, reporter, pin, watch).run()
+    pin, retries = Pin(launch, environment, say), Retries.of(launch.retries, environment)
+    return Node(launch, environment, say, signals, children, desk, workplace, reporter, pin, watch, retries).run()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from launcher.say import Voice
+from launcher.settings import number
 
 PEERS_VARIABLE = "TRAINYARD_WAIT_SECONDS"
 # OCI may take a quarter of an hour from the first node of a run to the last.
@@ -60,4 +61,4 @@ class Wait:
 
 def patience(environment: Mapping[str, str]) -> float:
     """How long to wait for the other nodes."""
-    return float(environment.get(PEERS_VARIABLE) or PEERS_SECONDS)
+    return number(environment, PEERS_VARIABLE, PEERS_SECONDS)

@@ -16,6 +16,7 @@ from launcher.fence import SUFFIX, Fence
 from launcher.oci.bucket import Folder
 from launcher.oci.connection import BucketError, Connection
 from launcher.say import Voice
+from launcher.settings import number, writable_folder
 from launcher.starts import name_of
 from launcher.sync import Sync
 from launcher.waiting import Wait
@@ -40,7 +41,7 @@ class Workplace:
     _thread: threading.Thread | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        base = self.environment.get(PLACE_VARIABLE) or self.environment.get("HOME") or ""
+        base = writable_folder(self.environment, PLACE_VARIABLE) or self.environment.get("HOME") or ""
         if not base or not os.access(base, os.W_OK):
             base = self.environment.get("TMPDIR") or "/tmp"
         self.root = Path(base) / f"trainyard-{os.getpid()}"
@@ -55,7 +56,7 @@ class Workplace:
 
     def _fence_of(self, uri: str) -> Fence:
         start = name_of(self.launch, self.environment) or f"attempt-{self.launch.attempt}"
-        lost_after = float(self.environment.get(LOST_VARIABLE) or LOST_SECONDS)
+        lost_after = number(self.environment, LOST_VARIABLE, LOST_SECONDS)
         return Fence(lambda: Folder(uri + SUFFIX, self.connect()), start, self.launch.rank, self.say, lost_after)
 
     @property
@@ -92,7 +93,7 @@ class Workplace:
         if self._checkpoints is None or self._fence is None:
             return
         try:
-            self._fence.enter(wait, float(self.environment.get(ACCESS_VARIABLE) or ACCESS_SECONDS))
+            self._fence.enter(wait, number(self.environment, ACCESS_VARIABLE, ACCESS_SECONDS))
             with self._lock:
                 count = self._checkpoints.restore()
         except (BucketError, OSError) as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.runs import told
 from provider.base.resource import Call
-from provider.oci import job_runs, logs
+from provider.oci import job_runs, logs, status_place
 from provider.oci.calls import attempt, found, refusal
 from provider.oci.session import Session
 from provider.runs.model import NodeRun, overall
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _PAGE = 100
 # As stack files have it: a document that asks for more was not written by a stack.
 _MOST_REPLICAS = 10_000
-LAUNCH = "TRAINYARD_LAUNCH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +161,13 @@ class Looker:
 
     def _told(self, folder: str | None, node: NodeSeen) -> Mapping[str, Any] | None:
         """The status object of a rank; None while there is none, or where it may not be read."""
-        place = _bucket(folder)
-        if place is None or node.run.state == "ACCEPTED" or place[1] in self._unreadable:
+        place = status_place.place(folder)
+        if place is None or node.run.state == "ACCEPTED" or place.bucket in self._unreadable:
             return None
-        namespace, bucket, prefix = place
-        name = f"{prefix}/status/{node.rank}.json"
+        name = place.status(node.rank)
         if name in self._ended:
             return self._ended[name]
-        found = self._status(namespace, bucket, name)
+        found = self._status(place.namespace, place.bucket, name)
         if found is not None and node.run.over:
             self._ended[name] = found
         return found
@@ -224,24 +222,13 @@ def _launched(run: Any) -> Iterator[Launched]:
     configurations = [group.job_configuration_details for group in groups] or [run.job_configuration_override_details]
     for configuration in configurations:
         variables = getattr(configuration, "environment_variables", None) or {}
-        document = _document(variables.get(LAUNCH, ""))
+        document = status_place.document(variables)
         ranks = _ranks(document) if groups else (node[2],)
         role, times = document.get("role"), document.get("attempt")
-        folder = _folder(document, job_runs.start_of(run.id, variables))
+        folder = status_place.folder(document, run.id, variables)
         yield Launched(
             role if isinstance(role, str) else node[1], ranks, times if type(times) is int else 1, folder, place
         )
-
-
-def _document(text: str) -> Mapping[str, Any]:
-    document = told.parsed(text.encode(errors="replace"))
-    return document if isinstance(document, dict) else {}
-
-
-def _folder(document: Mapping[str, Any], start: str) -> str | None:
-    peers = document.get("peers")
-    folder = document.get("folder") or (peers.get("uri") if isinstance(peers, dict) else None)
-    return f"{folder}/{start}" if isinstance(folder, str) else None
 
 
 def _ranks(document: Mapping[str, Any]) -> tuple[int, ...]:
@@ -256,10 +243,3 @@ def _ranks(document: Mapping[str, Any]) -> tuple[int, ...]:
     except (KeyError, TypeError, ValueError):
         return ()
     return ()
-
-
-def _bucket(uri: str | None) -> tuple[str, str, str] | None:
-    """Namespace, bucket and prefix of `oci://bucket@namespace/prefix`."""
-    address, slash, prefix = (uri or "").removeprefix("oci://").partition("/")
-    bucket, at, namespace = address.partition("@")
-    return (namespace, bucket, prefix) if slash and at else None

@@ -76,7 +76,7 @@ def about(node: NodeSeen) -> str:
     # The platform says that the launcher ended with 1; the launcher says why.
     ended = node.run.state == "FAILED" and told.get("state") in ("failed", "stopped")
     reason = str(told.get("reason") or "")
-    why = (reason if ended else "") or node.run.details or reason
+    why = (reason if ended or told.get("state") == "retrying" else "") or node.run.details or reason
     tries = f"try {told['tries']}" if (told.get("tries") or 0) > 1 else ""
     return "; ".join(part for part in (progress(told.get("progress")), tries, why) if part)
 

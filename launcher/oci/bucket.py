@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import quote
@@ -89,7 +90,9 @@ class Folder:
                 answer = self.connection.call("GET", self._target(name), into=file)
             mtime = answer.headers.get(_MTIME)
             if mtime:
-                os.utime(draft, (float(mtime), float(mtime)))
+                # Somebody else may have put the object, with another idea of a time.
+                with suppress(ValueError, OverflowError):
+                    os.utime(draft, (float(mtime), float(mtime)))
             os.replace(draft, path)
         finally:
             if os.path.exists(draft):

@@ -2,18 +2,14 @@
 """How a run ended, by what its launchers left in the bucket: the job runs that would say so may be gone."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
-from provider.oci import job_runs
+from provider.oci import status_place
 from provider.oci.calls import found
 from provider.oci.session import Session
-
-_LAUNCH = "TRAINYARD_LAUNCH"
-_FOLDER = re.compile(r"oci://([^@/]+)@([^/]+)/(.+)")
 
 
 def ending(session: Session, call: Call, main: str, nodes: Sequence[Mapping[str, Any]]) -> str | None:
@@ -31,23 +27,17 @@ def _ranks(node: Mapping[str, Any]) -> Iterator[int]:
 
 
 def _state(session: Session, call: Call, main: str, node: Mapping[str, Any], rank: int) -> str | None:
-    place = _FOLDER.fullmatch(_folder(node))
+    variables = node.get("environment") or {}
+    place = status_place.place(status_place.folder(status_place.document(variables), main, {}))
     if place is None:
         return None
-    bucket, namespace, folder = place.groups()
-    name = f"{folder}/{job_runs.start_of(main, {})}/status/{rank}.json"
     client = session.client("object_storage")
     try:
-        status = found(call, "Read how the run ended", lambda: client.get_object(namespace, bucket, name))
+        status = found(
+            call, "Read how the run ended", lambda: client.get_object(place.namespace, place.bucket, place.status(rank))
+        )
         state = json.loads(status.content).get("state") if status is not None else None
     except (ProviderError, ValueError, AttributeError):
         # Who may not read the bucket, or finds something else there, knows no more than before.
         return None
     return state if isinstance(state, str) else None
-
-
-def _folder(node: Mapping[str, Any]) -> str:
-    try:
-        return str(json.loads((node.get("environment") or {}).get(_LAUNCH, "")).get("folder"))
-    except (ValueError, TypeError, AttributeError):
-        return ""

@@ -17,6 +17,9 @@ _OURS = frozenset({RUN_TAG, NODE_TAG, RELEASED_TAG})
 MAIN_VARIABLE = "MAIN_JOB_RUN_OCID"
 # Where images built with ADS leave their addresses and `stop`, which another start must not find.
 WORK_VARIABLE = "OCI__WORK_DIR"
+# What our launcher reads: its part in the run, and until when it tries failures again that it does not count.
+LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
+MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
 _WORK = re.compile(r"/start-[0-9a-f]{12}$")
 # How much of an OCID names a start, as the launcher has it (launcher/starts.py).
 _LETTERS = 12
@@ -89,7 +92,7 @@ def request(spec: RunSpec, node: Node | None, job: Any, work: str, main: str | N
             job_node_group_configuration_details_list=[_group(spec, group, job, work) for group in spec.nodes],
         )
     else:
-        environment = {**_environment(node, work), **({MAIN_VARIABLE: main} if main else {})}
+        environment = {**_environment(spec, node, work), **({MAIN_VARIABLE: main} if main else {})}
         details["job_configuration_override_details"] = of.DefaultJobConfigurationDetails(
             environment_variables=environment or None,
             command_line_arguments=node.command_line,
@@ -105,10 +108,14 @@ def display_name(spec: RunSpec, node: Node | None) -> str:
     return spec.display_name if node is None or len(spec.nodes) == 1 else f"{spec.display_name}-{node.name}"
 
 
-def _environment(node: Node, work: str) -> dict[str, str]:
+def _environment(spec: RunSpec, node: Node, work: str) -> dict[str, str]:
     """What a node is told; a place in a bucket for ADS's files becomes the start's own."""
-    place = node.environment.get(WORK_VARIABLE, "")
-    return {**node.environment, **({WORK_VARIABLE: place.rstrip("/") + work} if place.startswith("oci://") else {})}
+    place, minutes = node.environment.get(WORK_VARIABLE, ""), spec.maximum_runtime_minutes
+    return {
+        **node.environment,
+        **({WORK_VARIABLE: place.rstrip("/") + work} if place.startswith("oci://") else {}),
+        **({MAXIMUM_VARIABLE: str(minutes)} if minutes and LAUNCH_VARIABLE in node.environment else {}),
+    }
 
 
 def _group(spec: RunSpec, node: Node, job: Any, work: str) -> Any:
@@ -121,7 +128,7 @@ def _group(spec: RunSpec, node: Node, job: Any, work: str) -> Any:
         replicas=node.replicas,
         minimum_success_replicas=node.minimum_success,
         job_configuration_details=of.DefaultJobConfigurationDetails(
-            environment_variables=_environment(node, work) or None, command_line_arguments=node.command_line
+            environment_variables=_environment(spec, node, work) or None, command_line_arguments=node.command_line
         ),
         job_infrastructure_configuration_details=getattr(declared, "job_infrastructure_configuration_details", None),
         job_environment_configuration_details=_image_override(spec, environment) or environment,
@@ -226,7 +233,8 @@ def _described_group(group: Any) -> Properties:
 
 def _described_configuration(configuration: Any) -> Properties:
     environment = dict(getattr(configuration, "environment_variables", None) or {})
-    environment.pop(MAIN_VARIABLE, None)
+    for ours in (MAIN_VARIABLE, MAXIMUM_VARIABLE):
+        environment.pop(ours, None)
     if WORK_VARIABLE in environment:
         environment[WORK_VARIABLE] = _WORK.sub("", environment[WORK_VARIABLE])
     line = getattr(configuration, "command_line_arguments", None)

@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from schemas.model import Code, Git
 from tests.flows.launcher.nodes import Place, nodes, planned
@@ -47,3 +53,36 @@ def test_a_repository_that_is_not_there_is_said(place: Place, tmp_path: Path) ->
     with nodes(place, tmp_path / "nodes", spec, "git-nowhere") as run:
         assert run.start().codes() == [75]
         assert "the code cannot be had from git: " in run.launchers[0].text
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a folder that is served by HTTP, with a password in it as people write it."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield f"http://ann:planted%21word@127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_password_in_a_repository_s_address_is_not_printed(tmp_path: Path) -> None:
+    repository(tmp_path / "repository")
+    subprocess.run(["git", "update-server-info"], cwd=tmp_path / "repository", check=True)
+    roles = {"main": 1}
+    with served(tmp_path / "repository") as address:
+        for path, words, code in (("/.git", "****@127.0.0.1", 0), ("/nowhere/", "cannot be had from git", 75)):
+            found = Code(git=Git(address + path, None, None, None))
+            spec = planned("pytorch", roles, ports={"data": "all"}, code=found, command="python main.py")
+            with nodes(None, tmp_path / f"nodes-{code}", spec, "git-password") as run:
+                assert run.start().codes() == [code]
+                printed = run.shown()
+            assert words in printed
+            assert "planted" not in printed

@@ -69,6 +69,31 @@ def test_retries_of_one_do_not_count_for_the_others(place: Place, tmp_path: Path
         assert len(list(tmp_path.glob("life-*"))) == 6
 
 
+def test_transient_failures_leave_the_retries_for_others(place: Place, tmp_path: Path) -> None:
+    with nodes(place, tmp_path, gang(1, nodes=2), "not-counted") as run:
+        # The one retry of rank 1 is still there after three transient failures, and then it is used up.
+        start(run, "0:wait;1:75,75,75,3,75,4", TOGETHER="1")
+        assert run.codes() == [4, 4]
+        assert len(list(tmp_path.glob("life-1-*"))) == 6
+        assert "retry 1 of 1" in run.launchers[1].text
+        assert "a failure of the kind transient: 3 in a row, not counted; another try" in run.launchers[1].text
+
+
+def test_transient_failures_end_with_the_maximum_runtime_and_are_seen_until_then(place: Place, tmp_path: Path) -> None:
+    with nodes(place, tmp_path, gang(nodes=1), "maximum") as run:
+        start(run, "0:75", TRAINYARD_MAXIMUM_MINUTES="0.1")
+        seen = run.launchers[0].says(
+            r"(\d+) in a row, not counted; another try in \d s, the maximum runtime ends this in"
+        )
+        waited(lambda: place.status(run, 0)["state"] == "retrying" and "not counted" in place.status(run, 0)["reason"])
+        assert run.codes() == [75]
+        assert int(seen[1]) >= 3
+        told = place.status(run, 0)
+        assert (told["state"], told["code"]) == ("failed", 75)
+        assert "the maximum runtime of 0.1 min leaves no time for another" in told["reason"]
+        assert told["tries"] <= 8
+
+
 @pytest.mark.parametrize(
     ("name", "life", "retries", "code"),
     [("none-left", "3", 0, 3), ("used-up", "3,4", 1, 4), ("permanent", "127", 5, 127), ("killed", "kill", 0, 137)],

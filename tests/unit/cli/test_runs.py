@@ -12,7 +12,7 @@ import pytest
 
 from cli.runs.causes import cause
 from cli.runs.logs import Merged, prefixed
-from cli.runs.seen import NodeSeen, RunSeen, Wanted, _bucket, _launched, _nodes
+from cli.runs.seen import NodeSeen, RunSeen, Wanted, _launched, _nodes
 from cli.runs.text import Screen, about, as_json, duration, progress, text
 from cli.runs.told import status
 from provider.oci import job_runs
@@ -182,6 +182,16 @@ def test_the_first_failure_is_named(statuses: list[Any], words: str | None) -> N
     assert (found.words if found else None) == words
 
 
+def test_a_row_says_that_a_node_tries_again_whatever_the_platform_says_of_it() -> None:
+    going = NodeRun("worker-0", "run0", "IN_PROGRESS", details="Job run in progress")
+    again = {**told("retrying", "code 75: 3 in a row, not counted"), "tries": 3}
+    assert about(NodeSeen(0, going, "worker", told=again)) == "try 3; code 75: 3 in a row, not counted"
+    assert (
+        about(NodeSeen(0, going, "worker", told={**again, "state": "running", "reason": ""}))
+        == "try 3; " + going.details
+    )
+
+
 def test_a_row_says_what_the_launcher_knows_of_a_failure_and_the_platform_of_a_cancellation() -> None:
     ended = told("stopped", "rank 1 (worker-1) failed first, with code 3")
     failed = NodeRun("worker-0", "run0", "FAILED", details="exited with code 3")
@@ -240,14 +250,6 @@ def test_a_run_of_others_is_no_obstacle() -> None:
     foreign = job_run(log_details=None)
     (launched,) = _launched(foreign)
     assert (launched.folder, launched.log, launched.attempt) == (None, None, 1)
-
-
-@pytest.mark.parametrize(
-    ("uri", "parts"),
-    [("oci://b@ns/job/run/1", ("ns", "b", "job/run/1")), ("oci://b@ns", None), ("${bucket}/x", None), (None, None)],
-)
-def test_a_folder_is_a_place_in_a_bucket(uri: str | None, parts: Any) -> None:
-    assert _bucket(uri) == parts
 
 
 def test_what_was_asked_for_is_all_that_is_shown() -> None:

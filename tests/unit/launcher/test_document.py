@@ -8,12 +8,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from launcher import exits
 from launcher.document import VARIABLE, LaunchError, read
 from launcher.placeholders import filled
 from launcher.say import MASK, Voice, secret_values
@@ -73,22 +74,14 @@ def test_secrets_are_masked_by_name_and_by_what_the_stack_says(capfd: pytest.Cap
     assert capfd.readouterr().out == f"[x] {MASK} {MASK} true plain-value\n"
 
 
-@pytest.mark.parametrize(
-    ("code", "charged", "count", "again"),
-    [
-        (1, 1, 0, False), (1, 1, 1, True), (1, 2, 1, False), (1, 99, -1, True),
-        (75, 5, 0, True), (127, 1, 5, False), (78, 1, -1, False), (137, 1, 1, True), (132, 1, 5, False),
-    ],
-)  # fmt: skip
-def test_what_is_tried_again(code: int, charged: int, count: int, again: bool) -> None:
-    assert exits.may_retry(code, charged, count) is again
-
-
-def run(*arguments: str, **changes: Any) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, variables: Mapping[str, str] = MappingProxyType({}), **changes: Any
+) -> subprocess.CompletedProcess[str]:
     environment = {
         "PATH": os.environ["PATH"],
         VARIABLE: json.dumps(document(**changes)),
         "SOME_TOKEN": "planted-secret",
+        **variables,
     }
     return subprocess.run(
         [sys.executable, "-m", "launcher", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
@@ -131,6 +124,25 @@ def test_a_node_without_an_identity_says_what_is_missing() -> None:
     done = run(folder="oci://b@n/f", peers={"from": "list", "addresses": ["10.0.0.1", "10.0.0.2", "10.0.0.3"]})
     assert done.returncode == 78
     assert "OCI_RESOURCE_PRINCIPAL_REGION is not set" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *((name, "abc") for name in VARIABLES if name.endswith(("_SECONDS", "_MINUTES"))),
+        ("TRAINYARD_WAIT_SECONDS", "nan"),
+        ("TRAINYARD_LOST_SECONDS", "-1"),
+        ("TRAINYARD_GRACE_SECONDS", "1e999"),
+        ("TRAINYARD_GRACE_SECONDS", "\x1b[31m"),
+        ("TRAINYARD_PLACE", "/nowhere/at/all"),
+    ],
+)
+def test_a_variable_that_cannot_be_read_is_named(name: str, text: str) -> None:
+    done = run(variables={name: text}, folder=None, checkpoints=None)
+    assert done.returncode == 78
+    assert f"[launcher] {name} is {text!a}, which is not a" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "\x1b" not in done.stdout
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "launcher").rglob("*.py")), ids=lambda path: path.name)

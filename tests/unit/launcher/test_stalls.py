@@ -17,6 +17,7 @@ from launcher.activity import Meter, Reading, network_bytes, used
 from launcher.board import Board, events, here_name, sign_name
 from launcher.gpus import Gpus
 from launcher.oci.bucket import Stored
+from launcher.retries import Retries
 from launcher.say import Voice
 from launcher.stalls import Idleness, Stalls
 from tests.unit.launcher.documents import launch
@@ -249,6 +250,8 @@ def test_another_start_of_the_processes_begins_anew(idle_watch: Stalls) -> None:
 
 
 def test_a_stall_is_a_failure_that_a_retry_policy_counts() -> None:
-    assert not exits.may_retry(exits.STALLED, 1, 0)
-    assert exits.may_retry(exits.STALLED, 1, 1)
-    assert not exits.may_retry(exits.STALLED, 2, 1)
+    assert not Retries(0).may(exits.STALLED, 1.0)
+    retries = Retries(1)
+    assert retries.may(exits.STALLED, 1.0)
+    retries.charge(exits.STALLED, 1.0)
+    assert not retries.may(exits.STALLED, 1.0)

@@ -13,7 +13,7 @@ from provider.base.engine import Engine, UrnReporter
 from provider.base.errors import Cancelled, ProviderError
 from provider.base.resource import Call, Stop
 from provider.base.values import reveal
-from provider.oci import images, job_runs
+from provider.oci import images, job_runs, status_place
 from provider.oci.calls import attempt, error_text, make_once
 from provider.oci.session import Session, host_overrides
 from provider.runs.check import with_defaults
@@ -237,6 +237,33 @@ def test_only_the_others_are_told_of_the_main_node() -> None:
     assert main.job_configuration_override_details.environment_variables is None
     assert worker.job_configuration_override_details.environment_variables == {"A": "1", "MAIN_JOB_RUN_OCID": "M"}
     assert (main.display_name, worker.display_name) == ("run-main", "run-worker-0")
+
+
+@pytest.mark.parametrize("layout", ["run-per-node", "node-groups"])
+def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -> None:
+    nodes = [{"name": "main", "environment": {job_runs.LAUNCH_VARIABLE: "{}"}}, {"name": "worker"}]
+    _, spec = _described(nodes=nodes, layout=layout)
+    groups = [None] if layout == "node-groups" else list(spec.nodes)
+    requests = [job_runs.request(spec, node, _job(), "") for node in groups]
+    whole = requests[0].job_node_configuration_override_details
+    told = whole.job_node_group_configuration_details_list if whole else requests
+    given = [
+        (
+            getattr(one, "job_configuration_details", None) or one.job_configuration_override_details
+        ).environment_variables
+        for one in told
+    ]
+    assert given == [{job_runs.LAUNCH_VARIABLE: "{}", job_runs.MAXIMUM_VARIABLE: "30"}, None]
+    back = job_runs.described_inputs([_as_run(one, number) for number, one in enumerate(requests)])
+    assert reveal(back)["nodes"][0]["environment"] == {job_runs.LAUNCH_VARIABLE: "{}"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "parts"),
+    [("oci://b@ns/job/run/1", ("ns", "b", "job/run/1")), ("oci://b@ns", None), ("${bucket}/x", None), (None, None)],
+)
+def test_a_folder_is_a_place_in_a_bucket(uri: str | None, parts: Any) -> None:
+    assert status_place.place(uri) == parts
 
 
 @pytest.mark.parametrize("layout", ["run-per-node", "node-groups"])

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a node that failed starts again, after what pause, and until when: as OpenPAI's controller has it.
+
+A transient failure is tried again and not counted, one that nobody can explain as often as the role allows, and a
+permanent one never. What is not counted needs another end: the run's maximum runtime.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from launcher import exits
+from launcher.settings import number
+
+MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
+# The longest that OCI lets a run last, for runs that nobody tells their own.
+MAXIMUM_MINUTES = 43200.0
+_FIRST_PAUSE = 0.2
+# By kind. A transient failure may last: a registry is down, a file system is mounted late.
+_LONGEST_PAUSE = {exits.TRANSIENT: 300.0, exits.UNKNOWN: 30.0}
+
+
+@dataclass
+class Retries:
+    """The policy of one node, and what it has used up. `count` -1: for ever."""
+
+    count: int
+    minutes: float = MAXIMUM_MINUTES
+    counted: int = field(default=0, init=False)
+    # So many in a row.
+    transient: int = field(default=0, init=False)
+    _began: float = field(default_factory=time.monotonic, init=False)
+
+    @classmethod
+    def of(cls, count: int, environment: Mapping[str, str]) -> Retries:
+        """As the platform tells the run's maximum runtime."""
+        return cls(count, number(environment, MAXIMUM_VARIABLE, MAXIMUM_MINUTES))
+
+    @property
+    def any(self) -> bool:
+        """Whether this node has started again."""
+        return bool(self.counted or self.transient)
+
+    def may(self, code: int, ran: float) -> bool:
+        """Whether a node that fails so, after so many seconds of work, starts again."""
+        kind = exits.kind(code)
+        if kind == exits.TRANSIENT:
+            return _pause(kind, self._in_a_row(ran)) < self._left()
+        return kind == exits.UNKNOWN and (self.count < 0 or self.counted < self.count)
+
+    def charge(self, code: int, ran: float) -> float:
+        """Takes in a failure that is tried again; the seconds until then."""
+        if exits.kind(code) == exits.TRANSIENT:
+            self.transient = self._in_a_row(ran)
+            return _pause(exits.TRANSIENT, self.transient)
+        self.counted += 1
+        return _pause(exits.UNKNOWN, self.counted)
+
+    def words(self, code: int, pause: float) -> str:
+        """What is said of a failure that is tried again, in the log and in the node's status."""
+        kind = exits.kind(code)
+        when = f"another try in {pause:.0f} s" if pause >= 1 else "another try at once"
+        if kind == exits.TRANSIENT:
+            until = f"the maximum runtime ends this in {self._left() / 60:.0f} min"
+            return f"a failure of the kind {kind}: {self.transient} in a row, not counted; {when}, {until}"
+        allowed = "for ever" if self.count < 0 else f"of {self.count}"
+        return f"a failure of the kind {kind}: retry {self.counted} {allowed}; {when}"
+
+    def last_words(self, code: int) -> str:
+        """Why there is no other try, where the code alone does not say it."""
+        if exits.kind(code) != exits.TRANSIENT:
+            return ""
+        return (
+            f", {self.transient + 1} in a row: the maximum runtime of {self.minutes:g} min leaves no time for another"
+        )
+
+    def _in_a_row(self, ran: float) -> int:
+        """What has worked for long enough starts the row anew."""
+        return 1 if ran > _LONGEST_PAUSE[exits.TRANSIENT] else self.transient + 1
+
+    def _left(self) -> float:
+        return max(0.0, self.minutes * 60 - (time.monotonic() - self._began))
+
+
+def _pause(kind: str, times: int) -> float:
+    """Twice as long each time."""
+    return min(_FIRST_PAUSE * 2.0 ** min(times - 1, 20), _LONGEST_PAUSE[kind])
