@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from cli.planning import echo, planned, stack_arguments
+from cli.out import json_data, say
+from cli.planning import planned, stack_arguments
 from components.oci import access_report
 from components.plan.show import json_text
 from iam.errors import StatementError
@@ -31,6 +32,6 @@ def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
     except StatementError as wrong:
         raise click.UsageError(f"--deployers: {wrong}") from None
     if form == "json":
-        click.echo(json_text(found))
+        json_data(json_text(found))
     else:
-        echo(access_report.text(found))
+        say(access_report.text(found))

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import click
-
-from cli.render import printable
+from cli.out import say
+from launcher.escaping import terminal
 from provider.base.resource import Call, Stop
 
 
@@ -13,7 +12,7 @@ class Terminal:
     """Notes go to stderr: what a command is asked for has stdout to itself."""
 
     def info(self, message: str) -> None:
-        click.echo(printable(message), err=True)
+        say(terminal(message), err=True)
 
     warning = info
 

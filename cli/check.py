@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import click
 
-from cli.render import RENDERERS, all_findings
+from cli.render import RENDERERS, all_findings, show
 from schemas.judge import judge_file
 from schemas.neighbours import neighbours
 from schemas.together import together
@@ -33,9 +32,8 @@ def check(files: tuple[Path, ...], stacks: Path, form: str, strict: bool) -> Non
     if not chosen:
         raise click.UsageError(f"no Pulumi.*.yaml in {stacks}/: name files, or another folder with --stacks")
     judged = [judge_file(_STANDARD_INPUT if file == _DASH else file, str(file)) for file in chosen]
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     judged = together(judged, neighbours(chosen, judged))
-    click.echo(RENDERERS[form](judged, colour), color=colour)
+    show(judged, form)
     findings = all_findings(judged)
     if any(finding.code == "TY001" for finding in findings):
         sys.exit(2)

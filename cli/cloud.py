@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from cli.faults import faults
+from cli.out import ask, data, json_data, say
 from cli.problems import TellingGroup
 from cli.running import cloud_home, home_option, known_home, running_cloud
 
@@ -31,9 +32,9 @@ def start(home: Path | None, port: int) -> None:
         raise click.ClickException(
             f"It runs already, at {started.endpoint}.\nFor another port, first: trainyard cloud stop"
         )
-    click.echo(f"The local cloud answers at {started.endpoint} (pid {started.pid}).")
-    click.echo(f"Compartment for stacks: {started.compartment}")
-    click.echo('Point other clients at it with: eval "$(trainyard cloud env)"')
+    say(f"The local cloud answers at {started.endpoint} (pid {started.pid}).")
+    say(f"Compartment for stacks: {started.compartment}")
+    say('Point other clients at it with: eval "$(trainyard cloud env)"')
 
 
 @cloud.command()
@@ -42,7 +43,7 @@ def stop(home: Path | None) -> None:
     """End it, with every run that it has going; what it knows is kept."""
     from localcloud.control import stop as stop_cloud
 
-    click.echo("Stopped." if stop_cloud(known_home(home)) else f"No local cloud ran in {known_home(home)}.")
+    say("Stopped." if stop_cloud(known_home(home)) else f"No local cloud ran in {known_home(home)}.")
 
 
 @cloud.command()
@@ -63,13 +64,13 @@ def status(home: Path | None, as_json: bool) -> None:
         if found:
             facts = {"endpoint": found.endpoint, "pid": found.pid, "compartment": found.compartment}
             facts |= {"rulesEnforced": not reason, "rulesNotEnforcedBecause": reason}
-        click.echo(json.dumps({"running": found is not None, "home": str(known_home(home)), **facts}))
+        json_data(json.dumps({"running": found is not None, "home": str(known_home(home)), **facts}))
     elif found:
-        click.echo(f"It runs at {found.endpoint} (pid {found.pid}), from {found.home}.")
+        say(f"It runs at {found.endpoint} (pid {found.pid}), from {found.home}.")
         if reason:
-            click.echo(f"Security rules are not enforced between the nodes of job runs: {reason}")
+            say(f"Security rules are not enforced between the nodes of job runs: {reason}")
     else:
-        click.echo(f"No local cloud runs in {known_home(home)}.")
+        say(f"No local cloud runs in {known_home(home)}.")
     if not found:
         raise click.exceptions.Exit(1)
 
@@ -83,9 +84,9 @@ def reset(home: Path | None, yes: bool) -> None:
 
     folder = cloud_home(home)
     if not yes:
-        click.confirm(f"Remove the local cloud in {folder} with all it holds?", abort=True)
+        ask(f"Remove the local cloud in {folder} with all it holds?", abort=True)
     reset_cloud(folder)
-    click.echo(f"Removed {folder}.")
+    say(f"Removed {folder}.")
 
 
 @cloud.command()
@@ -96,7 +97,7 @@ def log(home: Path | None, lines: int) -> None:
     path = known_home(home) / "server.log"
     if not path.exists():
         raise click.ClickException(f"There is no log at {path}.\nThe local cloud was never started there.")
-    click.echo("\n".join(path.read_text(errors="replace").splitlines()[-lines:]))
+    say("\n".join(path.read_text(errors="replace").splitlines()[-lines:]))
 
 
 @cloud.command()
@@ -110,7 +111,7 @@ def env(home: Path | None, profile: str, resource: str | None) -> None:
     cloud = running_cloud(home)
     principal = resource_principal(cloud, resource) if resource else {}
     for name, value in {**cloud.env_for(profile), **principal}.items():
-        click.echo(f"export {name}={shlex.quote(value)}")
+        data(f"export {name}={shlex.quote(value)}")
 
 
 @cloud.command()
@@ -123,7 +124,7 @@ def push(home: Path | None, image: str, entrypoint: str | None, cmd: str | None)
     from localcloud.admin import push_image
 
     pushed = push_image(running_cloud(home), image, shlex.split(entrypoint or ""), shlex.split(cmd or ""))
-    click.echo(f"{image} has the digest {pushed['digest']}.")
+    say(f"{image} has the digest {pushed['digest']}.")
 
 
 cloud.add_command(faults)

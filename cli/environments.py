@@ -8,6 +8,8 @@ import sys
 
 import click
 
+from cli.out import json_data, say
+
 
 @click.group("environments", invoke_without_command=True)
 @click.pass_context
@@ -33,7 +35,7 @@ def list_command(as_json: bool = False) -> None:
         else:
             state = {"ready": False, "reason": found.reason, "remedy": found.remedy}
         told[row.name] = {**cost, **state}
-    click.echo(json.dumps(told, indent=2) if as_json else "\n".join(_lines(told)))
+    json_data(json.dumps(told, indent=2)) if as_json else say("\n".join(_lines(told)))
 
 
 def _lines(told: dict[str, dict[str, object]]) -> list[str]:
@@ -70,8 +72,8 @@ def make_command(names: tuple[str, ...], apt: bool) -> None:
             made = make(name, Progress(), apt)
         except (MakeError, OSError) as error:
             failed.append(name)
-            click.echo(f"Error: {error}", err=True)
+            say(f"Error: {error}", err=True)
         else:
-            click.echo(f"{name}: {made.says}")
+            say(f"{name}: {made.says}")
     if failed:
         sys.exit(1)

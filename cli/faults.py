@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from cli.out import json_data, say
 from cli.running import home_option, running_cloud
 
 _KINDS = (
@@ -51,7 +52,7 @@ def add(home: Path | None, kind: str, **settings: Any) -> None:
 
     given = {name: value for name, value in settings.items() if value is not None}
     added = add_fault(running_cloud(home), kind, **given)
-    click.echo(f"Added: {_line(added)}\nEnd it with: trainyard cloud faults clear {added['id']}")
+    say(f"Added: {_line(added)}\nEnd it with: trainyard cloud faults clear {added['id']}")
 
 
 @faults.command("list")
@@ -63,12 +64,12 @@ def list_(home: Path | None, as_json: bool) -> None:
 
     found = list_faults(running_cloud(home))
     if as_json:
-        click.echo(json.dumps(found))
+        json_data(json.dumps(found))
         return
     for fault in found:
-        click.echo(f"{_line(fault)}: struck {fault['done']} of {fault['seen']} calls ({fault['id']})")
+        say(f"{_line(fault)}: struck {fault['done']} of {fault['seen']} calls ({fault['id']})")
     if not found:
-        click.echo("Nothing goes wrong on purpose.")
+        say("Nothing goes wrong on purpose.")
 
 
 @faults.command()
@@ -79,7 +80,7 @@ def clear(home: Path | None, identifier: str) -> None:
     from localcloud.admin import clear_faults
 
     ended = clear_faults(running_cloud(home), identifier)
-    click.echo(f"Ended {ended} fault{'' if ended == 1 else 's'}.")
+    say(f"Ended {ended} fault{'' if ended == 1 else 's'}.")
 
 
 def _line(fault: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from cli.out import say
 from cli.problems import TellingGroup
 
 # Subcommand -> where its click command is, and its line in `trainyard --help`.
@@ -80,7 +81,7 @@ def version() -> str:
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        click.echo(f"trainyard {version()}")
+        say(f"trainyard {version()}")
         ctx.exit()
 
 

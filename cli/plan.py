@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from cli.planning import echo, planned, stack_arguments
+from cli.out import json_data, say
+from cli.planning import planned, stack_arguments
 from components.plan import show
 from schemas.names import suggestion
 
@@ -26,8 +27,8 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None) -> None:
             node = show.node(made, launch)
         except show.UnknownNameError as wrong:
             raise click.UsageError(f"{wrong} in {made.stack}: {suggestion(wrong.name, wrong.known)}") from None
-        click.echo(show.json_text(node.launch))
+        json_data(show.json_text(node.launch))
     elif form == "json":
-        click.echo(show.json_text(made))
+        json_data(show.json_text(made))
     else:
-        echo(show.text(made))
+        say(show.text(made))

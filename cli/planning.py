@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
-from cli.render import RENDERERS, printable
+from cli.out import say
+from cli.render import show
 from components.plan.build import plan_of
 from components.plan.model import Plan
 from schemas.judge import judge_file
@@ -50,13 +51,8 @@ def planned(named: str, stacks: Path, form: str) -> Plan:
     file = stack_file(named, stacks)
     judged = judge_file(file, str(file))
     if judged.errors or judged.stack is None:
-        click.echo(RENDERERS[form]([judged], sys.stdout.isatty() and not os.environ.get("NO_COLOR")))
+        show([judged], form)
         sys.exit(2 if any(finding.code == "TY001" for finding in judged.findings) else 1)
     if judged.findings:
-        click.echo(f"{plural(len(judged.findings), 'remark')}: trainyard check {file} tells them", err=True)
+        say(f"{plural(len(judged.findings), 'remark')}: trainyard check {file} tells them", err=True)
     return plan_of(judged)
-
-
-def echo(text: str) -> None:
-    """Texts of a stack file reach the terminal without control characters."""
-    click.echo("\n".join(printable(line) for line in text.split("\n")))

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from cli.out import harmless, prepare, say
+
 # What a shell expects of a command that Ctrl-C ended: 128 and the number of SIGINT.
 INTERRUPTED = 130
 # Errors whose text is made for people, by their names: no command imports what it does not use.
@@ -47,6 +49,7 @@ class TellingGroup(click.Group):
         for name in ("stdout", "stderr"):
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as the process)
+        prepare()
         try:
             return super().main(*args, **options)
         except OSError as problem:
@@ -54,8 +57,14 @@ class TellingGroup(click.Group):
                 raise
             _forget_output()
             where = f" to {problem.filename}" if problem.filename else ""
-            click.echo(f"trainyard: cannot write{where}: {problem.strerror}", err=True)
+            say(f"trainyard: cannot write{where}: {problem.strerror}", err=True)
             sys.exit(2)
+
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **options)
+        except click.ClickException as problem:
+            raise harmless(problem) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -66,12 +75,12 @@ class TellingGroup(click.Group):
             # `| head` has seen enough. Python would say so once more when it flushes on its way out.
             sys.stdout = None
             sys.exit(0)
-        except click.ClickException:
-            raise
+        except click.ClickException as problem:
+            raise harmless(problem) from None
         except Exception as problem:
             if (told := words(problem)) is None or _is_of_the_output(problem):
                 raise
-            raise click.ClickException(told) from None
+            raise harmless(click.ClickException(told)) from None
 
 
 def _is_of_the_output(problem: Exception) -> bool:

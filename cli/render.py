@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,6 +14,9 @@ from urllib.parse import quote
 
 import click
 
+from cli.out import data, json_data, say_in_colour
+from launcher.escaping import annotation, terminal
+from launcher.escaping import sarif as sarif_text
 from schemas.findings import Finding, dotted
 from schemas.judge import Judged, codes
 from schemas.names import plural
@@ -32,6 +37,16 @@ _SECRET_LINE = re.compile(
 )
 
 
+def show(judged: Sequence[Judged], form: str) -> None:
+    """Prints findings in one of these forms."""
+    colour = form == "text" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    rendered = RENDERERS[form](judged, colour)
+    if form == "text":
+        say_in_colour(rendered, colour)
+    else:
+        (data if form == "github" else json_data)(rendered)
+
+
 def all_findings(judged: Sequence[Judged]) -> list[Finding]:
     return [finding for one in judged for finding in one.findings]
 
@@ -50,17 +65,12 @@ def text(judged: Sequence[Judged], colour: bool) -> str:
             head = paint(f"{finding.severity} {finding.code}", fg=_COLOURS[finding.severity], bold=True)
             path = dotted(finding.path)
             lines.append(
-                f"{printable(where)}: {head} {printable(f'{path}: ' if path else '')}{printable(finding.message)}"
+                f"{terminal(where)}: {head} {terminal(f'{path}: ' if path else '')}{terminal(finding.message)}"
             )
             if shown := _source_line(shown_lines, finding):
                 lines.append(f"    {shown}")
-            lines.append(f"    {paint('remedy:', bold=True)} {printable(finding.remedy)}")
+            lines.append(f"    {paint('remedy:', bold=True)} {terminal(finding.remedy)}")
     return "\n".join([*lines, summary(judged)])
-
-
-def printable(value: str) -> str:
-    """No control characters of a file reach the terminal."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)
 
 
 def _source_lines(one: Judged) -> list[str]:
@@ -73,7 +83,7 @@ def _source_lines(one: Judged) -> list[str]:
 def _source_line(lines: Sequence[str], finding: Finding) -> str:
     if not 0 < finding.line <= len(lines) or _SECRET_PLACES & set(finding.path):
         return ""
-    return printable(lines[finding.line - 1][:400].strip()[:160])
+    return terminal(lines[finding.line - 1][:400].strip()[:160])
 
 
 def summary(judged: Sequence[Judged]) -> str:
@@ -105,17 +115,11 @@ def github(judged: Sequence[Judged], _: bool) -> str:
     lines = []
     for finding in all_findings(judged):
         place = {"file": finding.file, "line": finding.line, "col": finding.column, "title": finding.code}
-        properties = ",".join(f"{key}={_escaped(str(value), ':,')}" for key, value in place.items() if value)
+        properties = ",".join(f"{key}={annotation(str(value), True)}" for key, value in place.items() if value)
         path = dotted(finding.path)
         message = f"{f'{path}: ' if path else ''}{finding.message}\n{finding.remedy}"
-        lines.append(f"::{kinds[finding.severity]} {properties}::{_escaped(message)}")
+        lines.append(f"::{kinds[finding.severity]} {properties}::{annotation(message)}")
     return "\n".join([*lines, summary(judged)])
-
-
-def _escaped(value: str, also: str = "") -> str:
-    for letter in "%\r\n" + also:
-        value = value.replace(letter, f"%{ord(letter):02X}")
-    return value
 
 
 def sarif(judged: Sequence[Judged], _: bool) -> str:
@@ -140,16 +144,16 @@ def sarif(judged: Sequence[Judged], _: bool) -> str:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": quote(finding.file.replace("\\", "/"))}}
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(os.fsencode(finding.file.replace("\\", "/")))}}
     if finding.line:
         place["region"] = {"startLine": finding.line, "startColumn": max(1, finding.column)}
     location: dict[str, Any] = {"physicalLocation": place}
     if path := dotted(finding.path):
-        location["logicalLocations"] = [{"fullyQualifiedName": path}]
+        location["logicalLocations"] = [{"fullyQualifiedName": terminal(path)}]
     return {
         "ruleId": finding.code,
         "level": finding.severity,
-        "message": {"text": f"{finding.message}. {finding.remedy}"},
+        "message": {"text": sarif_text(f"{finding.message}. {finding.remedy}")},
         "locations": [location],
     }
 

@@ -17,6 +17,7 @@ from pulumi.runtime import config
 from catalog.tables import table
 from components.plan.build import plan_of
 from components.refusal import RefusedError
+from components.voice import ending, warn
 from schemas.findings import Path as KeyPath
 from schemas.findings import dotted
 from schemas.judge import Judged, judge_config
@@ -42,7 +43,7 @@ def run() -> None:
     try:
         made = deployer(plan.platform)(plan, judged.folder)
     except RefusedError as refused:
-        raise pulumi.RunError(_refused(judged, refused)) from None
+        raise ending(_refused(judged, refused)) from None
     for key, value in made.items():
         pulumi.export(key, value)
 
@@ -66,7 +67,7 @@ def deployer(platform: str) -> Any:
     try:
         return import_module(row["module"]).deploy
     except ModuleNotFoundError as missing:
-        raise pulumi.RunError(
+        raise ending(
             f"The platform `{platform}` needs the Python package `{missing.name}`.\n"
             f"Install it: `pulumi install`, or {sys.executable} -m pip install -r {CHECKOUT / row['requirements']}"
         ) from None
@@ -79,9 +80,9 @@ def _tell(judged: Judged) -> None:
         for one in judged.findings
     }
     if judged.errors:
-        raise pulumi.RunError("The stack file cannot be used:\n" + "\n".join(said[error] for error in judged.errors))
+        raise ending("The stack file cannot be used:\n" + "\n".join(said[error] for error in judged.errors))
     for text in said.values():
-        pulumi.log.warn(text)
+        warn(text)
 
 
 def _refused(judged: Judged, refused: RefusedError) -> str:

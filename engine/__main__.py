@@ -8,6 +8,7 @@ import sys
 from engine.obtain import engine_folder
 from engine.tools import tools_home, write_tools
 from engine.versions import EngineError
+from launcher.escaping import terminal_lines
 
 
 def main() -> int:
@@ -21,7 +22,7 @@ def main() -> int:
         if command == "tools":
             folder = write_tools(tools_home(os.environ), folder, os.environ)
     except EngineError as problem:
-        print(f"trainyard: no Pulumi engine: {problem}", file=sys.stderr)
+        print(terminal_lines(f"trainyard: no Pulumi engine: {problem}"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("trainyard: stopped; run it again to go on", file=sys.stderr)

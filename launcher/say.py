@@ -7,7 +7,8 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from urllib.parse import unquote
+
+from launcher.escaping import MASK, passwords, terminal, without_passwords
 
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|SECRETS?|TOKENS?|API_?KEYS?|ACCESS_?KEYS?|PRIVATE_?(?:KEYS?|PEM)|RPST"
@@ -16,9 +17,6 @@ _SECRET_NAME = re.compile(
 )
 # Shorter values stand in too many words that are no secret.
 _SHORTEST = 6
-MASK = "****"
-# `scheme://user:password@host`, and `https://token@host`. escaping/ has the same: the launcher ships alone.
-_IN_URL = (re.compile(r"(://[^/\s:@]*:)([^/\s]+)(?=@)"), re.compile(r"(\bhttps?://)([^/\s:@]+)(?=@)", re.IGNORECASE))
 
 
 class Voice:
@@ -29,7 +27,7 @@ class Voice:
         self._secrets = sorted({text for text in secrets if len(text) >= _SHORTEST}, key=len, reverse=True)
 
     def __call__(self, text: str) -> None:
-        line = f"[{self._prefix}] {one_line(self.masked(text))}\n".encode(errors="replace")
+        line = f"[{self._prefix}] {terminal(self.masked(text))}\n".encode(errors="replace")
         with suppress(OSError):  # nobody listens any more: training goes on without our words
             os.write(1, line)
 
@@ -40,26 +38,8 @@ class Voice:
         return without_passwords(text)
 
 
-def one_line(text: str) -> str:
-    """Without what a terminal would obey, or a reader of logs take for the beginning of another line."""
-    return "".join(letter if letter.isprintable() else " " if letter in "\t\n" else "\ufffd" for letter in text)
-
-
 def secret_values(environment: Mapping[str, str], named: Iterable[str]) -> set[str]:
     """Values of the variables that the stack calls secret, and of those whose names say so."""
     names = {*named, *(name for name in environment if _SECRET_NAME.search(name))}
-    passwords = {found for value in environment.values() for found in _passwords(value)}
-    return {environment[name] for name in names if environment.get(name)} | passwords
-
-
-def _passwords(text: str) -> set[str]:
-    """Those in URLs, as they stand and as a program may print them."""
-    found = {password for pattern in _IN_URL for _, password in pattern.findall(text)}
-    return found | set(map(unquote, found))
-
-
-def without_passwords(text: str) -> str:
-    """URLs keep their user's name, but neither password nor token."""
-    for pattern in _IN_URL:
-        text = pattern.sub(rf"\1{MASK}", text)
-    return text
+    in_urls = {password for value in environment.values() for password in passwords(value)}
+    return {environment[name] for name in names if environment.get(name)} | in_urls

@@ -19,9 +19,10 @@ from launcher.activity import LOOPBACK, Meter, Noise, Reading, noise_of, used
 from launcher.board import FAILED, RETRY, SUCCEEDED, Board
 from launcher.desk import Desk
 from launcher.document import Launch
+from launcher.escaping import terminal
 from launcher.oci.bucket import Folder
 from launcher.oci.connection import BucketError, Connection
-from launcher.say import Voice, one_line
+from launcher.say import Voice
 
 VARIABLE = "TRAINYARD_STALL_SECONDS"
 # So many readings within the limit: each averages what comes in bursts.
@@ -147,7 +148,7 @@ class Stalls:
 
     def _line(self) -> str:
         """What the processes printed last, as one harmless line."""
-        return one_line(self.say.masked(self.last_line())[:_LONGEST_LINE]).strip()
+        return terminal(self.say.masked(self.last_line())[:_LONGEST_LINE]).strip()
 
     def _used(self) -> str:
         return ", ".join(self._active)

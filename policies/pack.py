@@ -15,6 +15,7 @@ from pulumi_policy import (
 )
 from pulumi_policy.proxy import UnknownValueError
 
+from launcher.escaping import terminal, terminal_lines
 from policies.rule import Resource, Rule, rules
 from policies.verdicts import Unknown, Verdict
 
@@ -41,7 +42,7 @@ def _policy(rule: Rule) -> ResourceValidationPolicy:
     def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
         for _, verdict in _verdicts((rule,), args):
             if verdict.outcome == "fail":
-                report(f"{args.name}: {verdict.because}\nremedy: {rule.remedy}", args.urn)
+                report(terminal_lines(f"{args.name}: {verdict.because}\nremedy: {rule.remedy}"), args.urn)
 
     level = EnforcementLevel(rule.level)
     return ResourceValidationPolicy(rule.id, rule.asks, validate, level, remediation_steps=rule.remedy)
@@ -50,7 +51,7 @@ def _policy(rule: Rule) -> ResourceValidationPolicy:
 def _remark(args: ResourceValidationArgs, report: ReportViolation) -> None:
     for rule, verdict in _verdicts(rules(), args):
         if verdict.outcome == "unknown":
-            report(f"{args.name}: {rule.id}: {verdict.because}", args.urn)
+            report(terminal(f"{args.name}: {rule.id}: {verdict.because}"), args.urn)
 
 
 def _verdicts(asked: Sequence[Rule], args: ResourceValidationArgs) -> Iterator[tuple[Rule, Verdict]]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from components.plan.show import json_text, plain, table
+from launcher.escaping import markdown as escaped
 from rehearsal.judgement import summary
 from rehearsal.model import Rehearsal, RunResult
 from rehearsal.proof import Proof, named
@@ -161,9 +162,10 @@ def as_json(report: Rehearsal) -> str:
 
 def markdown(report: Rehearsal) -> str:
     """A section of a review: the verdict first, the long lists folded away."""
-    lines = [f"### Rehearsal of `{report.stack}`: {report.verdict}", "", f"{summary(report)}.", ""]
+    lines = [f"### Rehearsal of {escaped(report.stack)}: {report.verdict}", "", f"{escaped(summary(report))}.", ""]
     lines += _md_runs(report)
-    failures = [f"- **{run.job}/{run.run}**: {_cell(reason)}" for run in report.runs for reason in run.because]
+    reasons = [(f"{run.job}/{run.run}", reason) for run in report.runs for reason in run.because]
+    failures = [f"- **{escaped(run)}**: {escaped(reason)}" for run, reason in reasons]
     lines += [*failures, ""] if failures else []
     loads = [(f"{run.job}/{run.run}", *row) for run in report.runs if _is_measured(run) for row in _load_rows(run)]
     lines += _md_table("What each node carried", ("run", *_LOAD_HEAD), loads)
@@ -210,13 +212,7 @@ def _md_rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str
 
 
 def _md_row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(map(_cell, cells)) + " |"
-
-
-def _cell(value: str) -> str:
-    """Nothing of a stack file or a log can end a cell or begin markup."""
-    escaped = value.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
-    return " ".join(escaped.split())
+    return "| " + " | ".join(map(escaped, cells)) + " |"
 
 
 RENDERERS: Mapping[str, Callable[[Rehearsal], str]] = {"text": text, "json": as_json, "markdown": markdown}

@@ -19,6 +19,7 @@ from cli.image.login import Endpoint
 from cli.image.recipes import PLATFORM, Additions, Recipe, has_gpu, is_arm, make_context, recipe
 from cli.image.tools import Build, Tool
 from cli.image.wanted import UNKNOWN_NAMESPACE, ImageError, Wanted, needs_namespace, wanted
+from cli.out import say
 from cli.planning import planned
 from cli.problems import TellingGroup
 from cli.running import running_cloud
@@ -89,7 +90,7 @@ def build(
     for one in images:
         _build(chosen, one, recipes[one.address], given, additions, pip_config, dry_run)
     if not dry_run:
-        click.echo(f"Push with: trainyard image push {stack}{' --local' if local else ''}")
+        say(f"Push with: trainyard image push {stack}{' --local' if local else ''}")
 
 
 @image.command()
@@ -140,7 +141,7 @@ def _images(
         namespace = UNKNOWN_NAMESPACE if dry_run else image_registry.namespace(session)
     images, remarks = wanted(plan, namespace, registry, job)
     for remark in remarks:
-        click.echo(remark)
+        say(remark)
     return images
 
 
@@ -154,7 +155,7 @@ def _recipe(one: Wanted, gpu: bool | None, given: Mapping[str, str], additions: 
                 "Give a lock of your own: --arg REQUIREMENTS=launcher/images/…"
             )
         if job.code is None and additions.code is None:
-            click.echo(f"{job.name}: has no `code`, so its script must be in the image: --code FOLDER puts it there")
+            say(f"{job.name}: has no `code`, so its script must be in the image: --code FOLDER puts it there")
         found = recipe(job.framework, job.strategy, has_gpu(job.shape.name) if gpu is None else gpu)
         recipes.setdefault(found.title, (job.name, found))
     if len(recipes) > 1:
@@ -176,7 +177,7 @@ def _build(
     pip_config: Path | None,
     dry_run: bool,
 ) -> None:
-    click.echo(f"{one.address}: {chosen.title}, for {', '.join(job.name for job in one.jobs)}")
+    say(f"{one.address}: {chosen.title}, for {', '.join(job.name for job in one.jobs)}")
     labels = {"VERSION": one.tag, "REVISION": _revision()}
     arguments = {**chosen.arguments, **additions.arguments, **labels, **given}
 
@@ -185,7 +186,7 @@ def _build(
         return image_tools.build_words(tool, wish)
 
     if dry_run:
-        click.echo(f"  {shlex.join(words(Path('CONTEXT')))}")
+        say(f"  {shlex.join(words(Path('CONTEXT')))}")
         return
     with TemporaryDirectory(prefix="trainyard-image-") as folder:
         make_context(Path(folder), additions)
@@ -195,7 +196,7 @@ def _build(
             f"{tool.name} did not build {one.address}: it ended with {code}\n"
             "Its last lines above say why; --base takes another base image, --pip-config another package index"
         )
-    click.echo(f"Built {one.address}.")
+    say(f"Built {one.address}.")
 
 
 def _judge(plan: Plan, session: Session, one: Wanted, overwrite: bool) -> None:
@@ -203,7 +204,7 @@ def _judge(plan: Plan, session: Session, one: Wanted, overwrite: bool) -> None:
         found = image_registry.standing(session, plan, one)
     except ImageError as error:
         why = str(error).partition("\n")[0]
-        click.echo(f"Not asked whether {one.tag} is there already: {why}", err=True)
+        say(f"Not asked whether {one.tag} is there already: {why}", err=True)
         return
     if found is not None:
         image_registry.judge(plan, one, found, overwrite)
@@ -213,10 +214,10 @@ def _push(tool: Tool, plan: Plan, one: Wanted, place: Endpoint, session: Session
     there = place.address(one.address)
     login = image_tools.login_words(tool, place.host, one.namespace)
     if dry_run:
-        click.echo(f"{one.address}, for {', '.join(job.name for job in one.jobs)}")
+        say(f"{one.address}, for {', '.join(job.name for job in one.jobs)}")
         for words in image_tools.push_words(tool, one.address, there, place.plain_http):
-            click.echo(f"  {shlex.join(words)}")
-        click.echo(f"  without an API key, first, with an auth token on standard input: {login}")
+            say(f"  {shlex.join(words)}")
+        say(f"  without an API key, first, with an auth token on standard input: {login}")
         return
     with TemporaryDirectory(prefix="trainyard-image-") as folder:
         known = _signed_in(tool, Path(folder), place, session) if session else {}
@@ -226,7 +227,7 @@ def _push(tool: Tool, plan: Plan, one: Wanted, place: Endpoint, session: Session
             if code:
                 raise image_registry.failure(said, plan, one, login)
         digest = image_tools.pushed_digest(tool, there, digest_file)
-    click.echo(f"Pushed {one.address}" + (f"\n  {digest}" if digest else ""))
+    say(f"Pushed {one.address}" + (f"\n  {digest}" if digest else ""))
 
 
 def _signed_in(tool: Tool, folder: Path, place: Endpoint, session: Session) -> dict[str, str]:
@@ -235,7 +236,7 @@ def _signed_in(tool: Tool, folder: Path, place: Endpoint, session: Session) -> d
         return image_login.signed_in(tool, folder, place, image_login.token(session, place))
     except ImageError as error:
         why = str(error).partition("\n")[0]
-        click.echo(f"Not signed in by API key ({why}): {tool.name} uses its own login.", err=True)
+        say(f"Not signed in by API key ({why}): {tool.name} uses its own login.", err=True)
         return {}
 
 

@@ -8,14 +8,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import click
-
 from cli.image.wanted import ImageError
+from cli.out import say
 
 _ANSWER_SECONDS = 60.0
 _KEPT = 8192
@@ -93,7 +91,7 @@ def find(name: str | None, dry_run: bool) -> Tool:
         why = _why_not(tool)
         if not why or (dry_run and name):
             for line in passed_over:
-                click.echo(f"Passed over: {line}", err=True)
+                say(f"Passed over: {line}", err=True)
             return tool
         passed_over.append(f"{tool.name}: {why}")
     if dry_run:
@@ -125,22 +123,14 @@ def _why_not(tool: Tool) -> str:
 
 def run(tool: Tool, words: Sequence[str], more: Mapping[str, str] | None = None) -> tuple[int, str]:
     """Runs a tool with its progress shown as it comes; its exit code, and the last of what it said."""
-    shown = sys.stdout.buffer
     environment = {**os.environ, **tool.environment, **(more or {})}
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         said = b""
-        for chunk in _chunks(process):
-            shown.write(chunk)
-            shown.flush()
-            said = (said + chunk)[-_KEPT:]
+        for line in process.stdout or ():
+            # What a registry or a step of the build printed is on its way to the terminal, too.
+            say(line.decode(errors="replace").rstrip("\r\n").replace("\r", "\n"))
+            said = (said + line)[-_KEPT:]
     return process.returncode, said.decode(errors="replace")
-
-
-def _chunks(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
-    if process.stdout is None:
-        return
-    while chunk := os.read(process.stdout.fileno(), _KEPT):
-        yield chunk
 
 
 def pushed_digest(tool: Tool, address: str, digest_file: Path) -> str:

@@ -16,11 +16,12 @@ from cli.local.file import LocalFile
 from cli.local.images import stand_by, untrained
 from cli.local.place import PROJECT, Place
 from cli.local.results import own_lines, results, speaking
+from cli.out import say
 from cli.planning import planned
 from cli.problems import INTERRUPTED
-from cli.render import printable
 from cli.sessions import DEPLOYER, session_of
 from components.plan.model import Plan
+from launcher.escaping import terminal
 from localcloud import admin, control
 from provider.base.errors import ProviderError
 from provider.oci.calls import attempt
@@ -56,7 +57,7 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
             except KeyboardInterrupt:
                 flags = [f"--{name.replace('_', '-')}" for name, given in options.items() if given]
                 again = place.command(body.__name__, "", *flags, *pulumi_arguments)
-                click.echo(f"\nInterrupted: `{again}` goes on from here.", err=True)
+                say(f"\nInterrupted: `{again}` goes on from here.", err=True)
                 sys.exit(INTERRUPTED)
 
         for option in more:
@@ -91,7 +92,7 @@ def _bring_up_used(place: Place, plan: Plan) -> str:
     if not used:
         return ""
     if not place.is_up(used):
-        click.echo(f"{place.stack} takes {', '.join(plan.taken)} from {used}: that comes up first.")
+        say(f"{place.stack} takes {', '.join(plan.taken)} from {used}: that comes up first.")
         _bring_up(Place(used, place.file.parent), [])
     return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
 
@@ -118,13 +119,13 @@ def _judged(arguments: list[str]) -> tuple[str, ...]:
 
 def _tell(local: LocalFile) -> None:
     for remark in local.remarks:
-        click.echo(f"  here: {remark}")
+        say(f"  here: {remark}")
 
 
 def _tell_of_renames(place: Place, plan: Plan) -> None:
     own, _ = place.states()
     for text in renames.words(own.rows, plan):
-        click.echo(f"  renamed? {text}")
+        say(f"  renamed? {text}")
 
 
 def _plan(place: Place) -> Plan:
@@ -139,26 +140,26 @@ def _used(plan: Plan) -> str:
 def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
     """What there is now, and where to look."""
     outputs = place.outputs()
-    click.echo(f"\nThe stack `{place.stack}` is up on the local cloud at {cloud.endpoint}.")
+    say(f"\nThe stack `{place.stack}` is up on the local cloud at {cloud.endpoint}.")
     if unenforced := admin.why_not_enforced(cloud):
-        click.echo(f"  rules    not in force between its nodes: {unenforced}")
+        say(f"  rules    not in force between its nodes: {unenforced}")
     for key, title in (("bucketUri", "bucket"), ("imagePushAddress", "images"), ("subnetId", "subnet")):
         if key in outputs:
-            click.echo(f"  {title:8} {outputs[key]}")
+            say(f"  {title:8} {outputs[key]}")
     runs = [(job, run, told) for job, made in outputs.get("jobs", {}).items() for run, told in made["runs"].items()]
     for job, run, told in runs:
-        click.echo(f"  run      {job}/{run}: {told['state']}")
+        say(f"  run      {job}/{run}: {told['state']}")
         if untrained(plan.jobs[job], place.file.parent):
             continue
         for node in speaking(plan.jobs[job].runs[run], told["nodes"] or ()):
             for line in own_lines(_printed(cloud, node["id"]))[-LAST_LINES:]:
-                click.echo(printable(f"             {line}"))
+                say(terminal(f"             {line}"))
         for line in results(cloud, str(outputs.get("bucket", "")), plan.jobs[job].runs[run], told["nodes"] or ()):
-            click.echo(printable(f"  left     {line}"))
+            say(terminal(f"  left     {line}"))
     if any(told["state"] not in TERMINAL for _, _, told in runs):
-        click.echo(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")
-    click.echo(f"  console  {cloud.endpoint}/console")
-    click.echo('  look     eval "$(.venv/bin/trainyard cloud env)" and use the OCI CLI; .venv/bin/trainyard cloud log')
+        say(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")
+    say(f"  console  {cloud.endpoint}/console")
+    say('  look     eval "$(.venv/bin/trainyard cloud env)" and use the OCI CLI; .venv/bin/trainyard cloud log')
 
 
 def _printed(cloud: control.Cloud, run_id: str) -> list[str]:

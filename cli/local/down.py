@@ -15,6 +15,7 @@ from cli.local.going import Going, Look
 from cli.local.leaning import Leaner, leaners
 from cli.local.place import Place
 from cli.local.states import PROJECT_NAME, Row, State, described
+from cli.out import ask, say
 from localcloud import control
 from schemas.names import plural
 
@@ -32,14 +33,14 @@ def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> No
         place.claim()
         _take_down(place, cloud, arguments, delete_data, yes)
     else:
-        click.echo(f"The stack `{place.stack}` is not up.")
+        say(f"The stack `{place.stack}` is not up.")
     left = place.stacks()
     if others := [name for name in left if name != place.stack]:
-        click.echo(f"Still up: {', '.join(others)}.")
+        say(f"Still up: {', '.join(others)}.")
     if not left:
         place.remove_stand_ins(cloud)
         control.stop(place.home / "cloud")
-        click.echo("Nothing is left; the local cloud is stopped.")
+        say("Nothing is left; the local cloud is stopped.")
 
 
 def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_data: bool, yes: bool) -> None:
@@ -60,14 +61,14 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
 def _account(place: Place, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
     left = list(place.states()[0].made())
     if let_go:
-        click.echo(f"\nNo longer of this stack, and still in the cloud: {', '.join(map(described, let_go))}.")
+        say(f"\nNo longer of this stack, and still in the cloud: {', '.join(map(described, let_go))}.")
     if not left:
         place.forget()
     elif protected:
-        click.echo(f"\nKept, as the stack file says: {', '.join(map(described, protected))}.")
-        click.echo(f"To remove them and what is in them: {place.command('down', '', '--delete-data')}")
+        say(f"\nKept, as the stack file says: {', '.join(map(described, protected))}.")
+        say(f"To remove them and what is in them: {place.command('down', '', '--delete-data')}")
     else:
-        click.echo(f"\n{plural(len(left), 'resource')} of {place.stack} are still there: `{_TARGET}` named others.")
+        say(f"\n{plural(len(left), 'resource')} of {place.stack} are still there: `{_TARGET}` named others.")
 
 
 def _targeted(own: State, arguments: Sequence[str]) -> list[Row]:
@@ -99,9 +100,9 @@ def _announce(place: Place, going: Going, yes: bool) -> None:
     lines = [*(f"ends     {run}" for run in going.live), *going.lines]
     if not lines:
         return
-    click.echo("\n".join([f"With the stack {place.stack}:", *(f"  {line}" for line in lines)]))
+    say("\n".join([f"With the stack {place.stack}:", *(f"  {line}" for line in lines)]))
     # Pipelines and `make down` in a script go on: there is nobody to ask.
-    if going.live and not yes and sys.stdin.isatty() and not click.confirm("End what still trains?"):
+    if going.live and not yes and sys.stdin.isatty() and not ask("End what still trains?"):
         raise click.ClickException("Nothing was removed.")
 
 

@@ -21,6 +21,7 @@ import yaml
 from cli.local.file import LocalFile, localized
 from cli.local.stand_ins.resources import StandIns
 from cli.local.states import PROJECT_NAME, State, states
+from cli.out import say
 from components.plan.model import Plan
 from engine.local import environment
 from localcloud import control
@@ -172,7 +173,7 @@ class Place:
                 f"To begin anew: trainyard cloud reset, then remove {self.home / 'pulumi'}"
             )
         _write(state, before.read_text("utf-8"))
-        click.echo(f"{state} was cut off, as by a full disk: the one before it is taken instead.", err=True)
+        say(f"{state} was cut off, as by a full disk: the one before it is taken instead.", err=True)
 
     def _locks(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for lock in (self.home / "pulumi" / "state" / ".pulumi" / "locks").glob(f"*/*/{self.stack}/*.json"):

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.planning import echo, planned, stack_file
+from cli.out import data, json_data, say
+from cli.planning import planned, stack_file
 from rehearsal.model import EXIT_CODES
 
 if TYPE_CHECKING:
     from components.plan.model import Plan
 
-FORMATS = ("text", "json", "markdown")
+SHOWS = {"text": say, "json": json_data, "markdown": data}
 USAGE = 2
 
 
@@ -30,7 +31,7 @@ USAGE = 2
 @click.option("--confirm", type=click.IntRange(min=0), default=0, help="With --prove: confirm so many by a run each.")
 @click.option("--seed", type=int, default=1, help="Which ones are confirmed.")
 @click.option("--minutes", type=click.FloatRange(min=0.1), default=10.0, help="How long a run may take.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="For whom.")
+@click.option("--format", "form", type=click.Choice(list(SHOWS)), default="text", help="For whom.")
 @click.option("--keep", is_flag=True, help="Leave everything up afterwards, to look at.")
 def rehearse(
     stack: str, stacks: Path, nodes: int | None, code: str, prove: bool, confirm: int, seed: int, minutes: float,
@@ -50,7 +51,7 @@ def rehearse(
     from rehearsal.report import RENDERERS
 
     report = rehearsed(file, plan, Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep))
-    echo(RENDERERS[form](report))
+    SHOWS[form](RENDERERS[form](report))
     sys.exit(EXIT_CODES[report.verdict])
 
 

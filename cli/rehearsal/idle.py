@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import click
-
+from cli.out import say
 from cli.rehearsal.evidence import Evidence
 from cli.rehearsal.prove import Again, replace_attempt
 from cli.rehearsal.runs import start, watched
@@ -60,7 +59,7 @@ def _idle_loads(again: Again, seconds: float, evidence: Evidence) -> dict[int, L
     """By rank; empty where the run did not end well."""
     waits = min(seconds, LONGEST_SECONDS)
     name = f"{again.job.name}/{again.run.name}"
-    click.echo(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare", err=True)
+    say(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare", err=True)
     idle = _waiting(replace_attempt(again, _ATTEMPT), waits)
     started = start(idle.who, idle.plan, idle.job, idle.run, idle.outputs, idle.answers)
     seen, why = watched(idle.who, idle.plan, started, idle.minutes) if started.nodes else (None, "")

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-import click
-
+from cli.out import say
 from cli.rehearsal.evidence import Evidence
 from cli.rehearsal.people import People
 from cli.rehearsal.runs import Answers, Started, start, watched
@@ -94,7 +93,7 @@ def replace_attempt(again: Again, attempt: int) -> Again:
 
 
 def _confirm(again: Again, mutation: Mutation, predicted: Outcome) -> Outcome:
-    click.echo(f"rehearse: confirming by a run: {mutation.title}", err=True)
+    say(f"rehearse: confirming by a run: {mutation.title}", err=True)
     change = _without_rule if isinstance(mutation, RuleMutation) else _without_statement
     evidence = Evidence(again.cloud, again.who, str(again.outputs["bucket"]))
     since = evidence.last_call()

@@ -9,16 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import click
-
 from cli.asking import call_of
+from cli.out import say
 from cli.rehearsal.people import People
-from cli.render import printable
 from cli.runs.seen import Looker, RunSeen, Wanted
 from cli.runs.text import progress
 from components.oci.run_inputs import Where, run_inputs
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.plan.naming import expand
+from launcher.escaping import terminal
 from localcloud.control import Cloud
 from provider.base.errors import ProviderError
 from provider.oci.platform import OciPlatform
@@ -112,4 +111,4 @@ class Said:
             now = ": ".join(filter(None, (node.state, progress((node.told or {}).get("progress")), node.run.details)))
             if self._known.get(node.rank) != now:
                 self._known[node.rank] = now
-                click.echo(printable(f"  {run.title} rank {node.rank} {node.run.name}: {now}"), err=True)
+                say(terminal(f"  {run.title} rank {node.rank} {node.run.name}: {now}"), err=True)

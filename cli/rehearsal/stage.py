@@ -15,6 +15,7 @@ from cli.local.command import JUDGED, QUIET
 from cli.local.images import environment_of, stand_by
 from cli.local.place import Place
 from cli.local.stand_ins.access import stand_in_access, stand_in_groups
+from cli.out import say
 from cli.planning import planned
 from cli.rehearsal.evidence import Evidence, secrets_of
 from cli.rehearsal.files import Script, plan_with_runs, prepare, prepare_used, program_of
@@ -207,4 +208,4 @@ def _kept(home: Path) -> None:
 
 
 def _say(words: str) -> None:
-    click.echo(f"rehearse: {words}", err=True)
+    say(f"rehearse: {words}", err=True)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.asking import call_of
+from cli.out import ask, json_data, say, say_in_colour
 from cli.planning import stack_file
-from cli.render import printable
 from cli.running import running_cloud
+from launcher.escaping import terminal
 from schemas.source import read
 
 if TYPE_CHECKING:
@@ -146,11 +147,11 @@ def list_(asked: Asked, history: bool, form: str) -> None:
     looker.wanted = _with_history(looker.wanted, history)
     found = looker.look()
     if form == "json":
-        click.echo(runs_text.as_json(found))
+        json_data(runs_text.as_json(found))
     elif found:
-        click.echo(runs_text.text(found, datetime.now(UTC), colour=_colour()))
+        say_in_colour(runs_text.text(found, datetime.now(UTC), colour=_colour()), _colour())
     else:
-        click.echo(_nothing(asked.wanted))
+        say(_nothing(asked.wanted))
 
 
 @runs.command()
@@ -187,7 +188,7 @@ def logs(asked: Asked, follow: bool, ranks: tuple[int, ...], every: float) -> No
     while True:
         found = _some(looker.look(), asked.wanted)
         for line in merged.new(found):
-            click.echo(printable(line.replace("\t", "    ")))
+            say(terminal(line))
         if not follow or all(run.over for run in found):
             break
         sys.stdout.flush()
@@ -208,14 +209,14 @@ def cancel(asked: Asked, yes: bool) -> None:
     looker = asked.looker()
     alive = [run for run in _some(looker.look(deeply=False), asked.wanted) if not run.over]
     if not alive:
-        click.echo("Nothing to end: these runs are over.")
+        say("Nothing to end: these runs are over.")
         return
     titles = ", ".join(run.title for run in alive)
-    if not yes and not click.confirm(f"End {titles} of {asked.wanted.stack}?"):
+    if not yes and not ask(f"End {titles} of {asked.wanted.stack}?"):
         sys.exit(1)
     for run in alive:
         OciPlatform(asked.session).cancel(looker.call, [node.run for node in run.nodes if not node.run.over])
-    click.echo(f"Asked to end: {titles}.")
+    say(f"Asked to end: {titles}.")
 
 
 def _with_history(wanted: Wanted, history: bool) -> Wanted:

@@ -11,17 +11,17 @@ from typing import Any
 
 import click
 
-from cli.render import printable
+from cli.out import draw, say
 from cli.runs.causes import cause
 from cli.runs.seen import NodeSeen, RunSeen
 from cli.runs.told import CUT
 from components.plan.show import json_text, table
+from launcher.escaping import terminal
 from schemas.names import plural
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}
 # So much of a progress line, and of what was dropped, is for people; JSON has the rest.
 _LONGEST, _MOST_DROPPED = 200, 10
-_UP, _ERASE_BELOW = "\x1b[{}F", "\x1b[J"
 
 
 def text(runs: Sequence[RunSeen], now: datetime, colour: bool = False) -> str:
@@ -30,10 +30,10 @@ def text(runs: Sequence[RunSeen], now: datetime, colour: bool = False) -> str:
     for run in runs:
         state = click.style(run.state, fg=_COLOURS.get(run.state), bold=True) if colour else run.state
         attempt = f", attempt {run.attempt}" if run.attempt is not None else ""
-        head = printable(f"{run.stack} {run.title}")
+        head = terminal(f"{run.stack} {run.title}")
         lines.append(f"{head}: {state}{attempt}, accepted {run.created:%Y-%m-%d %H:%M:%S}")
         rows = [("rank", "node", "state", "for", ""), *(_row(node, now) for node in run.nodes)]
-        lines += [*map(printable, table(rows)), *(f"  {line}" for line in wrong(run))]
+        lines += [*map(terminal, table(rows)), *(f"  {line}" for line in wrong(run))]
     return "\n".join(lines)
 
 
@@ -41,9 +41,9 @@ def wrong(run: RunSeen) -> Iterator[str]:
     """Which rank failed first, and what was dropped, in lines that no control character of a script is in."""
     found = cause(run)
     if found is not None:
-        yield printable(found.words)
+        yield terminal(found.words)
     for one in (run.dropped or ())[:_MOST_DROPPED]:
-        yield printable(f"dropped: {one.pair}, {plural(one.packets, 'packet')}: {one.missing}")
+        yield terminal(f"dropped: {one.pair}, {plural(one.packets, 'packet')}: {one.missing}")
     left = len(run.dropped or ()) - _MOST_DROPPED
     if left > 0:
         yield f"and packets of {plural(left, 'other pair')}"
@@ -137,14 +137,13 @@ class Screen:
             self._draw(text(runs, now, colour=False).split("\n"))
             return
         for line in self._changes(runs):
-            click.echo(f"{now:%H:%M:%S} {line}")
+            say(f"{now:%H:%M:%S} {line}")
 
     def _draw(self, lines: list[str]) -> None:
         width, height = shutil.get_terminal_size()
         # A line that wraps, or more lines than there are, could not be drawn over.
         shown = [line[: width - 1] for line in lines[: height - 1]]
-        back = _UP.format(self._lines) if self._lines else ""
-        click.echo(back + _ERASE_BELOW + "\n".join(shown), color=True)
+        draw(shown, over=self._lines)
         self._lines = len(shown)
 
     def _changes(self, runs: Iterable[RunSeen]) -> Iterator[str]:
@@ -153,8 +152,8 @@ class Screen:
                 key, said = (run.stack, run.title, node.rank), ": ".join(filter(None, (node.state, about(node))))
                 if self._known.get(key) != said:
                     self._known[key] = said
-                    yield printable(f"{run.title} rank {node.rank} {node.run.name}: {said}")
+                    yield terminal(f"{run.title} rank {node.rank} {node.run.name}: {said}")
             for line in wrong(run) if run.over else ():
                 if (run.stack, run.title, line) not in self._wrong:
                     self._wrong.add((run.stack, run.title, line))
-                    yield f"{printable(run.title)}: {line}"
+                    yield f"{terminal(run.title)}: {line}"

@@ -25,6 +25,7 @@ from components.oci.uses import Borrowed
 from components.plan.model import JobPlan, Plan
 from components.refusal import RefusedError
 from components.run import RunProvider
+from components.voice import warn
 from schemas.checks.registry import Wrong, at
 from schemas.code import links_left
 from schemas.findings import dotted
@@ -41,7 +42,7 @@ def deploy(plan: Plan, folder: Path) -> dict[str, Any]:
     make_lean()
     plan = found(plan)
     for wrong in departures(plan):
-        pulumi.log.warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
+        warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     borrowed = Borrowed(plan)
     prefix = f"{plan.team}-{plan.environment}"
     namespace = namespace_of()
@@ -113,7 +114,7 @@ def _artifact(plan: Plan, job: JobPlan, folder: Path) -> Artifact | None:
     code = (folder / job.code.folder).resolve()
     if links := links_left(code):
         named = ", ".join(links[:5]) + (" …" if len(links) > 5 else "")
-        pulumi.log.warn(f"job {job.name}: links out of the code folder, or to folders, do not travel: {named}")
+        warn(f"job {job.name}: links out of the code folder, or to folders, do not travel: {named}")
     try:
         return build(code, _artifacts() / plan.stack, job.called)
     except (OSError, UnicodeError) as problem:

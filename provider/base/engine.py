@@ -6,6 +6,7 @@ from typing import Any
 
 import grpc
 
+from launcher.escaping import terminal_lines
 from provider.base.values import redact
 from provider.base.wire import UNLIMITED_MESSAGES, engine_pb2, engine_pb2_grpc
 
@@ -19,6 +20,8 @@ class Engine:
             self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address, UNLIMITED_MESSAGES))
 
     def log(self, severity: str, message: str, urn: str = "", ephemeral: bool = False) -> None:
+        # Statuses, log lines and names that others wrote are in it, and the engine prints what it gets.
+        message = terminal_lines(message)
         if self._stub is None:
             print(message, file=sys.stderr)
             return

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from launcher.escaping import terminal
 from provider.base.diff import Diff, canonical, join
 from provider.base.values import UNKNOWN, Properties, Secret, redact, reveal, secret_texts
 
@@ -43,7 +44,7 @@ def reasons(diff: Diff, old: Properties, new: Properties) -> list[str]:
         for path, text in ([(key, change.reason)] if change.reason else _lines(key, *hidden))
     ]
     merged = sorted(_merged(lines), key=lambda line: not line.replaces)
-    shown = [f"{line.path}{':' if line.text else ''} {line.text}".strip() for line in merged[:_MOST]]
+    shown = [terminal(f"{line.path}{':' if line.text else ''} {line.text}".strip()) for line in merged[:_MOST]]
     # The engine sorts what it shows; this sign comes after every letter.
     return [*shown, *([f"… {len(merged) - _MOST} more"] if len(merged) > _MOST else [])]
 

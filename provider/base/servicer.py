@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import grpc
 from google.protobuf import empty_pb2
 
+from launcher.escaping import terminal_lines
 from provider.base.diff import Change, Diff, canonical
 from provider.base.engine import Engine, UrnReporter
 from provider.base.errors import Failure, PartialFailureError, ProviderError
@@ -180,7 +181,7 @@ class _Answer:
         else:
             message = "".join(traceback.format_exception(error))
             message = f"This is a bug in the provider; please report it with these lines.\n{message}"
-        self._context.abort(grpc.StatusCode.UNKNOWN, redact(message, secret_texts(*self._values)))
+        self._context.abort(grpc.StatusCode.UNKNOWN, terminal_lines(redact(message, secret_texts(*self._values))))
 
 
 class _Kept:
@@ -196,7 +197,7 @@ class _Kept:
             self._abort(error)
 
     def _abort(self, error: PartialFailureError) -> NoReturn:
-        message = redact(str(error), secret_texts(self._inputs, *self._olds))
+        message = terminal_lines(redact(str(error), secret_texts(self._inputs, *self._olds)))
         detail = provider_pb2.ErrorResourceInitFailed(
             id=error.resource_id,
             properties=_seal(self._resource, error.outputs, self._inputs, *self._olds),
@@ -223,7 +224,10 @@ def _check_response(inputs: Properties, failures: tuple[Failure, ...], model: Pr
     texts = secret_texts(model)
     return provider_pb2.CheckResponse(
         inputs=encode(seal(inputs, model)),
-        failures=[provider_pb2.CheckFailure(property=f.property, reason=redact(f.reason, texts)) for f in failures],
+        failures=[
+            provider_pb2.CheckFailure(property=f.property, reason=terminal_lines(redact(f.reason, texts)))
+            for f in failures
+        ],
     )
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from launcher.escaping import terminal
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.runs.model import NodeRun
@@ -29,12 +30,7 @@ def first_failure(lines: Iterable[str], nodes: Sequence[NodeRun]) -> First | Non
     if not found:
         return None
     named = {node.name: node for node in nodes}
-    return First(named.get(found[-1]["node"]), printable(found[-1]["why"]))
-
-
-def printable(line: str) -> str:
-    """A line that a script printed, without what a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line.expandtabs(4))
+    return First(named.get(found[-1]["node"]), terminal(found[-1]["why"]))
 
 
 class Lines:
@@ -60,5 +56,5 @@ class Lines:
         if isinstance(found, ProviderError):
             return [f"Its log could not be read: {found.cause}"]
         whose = f" ({node.name})" if who else ""
-        quoted = (f"  {printable(line)}" for line in lines)
+        quoted = (f"  {terminal(line)}" for line in lines)
         return [f"Its last lines{whose}:", *quoted] if lines else ["It wrote no log lines."]

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from launcher.document import VARIABLE, LaunchError, read
+from launcher.escaping import MASK
 from launcher.placeholders import filled
-from launcher.say import MASK, Voice, secret_values
+from launcher.say import Voice, secret_values
 from launcher.start import VARIABLES
 from tests.unit.launcher.documents import document, launch
 

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one door to the terminal: whatever a command prints leaves through here, and nothing of it gives orders.
+
+A test holds every room to it (tests/contract/test_doors_out.py).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+
+import click
+
+from launcher.escaping import json_text, terminal, terminal_lines
+
+# Colours, as click writes them. Nothing else that begins with ESC is let out.
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+_UP, _ERASE_BELOW = "\x1b[{}F", "\x1b[J"
+
+
+def say(text: object = "", err: bool = False) -> None:
+    """Lines for people."""
+    click.echo(terminal_lines(str(text)), err=err)
+
+
+def say_in_colour(text: str, colour: bool) -> None:
+    """Lines that may hold click's own colours; what others wrote in them has been through `terminal`."""
+    if not colour:
+        say(text)
+        return
+    parts = _COLOUR.split(text)
+    click.echo("".join(part if place % 2 else terminal_lines(part) for place, part in enumerate(parts)), color=True)
+
+
+def draw(lines: Sequence[str], over: int) -> None:
+    """Lines drawn over so many of those before."""
+    back = _UP.format(over) if over else ""
+    click.echo(back + _ERASE_BELOW + "\n".join(map(terminal, lines)), color=True)
+
+
+def data(text: str) -> None:
+    """For programs: Markdown, workflow commands, a shell's words; each has been escaped for its reader."""
+    click.echo("\n".join(_without_controls(line) for line in text.split("\n")))
+
+
+def json_data(text: str) -> None:
+    """JSON, SARIF included."""
+    data(json_text(text))
+
+
+def ask(question: str, abort: bool = False) -> bool:
+    """Yes or no, at a terminal."""
+    return click.confirm(terminal(question), abort=abort)
+
+
+def harmless(problem: click.ClickException) -> click.ClickException:
+    """The same error with a message that may be shown: it often repeats what somebody wrote."""
+    problem.message = terminal_lines(str(problem.message))  # type: ignore[misc]  # click reads it when it shows it
+    return problem
+
+
+def prepare() -> None:
+    """A name that is not of the terminal's encoding is shown, and no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _without_controls(line: str) -> str:
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
