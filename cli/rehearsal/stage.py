@@ -25,8 +25,10 @@ from cli.rehearsal.place import thrown_away
 from cli.rehearsal.prove import Again, confirmed
 from cli.rehearsal.runs import Answers, start, watched
 from components.plan.model import JobPlan, Plan
+from localcloud.admin import why_not_enforced
 from localcloud.control import Cloud
 from localcloud.environments.find import Missing
+from localcloud.hosts import users
 from rehearsal.judgement import SUCCEEDED, Seen, judged
 from rehearsal.model import Rehearsal, RunSeen
 from rehearsal.planned import planned as needed
@@ -112,6 +114,7 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes) -> Stage:
 
         place = place_of(plan.stack)
         cloud = place.start_cloud()
+        _say(f"the team's code runs {_as_whom(cloud)}")
         used = _bring_up_used(place_of, plan) if plan.uses else None
         borrowed = (
             str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
@@ -199,6 +202,12 @@ def _code(stage: Stage, job: JobPlan, wishes: Wishes) -> str:
     own = stage.written.jobs[job.name].code
     built_in = wishes.built_in or not (own and own.folder)
     return "built-in" if built_in and program_of(stage.written, job.name) else "own"
+
+
+def _as_whom(cloud: Cloud) -> str:
+    if why_not := why_not_enforced(cloud):
+        return f"as you, where it runs at all, beside everything else on this machine: {why_not}"
+    return f"{users.words()}, in namespaces and limits of its own, with no way out but the plan's (docs/trust.md)"
 
 
 def _kept(home: Path) -> None:

@@ -18,14 +18,14 @@ from localcloud.api.principals import Principal
 from localcloud.api.services.network import vnics
 from localcloud.api.services.token_door import RESOURCE_TYPES
 from localcloud.api.store import Resource
-from localcloud.hosts.workplace import Assignment, CannotStartError
+from localcloud.hosts.workplace import GIVEN, Assignment, CannotStartError
 
 
 async def assignment_of(cloud: Cloud, run: Resource, folder: Path) -> Assignment:
     job, project = (cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
     if job is None or project is None:
         raise CannotStartError("The job or the project of the run is gone")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     artifact = job.body.get("artifact")
     return Assignment(
         run, job, project, folder,
@@ -57,9 +57,14 @@ def attach(cloud: Cloud, run: Resource, count: int) -> list[Resource]:
 
 async def _resource_principal(cloud: Cloud, run: Resource, folder: Path) -> Mapping[str, str]:
     key = await asyncio.to_thread(rsa.generate_private_key, public_exponent=65537, key_size=2048)
-    token, pem = folder / "rpst", folder / "rpst-key.pem"
-    tenancy.write_secret(token, cloud.credentials.issue(_principal(run), key.public_key()).encode())
-    tenancy.write_secret(pem, tenancy.private_pem(key))
+    (folder / GIVEN).mkdir(exist_ok=True)
+    token, pem = folder / GIVEN / "rpst", folder / GIVEN / "rpst-key.pem"
+    for path, content in (
+        (token, cloud.credentials.issue(_principal(run), key.public_key()).encode()),
+        (pem, tenancy.private_pem(key)),
+    ):
+        tenancy.write_secret(path, content)
+        path.chmod(0o444)  # for the run's user: nobody else gets into the run's folder
     return {
         "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
         "OCI_RESOURCE_PRINCIPAL_RPST": str(token),

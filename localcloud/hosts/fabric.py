@@ -15,6 +15,7 @@ from localcloud.api.clients import client_variables
 from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
 from localcloud.api.store import Resource, Store
 from localcloud.hosts import evidence
+from localcloud.hosts.alone import Alone
 from localcloud.hosts.lan import Lan, Member
 from localcloud.hosts.site import SiteError
 
@@ -53,6 +54,7 @@ class _Placed:
     members: Sequence[Member] = ()
     vcn: str = ""
     lan: Lan | None = None
+    alone: Alone | None = None
 
 
 @dataclass
@@ -85,11 +87,10 @@ class Fabric:
         return self._why_not
 
     async def place(self, run: str, vnics: Sequence[Resource], groups: Sequence[str]) -> list[Place]:
-        """A place for each node of a run, by rank. Without VNICs there are as many as groups, on this machine's own
-        loopback."""
+        """A place for each node of a run, by rank. Without VNICs there are as many as groups, on a loopback of the
+        run's own."""
         if not vnics:
-            self._placed[run] = _Placed(NO_SUBNET)
-            return [self._on_loopback(str(_LOOPBACK + rank)) for rank in range(len(groups))]
+            return await self._place_alone(run, len(groups))
         members = [Member(rank, group, vnic) for rank, (group, vnic) in enumerate(zip(groups, vnics, strict=True))]
         subnet = self.store.get(vnics[0].parent)
         try:
@@ -113,6 +114,8 @@ class Fabric:
             seen = await self.evidence(run)
         finally:
             self._placed.pop(run, None)
+            if placed.alone:
+                placed.alone.close()
             if placed.lan:
                 await self._leave(placed, placed.lan)
         return seen
@@ -149,6 +152,9 @@ class Fabric:
         for lan in self._lans.values():
             lan.close()
         self._lans.clear()
+        for placed in self._placed.values():
+            if placed.alone:
+                placed.alone.close()
 
     async def _refresh(self) -> None:
         while self._changed:
@@ -162,6 +168,12 @@ class Fabric:
                         await asyncio.to_thread(lan.apply, tasks)
                     except SiteError as error:
                         log.error("a change of the network's rules did not reach the nodes in it: %s", error)
+
+    async def _place_alone(self, run: str, count: int) -> list[Place]:
+        alone = await Alone.start(self.endpoint, self.serve)
+        self._placed[run] = _Placed(NO_SUBNET, alone=alone)
+        entry = Entry(alone.site.user, alone.site.network)
+        return [self._on_loopback(str(_LOOPBACK + rank), entry) for rank in range(count)]
 
     async def _place_in_site(self, run: str, subnet: Resource, members: Sequence[Member]) -> list[Place]:
         async with self._lock(subnet.parent):
@@ -208,9 +220,9 @@ class Fabric:
     def _lock(self, vcn: str) -> asyncio.Lock:
         return self._locks.setdefault(vcn, asyncio.Lock())
 
-    def _on_loopback(self, address: str) -> Place:
-        # Nothing on the node says which of the machine's many loopback addresses is its own.
-        return Place(address, {**client_variables(self.endpoint), "TRAINYARD_NODE_ADDRESS": address})
+    def _on_loopback(self, address: str, entry: Entry | None = None) -> Place:
+        # Nothing on the node says which of the many loopback addresses is its own.
+        return Place(address, {**client_variables(self.endpoint), "TRAINYARD_NODE_ADDRESS": address}, entry)
 
 
 def lost(run: str) -> Mapping[str, Any]:

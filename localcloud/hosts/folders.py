@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders at paths that the machine need not have, for a process that has mounts of its own. Nothing of it is seen
-outside that process and its children, and the machine's own folders stay as they are."""
+"""Folders at paths that a node need not have, for the first process of a node, inside the node's own root."""
 
 from __future__ import annotations
 
@@ -10,33 +9,30 @@ from pathlib import Path
 from localcloud.hosts import kernel
 
 
-def show(source: str, target: str, scratch: str) -> None:
-    """Puts a folder where it is wanted, to be read only. `scratch` is any empty folder."""
+def show(staged: str, target: str) -> None:
+    """Moves a mounted folder to where it is wanted."""
     wanted = Path(target)
     there = next(one for one in (wanted, *wanted.parents) if one.is_dir())
-    if there != wanted:
-        _widen(there, wanted.relative_to(there), Path(scratch))
-    kernel.bind_mount(source, target)
-    kernel.close_mount(target)
+    if there != wanted and os.stat(there).st_dev != os.stat("/").st_dev:
+        _widen(there)
+    wanted.mkdir(parents=True, exist_ok=True)
+    kernel.move_mount(staged, target)
 
 
-def _widen(there: Path, more: Path, scratch: Path) -> None:
-    """A folder of the machine as it is, with one more in it: a folder in memory that shows all the other has."""
-    kernel.mount_memory(str(scratch))
-    # What the scratch lies in comes first: later, all that is mounted by then would be mounted there once more.
-    for entry in sorted(os.scandir(there), key=lambda entry: not scratch.is_relative_to(entry.path)):
-        copy = scratch / entry.name
-        if entry.is_symlink():
-            copy.symlink_to(os.readlink(entry.path))
-        elif entry.is_dir():
-            copy.mkdir()
-            kernel.bind_mount_all(entry.path, str(copy))
-        else:
-            copy.touch()
-            kernel.bind_mount(entry.path, str(copy))
-    (scratch / more).mkdir(parents=True, exist_ok=True)
-    if there == there.parent:
-        os.chroot(scratch)
-        os.chdir("/")
-    else:
-        kernel.bind_mount_all(str(scratch), str(there))
+def _widen(there: Path) -> None:
+    """Puts a folder in memory over one of the machine's, which shows all that the other has and can have more."""
+    held = os.open(there, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        kernel.mount_memory(str(there), "mode=755,size=1m", kernel.NO_SETUID | kernel.NO_DEVICES)
+        for entry in os.scandir(held):
+            copy, source = there / entry.name, f"/proc/self/fd/{held}/{entry.name}"
+            if entry.is_symlink():
+                copy.symlink_to(os.readlink(entry.name, dir_fd=held))
+                continue
+            if entry.is_dir():
+                copy.mkdir()
+            else:
+                copy.touch()
+            kernel.bind_mount_all(source, str(copy))
+    finally:
+        os.close(held)

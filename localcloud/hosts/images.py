@@ -10,6 +10,7 @@ from pathlib import Path
 
 from localcloud.environments.find import Missing, find
 from localcloud.environments.rows import rows
+from localcloud.hosts import inside
 
 # What trainyard's own images start; an image pushed with its own entrypoint says otherwise.
 DEFAULT_ENTRYPOINT = ("python", "-m", "launcher")
@@ -24,8 +25,18 @@ class LocalEnvironment:
     """Where a node's programs and modules are found."""
 
     path: str
-    python_path: str
+    interpreter: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Where a node's processes see what is theirs; without a place of its own, where it really lies."""
+
+    home: str = inside.HOME
+    temporary: str = inside.TEMPORARY
+    given: str = inside.GIVEN
+    project: str = inside.PROJECT
 
 
 def environment_for(name: str) -> LocalEnvironment | Missing:
@@ -33,21 +44,21 @@ def environment_for(name: str) -> LocalEnvironment | Missing:
     found = find(name if name in rows() else DEFAULT_ENVIRONMENT)
     if isinstance(found, Missing):
         return found
-    return LocalEnvironment(found.path, str(Path(__file__).resolve().parents[2]), found.variables)
+    return LocalEnvironment(found.path, found.interpreter, found.variables)
 
 
-def base_variables(environment: LocalEnvironment, home: Path) -> Mapping[str, str]:
+def base_variables(environment: LocalEnvironment, seen: Seen) -> Mapping[str, str]:
     """What a node's process finds before anything of the job: nothing else of the cloud's own environment leaks in."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         "LANG": "C.UTF-8",
         **passed,
         "PATH": environment.path,
-        "PYTHONPATH": environment.python_path,
+        "PYTHONPATH": seen.project,
         "PYTHONUNBUFFERED": "1",
-        "HOME": str(home),
-        "TMPDIR": str(home / "tmp"),
-        "USER": "datascience",
+        "HOME": seen.home,
+        "TMPDIR": seen.temporary,
+        "USER": inside.USER,
         **_SHARING,
         **environment.variables,
     }

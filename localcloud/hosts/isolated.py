@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -15,3 +16,8 @@ _START = (
 
 def command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _START, _PROJECT, module, *arguments]
+
+
+def environment() -> dict[str, str]:
+    """Nothing of the cloud's own, which may hold what its user keeps there, but what an interpreter needs to start."""
+    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PATH") if name in os.environ}

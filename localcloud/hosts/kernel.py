@@ -1,21 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system calls about namespaces that Python 3.11 has no names for."""
+"""The system calls about namespaces and privileges that Python 3.11 has no names for."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
-from pathlib import Path
 
 NEW_MOUNTS = 0x00020000
+NEW_GROUPS = 0x02000000
 NEW_HOSTNAME = 0x04000000
+NEW_IPC = 0x08000000
 NEW_USER = 0x10000000
+NEW_PROCESSES = 0x20000000
 NEW_NETWORK = 0x40000000
-_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
+READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 0x1, 0x2, 0x4, 0x8
+_REMOUNT, _BIND, _MOVE, _RECURSIVE, _PRIVATE = 0x20, 0x1000, 0x2000, 0x4000, 0x40000
+_DETACH = 2
 # What a mount may have had from those who own it; who changes it without owning it has to say it again.
 _KEPT = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_CAPABILITIES_VERSION = 0x20080522
+_JOIN_SESSION_KEYRING = 1
+# The C library has no functions for these: their numbers by machine.
+_NUMBERS = {
+    "x86_64": {"pivot_root": 155, "keyctl": 250},
+    "aarch64": {"pivot_root": 41, "keyctl": 219},
+    "riscv64": {"pivot_root": 41, "keyctl": 219},
+}
 
 
 def unshare(kinds: int) -> None:
@@ -36,8 +51,17 @@ def bind_mount_all(source: str, target: str) -> None:
     _mount(source, target, _BIND | _RECURSIVE)
 
 
-def mount_memory(target: str) -> None:
-    _mount("none", target, 0, "tmpfs")
+def move_mount(source: str, target: str) -> None:
+    _mount(source, target, _MOVE)
+
+
+def mount_memory(target: str, options: str = "", flags: int = 0) -> None:
+    _mount("none", target, flags, "tmpfs", options)
+
+
+def mount_kind(kind: str, target: str, options: str = "", flags: int = 0) -> None:
+    """What the kernel itself shows: `proc`, `sysfs`, `devpts`."""
+    _mount(kind, target, flags, kind, options)
 
 
 def own_mounts() -> None:
@@ -46,26 +70,28 @@ def own_mounts() -> None:
     _mount("none", "/", _RECURSIVE | _PRIVATE)
 
 
-def own_users() -> None:
-    """Who is nobody special may mount from now on, and is still the same user for all else."""
-    user, group = os.geteuid(), os.getegid()
-    unshare(NEW_USER)
-    for name, content in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        Path("/proc/self", name).write_text(content)
-
-
 def make_read_only(path: str) -> None:
     bind_mount_all(path, path)
     close_mount(path)
 
 
-def close_mount(path: str) -> None:
-    """Nobody writes through this mount any more."""
-    _mount("none", path, _REMOUNT | _BIND | _READ_ONLY | os.statvfs(path).f_flag & _KEPT)
+def close_mount(path: str, flags: int = READ_ONLY) -> None:
+    """Nobody writes through this mount any more, unless `flags` say something else."""
+    _mount("none", path, _REMOUNT | _BIND | flags | os.statvfs(path).f_flag & _KEPT)
 
 
-def _mount(source: str, target: str, flags: int, kind: str | None = None) -> None:
-    _checked(_libc().mount(source.encode(), target.encode(), kind.encode() if kind else None, flags, None), "mount")
+def enter_root(root: str) -> None:
+    """Makes a mounted folder the root of this process, and takes away everything that is not below it."""
+    os.chdir(root)
+    # The old root is put on top of the new one, and then taken off: no folder is needed for it.
+    _checked(_libc().syscall(_number("pivot_root"), b".", b"."), "pivot_root")
+    _checked(_libc().umount2(b".", _DETACH), "umount")
+    os.chdir("/")
+
+
+def _mount(source: str, target: str, flags: int, kind: str | None = None, options: str = "") -> None:
+    words = (source.encode(), os.fsencode(target), kind.encode() if kind else None, flags, options.encode() or None)
+    _checked(_libc().mount(*words), f"mount {target}")
 
 
 def end_with_parent(signal: int) -> None:
@@ -75,6 +101,34 @@ def end_with_parent(signal: int) -> None:
 def adopt_orphans() -> None:
     """What the children of this process leave behind becomes its own child."""
     _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def no_new_privileges() -> None:
+    """No program that is started from now on gets more rights than this process has."""
+    _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+
+
+def no_capabilities() -> None:
+    header, none = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0), (ctypes.c_uint32 * 6)()
+    _checked(_libc().capset(header, none), "capset")
+
+
+def no_keys() -> None:
+    """Keys that whoever started this holds in the kernel stay with them."""
+    if _libc().syscall(_number("keyctl"), _JOIN_SESSION_KEYRING, 0, 0, 0, 0) < 0 and ctypes.get_errno() != errno.ENOSYS:
+        _checked(-1, "keyctl")
+
+
+def be_looked_into(allowed: bool) -> None:
+    """Whether processes of the same user may look into this one's memory and files."""
+    _checked(_libc().prctl(_PR_SET_DUMPABLE, int(allowed), 0, 0, 0), "prctl")
+
+
+def _number(call: str) -> int:
+    machine = os.uname().machine
+    if machine not in _NUMBERS:
+        raise OSError(f"{call}: its number on {machine} is not known here")
+    return _NUMBERS[machine][call]
 
 
 def _libc() -> ctypes.CDLL:

@@ -21,7 +21,6 @@ from localcloud.api.store import Resource, Store
 from localcloud.hosts.workplace import Assignment, CannotStartError
 
 FOLDER = "mounts"
-SCRATCH = "scratch"
 _DEFAULT_PATH = "/mnt"
 log = logging.getLogger("localcloud")
 
@@ -46,8 +45,6 @@ async def prepare(assignment: Assignment, store: Store, objects: Path) -> list[M
         await asyncio.to_thread(_fill, folder, objects, found)
         target = PurePosixPath("/", row.get("destinationPath") or _DEFAULT_PATH, row["destinationDirectoryName"])
         mounted.append(Mount(folder, str(target)))
-    if mounted:
-        (assignment.folder / SCRATCH).mkdir(exist_ok=True)
     return mounted
 
 
@@ -83,6 +80,7 @@ def _add(folder: Path, name: str, file: Path) -> bool:
         (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
         if not name.endswith("/"):
             os.link(file, path)
+            path.chmod(0o644)  # the run is another user, and what all of it lies in lets nobody else through
     except (OSError, ValueError):
         return False
     return True

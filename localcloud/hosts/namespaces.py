@@ -7,9 +7,11 @@ them.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -21,6 +23,7 @@ from localcloud.hosts import kernel, messages
 _OWN = "/proc/self/ns/net"
 _FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
 _BACKLOG = 512
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _REFUSED = "the system refuses namespaces to this account; docs/local-cloud.md says how to allow them"
 Answer = tuple[Any, list[int]]
 
@@ -36,11 +39,18 @@ def main(arguments: list[str]) -> int:
         messages.send(control, {})
         messages.receive(control)  # by now this user is mapped, and root inside
         _FORWARD.write_text("1")
-        messages.send(control, {}, [os.open("/proc/self/ns/user", os.O_RDONLY)])
+        _wake_loopback()
+        messages.send(control, {}, [os.open(path, os.O_RDONLY) for path in ("/proc/self/ns/user", _OWN)])
     except OSError as error:
         messages.send(control, {"error": f"{_REFUSED} ({error})"})
         return 1
     return _serve(control)
+
+
+def _wake_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        up = struct.pack("16sh14x", b"lo", _IFF_UP)
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, up)
 
 
 def _serve(control: socket.socket) -> int:

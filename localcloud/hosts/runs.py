@@ -6,8 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import shutil
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Mapping, Sequence
@@ -21,13 +19,14 @@ from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.api.operations import Cloud
 from localcloud.api.services.network import vnics
 from localcloud.api.store import Resource
-from localcloud.hosts import evidence, former, isolated, mounts, output, workplace
+from localcloud.hosts import evidence, former, isolated, limits, mounts, output, workplace
 from localcloud.hosts.assignments import assignment_of, attach
 from localcloud.hosts.fabric import NO_NODES, Fabric, lost
+from localcloud.hosts.groups import Groups, begin
+from localcloud.hosts.specification import result_path, specification
 from localcloud.hosts.verdict import Verdict, verdict
 
-_SECRETS = ("rpst*", "node-*.json")
-GRACE_SECONDS = 10.0
+_SECRETS = (f"{workplace.GIVEN}/rpst*", "node-*.json")
 BEGUN_AGAIN = "Begun again: the local cloud was killed while the run was in progress, and its hosts with it"
 log = logging.getLogger("localcloud")
 
@@ -48,6 +47,8 @@ class Hosts:
         self._cloud = cloud
         self._fabric = fabric
         self._live: dict[str, _Live] = {}
+        self._groups: Groups | None = None
+        self._has_groups = True  # until it turned out that this account may make none
 
     def submit(self, run: str) -> None:
         """Starts a run that was accepted."""
@@ -79,6 +80,8 @@ class Hosts:
                 live.task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._fabric.close()
+        if self._groups:
+            await asyncio.to_thread(self._groups.remove)
 
     def network_changed(self) -> None:
         """A call has changed something of a network: what it says is in force for living nodes too."""
@@ -127,7 +130,7 @@ class Hosts:
         minutes = workplace.maximum_minutes(assignment.run, assignment.job)
         readers = []
         for node in nodes:
-            process = await self._start(assignment, node, mounted, minutes * 60)
+            process = await self._start(assignment, node, len(nodes), mounted, minutes * 60)
             live.nodes.append(process)
             workplace.announce(assignment.folder, nodes[: node.rank + 1])
             sink = output.Sink(self._cloud.store, self._current(run_id), node, assignment)
@@ -151,38 +154,39 @@ class Hosts:
         return failure or verdict(groups, named, results, minutes)
 
     async def _release(self, run_id: str) -> None:
-        if seen := await self._fabric.release(run_id):
+        try:
+            seen = await self._fabric.release(run_id)
+        finally:  # first of all, for what follows may need the room
+            await asyncio.to_thread(workplace.remove, self.folder(run_id))
+        if seen:
             evidence.write(self.folder(run_id), evidence.with_processor(seen, self._processor(run_id, seen)))
-        await asyncio.to_thread(shutil.rmtree, self.folder(run_id) / mounts.FOLDER, ignore_errors=True)
 
     async def _start(
-        self, assignment: workplace.Assignment, node: workplace.Node, mounted: Sequence[mounts.Mount], seconds: float
-    ) -> Process:
-        spec = {
-            "parent": os.getpid(),
-            "command": node.command,
-            "folder": str(node.folder),
-            "environment": dict(node.environment),
-            "seconds": seconds,
-            "grace": GRACE_SECONDS,
-            "result": str(_result_path(assignment.folder, node.rank)),
-            "place": _place(assignment, node),
-            "folders": [(str(mount.source), mount.target) for mount in mounted],
-            "scratch": str(assignment.folder / mounts.SCRATCH),
-        }
+        self, assignment: workplace.Assignment, node: workplace.Node, count: int, mounted: Sequence[mounts.Mount],
+        seconds: float,
+    ) -> Process:  # fmt: skip
+        spec = specification(assignment, node, count, mounted, seconds, self._grouped())
         path = assignment.folder / f"node-{node.rank}.json"
         tenancy.write_secret(path, json.dumps(spec).encode())
         process = await asyncio.create_subprocess_exec(
             *isolated.command("localcloud.hosts.supervisor", str(path)), stdin=DEVNULL, stdout=PIPE, stderr=STDOUT,
+            env=isolated.environment(),
             pass_fds=(node.place.entry.user, node.place.entry.network) if node.place.entry else (),
         )  # fmt: skip
         identity = {"pid": process.pid, "started": processes.start_time(process.pid)}
         (assignment.folder / f"node-{node.rank}.pid").write_text(json.dumps(identity))
         return process
 
+    def _grouped(self) -> Groups | None:
+        """The control groups of this cloud, made when its first node needs them."""
+        if self._groups is None and self._has_groups:
+            self._groups = begin(limits.of_machine())
+            self._has_groups = self._groups is not None
+        return self._groups
+
     def _processor(self, run_id: str, seen: Mapping[str, Any]) -> dict[int, float | None]:
         """By rank, of the nodes that have left a result."""
-        paths = {node["rank"]: _result_path(self.folder(run_id), node["rank"]) for node in seen["nodes"]}
+        paths = {node["rank"]: result_path(self.folder(run_id), node["rank"]) for node in seen["nodes"]}
         return {
             rank: json.loads(path.read_text()).get("processorSeconds") for rank, path in paths.items() if path.exists()
         }
@@ -240,29 +244,14 @@ def _placed(groups: Sequence[workplace.Group]) -> list[str]:
     return [group.name for group in groups for _ in range(group.replicas)]
 
 
-def _place(assignment: workplace.Assignment, node: workplace.Node) -> Mapping[str, Any] | None:
-    if node.place.entry is None:
-        return None
-    return {
-        "user": node.place.entry.user,
-        "network": node.place.entry.network,
-        "hostname": workplace.host_name(assignment.run, node.rank),
-        "mounts": {str(assignment.folder / name): target for name, target in workplace.MOUNTS.items()},
-    }
-
-
 async def _ended(
     process: Process, node: workplace.Node, reader: asyncio.Task[None], folder: Path
 ) -> tuple[int, dict[str, Any]]:
     await reader
     await process.wait()
-    path = _result_path(folder, node.rank)
+    path = result_path(folder, node.rank)
     lost = {"reason": "lost", "code": None, "detail": f"supervisor ended with {process.returncode}"}
     return node.rank, json.loads(path.read_text()) if path.exists() else lost
-
-
-def _result_path(folder: Path, rank: int) -> Path:
-    return folder / f"node-{rank}.result"
 
 
 async def _ended_all(nodes: list[Process]) -> None:

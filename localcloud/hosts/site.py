@@ -48,7 +48,7 @@ class Site:
         self._control = ours
         self._control.settimeout(_ANSWER_SECONDS)
         self._lock = threading.Lock()
-        self.user = -1
+        self.user = self.network = -1
         with theirs:
             self._process = subprocess.Popen(
                 isolated.command("localcloud.hosts.namespaces", str(theirs.fileno()), str(os.getpid())),
@@ -71,7 +71,7 @@ class Site:
         except OSError as error:
             raise SiteError(f"its user could not be mapped: {error}") from None
         messages.send(self._control, {})
-        self.user = self._answer()[1][0]
+        self.user, self.network = self._answer()[1]
 
     def open(self, count: int) -> list[Namespace]:
         found: list[Namespace] = []
@@ -106,9 +106,10 @@ class Site:
         self._control.close()
         self._process.kill()
         self._process.wait()
-        if self.user >= 0:
-            os.close(self.user)
-            self.user = -1
+        for file in (self.user, self.network):
+            if file >= 0:
+                os.close(file)
+        self.user = self.network = -1
 
     def _ask(self, verb: str, **details: Any) -> tuple[Any, list[int]]:
         with self._lock:

@@ -61,6 +61,9 @@ def _reason(group: Group, rank: int, result: Mapping[str, Any], minutes: int) ->
         return f"{where}The host was stopped while the run was in progress"
     if result["reason"] == "lost":
         return f"{where}The host was lost: {result['detail']}"
+    more = f": {result['detail']}" if result.get("detail") else ""
+    if result["reason"] == "limit":
+        return f"{where}The job run was ended{more}"
     if code is not None and code < 0:
-        return f"{where}The job run was killed by {signal.Signals(-code).name}"
-    return f"{where}The job run exited with code {code}"
+        return f"{where}The job run was killed by {signal.Signals(-code).name}{more}"
+    return f"{where}The job run exited with code {code}{more}"

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,16 @@ from localcloud.api import tenancy
 from localcloud.api.services import artifacts
 from localcloud.api.store import Resource, Store
 from localcloud.environments.find import Missing
-from localcloud.hosts import images, unpacking
+from localcloud.hosts import images, inside, shown, unpacking
 from localcloud.hosts.fabric import Place
+from localcloud.hosts.images import Seen
+from localcloud.hosts.shown import Shown
 
+# What nodes are given, in a folder that they can only read, and in it the file that says who is there.
+GIVEN = "given"
 METADATA = "cluster-nodes.json"
 # Files of a run's own in the place of the machine's.
-MOUNTS = {"hosts": "/etc/hosts", "resolv.conf": "/etc/resolv.conf"}
-# Where OCI's resolver is. Nothing answers here, and at once: the machine's own may lie behind a rule that is silent.
-_RESOLVER = "nameserver 169.254.169.254\noptions timeout:1 attempts:1\n"
+SETTINGS = "etc"
 
 
 class CannotStartError(Exception):
@@ -34,7 +37,8 @@ class CannotStartError(Exception):
 
 @dataclass(frozen=True)
 class Node:
-    """One process to start."""
+    """One process to start: `folder` is where, as the node sees it, and `own` what it may write to, as it really lies.
+    `shown` is what it sees of this machine beside the system."""
 
     rank: int
     group: str
@@ -42,6 +46,9 @@ class Node:
     folder: Path
     environment: Mapping[str, str]
     place: Place
+    own: tuple[Shown, ...]
+    shown: tuple[Shown, ...]
+    infrastructure: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ class Group:
     minimum_success: int
     configuration: Mapping[str, Any]
     container: Mapping[str, Any]
+    infrastructure: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,11 @@ def groups_of(run: Resource, job: Resource) -> list[Group]:
         or job.body.get("jobEnvironmentConfigurationDetails")
         or {}
     )
+    infrastructure = (
+        run.body.get("jobInfrastructureConfigurationOverrideDetails")
+        or job.body.get("jobInfrastructureConfigurationDetails")
+        or {}
+    )
     layout = run.body.get("jobNodeConfigurationOverrideDetails") or job.body.get("jobNodeConfigurationDetails") or {}
     listed = layout.get("jobNodeGroupConfigurationDetailsList") or [{"name": ""}]
     groups = []
@@ -89,6 +102,7 @@ def groups_of(run: Resource, job: Resource) -> list[Group]:
                 group["name"], replicas, group.get("minimumSuccessReplicas", replicas),
                 _merged(configuration, group.get("jobConfigurationDetails")),
                 group.get("jobEnvironmentConfigurationDetails") or container,
+                group.get("jobInfrastructureConfigurationDetails") or infrastructure,
             )
         )  # fmt: skip
     return groups
@@ -103,17 +117,26 @@ def maximum_minutes(run: Resource, job: Resource) -> int:
 def prepare(assignment: Assignment, store: Store, places: Sequence[Place]) -> list[Node]:
     """The nodes of a run, their folders made and their code unpacked."""
     groups = [group for group in groups_of(assignment.run, assignment.job) for _ in range(group.replicas)]
+    # What lies here may be open to the run's user: nobody else gets through.
+    assignment.folder.chmod(0o700)
     nodes = [_node(assignment, store, group, rank, places) for rank, group in enumerate(groups)]
     announce(assignment.folder, [])
-    _write_whole(assignment.folder / "hosts", "".join(_hosts(assignment.run, nodes)))
-    _write_whole(assignment.folder / "resolv.conf", _RESOLVER)
+    (assignment.folder / SETTINGS).mkdir(exist_ok=True)
+    for name, content in {**inside.FILES, "hosts": "".join(_hosts(assignment.run, nodes))}.items():
+        _write_whole(assignment.folder / SETTINGS / name, content)
     return nodes
+
+
+def remove(folder: Path) -> None:
+    """The disks of a run's nodes go with it: what stays is what they printed, how they ended, and the evidence."""
+    for disk in (*folder.glob("node-*/"), folder / "mounts"):
+        shutil.rmtree(disk, ignore_errors=True)
 
 
 def announce(folder: Path, nodes: Sequence[Node]) -> None:
     """Tells the nodes of a cluster who is there so far."""
     there = [{"Rank": node.rank, "IPAddress": node.place.address} for node in nodes]
-    _write_whole(folder / METADATA, json.dumps(there))
+    _write_whole(folder / GIVEN / METADATA, json.dumps(there))
 
 
 def host_name(run: Resource, rank: int) -> str:
@@ -130,32 +153,54 @@ def _hosts(run: Resource, nodes: Sequence[Node]) -> Iterator[str]:
 def _write_whole(path: Path, content: str) -> None:
     draft = path.with_name(f"{path.name}.new")
     draft.write_text(content)
+    draft.chmod(0o644)
     draft.replace(path)
 
 
 def _node(assignment: Assignment, store: Store, group: Group, rank: int, places: Sequence[Place]) -> Node:
-    folder = assignment.folder / f"node-{rank}"
-    (folder / "tmp").mkdir(parents=True, exist_ok=True)
+    folder, temporary = assignment.folder / f"node-{rank}", assignment.folder / f"node-{rank}.tmp"
+    for each in (folder, temporary):
+        each.mkdir(parents=True, exist_ok=True)
+    given = assignment.folder / GIVEN
+    seen = Seen() if places[rank].entry else Seen(str(folder), str(temporary), str(given), shown.project())
     image = str(group.container.get("image", ""))
+    environment = _environment(store, image)
+    base = images.base_variables(environment, seen)
     variables = {
-        **images.base_variables(_environment(store, image), folder),
+        **base,
         **places[rank].variables,
-        **assignment.principal,
+        **{name: value.replace(str(given), seen.given) for name, value in assignment.principal.items()},
         **group.configuration.get("environmentVariables", {}),
         **_identities(assignment),
     }
     if len(places) > 1 or group.name:
         count = str(len(places))
         variables |= {"NODE_RANK": str(rank), "NODE_COUNT": count, "INITIAL_CLUSTER_SIZE": count}
-        variables["CLUSTER_NODES_METADATA_FILE"] = str(assignment.folder / METADATA)
+        variables["CLUSTER_NODES_METADATA_FILE"] = f"{seen.given}/{METADATA}"
     arguments = tuple(shlex.split(group.configuration.get("commandLineArguments", "")))
     code = _unpacked(assignment, folder)
     if image:
         command = _image_command(assignment, store, group.container, image) + arguments
     else:
-        command = _artifact_command(code, variables) + arguments
+        command = _artifact_command(code, variables, folder, seen.home) + arguments
     start_in = code.parent if code and code.is_file() else code or folder
-    return Node(rank, group.name, command, start_in, variables, places[rank])
+    return Node(
+        rank, group.name, command, _as_seen(start_in, folder, seen.home), variables, places[rank],
+        ((str(folder), inside.HOME), (str(temporary), inside.TEMPORARY)),
+        (*_settings(assignment.folder), shown.launcher(), *shown.programs(environment.interpreter, base)),
+        group.infrastructure,
+    )  # fmt: skip
+
+
+def _settings(folder: Path) -> Iterator[Shown]:
+    yield str(folder / GIVEN), inside.GIVEN
+    for name in (*inside.FILES, "hosts"):
+        yield str(folder / SETTINGS / name), f"/etc/{name}"
+
+
+def _as_seen(path: Path, folder: Path, home: str) -> Path:
+    """A path of a node's folder, as the node has it."""
+    return Path(home, path.relative_to(folder))
 
 
 def _environment(store: Store, address: str) -> images.LocalEnvironment:
@@ -198,7 +243,7 @@ def _image_command(assignment: Assignment, store: Store, container: Mapping[str,
     return (*entrypoint, *cmd)
 
 
-def _artifact_command(code: Path | None, variables: Mapping[str, str]) -> tuple[str, ...]:
+def _artifact_command(code: Path | None, variables: Mapping[str, str], folder: Path, home: str) -> tuple[str, ...]:
     if code is None:
         raise CannotStartError("The job has neither a container image nor an artifact")
     script = code
@@ -206,10 +251,10 @@ def _artifact_command(code: Path | None, variables: Mapping[str, str]) -> tuple[
         entrypoint = variables.get("JOB_RUN_ENTRYPOINT", "")
         if not entrypoint:
             raise CannotStartError("JOB_RUN_ENTRYPOINT is not set: it names the file of the artifact to start")
-        script = (code / entrypoint).resolve()
-        if not script.is_relative_to(code.resolve()) or not script.is_file():
+        script = Path(os.path.normpath(code / entrypoint))
+        if not script.resolve().is_relative_to(code.resolve()) or not script.is_file():
             raise CannotStartError(f"JOB_RUN_ENTRYPOINT {entrypoint!r} is not a file of the artifact")
-    return ("bash" if script.suffix == ".sh" else "python", str(script))
+    return ("bash" if script.suffix == ".sh" else "python", str(_as_seen(script, folder, home)))
 
 
 def _unpacked(assignment: Assignment, folder: Path) -> Path | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import oci
@@ -86,6 +87,12 @@ class World:
             compartment_id=self.compartment, project_id=self.project, job_id=job, **more
         )
         return self.clients.data_science.create_job_run(details).data
+
+    def home(self, run: Any, rank: int = 0) -> Path:
+        """Where a node's home lies on this machine, once it is there: a test may put files into it."""
+        folder: Path = self.clients.cloud.home / "runs" / run.id / f"node-{rank}"
+        eventually(folder.exists, bool)
+        return folder
 
     def read(self, run: Any) -> Any:
         return self.clients.data_science.get_job_run(run.id).data

@@ -19,6 +19,7 @@ from localcloud import control, processes
 from localcloud.control import Cloud
 from tests.cloud_fixture import LONGEST_SECONDS, Clients, eventually, local_cloud
 from tests.flows.cloud_world import World
+from tests.flows.hosts import traces
 
 
 def _kill(cloud: Cloud) -> None:
@@ -72,15 +73,17 @@ def _objects(clients: Clients, bucket: str) -> list[oci.object_storage.models.Ob
 
 
 _PARENT = """
-import subprocess, time
-print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid, flush=True)
+import os, subprocess, time
+child = subprocess.Popen(['sleep', '600'], start_new_session=True).pid
+print(child, os.readlink('/proc/self/ns/pid'), flush=True)
 time.sleep(600)
 """
 
 
 def _running_child(world: World, run: object) -> int:
     world.printed(run, "")
-    return int(world.lines(run)[0])
+    number, namespace, *_ = world.lines(run)[0].split()
+    return traces.of_node(namespace, int(number))
 
 
 def _after_a_new_start(cloud: Cloud, run: object) -> tuple[World, Any]:
@@ -89,37 +92,35 @@ def _after_a_new_start(cloud: Cloud, run: object) -> tuple[World, Any]:
     return world, world.finished(run)
 
 
-_SECOND_LIFE = """
+_TWO_LIVES = """
 import os, pathlib, subprocess, time
-seen = pathlib.Path({mark!r})
-if seen.exists():
-    print('again', os.listdir(), flush=True)
-else:
-    pathlib.Path('left').touch()
-    seen.touch()
-    print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid, flush=True)
-    time.sleep(600)
+before = os.listdir()
+pathlib.Path('left').touch()
+child = subprocess.Popen(['sleep', '600'], start_new_session=True).pid
+print(child, os.readlink('/proc/self/ns/pid'), before, flush=True)
+while not (pathlib.Path.home() / 'ends').exists(): time.sleep(0.02)
 """
 
 
 def test_killed_with_a_run_nothing_of_it_lives_on_and_it_begins_again(tmp_path: Path) -> None:
     with local_cloud(tmp_path / "cloud") as cloud:
         world = World(Clients(cloud))
-        run = world.run(world.job(_SECOND_LIFE.format(mark=str(tmp_path / "mark"))))
+        run = world.run(world.job(_TWO_LIVES))
         child = _running_child(world, run)
         _kill(cloud)
         eventually(lambda: processes.start_time(child), lambda started: not started)
-        again, done = _after_a_new_start(cloud, run)
+        again = World(Clients(control.start(cloud.home)))
+        said = eventually(lambda: again.lines(run), lambda lines: len(lines) == 2)
+        assert all(line.endswith("['train.py']") for line in said), "a machine that starts anew has an empty disk"
+        (again.home(run) / "ends").touch()
+        done = again.finished(run)
         assert (done.lifecycle_state, done.time_finished is None) == ("SUCCEEDED", False)
-        said = again.lines(run)
-        assert [line.split()[0] for line in said] == [str(child), "again"]
-        assert "left" not in said[1], "a machine that starts anew has an empty disk"
 
 
 _ENDS_WHEN_TOLD = """
 import pathlib, sys, time
 print('here', flush=True)
-while not pathlib.Path({mark!r}).exists():
+while not (pathlib.Path.home() / 'ends').exists():
     time.sleep(0.02)
 sys.exit({code})
 """
@@ -131,10 +132,10 @@ def test_a_run_that_ended_while_nobody_looked_does_not_begin_again(
 ) -> None:
     with local_cloud(tmp_path / "cloud") as cloud:
         world = World(Clients(cloud))
-        run = world.run(world.job(_ENDS_WHEN_TOLD.format(mark=str(tmp_path / "mark"), code=code)))
+        run = world.run(world.job(_ENDS_WHEN_TOLD.format(code=code)))
         world.printed(run, "here")
         os.kill(cloud.pid, signal.SIGSTOP)
-        (tmp_path / "mark").touch()
+        (cloud.home / "runs" / run.id / "node-0" / "ends").touch()
         eventually(lambda: list(cloud.home.glob("runs/*/node-0.result")), bool)
         _kill(cloud)
         again, done = _after_a_new_start(cloud, run)

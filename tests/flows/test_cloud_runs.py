@@ -13,6 +13,7 @@ from localcloud import admin, processes
 from localcloud.control import Cloud
 from tests.cloud_fixture import Clients, eventually
 from tests.flows.cloud_world import World, variables
+from tests.flows.hosts import traces
 
 REGISTRY = "iad.ocir.io/trainyardlocal"
 
@@ -150,7 +151,7 @@ _STUBBORN = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, lambda *_: (print('asked to end', flush=True), sys.exit(0)))
 child = subprocess.Popen(['sleep', '600'], start_new_session=True)
-print('child', child.pid, flush=True)
+print('child', child.pid, os.readlink('/proc/self/ns/pid'), flush=True)
 time.sleep(600)
 """
 
@@ -158,7 +159,8 @@ time.sleep(600)
 def test_cancel_ends_every_process_of_the_run(world: World) -> None:
     run = world.run(world.job(_STUBBORN))
     world.printed(run, "child")
-    child = int(world.lines(run)[0].split()[1])
+    _, number, namespace = world.lines(run)[0].split()
+    child = traces.of_node(namespace, int(number))
     assert processes.start_time(child)
     world.clients.data_science.cancel_job_run(run.id)
     assert world.read(run).lifecycle_state in ("CANCELING", "CANCELED")
@@ -252,9 +254,18 @@ def test_output_without_end_of_line_and_in_bulk_is_kept(world: World) -> None:
 
 
 def test_nothing_of_a_finished_run_is_left_running(world: World) -> None:
-    run = world.run(world.job("import subprocess as s; print(s.Popen(['sleep', '600'], stdout=s.DEVNULL).pid)"))
-    world.finished(run)
-    orphan = int(world.lines(run)[0])
+    script = """
+import os, pathlib, subprocess, time
+child = subprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL, start_new_session=True)
+print(child.pid, os.readlink('/proc/self/ns/pid'), flush=True)
+while not (pathlib.Path.home() / 'seen').exists(): time.sleep(0.01)
+"""
+    run = world.run(world.job(script))
+    world.printed(run, "pid")
+    number, namespace = world.lines(run)[0].split()
+    orphan = traces.of_node(namespace, int(number))
+    (world.home(run) / "seen").touch()
+    assert world.finished(run).lifecycle_state == "SUCCEEDED"
     eventually(lambda: processes.start_time(orphan), lambda started: not started)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -109,9 +110,12 @@ def test_ctrl_c_takes_everything_down(ring: Rehearsals) -> None:
     process = ring.start("ring")
     try:
         assert process.stderr is not None
+        lines = []
         for line in process.stderr:
+            lines.append(line)
             if "step 0" in line:
                 break
+        assert re.search(r"the team's code runs as user.* no way out but the plan's", "".join(lines[:2])), lines[:2]
         (home,) = (ring.home / "rehearsals").iterdir()
         cloud = json.loads((home / "cloud" / "server.json").read_text())
         assert processes.is_same(cloud["pid"], cloud["started"])

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ SCRIPT = """
 import os, pathlib, time
 print("[" + os.environ["NODE"] + "] begins", flush=True)
 end = time.monotonic() + 600
-while not pathlib.Path(os.environ["ENDS"]).exists() and time.monotonic() < end:
+while not (pathlib.Path.home() / "ends").exists() and time.monotonic() < end:
     time.sleep(0.05)
 print("over", flush=True)
 """
@@ -44,7 +44,7 @@ def job(world: World) -> str:
     return world.job(SCRIPT)
 
 
-def start(world: World, job: str, run: str, ends: Path, attempt: int = 1, nodes: int = 2) -> list[Any]:
+def start(world: World, job: str, run: str, attempt: int = 1, nodes: int = 2) -> list[Any]:
     """The job runs of one training run, as the provider makes them."""
     folder = f"oci://runs@{world.clients.cloud.namespace}/line/{run}/{attempt}"
     made: list[Any] = []
@@ -52,7 +52,6 @@ def start(world: World, job: str, run: str, ends: Path, attempt: int = 1, nodes:
         launch = {"role": "worker", "roles": [{"name": "worker", "replicas": nodes}], "folder": folder}
         variables = {
             "NODE": f"worker-{rank}",
-            "ENDS": str(ends),
             "TRAINYARD_LAUNCH": json.dumps({**launch, "attempt": attempt}),
             **({job_runs.MAIN_VARIABLE: made[0].id} if made else {}),
         }
@@ -67,6 +66,11 @@ def start(world: World, job: str, run: str, ends: Path, attempt: int = 1, nodes:
         override = models.DefaultJobConfigurationDetails(environment_variables=variables)
         made.append(world.run(job, freeform_tags=tags, job_configuration_override_details=override))
     return made
+
+
+def end(world: World, made: Iterable[Any]) -> None:
+    for one in made:
+        (world.home(one) / "ends").touch()
 
 
 def words(world: World, command: str, *more: str) -> list[str]:
@@ -93,9 +97,8 @@ def watching(world: World, command: str, *more: str) -> Iterator[subprocess.Pope
         process.communicate()
 
 
-def test_states_by_rank_with_what_the_launcher_says(world: World, job: str, tmp_path: Path) -> None:
-    ends = tmp_path / "ends"
-    made = start(world, job, "listed", ends)
+def test_states_by_rank_with_what_the_launcher_says(world: World, job: str) -> None:
+    made = start(world, job, "listed")
     for one in made:
         eventually(lambda one=one: world.read(one), lambda run: run.lifecycle_state == "IN_PROGRESS")  # type: ignore[misc]
     namespace, storage = world.clients.cloud.namespace, world.clients.storage
@@ -115,14 +118,15 @@ def test_states_by_rank_with_what_the_launcher_says(world: World, job: str, tmp_
     assert [row[:3] for row in rows] == [["0", "worker-0", "waiting"], ["1", "worker-1", "IN_PROGRESS"]]
     assert rows[0][-2:] == ["step", "7"]
 
-    ends.touch()
+    end(world, made)
     watched = trainyard(world, "watch", "line/listed", "--every", "0.2")
     assert watched.returncode == 0, watched.stderr
     last = [line.split(" ", 1)[1] for line in watched.stdout.splitlines()][-2:]
     assert sorted(line.split(":")[0] for line in last) == ["line/listed rank 0 worker-0", "line/listed rank 1 worker-1"]
     assert all("SUCCEEDED" in line for line in last)
 
-    again = start(world, job, "listed", ends, attempt=2)
+    again = start(world, job, "listed", attempt=2)
+    end(world, again)
     for one in again:
         world.finished(one)
     (latest,) = json.loads(trainyard(world, "list", "line/listed", "--format", "json").stdout)
@@ -131,14 +135,13 @@ def test_states_by_rank_with_what_the_launcher_says(world: World, job: str, tmp_
     assert [run["attempt"] for run in both] == [1, 2]
 
 
-def test_logs_of_all_ranks_with_their_prefixes(world: World, job: str, tmp_path: Path) -> None:
-    ends = tmp_path / "ends"
-    made = start(world, job, "printing", ends)
+def test_logs_of_all_ranks_with_their_prefixes(world: World, job: str) -> None:
+    made = start(world, job, "printing")
     with watching(world, "logs", "line/printing", "--follow") as following:
         assert following.stdout is not None
         first = [following.stdout.readline().strip() for _ in made]
         assert sorted(first) == ["[0 worker-0] begins", "[1 worker-1] begins"], "while the runs go on"
-        ends.touch()
+        end(world, made)
         rest, errors = following.communicate(timeout=LONGEST_SECONDS)
         assert following.returncode == 0, errors
     assert sorted(rest.split("\n")[:-1]) == ["[0 worker-0] over", "[1 worker-1] over"]
@@ -147,9 +150,8 @@ def test_logs_of_all_ranks_with_their_prefixes(world: World, job: str, tmp_path:
 
 
 @pytest.mark.parametrize("command", ["watch", "logs"])
-def test_ctrl_c_ends_it_at_once_and_quietly(world: World, job: str, tmp_path: Path, command: str) -> None:
-    ends = tmp_path / "ends"
-    start(world, job, f"stopped-{command}", ends)
+def test_ctrl_c_ends_it_at_once_and_quietly(world: World, job: str, command: str) -> None:
+    made = start(world, job, f"stopped-{command}")
     follow = ["--follow"] if command == "logs" else []
     with watching(world, command, f"line/stopped-{command}", *follow) as process:
         assert process.stdout is not None
@@ -160,11 +162,11 @@ def test_ctrl_c_ends_it_at_once_and_quietly(world: World, job: str, tmp_path: Pa
         assert process.returncode == 130
         assert "Traceback" not in errors
         assert time.monotonic() - asked < 30
-    ends.touch()
+    end(world, made)
 
 
-def test_cancel_ends_every_rank_and_watch_says_that_it_did_not_succeed(world: World, job: str, tmp_path: Path) -> None:
-    made = start(world, job, "unwanted", tmp_path / "never")
+def test_cancel_ends_every_rank_and_watch_says_that_it_did_not_succeed(world: World, job: str) -> None:
+    made = start(world, job, "unwanted")
     for one in made:
         world.printed(one, "begins")
     done = trainyard(world, "cancel", "line/unwanted", "--yes")
@@ -177,9 +179,9 @@ def test_cancel_ends_every_rank_and_watch_says_that_it_did_not_succeed(world: Wo
 def test_by_environment_as_the_user_of_the_profile(world: World, job: str, tmp_path: Path) -> None:
     """No `--home`: only what `trainyard cloud env` sets says where the cloud is."""
     (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:compartment: {world.compartment}\n")
-    ends = tmp_path / "ends"
-    ends.touch()
-    for one in start(world, job, "elsewhere", ends):
+    made = start(world, job, "elsewhere")
+    end(world, made)
+    for one in made:
         world.finished(one)
 
     def listed(profile: str) -> Any:

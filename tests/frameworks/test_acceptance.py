@@ -54,7 +54,7 @@ def in_second_epoch(team: Team) -> psutil.Process | None:
         try:
             told = process.environ() if "ddp.py" in process.cmdline() else {}
             launch = json.loads(told.get("TRAINYARD_LAUNCH", "{}"))
-            log = Path(process.cwd()) / "train-1.log" if told else Path("none")
+            log = Path(f"/proc/{process.pid}/cwd/train-1.log") if told else Path("none")
         except (psutil.Error, OSError):
             continue
         struck = launch.get("run") == "struck" and told.get("RANK") == "1"

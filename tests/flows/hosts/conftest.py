@@ -2,6 +2,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,16 @@ from localcloud import control
 from localcloud.control import Cloud
 
 _START = "import sys; from pathlib import Path; from localcloud import control; control.start(Path(sys.argv[1]))"
+_NOBODY = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
 
 
-@pytest.fixture
-def cloud_of_nobody(tmp_path: Path) -> Iterator[Cloud]:
-    """A cloud whose account has no privilege whatever: a user that is not root, without capabilities."""
-    home = tmp_path / "cloud"
+@contextmanager
+def nobodys_cloud(home: Path, *before: str) -> Iterator[Cloud]:
+    """A cloud whose account has no privilege whatever: a user that is not root, without capabilities. `before` are the
+    words of a command that starts others."""
     try:
         subprocess.run(
-            ["unshare", "--user", "--map-user=65534", "--map-group=65534", sys.executable, "-c", _START, str(home)],
+            [*before, *_NOBODY, sys.executable, "-c", _START, str(home)],
             check=True, timeout=120, cwd=Path(__file__).parents[3],
         )  # fmt: skip
         cloud = control.running(home)
@@ -27,3 +29,9 @@ def cloud_of_nobody(tmp_path: Path) -> Iterator[Cloud]:
         yield cloud
     finally:
         control.stop(home)
+
+
+@pytest.fixture
+def cloud_of_nobody(tmp_path: Path) -> Iterator[Cloud]:
+    with nobodys_cloud(tmp_path / "cloud") as cloud:
+        yield cloud

@@ -18,7 +18,7 @@ from tests.flows.hosts.network_world import ANYWHERE, Network, egress, ingress
 _STAYS = """
 import subprocess
 child = subprocess.Popen(['sleep', '600'], start_new_session=True)
-tell('child', child.pid, os.readlink('/proc/self/ns/net'))
+tell('child', child.pid, *(os.readlink('/proc/self/ns/' + kind) for kind in ('net', 'pid')))
 time.sleep(600)
 """
 
@@ -34,11 +34,15 @@ def _two_nodes(world: World) -> tuple[Network, Any, list[int], list[str]]:
     subnet = network.subnet("10.0.1.0/24", [ingress("all", ANYWHERE)], [egress("all", ANYWHERE)])
     run = network.cluster(_STAYS, subnet, 2)
     said = eventually(lambda: world.lines(run), lambda lines: len(lines) == 2, 60)
-    children = [int(line.split()[1]) for line in said]
+    children = _children(said)
     spaces = [line.split()[2] for line in said]
     assert len(set(spaces)) == 2
     assert set(spaces) <= traces.networks(world.clients.cloud.home)
     return network, run, children, spaces
+
+
+def _children(said: list[str]) -> list[int]:
+    return [traces.of_node(line.split()[3], int(line.split()[1])) for line in said]
 
 
 def _gone(cloud: Cloud, children: list[int], spaces: list[str]) -> None:
@@ -97,6 +101,7 @@ def test_after_a_kill_the_next_cloud_begins_the_run_again_at_the_same_addresses(
     _gone(cloud, children, spaces)
     control.start(cloud.home, port=int(cloud.endpoint.rpartition(":")[2]))
     said = eventually(lambda: world.lines(run), lambda lines: len(lines) == 4, 60)[2:]
+    again = _children(said)
     assert world.read(run).lifecycle_state == "IN_PROGRESS"
     assert "Begun again" in world.read(run).lifecycle_details
     seen = admin.evidence(cloud, run.id)
@@ -105,7 +110,7 @@ def test_after_a_kill_the_next_cloud_begins_the_run_again_at_the_same_addresses(
     assert world.finished(next_run).lifecycle_state == "SUCCEEDED"
     world.clients.data_science.cancel_job_run(run.id)
     assert world.finished(run).lifecycle_state == "CANCELED"
-    _gone(cloud, [int(line.split()[1]) for line in said], [line.split()[2] for line in said])
+    _gone(cloud, again, [line.split()[2] for line in said])
 
 
 def test_a_site_that_dies_fails_nothing_else(world: World, cloud: Cloud) -> None:

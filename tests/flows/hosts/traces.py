@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def processes_of(home: Path) -> list[str]:
-    """Command lines of living processes that belong to a cloud: all of them work in its folder."""
+    """Command lines of living processes that belong to a cloud."""
     return [f"{process.name} {_text(process / 'cmdline')}" for process in _processes() if _works_in(process, home)]
 
 
@@ -34,6 +34,22 @@ def sites_of(server: int) -> list[int]:
     ]
 
 
+def of_node(namespace: str, pid: int) -> int:
+    """The number that a process of a node has on this machine: the node knows it by another."""
+    for process in _processes():
+        numbers = [line.split()[1:] for line in _text(process / "status").splitlines() if line.startswith("NSpid:")]
+        if numbers and numbers[0][-1] == str(pid) and _link(process / "ns" / "pid") == namespace:
+            return int(process.name)
+    raise LookupError(f"no process {pid} in {namespace}")
+
+
+def _link(path: Path) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
 def _processes() -> list[Path]:
     return [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
@@ -58,7 +74,8 @@ def _parent(process: Path) -> int:
 
 
 def _works_in(process: Path, home: Path) -> bool:
-    try:
-        return f"{os.readlink(process / 'cwd')}/".startswith((f"{home}/", f"{home} (deleted)"))
-    except OSError:
-        return False
+    """A cloud's own processes work in its folder, those of its nodes have a part of it as their home."""
+    runs = "/".join(("", *home.parts[-3:], "runs", ""))
+    return f"{_link(process / 'cwd')}/".startswith((f"{home}/", f"{home} (deleted)")) or runs in _text(
+        process / "mountinfo"
+    )

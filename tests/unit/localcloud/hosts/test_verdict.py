@@ -39,6 +39,8 @@ def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], stat
         ({"reason": "time limit", "code": -15, "detail": ""}, "maximum runtime of 5 minutes"),
         ({"reason": "unstartable", "code": None, "detail": "No such file"}, "could not be started: No such file"),
         ({"reason": "stopped", "code": -15, "detail": ""}, "host was stopped"),
+        ({"reason": "limit", "code": -9, "detail": "it wrote too much"}, "The job run was ended: it wrote too much"),
+        ({"reason": "exited", "code": 137, "detail": "no memory"}, "The job run exited with code 137: no memory"),
         ({"reason": "lost", "code": None, "detail": "gone"}, "host was lost: gone"),
     ],
 )

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node with a place of its own, as its supervisor sees it from outside: the first process in it, and its limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localcloud.hosts import first, kernel
+from localcloud.hosts.groups import Groups
+from localcloud.hosts.waiting import ended_within
+from localcloud.hosts.watch import Watch
+
+# For the first process to end all others and to say how the command ended.
+_LAST_SECONDS = 10.0
+_OUT_OF_MEMORY = "the kernel ended {} of its processes because the node used all its memory, {:.1f} GiB"
+
+
+class UnstartableError(Exception):
+    """Why nothing of the node runs."""
+
+
+@dataclass
+class Node:
+    """`pid` is the first process of the node, which takes all others along."""
+
+    pid: int
+    watch: Watch
+    _report: Iterator[dict[str, Any]]
+    _groups: Groups | None
+
+    def ask(self) -> None:
+        self._signal(first.ASKED)
+
+    def end(self) -> None:
+        """Ends everything in it, at the latest when the kernel takes the first process away."""
+        self._signal(first.AT_ONCE)
+        if not ended_within(self.pid, _LAST_SECONDS):
+            self._signal(signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+    def ended(self) -> tuple[int | None, str]:
+        """The command's code, and what there is to say of it."""
+        killed = 0
+        if self._groups:
+            killed = self._groups.killed_for_memory()
+            self._groups.remove()
+        messages = list(self._report)
+        for message in messages:
+            if "error" in message:
+                raise UnstartableError(message["error"])
+        code = next((message["code"] for message in messages if "code" in message), -signal.SIGKILL)
+        return code, _OUT_OF_MEMORY.format(killed, self.watch.limits["memory"] / (1 << 30)) if killed else ""
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+
+def enter(place: dict[str, Any]) -> str:
+    """Puts this process where its node stands, by open files of its namespaces; why that cannot be, if it cannot."""
+    try:
+        kernel.enter(place["user"], kernel.NEW_USER)
+        kernel.enter(place["network"], kernel.NEW_NETWORK)
+        kernel.unshare(kernel.NEW_PROCESSES)
+    except OSError as error:
+        return f"its namespaces: {error}"
+    for file in (place["user"], place["network"]):
+        os.close(file)
+    return ""
+
+
+def start(spec: dict[str, Any]) -> Node:
+    gate, report = os.pipe(), os.pipe()
+    groups = _grouped(spec["room"])
+    pid = os.fork()
+    if pid == 0:
+        os.close(gate[1])
+        os.close(report[0])
+        first.main(spec, gate[0], report[1])
+    os.close(gate[0])
+    os.close(report[1])
+    room, messages = spec["room"], _messages(report[0])
+    watch = Watch(pid, [source for source, _ in room["own"]], room["limits"], bool(groups))
+    node = Node(pid, watch, messages, groups)
+    try:
+        message = next(messages, {"error": "its first process ended before it could begin"})
+        if "error" in message:
+            raise UnstartableError(message["error"])
+        if groups:
+            (command,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            groups.join(int(command))
+        os.write(gate[1], b"g")
+    except (OSError, UnstartableError):
+        node.end()
+        if groups:
+            groups.remove()
+        raise
+    finally:
+        os.close(gate[1])
+    return node
+
+
+def _grouped(room: dict[str, Any]) -> Groups | None:
+    if not room["groups"]:
+        return None
+    groups = Groups(room["groups"], room["version"])
+    groups.make({"memory": room["limits"]["memory"], "pids": room["limits"]["processes"]})
+    return groups
+
+
+def _messages(report: int) -> Iterator[dict[str, Any]]:
+    """One after the other, as they come; no more once nobody can write any."""
+    pending = b""
+    while True:
+        line, found, rest = pending.partition(b"\n")
+        if found:
+            pending = rest
+            yield json.loads(line)
+        elif more := os.read(report, 4096):
+            pending += more
+        else:
+            return

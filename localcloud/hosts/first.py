@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first process of a node: it makes the node's own place, starts the command in it without any rights, and takes
+everything along when it ends.
+
+It is the child of the node's supervisor, which has joined the node's user and network namespaces already. What it
+starts can neither look into it nor end it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from localcloud.hosts import inside, kernel, rootfs
+
+ASKED, AT_ONCE = signal.SIGTERM, signal.SIGQUIT
+_SIGNALS = (ASKED, AT_ONCE, signal.SIGCHLD)
+_PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
+_NO_CORE = 1  # with 0 a machine that hands cores to a program of its own would still do so
+# Python ignores these; programs expect them to be as the system has them.
+_RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
+    """Never returns: this process is a copy of the supervisor, and ends here."""
+    try:
+        kernel.end_with_parent(signal.SIGKILL)
+        kernel.be_looked_into(True)  # for as long as users are mapped, by files of the processes concerned
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        users = _furnish(spec["room"])
+        command = _start(spec, users, gate, report)
+        os.close(users)
+        kernel.be_looked_into(False)
+        _tell(report, {"ready": True})
+        _tell(report, {"code": _until_the_end(command)})
+    except BaseException as error:
+        _tell(report, {"error": f"its place on this machine cannot be made: {error}"})
+    os._exit(0)
+
+
+def _furnish(room: dict[str, Any]) -> int:
+    kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_HOSTNAME | kernel.NEW_IPC)
+    socket.sethostname(room["hostname"])
+    if room["ports"]:  # nobody inside may set them
+        Path(_PORT_RANGE).write_text("{} {}".format(*room["ports"]))
+    return rootfs.build(room)
+
+
+def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
+    """The command's process, a user without rights, once it has been let through the gate."""
+    apart, mapped = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _apart(spec["room"], apart[1], mapped[0])
+            if not os.read(gate, 1):
+                os._exit(1)
+            _become_nobody(spec["room"]["limits"], users)
+            os.chdir(spec["folder"])
+            os.execvpe(spec["command"][0], spec["command"], spec["environment"])
+        except BaseException as error:
+            _tell(report, {"error": str(error)})
+        os._exit(127)
+    os.close(apart[1])
+    if os.read(apart[0], 1):
+        user = spec["room"]["user"] or 0
+        for name in ("uid_map", "gid_map"):
+            Path(f"/proc/{pid}/{name}").write_text(f"{inside.NUMBER} {user} 1")
+        os.write(mapped[1], b"m")
+    for file in (apart[0], *mapped, gate):
+        os.close(file)
+    return pid
+
+
+def _apart(room: dict[str, Any], apart: int, mapped: int) -> None:
+    """Into a user namespace of its own, in which the first process maps its one user."""
+    os.setsid()
+    kernel.no_keys()
+    for output in (1, 2):  # a program may open its output again, by /dev/stdout
+        with suppress(OSError):
+            os.fchown(output, room["user"] or -1, -1)
+    if room["user"]:
+        os.setgroups([])
+    kernel.unshare(kernel.NEW_USER)
+    os.write(apart, b"a")
+    if not os.read(mapped, 1):
+        raise OSError("its user could not be mapped")
+
+
+def _become_nobody(limits: dict[str, int], users: int) -> None:
+    """Nothing of what this process could do is left: no capability, no other user, and no way to get any."""
+    kernel.unshare(kernel.NEW_GROUPS)
+    _write(users, "max_user_namespaces", "0")
+    os.setresgid(inside.NUMBER, inside.NUMBER, inside.NUMBER)
+    os.setresuid(inside.NUMBER, inside.NUMBER, inside.NUMBER)
+    _limit(resource.RLIMIT_NOFILE, limits["files"])
+    _limit(resource.RLIMIT_FSIZE, limits["disk"])
+    _limit(resource.RLIMIT_CORE, _NO_CORE)
+    kernel.no_capabilities()
+    kernel.no_new_privileges()
+    for number in _RESTORED:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _write(folder: int, name: str, content: str) -> None:
+    with open(name, "w", opener=lambda path, flags: os.open(path, flags & ~os.O_CREAT, dir_fd=folder)) as file:
+        file.write(content)
+
+
+def _limit(kind: int, most: int) -> None:
+    """Never more than there was."""
+    soft, hard = (most if old == resource.RLIM_INFINITY else min(most, old) for old in resource.getrlimit(kind))
+    resource.setrlimit(kind, (soft, hard))
+
+
+def _until_the_end(command: int) -> int:
+    """How the command ended; then nothing else of the node lives any more."""
+    code: int | None = None
+    while code is None:
+        number = signal.sigwait(_SIGNALS)
+        with suppress(ProcessLookupError):
+            if number == ASKED:
+                os.killpg(command, signal.SIGTERM)
+            elif number == AT_ONCE:
+                os.kill(-1, signal.SIGKILL)
+        code = _reap(command)
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:  # their processor time is counted with whoever waits for them
+            os.waitpid(-1, 0)
+    return code
+
+
+def _reap(command: int) -> int | None:
+    code = None
+    with suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            if pid == command:
+                code = os.waitstatus_to_exitcode(status)
+    return code
+
+
+def _tell(report: int, message: dict[str, Any]) -> None:
+    with suppress(OSError):
+        os.write(report, json.dumps(message).encode() + b"\n")

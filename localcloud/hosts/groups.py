@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control groups, by which the kernel itself holds nodes to their memory and their number of processes.
+
+One group for all nodes of a cloud, and in it one for each node: no node has more than its own, and all of them together
+no more than their share of this machine. Where this account may make none, there are none, and a watcher stands in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+CONTROLLERS = ("memory", "pids")
+_PREFIX = "trainyard-"
+# By controller, and by version of the kernel's interface: the file of its limit. Swap would be a way around.
+_LIMITS = {
+    "memory": (("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"), ("memory.max",)),
+    "pids": (("pids.max",), ("pids.max",)),
+}
+_KILLED = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
+_REMOVED_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Folders by controller; with version 2 it is one folder for all."""
+
+    folders: Mapping[str, str]
+    version: int = 1
+
+    def child(self, name: str) -> Groups:
+        return Groups({controller: f"{folder}/{name}" for controller, folder in self.folders.items()}, self.version)
+
+    def make(self, limits: Mapping[str, int], passed_on: bool = False) -> None:
+        """With these limits; with `passed_on` there will be groups in it that have limits of their own."""
+        for controller, folder in self.folders.items():
+            Path(folder).mkdir(exist_ok=True)
+            for number, name in enumerate(_LIMITS[controller][self.version - 1]):
+                with suppress(*((FileNotFoundError, PermissionError) if number else ())):  # a kernel without it
+                    Path(folder, name).write_text(str(limits[controller]))
+        if self.version == 2:
+            with suppress(OSError):
+                Path(self.folders["memory"], "memory.swap.max").write_text("0")
+            if passed_on:
+                Path(self.folders["memory"], "cgroup.subtree_control").write_text("+memory +pids")
+
+    def join(self, pid: int) -> None:
+        for folder in set(self.folders.values()):
+            Path(folder, "cgroup.procs").write_text(str(pid))
+
+    def killed_for_memory(self) -> int:
+        """How many processes the kernel has ended because the group was out of memory."""
+        name = "memory.oom_control" if self.version == 1 else "memory.events"
+        with suppress(OSError):
+            match = _KILLED.search(Path(self.folders["memory"], name).read_text())
+            return int(match[1]) if match else 0
+        return 0
+
+    def remove(self) -> None:
+        """Once nobody is in it; the kernel may need a moment for the last one."""
+        ends = time.monotonic() + _REMOVED_SECONDS
+        for folder in set(self.folders.values()):
+            while os.path.isdir(folder):
+                with suppress(OSError):
+                    os.rmdir(folder)
+                    break
+                if time.monotonic() > ends:
+                    return
+                time.sleep(0.005)
+
+
+def begin(limits: Mapping[str, int]) -> Groups | None:
+    """The group of this cloud, made; None where this account may make none. Those of clouds that were killed go."""
+    base = _base()
+    if base is None:
+        return None
+    _sweep(base)
+    groups = base.child(f"{_PREFIX}{os.getpid()}")
+    try:
+        groups.make(limits, passed_on=True)
+    except OSError:
+        groups.remove()
+        return None
+    return groups
+
+
+def own_memory() -> int | None:
+    """The most that this process itself may have, by the groups that it is in."""
+    base = _base()
+    if base is None:
+        return None
+    name = _LIMITS["memory"][base.version - 1][0]
+    with suppress(OSError, ValueError):
+        return int(Path(base.folders["memory"], name).read_text())
+    return None
+
+
+def _sweep(base: Groups) -> None:
+    for folder in set(base.folders.values()):
+        for left in Path(folder).glob(f"{_PREFIX}*"):
+            if not Path("/proc", left.name.removeprefix(_PREFIX)).exists():
+                for path in (*left.glob("*/"), left):
+                    with suppress(OSError):
+                        os.rmdir(path)
+
+
+def _base() -> Groups | None:
+    """Where groups can be made below or beside the one that this process is in."""
+    mine = dict(_mine())
+    first = {name: folder for name in CONTROLLERS if (folder := mine.get(name)) and _writable(folder)}
+    if len(first) == len(CONTROLLERS):
+        return Groups(first, 1)
+    above = mine.get("", "")
+    # A group that has processes cannot pass controllers on: one above can, and has, where this account was given it.
+    while os.path.exists(f"{above}/cgroup.controllers"):
+        with suppress(OSError):
+            passed_on = Path(above, "cgroup.subtree_control").read_text().split()
+            if set(CONTROLLERS) <= set(passed_on) and _writable(above):
+                return Groups(dict.fromkeys(CONTROLLERS, above), 2)
+        above = os.path.dirname(above)
+    return None
+
+
+def _writable(folder: str) -> bool:
+    return os.access(folder, os.W_OK) and os.access(f"{folder}/cgroup.procs", os.W_OK)
+
+
+def _mine() -> Iterator[tuple[str, str]]:
+    """By controller the folder of this process's group; by no name that of version 2."""
+    paths = {}
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, names, path = line.split(":", 2)
+        paths.update(dict.fromkeys(names.split(","), path))
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.split()[:3]
+        root, place = before.split()[3:5]
+        controllers = [""] if kind == "cgroup2" else options.split(",") if kind == "cgroup" else []
+        for name in controllers:
+            if name in paths and f"{paths[name]}/".startswith(root.rstrip("/") + "/"):
+                yield name, (place + paths[name][len(root.rstrip("/")) :]).rstrip("/")

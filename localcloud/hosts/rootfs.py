@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file system of a node: an empty one in memory, in which only what the node needs is shown, read only.
+
+It is built by the node's first process, in mounts of its own, before any program of the run starts.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from localcloud.hosts import folders, kernel
+
+_SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+# What libraries and interpreters read of `/etc`. Settings that may hold secrets (pip.conf, profile.d) are not here.
+_SETTINGS = (
+    "alternatives", "ca-certificates", "crypto-policies", "debian_version", "fonts", "gai.conf", "host.conf", "java-*",
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "libnl-3", "locale.alias", "localtime", "magic", "mime.types",
+    "nvidia", "OpenCL", "openmpi", "os-release", "pki/ca-trust/extracted", "pki/tls/certs", "pki/tls/openssl.cnf",
+    "protocols", "python3*", "services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
+    "vulkan",
+)  # fmt: skip
+# By name, and the accelerators that are there.
+_DEVICES = (
+    "null", "zero", "full", "random", "urandom", "tty", "accel", "dri", "habanalabs*", "infiniband", "kfd", "nvidia*",
+)  # fmt: skip
+_LINKS = {
+    "dev/fd": "/proc/self/fd", "dev/stdin": "/proc/self/fd/0", "dev/stdout": "/proc/self/fd/1",
+    "dev/stderr": "/proc/self/fd/2", "dev/ptmx": "pts/ptmx", "etc/mtab": "/proc/self/mounts", "var/run": "../run",
+    "var/tmp": "../tmp",
+}  # fmt: skip
+# Of the kernel's own files: settings are read only, and what tells of other processes is empty.
+_CLOSED = ("sys", "bus", "fs", "irq", "sysrq-trigger")
+_EMPTY = ("acpi", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
+_EMPTY_FILES = frozenset(f"/proc/{name}" for name in _EMPTY)
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+_SAFE = kernel.NO_SETUID | kernel.NO_DEVICES
+_ROOT_OPTIONS = "mode=755,size=16m,nr_inodes=65536"
+
+
+def build(room: dict[str, Any]) -> int:
+    """Builds it and enters it; an open folder of `/proc/sys/user` as long as settings can still be made there."""
+    root = Path(room["root"])
+    kernel.own_mounts()
+    kernel.mount_memory(str(root), _ROOT_OPTIONS, _SAFE)
+    for name in ("proc", "sys", "dev/shm", "dev/pts", "run", "var"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    for source, target in _shown(room):
+        _bind(source, root / target.lstrip("/"))
+    for name, led_to in _LINKS.items():
+        (root / name).symlink_to(led_to)
+    shared = f"mode=1777,size={room['limits']['memory'] // 2}"
+    kernel.mount_memory(str(root / "dev/shm"), shared, _SAFE | kernel.NO_PROGRAMS)
+    _system_files(root)
+    _groups(root, room)
+    staged = [_stage(root, number, source) for number, (source, _) in enumerate(room["folders"])]
+    # From here on every path leads to something inside, whatever links a folder's name goes through.
+    kernel.enter_root(str(root))
+    for folder, (_, target) in zip(staged, room["folders"], strict=True):
+        folders.show(folder, target)
+        os.rmdir(folder)
+    users = os.open("/proc/sys/user", os.O_RDONLY | os.O_DIRECTORY)
+    for name in (*_CLOSED, *_EMPTY):
+        _close_part(Path("/proc", name))
+    _close({target for _, target in room["own"]})
+    return users
+
+
+def _stage(root: Path, number: int, source: str) -> str:
+    name = f".mount-{number}"
+    (root / name).mkdir()
+    kernel.bind_mount_all(source, str(root / name))
+    return f"/{name}"
+
+
+def _shown(room: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What lies where: the system, its settings and devices, then what is this node's."""
+    for name in _SYSTEM:
+        yield f"/{name}", name
+    for folder, names in (("/etc", _SETTINGS), ("/dev", _DEVICES)):
+        for name in names:
+            yield from ((path, path) for path in sorted(glob.glob(f"{folder}/{name}")))
+    yield from room["shown"]
+    yield from room["own"]
+
+
+def _bind(source: str, target: Path) -> None:
+    """Shows a file or folder, or copies a link; what is not there is left out."""
+    if target.is_symlink() or not os.path.lexists(source):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.islink(source):
+        target.symlink_to(os.readlink(source))
+        return
+    if os.path.isdir(source):
+        target.mkdir(exist_ok=True)
+    else:
+        target.touch()
+    kernel.bind_mount_all(source, str(target))
+
+
+def _system_files(root: Path) -> None:
+    """The kernel's own: of this node's processes, of its network, of its terminals."""
+    flags = kernel.NO_SETUID | kernel.NO_PROGRAMS
+    kernel.mount_kind("devpts", str(root / "dev/pts"), "newinstance,ptmxmode=0666,mode=620", flags)
+    flags |= kernel.NO_DEVICES
+    kernel.mount_kind("proc", str(root / "proc"), flags=flags)
+    kernel.mount_kind("sysfs", str(root / "sys"), flags=flags | kernel.READ_ONLY)
+
+
+def _groups(root: Path, room: dict[str, Any]) -> None:
+    """What the node's own control groups say: Dask and Ray ask them how much memory there is."""
+    place, folders = root / "sys/fs/cgroup", room["groups"] or {}
+    if not folders or not place.is_dir():
+        return
+    if room["version"] == 1:
+        kernel.mount_memory(str(place), "mode=755,size=4k", _SAFE)
+    for controller, folder in folders.items() if room["version"] == 1 else (("", folders["memory"]),):
+        (place / controller).mkdir(exist_ok=True)
+        kernel.bind_mount_all(folder, str(place / controller))
+
+
+def _close_part(path: Path) -> None:
+    if not path.exists():
+        return
+    if path.name in _CLOSED:
+        kernel.bind_mount_all(str(path), str(path))
+    elif path.is_dir():
+        kernel.mount_memory(str(path), "size=4k,mode=555", _SAFE)
+    else:
+        kernel.bind_mount_all("/dev/null", str(path))
+
+
+def _close(own: Iterable[str]) -> None:
+    """Nothing can be written but what is the node's own, and no program gets anybody's rights from a file."""
+    open_ = {*own, "/proc", "/dev/shm", "/dev/pts"}
+    for path in _mounts():
+        flags = kernel.NO_SETUID | (0 if path in open_ else kernel.READ_ONLY)
+        devices = path.startswith("/dev/") or path in _EMPTY_FILES
+        kernel.close_mount(path, flags | (0 if devices else kernel.NO_DEVICES))
+
+
+def _mounts() -> list[str]:
+    """By the kernel's own list, in which the odd characters of a path are written as octal numbers."""
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    return [os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), line.split()[4])) for line in lines]

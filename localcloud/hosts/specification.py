@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the supervisor of a node is told: what to run, where, what it sees, and what it may use."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from localcloud.hosts import limits, users, workplace
+from localcloud.hosts.groups import Groups
+from localcloud.hosts.mounts import Mount
+from localcloud.hosts.workplace import Assignment, CannotStartError, Node
+
+GRACE_SECONDS = 10.0
+# An empty folder, on which each node mounts a root of its own.
+_ROOT = "root"
+# A launcher keeps data ports to their range by a library; where it has none, the kernel does it. Fewer ports than these
+# would starve what the node sends, as the launcher has it too.
+_LIBRARY, _FEWEST_PORTS = "TRAINYARD_PIN_LIBRARY", 32
+
+
+def specification(
+    assignment: Assignment, node: Node, nodes: int, mounted: Sequence[Mount], seconds: float, groups: Groups | None
+) -> dict[str, Any]:
+    spec = {
+        "parent": os.getpid(),
+        "command": node.command,
+        "folder": str(node.folder),
+        "environment": dict(node.environment),
+        "seconds": seconds,
+        "grace": GRACE_SECONDS,
+        "result": str(result_path(assignment.folder, node.rank)),
+    }
+    if node.place.entry is None:
+        if mounted:
+            raise CannotStartError(f"{mounted[0].target} cannot be mounted: docs/local-cloud.md says what mounts need")
+        return spec
+    place = {"user": node.place.entry.user, "network": node.place.entry.network}
+    return {**spec, "place": place, "room": _room(assignment, node, nodes, mounted, groups)}
+
+
+def _room(
+    assignment: Assignment, node: Node, nodes: int, mounted: Sequence[Mount], groups: Groups | None
+) -> dict[str, Any]:
+    root, user = assignment.folder / _ROOT, users.of_run(assignment.run.id)
+    root.mkdir(exist_ok=True)
+    for folder, _ in node.own:
+        users.hand_over(Path(folder), user)
+    name = f"{assignment.run.id[-12:]}-{node.rank}"
+    return {
+        "root": str(root),
+        "user": user,
+        "hostname": workplace.host_name(assignment.run, node.rank),
+        "shown": node.shown,
+        "own": node.own,
+        "folders": [(str(mount.source), mount.target) for mount in mounted],
+        "ports": _ports(node.environment),
+        "limits": limits.of_node(node.infrastructure, nodes, assignment.folder),
+        "groups": groups.child(name).folders if groups else {},
+        "version": groups.version if groups else 0,
+    }
+
+
+def _ports(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """The range that the kernel is to keep a node's own choice of ports to, by its launch document."""
+    # Nodes on loopback share one network: a range of one would be the others' as well.
+    if environment.get(_LIBRARY) or "TRAINYARD_NODE_ADDRESS" in environment:
+        return None
+    try:
+        rows = json.loads(environment["TRAINYARD_LAUNCH"])["ports"].values()
+        first, last = next(row["range"] for row in rows if row["listens"] and row["pinned"] == "kernel-range")
+    except (KeyError, ValueError, TypeError, AttributeError, StopIteration):  # no launch document: no launcher either
+        return None
+    return (first, last) if last - first + 1 >= _FEWEST_PORTS else None
+
+
+def result_path(folder: Path, rank: int) -> Path:
+    return folder / f"node-{rank}.result"

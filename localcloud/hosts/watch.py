@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks again and again at what a node uses: its disk, and its memory and processes where the kernel does not hold it.
+
+A node that uses more than it may is ended as a whole, which the kernel does faster than any program can make processes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Between two looks, in seconds: processes can become many within moments, a disk is not full so soon.
+_OFTEN, _SELDOM = 0.1, 0.2
+_LOOKS_WITHOUT_COUNTING = 20
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_BLOCK = 512
+_GIBIBYTE = 1 << 30
+# With less than this part of its memory available the machine itself is in danger.
+_IN_DANGER = 1 / 16
+_SHARED_OUT = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
+
+
+@dataclass
+class Watch:
+    """One node: its first process, the folders it may write to, and what it may use at most."""
+
+    pid: int
+    folders: Sequence[str]
+    limits: Mapping[str, int]
+    held: bool  # its memory and processes, by control groups
+    _free: tuple[int, int] = field(init=False)
+    _used: tuple[int, int] = 0, 0
+    _looks: int = 0
+
+    def __post_init__(self) -> None:
+        self._free = _free(self.folders[0])
+
+    @property
+    def pause(self) -> float:
+        return _SELDOM if self.held else _OFTEN
+
+    def look(self) -> str:
+        """Why the node has to end; empty as long as it need not."""
+        pids = list(_below(self.pid))
+        reason = "" if self.held else self._processes(pids) or self._memory(pids)
+        return reason or self._disk(pids)
+
+    def _processes(self, pids: Sequence[int]) -> str:
+        count = sum(int(fields[17]) for fields in map(_stat, pids) if fields)
+        limit = self.limits["processes"]
+        return f"it had {count} processes and threads; {limit} is the most a node may have" if count > limit else ""
+
+    def _memory(self, pids: Sequence[int]) -> str:
+        # Pages that processes share are counted for each of them: true only as a bound, and quick.
+        used = sum(int(fields[21]) * _PAGE for fields in map(_stat, pids) if fields)
+        used += sum(size for on_disk, size in self._nameless(pids) if not on_disk)
+        limit = self.limits["memory"] if not _machine_in_danger() else self.limits["fair"]
+        if used <= limit or (used := sum(map(_memory_of, pids))) <= limit:
+            return ""
+        return f"it used {_gibibytes(used)} of memory; {_gibibytes(limit)} is the most a node of this run may have"
+
+    def _disk(self, pids: Sequence[int]) -> str:
+        limit, most_files = self.limits["disk"], self.limits["inodes"]
+        free = _free(self.folders[0])
+        self._looks += 1
+        # As long as less has gone from the disk than the node may still take, it cannot have taken more.
+        gone = [before - now for before, now in zip(self._free, free, strict=True)]
+        left = limit - self._used[0], most_files - self._used[1]
+        if self._looks % _LOOKS_WITHOUT_COUNTING and all(2 * one < most for one, most in zip(gone, left, strict=True)):
+            return ""
+        size = sum(size for on_disk, size in self._nameless(pids) if on_disk)
+        files = 0
+        for more in _sizes(self.folders):
+            size, files = size + more, files + 1
+            if size > limit:
+                return f"it wrote more than {_gibibytes(limit)} to its disk, the most a node of this run may have"
+            if files > most_files:
+                return f"it made more than {most_files} files, the most a node may have"
+        self._free, self._used = free, (size, files)
+        return ""
+
+    def _nameless(self, pids: Sequence[int]) -> Iterator[tuple[bool, int]]:
+        """Files that are open and have no name any more, and whether they are on the disk or in memory."""
+        disk, seen = os.stat(self.folders[0]).st_dev, set()
+        for pid in pids:
+            try:
+                opened = os.listdir(f"/proc/{pid}/fd")
+            except OSError:
+                continue
+            for name in opened:
+                try:
+                    status = os.stat(f"/proc/{pid}/fd/{name}")
+                except OSError:
+                    continue
+                if status.st_nlink == 0 and (status.st_dev, status.st_ino) not in seen:
+                    seen.add((status.st_dev, status.st_ino))
+                    yield status.st_dev == disk, status.st_blocks * _BLOCK
+
+
+def _free(folder: str) -> tuple[int, int]:
+    """Bytes, and files that can still be made; a file system that does not count them says 0."""
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize, status.f_favail
+
+
+def _below(first: int) -> Iterator[int]:
+    waiting = [first]
+    while waiting:
+        pid = waiting.pop()
+        try:
+            threads = os.listdir(f"/proc/{pid}/task")
+            children = [Path(f"/proc/{pid}/task/{thread}/children").read_text() for thread in threads]
+        except OSError:
+            continue
+        found = [int(child) for text in children for child in text.split()]
+        yield from found
+        waiting += found
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _memory_of(pid: int) -> int:
+    """Its part of what it shares with others, and all that it does not."""
+    try:
+        match = _SHARED_OUT.search(Path(f"/proc/{pid}/smaps_rollup").read_text())
+        return int(match[1]) * 1024 if match else 0
+    except OSError:
+        fields = _stat(pid)
+        return int(fields[21]) * _PAGE if fields else 0
+
+
+def _machine_in_danger() -> bool:
+    rows = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    available, total = (int(rows[name].split()[0]) for name in ("MemAvailable", "MemTotal"))
+    return available < total * _IN_DANGER
+
+
+def _sizes(folders: Sequence[str]) -> Iterator[int]:
+    """What each file takes. Folders too deep to be looked into are taken for the largest."""
+    waiting = list(folders)
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    status = entry.stat(follow_symlinks=False)
+                    yield status.st_blocks * _BLOCK
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                yield 1 << 62
+
+
+def _gibibytes(size: int) -> str:
+    return f"{size / _GIBIBYTE:.1f} GiB"

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job that tries to get out of its node gets nowhere: as whoever the cloud runs, in a subnet and without one."""
+
+import ctypes
+import json
+import re
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.control import Cloud
+from tests.cloud_fixture import Clients, local_cloud
+from tests.flows.cloud_world import World
+from tests.flows.hosts.conftest import nobodys_cloud
+from tests.flows.hosts.network_world import ANYWHERE, Network, egress, ingress
+from tests.flows.hosts.ways_out import GREEDY, WAYS, try_all
+
+ROOT = Path(__file__).parents[3]
+SECRET, ABSTRACT = secrets.token_hex(16), secrets.token_hex(16)
+_CREATE, _REMOVE = 0o1000, 0
+
+
+@contextmanager
+def _shared_memory() -> Iterator[int]:
+    """A segment of this machine that everybody may read, by its key."""
+    libc, key = ctypes.CDLL(None, use_errno=True), secrets.randbelow(1 << 30) + 1
+    segment = libc.shmget(key, 4096, _CREATE | 0o666)
+    assert segment >= 0
+    try:
+        yield key
+    finally:
+        libc.shmctl(segment, _REMOVE, None)
+
+
+@contextmanager
+def _planted(cloud: Cloud, other: str, folder: Path) -> Iterator[Mapping[str, str]]:
+    """What the attempts are after, really there for whoever is not held; told to the run by its environment."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("0.0.0.0", 0)))
+        by_name = stack.enter_context(socket.socket(socket.AF_UNIX))
+        by_name.bind(f"\0{ABSTRACT}")
+        by_name.listen()
+        by_file = stack.enter_context(socket.socket(socket.AF_UNIX))
+        by_file.bind(str(folder / "socket"))
+        by_file.listen()
+        for path in (folder / "temporary", folder / "key"):
+            path.write_text(SECRET)
+            path.chmod(0o644)
+        shared = Path("/dev/shm") / SECRET
+        shared.write_text(SECRET)
+        stack.callback(shared.unlink)
+        yield {
+            f"WAY_{name}": str(value)
+            for name, value in {
+                "CLOUD": cloud.home, "OTHER": cloud.home / "runs" / other, "CHECKOUT": ROOT, "USER": Path.home(),
+                "PLANTED": folder / "key", "TEMPORARY": folder / "temporary", "SECRET": SECRET[::-1],
+                "ADDRESSES": _addresses(), "ABSTRACT": ABSTRACT, "SOCKET": folder / "socket",
+                "SERVER": cloud.pid, "PORT": listener.getsockname()[1],
+                "SEGMENT": stack.enter_context(_shared_memory()),
+            }.items()
+        }  # fmt: skip
+
+
+def _addresses() -> str:
+    said = subprocess.run(
+        ["/sbin/ip", "-4", "-o", "address", "show", "scope", "global"], capture_output=True, text=True
+    )
+    return " ".join(re.findall(r"inet ([\d.]+)", said.stdout))
+
+
+@pytest.fixture(params=["root", "nobody"])
+def held_cloud(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    monkeypatch.setenv("TRAINYARD_NOT_FOR_RUNS", SECRET)
+    started = local_cloud if request.param == "root" else nobodys_cloud
+    with started(tmp_path / "cloud") as cloud:
+        assert SECRET in Path(f"/proc/{cloud.pid}/environ").read_text(), "there is something to be found"
+        yield cloud
+
+
+def test_no_way_leads_out_of_a_node(held_cloud: Cloud, tmp_path: Path) -> None:
+    world = World(Clients(held_cloud))
+    network = Network(world)
+    subnet = network.subnet("10.0.1.0/24", [ingress("all", ANYWHERE)], [egress("all", ANYWHERE)])
+    other = network.run("tell('here'); time.sleep(600)", subnet)
+    world.printed(other, "here")
+    before = _settings()
+    with _planted(held_cloud, other.id, tmp_path) as variables:
+        runs: list[Any] = [
+            world.run(world.job(try_all(), variables=dict(variables))),
+            network.run(try_all(), subnet, **variables),
+        ]
+        for run in runs:
+            done = world.finished(run)
+            said = world.lines(run)
+            assert (done.lifecycle_state, said[-1:]) == ("SUCCEEDED", ["all tried"]), (done.lifecycle_details, said)
+            tried = [line.split(" ", 2) for line in said[:-1]]
+            assert [int(number) for number, *_ in tried] == list(range(len(WAYS)))
+            out = {WAYS[int(number)].name: what for number, came, what in tried if came != "held"}
+            assert not out, out
+    assert _settings() == before
+    assert world.read(other).lifecycle_state == "IN_PROGRESS"
+    world.clients.data_science.cancel_job_run(other.id)
+    world.finished(other)
+
+
+def _settings() -> list[str]:
+    paths = ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sys/net/ipv4/ip_local_port_range")
+    return [Path(path).read_text() for path in paths]
+
+
+# Without control groups nobody is held by them; root in a namespace of its own may make none there.
+ACCOUNTS = {"held": ("unshare", "--mount"), "watched": ("unshare", "--user", "--map-root-user", "--mount")}
+
+
+@pytest.mark.parametrize("how", ACCOUNTS)
+def test_who_takes_all_gets_no_more_than_a_node_may_have(how: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*ACCOUNTS[how], sys.executable, "-m", "tests.flows.hosts.greedy_work", str(tmp_path), how],
+        capture_output=True, text=True, timeout=600, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told.pop("server")
+    assert told.pop("afterwards") == ["SUCCEEDED", "", "still here"]
+    assert set(told) == {way.name for way in GREEDY}
+    for name, (state, details, *said) in told.items():
+        assert state == "FAILED", name
+        why = " ".join((details, *said))
+        assert re.search(ENDED_BY[name], why), (name, why)
+
+
+# By the kernel where control groups are, else by the watcher.
+_MEMORY = "used all its memory|of memory; 1.0 GiB is the most|killed by SIGKILL"
+ENDED_BY = {
+    "make processes without end": f"Resource temporarily unavailable|processes and threads; 4096|{_MEMORY}",
+    "take all memory": _MEMORY,
+    "take memory under no name": f"{_MEMORY}|File too large",
+    "fill the disk": "the most a node of this run may have",
+    "fill the disk with files that have no name": "the most a node of this run may have",
+    "make files without end": "files, the most a node may have",
+}
+
+
+def test_the_page_about_trust_lists_every_way_and_what_stops_it() -> None:
+    page = (ROOT / "docs" / "trust.md").read_text()
+    rows = re.findall(r"^\| (?P<name>[^|]+) \| (?P<stop>[^|]+) \|$", page, re.MULTILINE)
+    listed = {name.strip(): stop.strip() for name, stop in rows}
+    assert len(WAYS) + len(GREEDY) >= 40
+    assert {way.name: way.stopped_by for way in (*WAYS, *GREEDY)}.items() <= listed.items()
