@@ -28,6 +28,7 @@ from components.plan.model import NodePlan
 from localcloud import admin
 from localcloud.api.ocids import new_ocid
 from localcloud.environments.find import Environment
+from localcloud.hosts.workplace import GIVEN, METADATA
 from provider.oci.job_runs import MAIN_VARIABLE
 from tests.cloud_fixture import Clients, local_cloud
 from tests.flows.cloud_world import TERMINAL, World
@@ -173,7 +174,7 @@ class Hosts:
         folder = Path(world.clients.cloud.home) / "runs" / run.id
         try:
             written, processor = self._written(run, folder)
-            self._addresses = [row["IPAddress"] for row in json.loads((folder / "cluster-nodes.json").read_text())]
+            self._addresses = [row["IPAddress"] for row in json.loads((folder / GIVEN / METADATA).read_text())]
         finally:
             with suppress(oci.exceptions.ServiceError):  # it has ended already
                 world.clients.data_science.cancel_job_run(run.id)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One node, from its supervisor's start to its result, with a place of its own and as a process beside all others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench.harness.rows import Aim, Row, in_turns
+from localcloud.hosts import groups, inside, isolated, limits, shown, users
+from localcloud.hosts.groups import Groups
+from localcloud.hosts.site import Site
+
+# What a place of its own may cost.
+AIM_SECONDS = 0.1
+_COMMAND = ("true",)
+
+
+def rows() -> list[Row]:
+    held = groups.begin(limits.of_machine())
+    site = Site()
+    try:
+        site.prepare()
+        with tempfile.TemporaryDirectory() as folder:
+            apart = partial(_node, Path(folder), {**_apart(Path(folder), held), "place": _place(site)})
+            ours, floor = in_turns(apart, partial(_node, Path(folder), {}))
+    finally:
+        site.close()
+        if held:
+            held.remove()
+    more = sorted(one - other for one, other in zip(ours, floor, strict=True))[len(ours) // 2]
+    beside = sorted(floor)[len(floor) // 2]
+    return [
+        Row(
+            "a place of its own", more, "s", "more than a process beside all others", beside, (beside + more) / beside,
+            Aim("figure", AIM_SECONDS),
+        )
+    ]  # fmt: skip
+
+
+def _place(site: Site) -> Mapping[str, int]:
+    return {"user": site.user, "network": site.network}
+
+
+def _apart(folder: Path, held: Groups | None) -> Mapping[str, Any]:
+    user = users.of_run("bench")
+    own = [(str(folder / name), target) for name, target in (("home", inside.HOME), ("tmp", inside.TEMPORARY))]
+    for name in ("root", "home", "tmp"):
+        (folder / name).mkdir()
+        users.hand_over(folder / name, user)
+    for name, content in inside.FILES.items():
+        (folder / name).write_text(content)
+    settings = [(str(folder / name), f"/etc/{name}") for name in inside.FILES]
+    room = {
+        "root": str(folder / "root"), "user": user, "hostname": "bench", "own": own, "folders": [], "ports": None,
+        "shown": [*settings, shown.launcher(), *shown.programs(Path(sys.executable), {})],
+        "limits": limits.of_node({}, 1, folder),
+        "groups": held.child("bench").folders if held else {}, "version": held.version if held else 0,
+    }  # fmt: skip
+    return {"room": room, "folder": inside.HOME}
+
+
+def _node(folder: Path, more: Mapping[str, Any]) -> float:
+    spec = {
+        "parent": os.getpid(), "command": _COMMAND, "folder": str(folder), "environment": {"PATH": os.defpath},
+        "seconds": 0, "grace": 1, "result": str(folder / "result"), **more,
+    }  # fmt: skip
+    (folder / "spec").write_text(json.dumps(spec))
+    began = time.perf_counter()
+    subprocess.run(
+        isolated.command("localcloud.hosts.supervisor", str(folder / "spec")), env=isolated.environment(), check=True,
+        pass_fds=tuple(spec.get("place", {}).values()), stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    took = time.perf_counter() - began
+    result = json.loads((folder / "result").read_text())
+    if (result["reason"], result["code"]) != ("exited", 0):
+        raise RuntimeError(f"{result['reason']}: {result['detail']}")
+    return took
