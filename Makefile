@@ -40,10 +40,10 @@ endif
 	@touch $@
 
 up: setup ## the stack STACK (default: local) on the local cloud, without an account
-	@.venv/bin/trainyard up $(STACK) --local
+	@.venv/bin/trainyard up $(STACK) --local --isolation where-possible
 
 preview: setup ## what `make up` would change
-	@.venv/bin/trainyard preview $(STACK) --local
+	@.venv/bin/trainyard preview $(STACK) --local --isolation where-possible
 
 down: setup ## takes the stack down again and stops the local cloud
 	@.venv/bin/trainyard down $(STACK) --local

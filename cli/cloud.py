@@ -12,7 +12,7 @@ import click
 from cli.faults import faults
 from cli.out import ask, data, json_data, say
 from cli.problems import TellingGroup
-from cli.running import cloud_home, home_option, known_home, running_cloud
+from cli.running import cloud_home, home_option, isolation_option, known_home, running_cloud
 
 
 @click.group("cloud", cls=TellingGroup)
@@ -23,11 +23,12 @@ def cloud() -> None:
 @cloud.command()
 @home_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="By default a free one.")
-def start(home: Path | None, port: int) -> None:
+@isolation_option
+def start(home: Path | None, port: int, isolation: str) -> None:
     """Start it, unless it runs already."""
     from localcloud.control import start as start_cloud
 
-    started = start_cloud(cloud_home(home), port)
+    started = start_cloud(cloud_home(home), port, isolation=isolation)
     if port and not started.endpoint.endswith(f":{port}"):
         raise click.ClickException(
             f"It runs already, at {started.endpoint}.\nFor another port, first: trainyard cloud stop"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localcloud.isolation import CHOICES, REQUIRED, VARIABLE
+
 if TYPE_CHECKING:
     from localcloud.control import Cloud
 
@@ -20,6 +22,13 @@ _HOME_HELP = "Its folder; by default $TRAINYARD_HOME/cloud, else .trainyard/clou
 
 def home_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--home", type=click.Path(path_type=Path, file_okay=False), help=_HOME_HELP)(function)
+
+
+def isolation_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--isolation", type=click.Choice(CHOICES), default=REQUIRED, envvar=VARIABLE, show_default=True,
+        help="What runs do where this machine gives them no network of their own: fail, or run without rules.",
+    )(function)  # fmt: skip
 
 
 def cloud_home(home: Path | None) -> Path:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from localcloud.control import Cloud, CloudError
+from localcloud.isolation import WHERE_POSSIBLE
 
 PUSH_PATH = "/.trainyard/images"
 TOKENS_PATH = "/.trainyard/tokens"
@@ -91,6 +92,11 @@ def evidence(cloud: Cloud, run: str) -> dict[str, Any]:
 def why_not_enforced(cloud: Cloud) -> str:
     """Why nodes here stand behind no firewall, with the remedy; empty where the rules in force hold them."""
     return str(_ask(cloud, "GET", HOSTS_PATH)["reason"])
+
+
+def does_without(cloud: Cloud) -> bool:
+    """Whether its runs may do without isolation where this machine has none to give: it was started so."""
+    return bool(_ask(cloud, "GET", HOSTS_PATH)["isolation"] == WHERE_POSSIBLE)
 
 
 def _ask(cloud: Cloud, method: str, path: str, content: dict[str, Any] | None = None, named: str = DEPLOYER) -> Any:

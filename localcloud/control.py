@@ -15,9 +15,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from localcloud import processes
+from localcloud.isolation import VARIABLE
 
 # A quiet machine takes half a second; one that does much else at once is waited for.
 READY_SECONDS = 90.0
@@ -75,12 +77,13 @@ def default_home() -> Path:
     return Path(os.environ.get("TRAINYARD_HOME", ".trainyard")).resolve() / "cloud"
 
 
-def start(home: Path, port: int = 0, timeout: float = READY_SECONDS) -> Cloud:
-    """The cloud of this folder, started if it does not run; any number of callers at once get the same one."""
+def start(home: Path, port: int = 0, timeout: float = READY_SECONDS, isolation: str = "") -> Cloud:
+    """The cloud of this folder, started if it does not run; any number of callers at once get the same one.
+    `isolation` is for one that is started; by default its environment says."""
     home = home.resolve()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _exclusive(home):
-        return _answering(home, timeout) or _launch(home, port, timeout)
+        return _answering(home, timeout) or _launch(home, port, timeout, isolation)
 
 
 def running(home: Path) -> Cloud | None:
@@ -136,8 +139,8 @@ def _answering(home: Path, timeout: float) -> Cloud | None:
     return cloud
 
 
-def _launch(home: Path, port: int, timeout: float) -> Cloud:
-    begins, pid = _spawn(home, port)
+def _launch(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
+    begins, pid = _spawn(home, port, {VARIABLE: isolation} if isolation else {})
     try:
         found = _ready(home, pid, timeout)
     except BaseException:
@@ -181,7 +184,7 @@ def _silence(home: Path, code: int | None, timeout: float) -> str:
     return "there is no space left on its disk" if full else f"it ended without a word, with {code}"
 
 
-def _spawn(home: Path, port: int) -> tuple[int, int]:
+def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProxyType({})) -> tuple[int, int]:
     """Where its log begins, and its pid. Not by Popen: the server is to outlive the object that would speak for it."""
     project = str(Path(__file__).resolve().parents[1])
     log = home / "server.log"
@@ -190,7 +193,7 @@ def _spawn(home: Path, port: int) -> tuple[int, int]:
     pid = os.posix_spawn(
         sys.executable,
         [sys.executable, "-P", "-m", "localcloud.api", str(home), str(port)],
-        {**os.environ, "PYTHONPATH": project},
+        {**os.environ, "PYTHONPATH": project, **variables},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o600),

@@ -19,10 +19,12 @@ from cli.local.results import own_lines, results, speaking
 from cli.out import say
 from cli.planning import planned
 from cli.problems import INTERRUPTED
+from cli.running import isolation_option
 from cli.sessions import DEPLOYER, session_of
 from components.plan.model import Plan
 from launcher.escaping import terminal
 from localcloud import admin, control
+from localcloud.isolation import REQUIRED, WHERE_POSSIBLE
 from provider.base.errors import ProviderError
 from provider.oci.calls import attempt
 from provider.oci.logs import last_lines
@@ -43,19 +45,22 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
         @click.argument("stack", default="local")
         @click.option("--local", is_flag=True, help="On the local cloud. Without it, use `pulumi` itself.")
         @click.option("--stacks", type=click.Path(path_type=Path), help="Folder of the stack files [default: stacks/].")
+        @isolation_option
         @click.argument("pulumi_arguments", nargs=-1, type=click.UNPROCESSED)
         def command(
-            stack: str, local: bool, stacks: Path | None, pulumi_arguments: Sequence[str], **options: bool
-        ) -> None:
+            stack: str, local: bool, stacks: Path | None, isolation: str, pulumi_arguments: Sequence[str],
+            **options: bool,
+        ) -> None:  # fmt: skip
             if not local:
                 raise click.UsageError(
                     f"say --local for the local cloud; with an account: pulumi {body.__name__} -s {stack}"
                 )
-            place = Place(stack, (stacks or PROJECT / "stacks").resolve())
+            place = Place(stack, (stacks or PROJECT / "stacks").resolve(), isolation=isolation)
             try:
                 body(place, list(pulumi_arguments), **options)
             except KeyboardInterrupt:
                 flags = [f"--{name.replace('_', '-')}" for name, given in options.items() if given]
+                flags += [] if isolation == REQUIRED else ["--isolation", isolation]
                 again = place.command(body.__name__, "", *flags, *pulumi_arguments)
                 say(f"\nInterrupted: `{again}` goes on from here.", err=True)
                 sys.exit(INTERRUPTED)
@@ -76,6 +81,7 @@ def up(place: Place, arguments: list[str]) -> None:
 def _bring_up(place: Place, arguments: list[str]) -> None:
     plan = _plan(place)
     cloud = place.start_cloud()
+    _must_isolate(place, plan, cloud)
     place.claim()
     borrowed = _bring_up_used(place, plan)
     _tell(place.select(plan, cloud))
@@ -84,6 +90,18 @@ def _bring_up(place: Place, arguments: list[str]) -> None:
     if code := place.pulumi("up", *QUIET, *_judged(arguments), *arguments):
         sys.exit(code)
     _account(place, plan, cloud)
+
+
+def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
+    """Ends here, not in each run, where the machine gives no isolation and nobody asked to go without."""
+    if not any(job.runs for job in plan.jobs.values()) or admin.does_without(cloud):
+        return
+    if reason := admin.why_not_enforced(cloud):
+        already = "First, because the cloud runs already: trainyard cloud stop\n" if place.isolation != REQUIRED else ""
+        raise click.ClickException(
+            f"The plan's security rules cannot be in force on this machine: {reason}.\n{already}"
+            f"Without them, for code that you trust: {place.command('up', '', '--isolation', WHERE_POSSIBLE)}"
+        )
 
 
 def _bring_up_used(place: Place, plan: Plan) -> str:

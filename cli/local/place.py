@@ -35,9 +35,13 @@ PROJECT_FILE = f"name: {PROJECT_NAME}\nruntime: python\n"
 class Place:
     """Everything local commands do to one stack is done from here."""
 
-    def __init__(self, stack: str, stacks: Path, home: Path | None = None, output: IO[str] | None = None) -> None:
-        """`home` keeps what local stacks make; `output` is where Pulumi's own words go, by default to the terminal."""
+    def __init__(
+        self, stack: str, stacks: Path, home: Path | None = None, output: IO[str] | None = None, isolation: str = ""
+    ) -> None:
+        """`home` keeps what local stacks make; `output` is where Pulumi's own words go, by default to the terminal;
+        `isolation` is what a cloud is started with."""
         self.stack = stack
+        self.isolation = isolation
         self._output = output
         self.file = stacks / f"Pulumi.{stack}.yaml"
         self.home = (home or default_home()).resolve()
@@ -66,7 +70,7 @@ class Place:
         return shlex.join(["trainyard", word, stack or self.stack, "--local", *more, *where])
 
     def start_cloud(self) -> control.Cloud:
-        cloud = control.start(self.home / "cloud")
+        cloud = control.start(self.home / "cloud", isolation=self.isolation)
         self.env |= cloud.env
         self._unlock()
         self._mend()

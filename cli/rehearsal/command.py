@@ -11,6 +11,7 @@ import click
 
 from cli.out import data, json_data, say
 from cli.planning import planned, stack_file
+from cli.running import isolation_option
 from rehearsal.model import EXIT_CODES
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ USAGE = 2
 @click.option("--minutes", type=click.FloatRange(min=0.1), default=10.0, help="How long a run may take.")
 @click.option("--format", "form", type=click.Choice(list(SHOWS)), default="text", help="For whom.")
 @click.option("--keep", is_flag=True, help="Leave everything up afterwards, to look at.")
+@isolation_option
 def rehearse(
     stack: str, stacks: Path, nodes: int | None, code: str, prove: bool, confirm: int, seed: int, minutes: float,
-    form: str, keep: bool,
+    form: str, keep: bool, isolation: str,
 ) -> None:  # fmt: skip
     """Try STACK_OR_FILE for real: its jobs train under its own port rules and statements, on a cloud of its own.
 
@@ -50,7 +52,7 @@ def rehearse(
     from cli.rehearsal.stage import Wishes, rehearsed
     from rehearsal.report import RENDERERS
 
-    report = rehearsed(file, plan, Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep))
+    report = rehearsed(file, plan, Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation))
     SHOWS[form](RENDERERS[form](report))
     sys.exit(EXIT_CODES[report.verdict])
 

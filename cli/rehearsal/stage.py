@@ -25,10 +25,11 @@ from cli.rehearsal.place import thrown_away
 from cli.rehearsal.prove import Again, confirmed
 from cli.rehearsal.runs import Answers, start, watched
 from components.plan.model import JobPlan, Plan
-from localcloud.admin import why_not_enforced
+from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.environments.find import Missing
 from localcloud.hosts import users
+from localcloud.isolation import REMEDY, REQUIRED
 from rehearsal.judgement import SUCCEEDED, Seen, judged
 from rehearsal.model import Rehearsal, RunSeen
 from rehearsal.planned import planned as needed
@@ -49,6 +50,7 @@ class Wishes:
     seed: int = 1
     minutes: float = 10.0
     keep: bool = False
+    isolation: str = REQUIRED
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Stage:
     network: Plan
     outputs: Mapping[str, Any]
     not_proven: tuple[str, ...]
+    unisolated: str = ""
 
 
 def rehearsed(file: Path, plan: Plan, wishes: Wishes) -> Rehearsal:
@@ -108,7 +111,7 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes) -> Stage:
     with (home / "pulumi.log").open("w") as output:
 
         def place_of(name: str) -> Place:
-            place = Place(name, home / "stacks", home, output)
+            place = Place(name, home / "stacks", home, output, wishes.isolation)
             place.env["TRAINYARD_ARTIFACTS"] = str(home / "artifacts")
             return place
 
@@ -127,7 +130,16 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes) -> Stage:
         _up(place)
     outputs = place.outputs()
     network = used if used and "network" in plan.taken else here
-    return Stage(home, place, cloud, script, plan, here, granted, network, outputs, tuple(dict.fromkeys(differences)))
+    return Stage(
+        home, place, cloud, script, plan, here, granted, network, outputs, tuple(dict.fromkeys(differences)),
+        _unisolated(cloud),
+    )  # fmt: skip
+
+
+def _unisolated(cloud: Cloud) -> str:
+    """Why the team's code does not run here at all: its rules would not hold it, and nobody asked to go without."""
+    reason = "" if admin.does_without(cloud) else admin.why_not_enforced(cloud)
+    return f"its security rules cannot be in force on this machine: {reason}. {REMEDY}" if reason else ""
 
 
 def _bring_up_used(place_of: Callable[[str], Place], plan: Plan) -> Plan:
@@ -184,6 +196,8 @@ def _again(stage: Stage, who: People, names: Iterable[tuple[str, str]], wishes: 
 
 def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
     """Why this job cannot run here at all."""
+    if stage.unisolated:
+        return stage.unisolated
     if not (stage.place.file.parent / "code" / job.name).exists():
         return "; ".join(stage.script.mapped.not_rehearsed.get(job.name, ()))
     found = environment_of(job, stage.place.file.parent)
@@ -205,7 +219,7 @@ def _code(stage: Stage, job: JobPlan, wishes: Wishes) -> str:
 
 
 def _as_whom(cloud: Cloud) -> str:
-    if why_not := why_not_enforced(cloud):
+    if why_not := admin.why_not_enforced(cloud):
         return f"as you, where it runs at all, beside everything else on this machine: {why_not}"
     return f"{users.words()}, in namespaces and limits of its own, with no way out but the plan's (docs/trust.md)"
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import uvicorn
 
-from localcloud import processes
+from localcloud import isolation, processes
 from localcloud.api import measuring, pruning, tenancy
 from localcloud.api.access import Access
 from localcloud.api.connections import Droppable, serve_also
@@ -91,7 +91,9 @@ async def _serve(home: Path, port: int) -> None:
         server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = _Server(config)
-    cloud.hosts = Hosts(cloud, Fabric(cloud.store, cloud.endpoint, partial(serve_also, server)))
+    cloud.isolation = _isolation()
+    may_do_without = cloud.isolation == isolation.WHERE_POSSIBLE
+    cloud.hosts = Hosts(cloud, Fabric(cloud.store, cloud.endpoint, partial(serve_also, server), may_do_without))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
     cloud.hosts.recover()
@@ -131,6 +133,13 @@ def _open(home: Path) -> Cloud:
     _sweep(home / "objects", files_in_use(store))
     pruning.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
     return Cloud(home, store, tenancy.load_credentials(home, partial(people.find_key, store)))
+
+
+def _isolation() -> str:
+    chosen = os.environ.get(isolation.VARIABLE) or isolation.REQUIRED
+    if chosen not in isolation.CHOICES:
+        raise UnusableError(f"{isolation.VARIABLE} must be {' or '.join(isolation.CHOICES)}, not {chosen!r}")
+    return chosen
 
 
 def _sweep(objects: Path, in_use: set[str]) -> None:

@@ -37,6 +37,7 @@ class Cloud:
     store: Store
     credentials: Credentials
     endpoint: str = ""
+    isolation: str = ""
     hosts: Hosts = field(init=False)
     access: Access = field(init=False)
     faults: Faults = field(init=False)

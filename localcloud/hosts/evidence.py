@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from localcloud.api.services.network.security import EVERY_PROTOCOL
 from localcloud.hosts import firewall
 from localcloud.hosts.rules import Direction, Rule
 
@@ -99,7 +100,7 @@ def _rules(witness: Witness, seen: _Seen) -> Iterator[Row]:
             "direction": rule.direction,
             "index": rule.index,
             "description": rule.description,
-            "protocol": rule.protocol,
+            "protocol": EVERY_PROTOCOL if rule.protocol is None else str(rule.protocol),
             "peer": rule.peer,
             "ports": list(rule.ports) if rule.ports else None,
             "node": witness.rank,

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network that nodes stand in: a site for each VCN with living runs, or loopback addresses where that fails."""
+"""The network that nodes stand in: a site for each VCN with living runs. What keeps its rules from being in force fails
+the run. Only a machine that gives no namespaces at all, and only where that was allowed by name, has loopback addresses
+and no rules instead.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ from localcloud.api.store import Resource, Store
 from localcloud.hosts import evidence
 from localcloud.hosts.alone import Alone
 from localcloud.hosts.lan import Lan, Member
-from localcloud.hosts.site import SiteError
+from localcloud.hosts.rules import UnreadableRuleError
+from localcloud.hosts.site import SiteError, SiteGoneError
+from localcloud.isolation import REMEDY
 
 SERVICES_PORT = 443
 NO_SUBNET = "the run names no subnet: it is in a network of the service's own, for which nobody states rules"
@@ -26,7 +31,13 @@ LOST = "the local cloud was killed while the run was in progress, and what its f
 _LOOPBACK = IPv4Address("127.0.0.1")
 # Serves a listening socket; what it gives ends that, with every connection.
 Serve = Callable[[socket], Awaitable[Callable[[], None]]]
+# Fails a run, with the reason.
+Fail = Callable[[str, str], None]
 log = logging.getLogger("localcloud")
+
+
+class NotInForceError(Exception):
+    """What keeps the rules of a run from being in force, in words for its user."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +70,14 @@ class _Placed:
 
 @dataclass
 class Fabric:
-    """All sites of one local cloud. Everything is called from the server's own thread."""
+    """All sites of one local cloud. Everything is called from the server's own thread. `may_do_without` says whether
+    nodes may run without rules where the machine gives no namespaces."""
 
     store: Store
     endpoint: str
     serve: Serve
+    may_do_without: bool = False
+    fail: Fail = lambda run, reason: None
     _lans: dict[str, Lan] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
     _placed: dict[str, _Placed] = field(default_factory=dict)
@@ -73,7 +87,14 @@ class Fabric:
     _refreshing: asyncio.Task[None] | None = None
 
     async def why_not(self) -> str:
-        """Why no rules can be enforced on this machine; empty where they can. Found out once, by doing it."""
+        """Why no rules can be enforced on this machine; empty where they can."""
+        try:
+            return await self._unavailable()
+        except SiteGoneError as error:
+            return str(error)
+
+    async def _unavailable(self) -> str:
+        """What this machine lacks, found out once, by doing it; SiteGoneError where the attempt did not tell."""
         if self._why_not is None:
             try:
                 lan = Lan.start()
@@ -82,13 +103,15 @@ class Fabric:
                 finally:
                     lan.close()
                 self._why_not = ""
+            except SiteGoneError:
+                raise
             except SiteError as error:
                 self._why_not = str(error)
         return self._why_not
 
     async def place(self, run: str, vnics: Sequence[Resource], groups: Sequence[str]) -> list[Place]:
-        """A place for each node of a run, by rank. Without VNICs there are as many as groups, on a loopback of the
-        run's own."""
+        """A place for each node of a run, by rank; NotInForceError where its rules would not hold there. Without VNICs
+        there are as many places as groups, on a loopback of the run's own."""
         if not vnics:
             return await self._place_alone(run, len(groups))
         members = [Member(rank, group, vnic) for rank, (group, vnic) in enumerate(zip(groups, vnics, strict=True))]
@@ -97,13 +120,23 @@ class Fabric:
             if subnet is None:
                 raise SiteError("the subnet is gone")
             return await self._place_in_site(run, subnet, members)
-        except SiteError as error:
-            reason = str(error)
-            if reason not in self._told:
-                self._told.add(reason)
-                log.warning("nodes run on loopback addresses and no security rule is enforced: %s", reason)
-            self._placed[run] = _Placed(reason, members)
+        except (SiteError, UnreadableRuleError) as error:
+            await self._must_do_without(str(error))
+            self._placed[run] = _Placed(str(error), members)
             return [self._on_loopback("127." + member.address.partition(".")[2]) for member in members]
+
+    async def _must_do_without(self, reason: str) -> None:
+        """Raises unless this machine gives no namespaces whatever the run, and going without was asked for."""
+        try:
+            unavailable = await self._unavailable()
+        except SiteGoneError:
+            unavailable = ""
+        if not unavailable or not self.may_do_without:
+            remedy = f". {REMEDY}" if unavailable else ""
+            raise NotInForceError(f"What holds the nodes of the run cannot be put in force: {reason}{remedy}")
+        if reason not in self._told:
+            self._told.add(reason)
+            log.warning("nodes run on loopback addresses and no security rule is enforced: %s", reason)
 
     async def release(self, run: str) -> evidence.Row | None:
         """Takes a run's nodes out of the network; what their firewalls saw."""
@@ -163,16 +196,27 @@ class Fabric:
                 async with self._lock(vcn):
                     if (lan := self._lans.get(vcn)) is None:
                         continue
-                    tasks = lan.changes(self.store)
                     try:
-                        await asyncio.to_thread(lan.apply, tasks)
-                    except SiteError as error:
-                        log.error("a change of the network's rules did not reach the nodes in it: %s", error)
+                        await asyncio.to_thread(lan.apply, lan.changes(self.store))
+                    except (SiteError, UnreadableRuleError) as error:
+                        self._fail_all(lan, f"a change of its rules could not be put in force: {error}")
+
+    def _fail_all(self, lan: Lan, reason: str) -> None:
+        """Nodes behind other rules than those that are stated now run no further."""
+        log.error("%s", reason)
+        for run, placed in self._placed.items():
+            if placed.lan is lan:
+                placed.reason = reason
+                self.fail(run, f"The network of the run was left behind: {reason}")
 
     async def _place_alone(self, run: str, count: int) -> list[Place]:
-        alone = await Alone.start(self.endpoint, self.serve)
+        alone = entry = None
+        try:
+            alone = await Alone.start(self.endpoint, self.serve)
+            entry = Entry(alone.site.user, alone.site.network)
+        except SiteError as error:
+            await self._must_do_without(str(error))
         self._placed[run] = _Placed(NO_SUBNET, alone=alone)
-        entry = Entry(alone.site.user, alone.site.network)
         return [self._on_loopback(str(_LOOPBACK + rank), entry) for rank in range(count)]
 
     async def _place_in_site(self, run: str, subnet: Resource, members: Sequence[Member]) -> list[Place]:
@@ -183,7 +227,7 @@ class Fabric:
             try:
                 lan.plan(self.store, subnet, members)
                 await asyncio.to_thread(lan.join, subnet, members)
-            except SiteError:
+            except (SiteError, UnreadableRuleError):
                 self._close_if_empty(subnet.parent, lan)
                 raise
             self._placed[run] = _Placed("", members, subnet.parent, lan)

@@ -9,15 +9,13 @@ carried: packets with something in them, which handshakes and acknowledgements a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from ipaddress import IPv4Network
+from collections.abc import Iterator, Mapping, Sequence
 
-from localcloud.hosts.rules import Direction, Rule
+from localcloud.hosts.rules import ICMP, TCP, UDP, Direction, Rule
 
 TABLE = "inet trainyard"
 # What begins a connection that nobody tracks; of other protocols every packet does.
-_UNTRACKED = dict.fromkeys(("6", "all"), "tcp flags syn / syn,ack")
+_UNTRACKED: Mapping[int | None, str] = dict.fromkeys((TCP, None), "tcp flags syn / syn,ack")
 _TCP_AND_UDP = "meta l4proto { tcp, udp }"
 # The headers of a packet of a connection, time stamps included, as Linux writes them. What is longer carries something.
 HEADERS = 52
@@ -28,7 +26,8 @@ _HOOKS: dict[Direction, tuple[str, str]] = {"ingress": ("input", "prerouting"), 
 # Twice as many would fit the smallest buffer that Linux gives to a socket by default.
 _LINES = 200
 # How packets name the other protocols is not worth a word of its own.
-_PROTOCOLS = {"6": "meta l4proto tcp", "17": "meta l4proto udp", "1": "meta l4proto icmp"}
+_PROTOCOLS = {TCP: "meta l4proto tcp", UDP: "meta l4proto udp", ICMP: "meta l4proto icmp"}
+_ICMP_OF_IPV6 = 58
 
 
 def packets_counter(rule: Rule) -> str:
@@ -121,28 +120,22 @@ def _record(direction: Direction) -> Iterator[str]:
 
 def _matches(rule: Rule) -> Iterator[str]:
     """The words that pick a rule's packets; nothing for a rule about nobody here."""
-    blocks = {str(block) for block in _blocks(rule.peers)}
-    if not blocks or rule.protocol == "58":
+    blocks = {str(block) for block in rule.peers}
+    if not blocks or rule.protocol == _ICMP_OF_IPV6:
         return
     anyone = "0.0.0.0/0" in blocks
     peer = "meta nfproto ipv4" if anyone else f"ip {_SIDES[rule.direction]} {{ {', '.join(sorted(blocks))} }}"
     yield " ".join((peer, *_protocol(rule)))
 
 
-def _blocks(peers: Iterable[str]) -> Iterator[IPv4Network]:
-    for peer in peers:
-        with suppress(ValueError):  # an IPv6 block has nobody in it here
-            yield IPv4Network(peer, strict=False)
-
-
 def _protocol(rule: Rule) -> Iterator[str]:
-    if rule.protocol == "all":
+    if rule.protocol is None:
         return
-    yield _PROTOCOLS.get(rule.protocol, f"meta l4proto {rule.protocol}")
+    yield _PROTOCOLS.get(rule.protocol, f"meta l4proto {rule.protocol:d}")
     for word, ports in (("sport", rule.source_ports), ("dport", rule.ports)):
         if ports:
-            yield f"th {word} {ports[0]}-{ports[1]}" if ports[0] != ports[1] else f"th {word} {ports[0]}"
+            yield f"th {word} {ports[0]:d}-{ports[1]:d}" if ports[0] != ports[1] else f"th {word} {ports[0]:d}"
     if rule.icmp:
-        yield f"icmp type {rule.icmp[0]}"
+        yield f"icmp type {rule.icmp[0]:d}"
         if rule.icmp[1] is not None:
-            yield f"icmp code {rule.icmp[1]}"
+            yield f"icmp code {rule.icmp[1]:d}"

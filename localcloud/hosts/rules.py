@@ -5,32 +5,41 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from typing import Any, Literal
 
+from localcloud.api.errors import ApiError
+from localcloud.api.services.network import security
 from localcloud.api.services.network.gateways import addresses_of
+from localcloud.api.services.network.security import Range
 from localcloud.api.store import Resource, Store
 
 Direction = Literal["ingress", "egress"]
-Range = tuple[int, int]
 _SIDES: tuple[tuple[Direction, str, str], ...] = (
     ("ingress", "ingressSecurityRules", "source"),
     ("egress", "egressSecurityRules", "destination"),
 )
-_OPTIONS: Mapping[str, str] = {"6": "tcpOptions", "17": "udpOptions"}
+TCP, UDP, ICMP = 6, 17, 1
+_OPTIONS: Mapping[int | None, str] = {TCP: "tcpOptions", UDP: "udpOptions"}
+
+
+class UnreadableRuleError(Exception):
+    """A rule that cannot be enforced because nobody can tell what it says."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule as OCI states it. `peers` are the CIDR blocks that its source or destination stands for."""
+    """One rule as OCI states it. `peers` are the blocks that its source or destination stands for. What the firewall
+    is told is made of numbers and addresses alone; texts are for people."""
 
     list: str
     direction: Direction
     index: int
-    protocol: str
+    protocol: int | None  # None: every protocol
     peer: str
-    peers: tuple[str, ...]
+    peers: tuple[IPv4Network, ...]
     source_ports: Range | None = None
     ports: Range | None = None
     icmp: tuple[int, int | None] | None = None
@@ -66,29 +75,41 @@ def _of_group(store: Store, group: Resource) -> Iterator[Rule]:
 def _rule(
     store: Store, owner: str, direction: Direction, index: int, end: str, body: Mapping[str, Any]
 ) -> Rule:  # fmt: skip
-    protocol, peer = str(body["protocol"]), str(body[end])
+    """The rule, judged again: the state may come from a version that took more than this one."""
+    try:
+        security.check_rule(dict(body), end)
+    except (ApiError, AttributeError, KeyError, TypeError, ValueError) as error:
+        why = error.message if isinstance(error, ApiError) else repr(error)
+        raise UnreadableRuleError(f"{direction} rule {index} of {owner} says what no firewall takes: {why}") from None
+    protocol, peer = security.protocol_number(str(body["protocol"])), str(body[end])
     options = body.get(_OPTIONS.get(protocol, "")) or {}
-    icmp = body.get("icmpOptions") if protocol == "1" else None
+    icmp = body.get("icmpOptions") if protocol == ICMP else None
     stated = {name: value for name, value in body.items() if name not in ("description", "timeCreated", "isValid")}
     return Rule(
         owner, direction, index, protocol, peer, _peers(store, str(body.get(f"{end}Type", "CIDR_BLOCK")), peer),
         source_ports=_range(options.get("sourcePortRange")),
         ports=_range(options.get("destinationPortRange")),
-        icmp=(icmp["type"], icmp.get("code")) if icmp else None,
+        icmp=security.icmp_options(icmp) if icmp else None,
         stateless=bool(body.get("isStateless")),
         description=str(body.get("description") or ""),
         key=hashlib.sha256(json.dumps([owner, direction, stated], sort_keys=True).encode()).hexdigest()[:16],
     )  # fmt: skip
 
 
-def _peers(store: Store, kind: str, peer: str) -> tuple[str, ...]:
+def _peers(store: Store, kind: str, peer: str) -> tuple[IPv4Network, ...]:
     if kind == "SERVICE_CIDR_BLOCK":
-        return addresses_of(peer)
+        return _networks(addresses_of(peer))
     if kind == "NETWORK_SECURITY_GROUP":
         members = [vnic for vnic in store.live("vnic") if peer in (vnic.body.get("nsgIds") or [])]
-        return tuple(str(vnic.body["privateIp"]) for vnic in members)
-    return (peer,)
+        return _networks(str(vnic.body["privateIp"]) for vnic in members)
+    return _networks((peer,))
+
+
+def _networks(blocks: Iterable[str]) -> tuple[IPv4Network, ...]:
+    """The blocks with somebody in them: nobody here has an IPv6 address."""
+    networks = (security.block("the peer", each) for each in blocks)
+    return tuple(network for network in networks if isinstance(network, IPv4Network))
 
 
 def _range(stated: Mapping[str, int] | None) -> Range | None:
-    return (stated["min"], stated["max"]) if stated else None
+    return security.port_range(stated) if stated else None

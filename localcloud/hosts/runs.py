@@ -9,7 +9,7 @@ import logging
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from localcloud.api.services.network import vnics
 from localcloud.api.store import Resource
 from localcloud.hosts import evidence, former, isolated, limits, mounts, output, workplace
 from localcloud.hosts.assignments import assignment_of, attach
-from localcloud.hosts.fabric import NO_NODES, Fabric, lost
+from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost
 from localcloud.hosts.groups import Groups, begin
 from localcloud.hosts.specification import result_path, specification
 from localcloud.hosts.verdict import Verdict, verdict
@@ -38,6 +38,7 @@ class _Live:
     task: asyncio.Task[None]
     nodes: list[Process] = field(default_factory=list)
     canceled: bool = False
+    failed: str = ""  # why it may not go on
 
 
 class Hosts:
@@ -46,6 +47,7 @@ class Hosts:
     def __init__(self, cloud: Cloud, fabric: Fabric) -> None:
         self._cloud = cloud
         self._fabric = fabric
+        fabric.fail = self._fail
         self._live: dict[str, _Live] = {}
         self._groups: Groups | None = None
         self._has_groups = True  # until it turned out that this account may make none
@@ -62,6 +64,12 @@ class Hosts:
             return
         live.canceled = True
         _terminate(live.nodes)
+
+    def _fail(self, run: str, reason: str) -> None:
+        """Ends a run that may not go on; its task writes the final state."""
+        if live := self._live.get(run):
+            live.failed = live.failed or reason
+            _terminate(live.nodes)
 
     def recover(self) -> None:
         """After a kill: what was to run still is to. Its hosts went with this cloud, as no real one's do, so it begins
@@ -103,7 +111,7 @@ class Hosts:
             finally:
                 await _ended_all(self._live[run_id].nodes)
                 await self._release(run_id)
-        except workplace.CannotStartError as error:
+        except (workplace.CannotStartError, NotInForceError) as error:
             result = Verdict("FAILED", str(error))
         except asyncio.CancelledError:
             self._live.pop(run_id, None)
@@ -112,6 +120,8 @@ class Hosts:
             log.exception("run %s", run_id)
             result = Verdict("FAILED", f"The local cloud could not run it: {error}")
         live = self._live.pop(run_id)
+        if live.failed:
+            result = replace(result, state="FAILED", details=live.failed)
         self._finish(run_id, Verdict("CANCELED", "") if live.canceled else result)
 
     async def _run(self, run_id: str) -> Verdict:
@@ -125,7 +135,7 @@ class Hosts:
         nodes = workplace.prepare(assignment, self._cloud.store, await self._fabric.place(run_id, attached, named))
         mounted = await mounts.prepare(assignment, self._cloud.store, self._cloud.objects)
         live = self._live[run_id]
-        if live.canceled:
+        if live.canceled or live.failed:
             return Verdict("CANCELED", "")
         minutes = workplace.maximum_minutes(assignment.run, assignment.job)
         readers = []
@@ -136,7 +146,7 @@ class Hosts:
             sink = output.Sink(self._cloud.store, self._current(run_id), node, assignment)
             readers.append(asyncio.create_task(sink.drain(process)))
         self._change(run_id, "IN_PROGRESS", "", timeStarted=clock.rfc3339(clock.now()))
-        if live.canceled:
+        if live.canceled or live.failed:
             _terminate(live.nodes)
         watchers = [
             asyncio.create_task(_ended(process, node, reader, assignment.folder))

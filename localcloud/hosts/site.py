@@ -22,6 +22,10 @@ class SiteError(Exception):
     """Why there are no namespaces, in words for a person."""
 
 
+class SiteGoneError(SiteError):
+    """The site ended or fell silent, which says nothing of what the machine can do."""
+
+
 @dataclass(frozen=True)
 class Task:
     """A program to run in a namespace, or in the site's own where none is named, with what it reads."""
@@ -116,7 +120,7 @@ class Site:
             try:
                 messages.send(self._control, {"verb": verb, **details})
             except OSError as error:
-                raise SiteError(f"its process is gone: {error}") from None
+                raise SiteGoneError(f"its process is gone: {error}") from None
             return self._answer()
 
     def _answer(self) -> tuple[Any, list[int]]:
@@ -124,9 +128,9 @@ class Site:
             answer, files = messages.receive(self._control)
         except TimeoutError:
             self._process.kill()  # its answer would be taken for that to the next question
-            raise SiteError(f"its process did not answer within {_ANSWER_SECONDS:.0f} seconds") from None
+            raise SiteGoneError(f"its process did not answer within {_ANSWER_SECONDS:.0f} seconds") from None
         except (EOFError, OSError):
-            raise SiteError("its process is gone") from None
+            raise SiteGoneError("its process is gone") from None
         if "error" in answer:
             raise SiteError(answer["error"])
         return answer, files

@@ -27,7 +27,7 @@ def _read(call: Call) -> Reply:
 def _read_hosts(call: Call) -> Reply:
     async def read() -> Reply:
         reason = await call.cloud.hosts.why_not_enforced()
-        return Reply(200, {"enforced": not reason, "reason": reason})
+        return Reply(200, {"enforced": not reason, "reason": reason, "isolation": call.cloud.isolation})
 
     return Reply(later=read)
 

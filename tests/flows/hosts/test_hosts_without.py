@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the system gives no namespaces, or the tools are missing, runs still run, and what is not enforced is said."""
+"""Where the system gives no namespaces, or the tools are missing, no run starts, unless somebody asked by name to go
+without; then what is not enforced is said."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from click.testing import CliRunner
 from cli.cloud import cloud as command
 from localcloud import admin, control
 from localcloud.control import Cloud
+from localcloud.isolation import REQUIRED, VARIABLE, WHERE_POSSIBLE
 from tests.cloud_fixture import Clients
 from tests.flows.cloud_world import World
 from tests.flows.hosts.network_world import Network
@@ -28,25 +32,49 @@ LACKS = {
 }
 
 
-@pytest.fixture(params=LACKS)
-def cloud_and_reason(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Cloud, str]]:
-    lack, reason = LACKS[request.param]
-    home = tmp_path / "cloud"
+@contextmanager
+def lacking(lack: str, home: Path, isolation: str) -> Iterator[Cloud]:
+    """A cloud on a machine that lacks something."""
     try:
-        inside = ("sh", "-ec", f'{lack}; exec "$@"', "sh", sys.executable, "-c", _START, str(home))
+        inside = ("sh", "-ec", f'{LACKS[lack][0]}; exec "$@"', "sh", sys.executable, "-c", _START, str(home))
         subprocess.run(
             ["unshare", "--user", "--map-root-user", "--mount", *inside],
-            check=True, timeout=120, cwd=Path(__file__).parents[3],
+            check=True, timeout=120, cwd=Path(__file__).parents[3], env={**os.environ, VARIABLE: isolation},
         )  # fmt: skip
         cloud = control.running(home)
         assert cloud is not None
-        yield cloud, reason
+        yield cloud
     finally:
         control.stop(home)
 
 
-def test_nodes_run_on_loopback_addresses_and_the_reason_is_said(cloud_and_reason: tuple[Cloud, str]) -> None:
-    cloud, reason = cloud_and_reason
+@pytest.mark.parametrize("lack", LACKS)
+def test_no_run_starts_behind_no_rules(lack: str, tmp_path: Path) -> None:
+    with lacking(lack, tmp_path / "cloud", REQUIRED) as cloud:
+        world = World(Clients(cloud))
+        network = Network(world)
+        run = network.cluster("tell('it ran')", network.subnet("10.0.1.0/24", [], []), 2)
+        ended = world.finished(run)
+        assert (ended.lifecycle_state, world.lines(run)) == ("FAILED", [])
+        assert "cannot be put in force" in ended.lifecycle_details
+        assert LACKS[lack][1] in ended.lifecycle_details
+        assert f"--isolation {WHERE_POSSIBLE}" in ended.lifecycle_details
+        assert LACKS[lack][1] in admin.why_not_enforced(cloud)
+        assert "Traceback" not in (cloud.home / "server.log").read_text()
+
+
+@pytest.mark.parametrize("lack", LACKS)
+def test_who_asked_to_go_without_has_loopback_addresses_and_is_told_why(lack: str, tmp_path: Path) -> None:
+    with lacking(lack, tmp_path / "cloud", WHERE_POSSIBLE) as cloud:
+        _without(cloud, LACKS[lack][1])
+
+
+def test_an_isolation_that_is_none_starts_no_cloud(tmp_path: Path) -> None:
+    with pytest.raises(control.CloudError, match=f"{VARIABLE} must be required or where-possible, not 'no'"):
+        control.start(tmp_path / "cloud", isolation="no")
+
+
+def _without(cloud: Cloud, reason: str) -> None:
     world = World(Clients(cloud))
     network = Network(world)
     subnet = network.subnet("10.0.1.0/24", [], [])

@@ -12,7 +12,7 @@ from localcloud.api.kinds import Kind
 from localcloud.api.operations import Call
 from localcloud.api.paging import plain_page
 from localcloud.api.services.network.common import SERVICE, VERSION
-from localcloud.api.services.network.vcns import check_ports
+from localcloud.api.services.network.security import check_rule
 from localcloud.api.store import Resource
 
 MAXIMUM_RULES = 120
@@ -81,9 +81,9 @@ def _keep(call: Call, group: Resource, rules: list[Json]) -> None:
 
 
 def _completed(rule: Json) -> Json:
-    check_ports(rule)
     end = "source" if rule["direction"] == "INGRESS" else "destination"
     if not rule.get(end):
         raise invalid(f"a rule for {rule['direction']} needs a {end}")
+    check_rule(rule, end)
     defaults = {f"{end}Type": "CIDR_BLOCK", "isStateless": False, "isValid": True}
     return {**defaults, **rule, "timeCreated": clock.rfc3339(clock.now())}

@@ -10,6 +10,7 @@ from localcloud.api.kinds import Kind
 from localcloud.api.ocids import new_ocid
 from localcloud.api.operations import Call
 from localcloud.api.services.network.common import NO_IPV6, SERVICE, VERSION, apart
+from localcloud.api.services.network.security import check_end, check_rule
 from localcloud.api.store import Resource
 
 _DEFAULTS = {
@@ -96,27 +97,18 @@ def _routes(call: Call, body: Json) -> Json:
 def _completed_route(rule: Json) -> Json:
     destination = rule.get("destination") or rule["cidrBlock"]
     kind = rule.get("destinationType", "CIDR_BLOCK")
+    check_end("destination", kind, destination)
     cidr = {"cidrBlock": destination} if kind == "CIDR_BLOCK" else {}
     return {**rule, **cidr, "destination": destination, "destinationType": kind, "routeType": "STATIC"}
 
 
 def _rules(call: Call, body: Json) -> Json:
     completed = {}
-    for name, side in (("ingressSecurityRules", "sourceType"), ("egressSecurityRules", "destinationType")):
-        completed[name] = [{side: "CIDR_BLOCK", "isStateless": False, **rule} for rule in body.get(name, [])]
+    for name, end in (("ingressSecurityRules", "source"), ("egressSecurityRules", "destination")):
+        completed[name] = [{f"{end}Type": "CIDR_BLOCK", "isStateless": False, **rule} for rule in body.get(name, [])]
         for rule in completed[name]:
-            check_ports(rule)
+            check_rule(rule, end)
     return {**body, **completed}
-
-
-def check_ports(rule: Json) -> None:
-    """Port ranges belong to their protocol, and run upwards."""
-    for options, protocol in (("tcpOptions", "6"), ("udpOptions", "17"), ("icmpOptions", "1")):
-        if rule.get(options) and rule["protocol"] not in (protocol, "58" if protocol == "1" else protocol):
-            raise invalid(f"{options} cannot stand in a rule for protocol {rule['protocol']}")
-        for ports in (rule.get(options) or {}).values() if protocol != "1" else ():
-            if not 1 <= ports["min"] <= ports["max"] <= 65535:
-                raise invalid(f"{ports['min']}-{ports['max']} is not a range of ports")
 
 
 _IN_VCN = {"vcnId": "vcn"}

@@ -10,7 +10,7 @@ import pytest
 from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, services
 from localcloud.api.store import Resource, Store
 from localcloud.hosts.routes import destinations, router
-from localcloud.hosts.rules import rules_of
+from localcloud.hosts.rules import UnreadableRuleError, rules_of
 
 ALL_SERVICES, OBJECT_STORAGE = (service["cidrBlock"] for service in services())
 
@@ -56,12 +56,35 @@ def test_lists_then_groups_each_with_its_own_numbers(store: Store) -> None:
         ("list", "ingress", 0), ("list", "ingress", 1), ("list", "egress", 0), ("list", "egress", 1),
         ("group", "ingress", 0), ("group", "egress", 0),
     ]  # fmt: skip
-    assert [rule.peers for rule in found] == [
-        ("10.0.0.0/16",), ("10.0.1.2",), (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS), ("0.0.0.0/0",),
-        (OBJECT_STORAGE_ADDRESS,), ("10.1.0.0/16",),
+    assert [[str(peer) for peer in rule.peers] for rule in found] == [
+        ["10.0.0.0/16"], ["10.0.1.2/32"], [f"{SERVICES_ADDRESS}/32", f"{OBJECT_STORAGE_ADDRESS}/32"], ["0.0.0.0/0"],
+        [f"{OBJECT_STORAGE_ADDRESS}/32"], ["10.1.0.0/16"],
     ]  # fmt: skip
+    assert [rule.protocol for rule in found] == [6, 6, 6, 1, 17, 17]
     assert (found[0].ports, found[3].icmp, found[4].source_ports) == ((1, 2), (3, 4), (53, 53))
     assert (found[1].stateless, found[2].description) == (True, "why")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"protocol": "banana"},
+        {"protocol": "6; flush ruleset"},
+        {"protocol": "\u0666"},
+        {"source": '10.0.0.0/8 }; include "/etc/passwd"'},
+        {"source": "all", "sourceType": "SERVICE_CIDR_BLOCK"},
+        {"tcpOptions": {"destinationPortRange": {"min": "1", "max": "2 accept"}}},
+        {"tcpOptions": {"destinationPortRange": {"min": 2, "max": 1}}},
+        {"tcpOptions": {"destinationPortRange": 7}},
+        {"protocol": "1", "icmpOptions": {"type": "3 accept"}},
+    ],
+)
+def test_what_no_firewall_takes_is_no_rule(store: Store, broken: dict[str, Any]) -> None:
+    """A state may hold what an earlier version took."""
+    _add(store, "security-list", "list", ingressSecurityRules=[{"protocol": "6", "source": "10.0.0.0/16", **broken}])
+    vnic = _add(store, "vnic", "vnic", "subnet", privateIp="10.0.1.2")
+    with pytest.raises(UnreadableRuleError, match="ingress rule 0 of list"):
+        rules_of(store, _subnet(store, "list"), vnic)
 
 
 def test_a_rule_is_the_same_as_long_as_it_says_the_same(store: Store) -> None:

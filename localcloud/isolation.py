@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether runs may do without isolation on a machine that has none to give: only where somebody asks for it by name."""
+
+from __future__ import annotations
+
+REQUIRED, WHERE_POSSIBLE = "required", "where-possible"
+CHOICES = (REQUIRED, WHERE_POSSIBLE)
+VARIABLE = "TRAINYARD_ISOLATION"
+REMEDY = (
+    "docs/local-cloud.md says how to allow it on this machine; to run without, for code that you trust:"
+    f" --isolation {WHERE_POSSIBLE}"
+)
