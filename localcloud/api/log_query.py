@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from localcloud.api.errors import ApiError
+from localcloud.api.tokens import Reader
 
-_SCOPE = re.compile(r'"([^"]+)"')
-_STAGE = re.compile(r"""\|(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")
-_CONDITION = re.compile(r"""([\w.]+)\s*(!=|=|like)\s*(?:'([^']*)'|"([^"]*)")""", re.IGNORECASE)
+# SQLite nests one condition in the next, and has an end to that.
+MOST_CONDITIONS, MOST_SCOPES = 500, 100
+_MOST_DIGITS = 5
 _COLUMNS = {
     "source": "source",
     "subject": "subject",
@@ -21,6 +20,9 @@ _COLUMNS = {
     "data.message": "data",
     "data": "data",
 }
+_TIMES = ("datetime", "logcontent.time", "time")
+# What the store calls `tokens.fits`.
+FITS = "fits"
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Query:
     conditions: tuple[tuple[str, str], ...] = ()
     order: str = "DESC"
     limit: int = 0
-    joins: tuple[str, ...] = field(default=())
+    joins: tuple[str, ...] = ()
 
     @property
     def where(self) -> tuple[str, list[str]]:
@@ -45,69 +47,73 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    stages = [stage.strip() for stage in _STAGE.split(text)]
-    if not stages[0].lower().startswith("search "):
-        raise _unreadable(text, "it must begin with search")
-    scopes = _scopes(stages[0])
-    if not scopes:
-        raise _unreadable(text, 'search needs a scope such as "compartment/group/log"')
-    query = Query(scopes)
-    for stage in stages[1:]:
-        query = _staged(query, stage, text)
+    reader = Reader(text, "The search query")
+    if not reader.took_word("search"):
+        raise reader.unreadable("it must begin with search")
+    query = Query(_scopes(reader))
+    while reader.took_sign("|"):
+        query = _staged(query, reader)
+    if reader.token:
+        raise reader.unreadable(f"| is missing {reader.where()}")
     return query
 
 
 def scopes_of(text: str) -> tuple[tuple[str, ...], ...]:
-    """Where a query searches, whatever else it says."""
-    return _scopes(_STAGE.split(text)[0])
+    """Where a query searches."""
+    return parse(text).scopes
 
 
-def _scopes(stage: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(scope.split("/")[:3]) for scope in _SCOPE.findall(stage))
+def _scopes(reader: Reader) -> tuple[tuple[str, ...], ...]:
+    scopes = []
+    while True:
+        place = reader.take("text", 'a scope such as "compartment/group/log"')
+        if not place:
+            raise reader.unreadable("a scope is empty")
+        scopes.append(tuple(place.split("/")[:3]))
+        if len(scopes) > MOST_SCOPES:
+            raise reader.unreadable(f"it has more than {MOST_SCOPES} scopes")
+        if not reader.took_sign(","):
+            return tuple(scopes)
 
 
-def _staged(query: Query, stage: str, text: str) -> Query:
-    word = stage.split(" ", 1)[0].lower()
-    if word == "where":
-        conditions, joins = _conditions(stage[len(word) :].strip(), text)
-        return replace(
-            query,
-            conditions=query.conditions + conditions,
-            joins=query.joins + (("AND",) if query.conditions else ()) + joins,
-        )
-    if match := re.fullmatch(r"sort\s+by\s+(?:datetime|logContent\.time|time)(?:\s+(asc|desc))?", stage, re.IGNORECASE):
-        return replace(query, order=(match[1] or "asc").upper())
-    if match := re.fullmatch(r"(?:limit|head)\s+(\d{1,5})", stage, re.IGNORECASE):
-        return replace(query, limit=int(match[1]))
-    raise _unreadable(text, f"the local cloud understands where, sort by datetime and limit, not {stage!r}")
+def _staged(query: Query, reader: Reader) -> Query:
+    if reader.took_word("where"):
+        return _where(query, reader)
+    if reader.took_word("sort"):
+        if not reader.took_word("by") or not reader.took_word(*_TIMES):
+            raise reader.unreadable("the local cloud sorts by datetime only")
+        return replace(query, order=(reader.took_word("asc", "desc") or "asc").upper())
+    if reader.took_word("limit", "head"):
+        text = reader.take("word", "a number")
+        if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+            raise reader.unreadable(f"{text[:40]!r} is not a number of lines")
+        return replace(query, limit=int(text))
+    raise reader.unreadable(
+        f"the local cloud understands where, sort by datetime and limit, not what is {reader.where()}"
+    )
 
 
-def _conditions(stage: str, text: str) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    conditions, joins, position = [], [], 0
-    while match := _CONDITION.match(stage, position):
-        name, operator, single, double = match.groups()
-        column = _COLUMNS.get(name.removeprefix("logContent."))
-        if column is None:
-            raise _unreadable(text, f"unknown field {name}: one of {', '.join(_COLUMNS)}")
-        conditions.append(_condition(column, operator, single if single is not None else double))
-        rest = re.match(r"\s+(and|or)\s+", stage[match.end() :], re.IGNORECASE)
-        if rest is None:
-            position = match.end()
-            break
-        joins.append(rest[1].upper())
-        position = match.end() + rest.end()
-    if not conditions or stage[position:].strip():
-        raise _unreadable(text, f"cannot read the condition at {stage[position:][:40]!r}")
-    return tuple(conditions), tuple(joins)
+def _where(query: Query, reader: Reader) -> Query:
+    conditions, joins = list(query.conditions), list(query.joins)
+    join = "and" if conditions else ""
+    while True:
+        joins += [join.upper()] if join else []
+        conditions.append(_condition(reader))
+        if len(conditions) > MOST_CONDITIONS:
+            raise reader.unreadable(f"it has more than {MOST_CONDITIONS} conditions")
+        join = reader.took_word("and", "or")
+        if not join:
+            return replace(query, conditions=tuple(conditions), joins=tuple(joins))
 
 
-def _condition(column: str, operator: str, value: str) -> tuple[str, str]:
+def _condition(reader: Reader) -> tuple[str, str]:
+    name = reader.take("word", "the field of a condition")
+    column = _COLUMNS.get(name.removeprefix("logContent."))
+    if column is None:
+        raise reader.unreadable(f"unknown field {name[:40]}: one of {', '.join(_COLUMNS)}")
+    operator = reader.took_sign("=", "!=") or reader.took_word("like")
+    if not operator:
+        raise reader.unreadable(f"=, != or like is missing {reader.where()}")
+    value = reader.take("text", "a quoted text")
     negation = "NOT " if operator == "!=" else ""
-    if "*" not in value:
-        return f"{negation}{column} = ?", value
-    pattern = re.sub(r"([\[\]?])", r"[\1]", value)
-    return f"{negation}{column} GLOB ?", pattern
-
-
-def _unreadable(text: str, why: str) -> ApiError:
-    return ApiError(400, "InvalidParameter", f"The search query cannot be read: {why} (in {text[:200]!r})")
+    return (f"{negation}{FITS}(?, {column})" if "*" in value else f"{negation}{column} = ?"), value

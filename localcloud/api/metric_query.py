@@ -5,20 +5,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
-from localcloud.api.errors import ApiError
+from localcloud.api.tokens import Reader, fits
 
-_QUERY = re.compile(
-    r"""\s*([A-Za-z][\w.$-]*)\s*\[\s*(\d{1,4})\s*([mhd])\s*\]\s*(?:\{([^{}]*)\})?"""
-    r"""\s*(?:\.\s*(groupBy|grouping)\s*\(([^()]*)\))?\s*\.\s*(\w+)\s*\(\s*\)\s*"""
-)
-_CONDITION = re.compile(r"""\s*([\w.$-]+)\s*(=~|!=|=)\s*"([^"]*)"\s*""")
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 _LONGEST = 86400
+_MOST_DIGITS, _MOST_CONDITIONS = 4, 100
 # A point: when, its value, and how often it occurred.
 Point = tuple[float, float, int]
 Statistic = Callable[[Sequence[Point]], float]
@@ -47,7 +41,7 @@ class Condition:
             return found != self.value
         if found is None or self.operator == "=":
             return found == self.value
-        return any(fnmatchcase(found, re.sub(r"([\[\]?])", r"[\1]", choice)) for choice in self.value.split("|"))
+        return any(fits(choice, found) for choice in self.value.split("|"))
 
 
 @dataclass(frozen=True)
@@ -75,35 +69,74 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    found = _QUERY.fullmatch(text)
-    if found is None:
-        raise _unreadable(text, 'the local cloud understands Name[1m]{key = "value"}.groupBy(key).mean()')
-    name, number, unit, conditions, grouped, keys, statistic = found.groups()
-    if statistic not in STATISTICS:
-        raise _unreadable(text, f"unknown statistic {statistic}: one of {', '.join(STATISTICS)}")
+    reader = Reader(text, "The query")
+    name = reader.take("word", "the name of a metric")
+    if not (name[0].isascii() and name[0].isalpha()):
+        raise reader.unreadable(f"{name[:40]!r} is not the name of a metric")
+    reader.take_sign("[")
+    interval, seconds = _interval(reader)
+    reader.take_sign("]")
+    conditions = _conditions(reader)
+    group_by: tuple[str, ...] | None = None
+    function = _function(reader)
+    if function in ("groupBy", "grouping"):
+        keys = _keys(reader)
+        group_by = keys if function == "groupBy" else ()
+        function = _function(reader)
+    if function not in STATISTICS:
+        raise reader.unreadable(f"unknown statistic {function[:40]}: one of {', '.join(STATISTICS)}")
+    reader.take_sign("(")
+    reader.take_sign(")")
+    if reader.token:
+        raise reader.unreadable('the local cloud understands Name[1m]{key = "value"}.groupBy(key).mean()')
+    return Query(name, interval, seconds, conditions, group_by, function)
+
+
+def _interval(reader: Reader) -> tuple[str, int]:
+    """As it was written, and in seconds."""
+    text = reader.take("word", "an interval such as 1m")
+    number, unit = text[:-1], text[-1]
+    if not unit.strip() or unit not in _SECONDS:
+        number, unit = text, reader.take("word", "the unit of the interval")
+    if unit not in _SECONDS or not (number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS):
+        raise reader.unreadable(f"{text[:40]!r} is not an interval such as 1m")
     seconds = int(number) * _SECONDS[unit]
     if not 60 <= seconds <= _LONGEST:
-        raise _unreadable(text, "an interval is from 1m to 1d")
-    group_by = tuple(key.strip() for key in keys.split(",") if key.strip()) if grouped == "groupBy" else ()
-    return Query(
-        name, f"{number}{unit}", seconds, _conditions(conditions or "", text), group_by if grouped else None, statistic
-    )
+        raise reader.unreadable("an interval is from 1m to 1d")
+    return f"{number}{unit}", seconds
 
 
-def _conditions(text: str, whole: str) -> tuple[Condition, ...]:
-    found, position = [], 0
-    while position < len(text.rstrip()):
-        match = _CONDITION.match(text, position)
-        if match is None:
-            raise _unreadable(whole, f"cannot read the dimensions at {text[position:][:40]!r}")
-        found.append(Condition(*match.groups()))
-        position = match.end()
-        if position < len(text) and text[position] == ",":
-            position += 1
-        elif position < len(text):
-            raise _unreadable(whole, f"a comma is missing at {text[position:][:40]!r}")
+def _conditions(reader: Reader) -> tuple[Condition, ...]:
+    """What stands in braces, if anything does."""
+    found: list[Condition] = []
+    if not reader.took_sign("{"):
+        return ()
+    while not reader.took_sign("}"):
+        if found:
+            reader.take_sign(",")
+        key = reader.take("word", "a dimension")
+        operator = reader.took_sign("=", "!=", "=~")
+        if not operator:
+            raise reader.unreadable(f"=, != or =~ is missing {reader.where()}")
+        found.append(Condition(key, operator, reader.take("text", "a quoted value")))
+        if len(found) > _MOST_CONDITIONS:
+            raise reader.unreadable(f"it has more than {_MOST_CONDITIONS} dimensions")
     return tuple(found)
 
 
-def _unreadable(text: str, why: str) -> ApiError:
-    return ApiError(400, "InvalidParameter", f"The query cannot be read: {why} (in {text[:200]!r})")
+def _function(reader: Reader) -> str:
+    """The name behind a dot, which may stand apart."""
+    text = reader.take("word", "a statistic")
+    if not text.startswith("."):
+        raise reader.unreadable(f". is missing before {text[:40]!r}")
+    return text[1:] or reader.take("word", "a statistic")
+
+
+def _keys(reader: Reader) -> tuple[str, ...]:
+    keys: list[str] = []
+    reader.take_sign("(")
+    while not reader.took_sign(")"):
+        if keys:
+            reader.take_sign(",")
+        keys.append(reader.take("word", "a dimension"))
+    return tuple(keys)

@@ -14,6 +14,8 @@ from typing import Any
 
 from localcloud.api import clock
 from localcloud.api.errors import etag_mismatch
+from localcloud.api.log_query import FITS
+from localcloud.api.tokens import fits
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS resources (
@@ -94,6 +96,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
+        self.connection.create_function(FITS, 2, fits, deterministic=True)
         self.connection.execute("PRAGMA journal_mode=WAL")
         self.connection.execute("PRAGMA synchronous=NORMAL")
         # The same pages are written again and again; carried over less often, each is carried over less often.

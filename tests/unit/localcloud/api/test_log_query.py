@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import sqlite3
+import time
 from contextlib import suppress
 
 import pytest
@@ -7,13 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localcloud.api.errors import ApiError
-from localcloud.api.log_query import parse
+from localcloud.api.log_query import FITS, MOST_CONDITIONS, MOST_SCOPES, parse, scopes_of
+from localcloud.api.metric_query import parse as parse_metrics
+from localcloud.api.tokens import MAXIMUM_LENGTH, fits
 
 
 def _matches(query: str, **columns: str) -> bool:
     where, values = parse(query).where
     row = {"source": "", "subject": "", "type": "", "id": "", "data": "", **columns}
     with sqlite3.connect(":memory:") as connection:
+        connection.create_function(FITS, 2, fits)
         connection.execute("CREATE TABLE log_lines (source, subject, type, id, data)")
         connection.execute("INSERT INTO log_lines VALUES (?, ?, ?, ?, ?)", tuple(row.values()))
         found = connection.execute(f"SELECT count(*) FROM log_lines WHERE {where}", values).fetchone()[0]
@@ -59,6 +63,14 @@ def test_two_stages_of_conditions_both_hold() -> None:
         "search \"c\" | where x = '1'",
         "search \"c\" | where source = 'a' and",
         "search \"c\" | where source = 'a' nonsense",
+        'search "c" | where source = \'a',
+        'search "c" "d"',
+        'search "c", ""',
+        'search "c" | limit \u0665',
+        'search "c" | limit 123456',
+        "search " + ", ".join(['"c"'] * (MOST_SCOPES + 1)),
+        'search "c" | where ' + " or ".join(["id = 'a'"] * (MOST_CONDITIONS + 1)),
+        'search "c"' + " " * MAXIMUM_LENGTH,
     ],
 )
 def test_what_cannot_be_read_is_refused(query: str) -> None:
@@ -70,3 +82,33 @@ def test_what_cannot_be_read_is_refused(query: str) -> None:
 def test_no_query_does_more_than_be_refused(text: str) -> None:
     with suppress(ApiError):
         _matches('search "c" | where ' + text)
+
+
+def test_as_many_conditions_as_are_taken_are_not_too_many_for_the_store() -> None:
+    assert _matches('search "c" | where ' + " or ".join(["id = '*b*'"] * (MOST_CONDITIONS - 1) + ["id = 'a'"]), id="a")
+
+
+@given(st.text("ab*", max_size=12), st.text("ab*[]?", max_size=20))
+def test_a_pattern_fits_as_a_glob_does(pattern: str, text: str) -> None:
+    with sqlite3.connect(":memory:") as connection:
+        ((expected,),) = connection.execute("SELECT ? GLOB ?", (text, pattern)).fetchall()
+    connection.close()
+    assert fits(pattern, text) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    "piece", ["|'", '|"', "'\"", '"', "'", "|", " ", "a = ", '"a"|', "*", "'*'", "[", '{a = "b", ']
+)
+def test_reading_takes_as_long_as_the_text_is_long(piece: str) -> None:
+    """A quarter of a megabyte took hours when the words were looked for by looking ahead."""
+    begun = time.process_time()
+    for read in (parse, scopes_of, parse_metrics):
+        for text in (
+            piece * (MAXIMUM_LENGTH // len(piece)),
+            'search "c" | where data = ' + piece * 20_000,
+            piece * 10**6,
+        ):
+            with suppress(ApiError):
+                read(text)
+    fits("a*" * 20_000 + "b", "a" * 40_000)
+    assert time.process_time() - begun < 5

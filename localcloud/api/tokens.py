@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts of OCI's query languages, cut into words, quoted texts and signs in one pass: however a text is made, reading
+it takes as long as it is long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from localcloud.api.errors import ApiError, invalid
+
+# No document says how long a query may be.
+MAXIMUM_LENGTH = 65_536
+_TOKEN = re.compile(r"""(?P<space>\s+)|"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<word>[\w.$-]+)|(?P<sign>=~|!=|.)""")
+_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class Token:
+    """One piece of a query; a text is without its quotes."""
+
+    kind: Literal["word", "text", "sign"]
+    text: str
+
+
+class Reader:
+    """The tokens of a text, taken one after the other; what does not fit is InvalidParameter."""
+
+    def __init__(self, text: str, what: str) -> None:
+        self._what, self._text = what, text
+        if len(text) > MAXIMUM_LENGTH:
+            raise self.unreadable(f"it has more than {MAXIMUM_LENGTH} characters")
+        self._tokens = self._cut(text)
+        self._next = 0
+
+    def _cut(self, text: str) -> Sequence[Token]:
+        tokens: list[Token] = []
+        for match in _TOKEN.finditer(text):
+            kind = match.lastgroup or ""
+            if kind == "sign" and match[0] in "\"'":
+                raise self.unreadable("a quotation mark is not closed")
+            if kind in ("double", "single"):
+                tokens.append(Token("text", match[kind]))
+            elif kind == "word":
+                tokens.append(Token("word", match[0]))
+            elif kind == "sign":
+                tokens.append(Token("sign", match[0]))
+        return tokens
+
+    def unreadable(self, why: str) -> ApiError:
+        return invalid(f"{self._what} cannot be read: {why} (in {self._text[:_SHOWN]!r})")
+
+    @property
+    def token(self) -> Token | None:
+        """What comes next; None at the end."""
+        return self._tokens[self._next] if self._next < len(self._tokens) else None
+
+    def is_sign(self, *signs: str) -> bool:
+        return self.token is not None and self.token.kind == "sign" and self.token.text in signs
+
+    def is_word(self, *words: str) -> bool:
+        """Whether one of these words comes next, in whatever case."""
+        return self.token is not None and self.token.kind == "word" and self.token.text.lower() in words
+
+    def took_sign(self, *signs: str) -> str:
+        """The sign, taken if it is one of these; else nothing."""
+        return self._taken() if self.is_sign(*signs) else ""
+
+    def took_word(self, *words: str) -> str:
+        return self._taken().lower() if self.is_word(*words) else ""
+
+    def take(self, kind: str, wanted: str) -> str:
+        """The next token's text, which must be of this kind."""
+        if self.token is None or self.token.kind != kind:
+            raise self.unreadable(f"{wanted} is missing {self.where()}")
+        return self._taken()
+
+    def take_sign(self, sign: str) -> None:
+        if not self.took_sign(sign):
+            raise self.unreadable(f"{sign} is missing {self.where()}")
+
+    def where(self) -> str:
+        return f"at {self.token.text[:40]!r}" if self.token else "at its end"
+
+    def _taken(self) -> str:
+        self._next += 1
+        return self._tokens[self._next - 1].text
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Whether a text has the pattern's pieces between its `*`, in their order. Unlike GLOB and regular expressions it
+    never looks back, so many stars take no longer than one."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return text == pattern
+    *middle, last = rest
+    if not text.startswith(first) or not text.endswith(last) or len(first) + len(last) > len(text):
+        return False
+    position, end = len(first), len(text) - len(last)
+    for piece in middle:
+        found = text.find(piece, position, end)
+        if found < 0:
+            return False
+        position = found + len(piece)
+    return True
