@@ -10,6 +10,7 @@ import gc
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -38,11 +39,19 @@ from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.runs import Hosts
 
 UNUSABLE = 4
+_NOT_PRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SECONDS_BETWEEN_LOOKS_AT_THE_HOME = 2.0
 
 
 class UnusableError(Exception):
     """Why this cloud cannot start, in words for its user."""
+
+
+class _OneLine(logging.Formatter):
+    """What somebody sent is no line of its own in the log, and nothing that a terminal obeys."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        return _NOT_PRINTED.sub(lambda found: ascii(found[0])[1:-1], super().formatMessage(record))
 
 
 class _Server(uvicorn.Server):
@@ -59,7 +68,9 @@ def main(arguments: list[str]) -> int:
     os.chdir(home)
     # Nothing of this stands in the log, and to find it out for every call takes longer than to write the line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    output = logging.StreamHandler(sys.stderr)
+    output.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[output])
     with (home / "server.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,6 +7,8 @@ import time
 from datetime import UTC, datetime
 from email.utils import formatdate
 
+_YEAR_10000 = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+
 
 def now() -> float:
     return time.time()
@@ -21,6 +23,9 @@ def http_date(moment: float) -> str:
 
 
 def parse_rfc3339(text: str) -> float:
-    """Seconds since the epoch; ValueError for anything that is not a date."""
+    """Seconds since the epoch; ValueError for anything that is not a date, or not one that can be written again."""
     parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    moment = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    if moment >= _YEAR_10000:
+        raise ValueError(f"{text!r} is later than anybody can say")
+    return moment

@@ -1,25 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that can be cut, which no ASGI message can ask for, and that send an answer at once, not by halves."""
+"""Connections as no ASGI message can ask for them: that can be cut, that send an answer at once and not by halves, and
+that wait for nobody for ever.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from socket import socket
 from typing import Any, ClassVar, cast
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Address = tuple[str, int]
 _MOST_HELD_BACK = 64 * 1024
+# How long a client may take to say what it wants, in seconds: the head of a request, and each part of its body.
+CLIENT_SECONDS = float(os.environ.get("TRAINYARD_CLIENT_SECONDS") or 30)
+# What is still read after an answer that came before the end of the request, so that the client can read the answer.
+_MOST_UNREAD, _UNREAD_SECONDS = 1024 * 1024, 2.0
 
 
 class _Joined:
-    """A transport that joins what is written in one turn of the loop: a call less to the kernel for each answer."""
+    """A transport that joins what is written in one turn of the loop: a call less to the kernel for each answer.
+    `unread` says at its end whether the client is still sending; then it ends later."""
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, unread: Callable[[], bool]) -> None:
         self._transport = transport
+        self._unread = unread
+        self.leaving = False
         self._loop = asyncio.get_running_loop()
         self._held: list[bytes] = []
         self._size = 0
@@ -36,8 +47,19 @@ class _Joined:
             self._flush()
 
     def close(self) -> None:
+        """At once, or, where the client is still sending, once it has had time to read: a connection that is closed
+        with something unread takes the answer with it."""
         self._flush()
-        self._transport.close()
+        if self._transport.is_closing() or not self._unread():
+            self._transport.close()
+        elif not self.leaving:
+            self.leaving = True
+            self._transport.write_eof()
+            self._transport.resume_reading()
+            self._loop.call_later(_UNREAD_SECONDS, self._transport.abort)
+
+    def is_closing(self) -> bool:
+        return self.leaving or self._transport.is_closing()
 
     def abort(self) -> None:
         self._held.clear()
@@ -57,14 +79,47 @@ class Droppable(H11Protocol):
     _open: ClassVar[dict[Address, Droppable]] = {}
     companions: set[Droppable] | None = None  # those of the same listening socket, where somebody asks
 
+    _joined: _Joined
+    _late: asyncio.TimerHandle | None = None  # ends the connection unless the head of a request is there by then
+    _unread = 0
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast(asyncio.Transport, _Joined(transport)))
+        self._joined = _Joined(transport, self._is_sending)
+        super().connection_made(cast(asyncio.Transport, self._joined))
+        self._wait_for_a_head()
         if self.client:
             self._open[self.client] = self
         if self.companions is not None:
             self.companions.add(self)
 
+    def data_received(self, data: bytes) -> None:
+        if self._joined.leaving:
+            self._unread += len(data)
+            if self._unread > _MOST_UNREAD:
+                self.transport.abort()
+            return
+        super().data_received(data)
+        self._wait_for_a_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait_for_a_head()  # what came behind the last request may be the beginning of the next
+
+    def _wait_for_a_head(self) -> None:
+        """From its first byte on a request has so long to say what it is, and so has a connection that says nothing."""
+        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
+        elif self._late is None and (self.cycle is None or self.conn.trailing_data[0]):
+            self._late = self.loop.call_later(CLIENT_SECONDS, self.transport.abort)
+
+    def _is_sending(self) -> bool:
+        return self.conn.their_state is h11.SEND_BODY
+
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._late is not None:
+            self._late.cancel()
         if self.client:
             self._open.pop(self.client, None)
         if self.companions is not None:

@@ -12,9 +12,16 @@ from localcloud.api.operations import Call
 log = logging.getLogger("localcloud")
 
 
-def dispatch(call: Call) -> Reply:
-    """The reply, with everything it changed committed; an error leaves nothing behind."""
+def admit(call: Call) -> int:
+    """Judges a call before its body is received; what it gives says to `dispatch` which state that was judged by."""
     authorization.authorize(call)
+    return call.store.changes
+
+
+def dispatch(call: Call, admitted: int | None = None) -> Reply:
+    """The reply, with everything it changed committed; an error leaves nothing behind."""
+    if admitted is None or admitted != call.store.changes:
+        authorization.authorize(call)
     if not call.operation.writes:
         return call.operation.handler(call)
     with call.store.transaction():

@@ -76,6 +76,10 @@ def too_large(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"The request body is larger than {limit} bytes")
 
 
+def too_late(why: str) -> ApiError:
+    return ApiError(408, "RequestTimeout", f"The rest of the request was not waited for: {why}")
+
+
 def why_the_disk(error: Exception, home: Path) -> str:
     """What is wrong with the disk, in words; empty for an error that has another cause."""
     number = getattr(error, "errno", None)

@@ -6,22 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from localcloud.api.values import read_json
+
 Json = dict[str, Any]
-
-
-def read_json(body: bytes) -> Any:
-    """JSON as the rest of the world can store it; ValueError otherwise."""
-    value = json.loads(body, parse_constant=_no_constant)
-    if b"\\u" in body:  # half of a surrogate pair is text to JSON, and to nothing else
-        json.dumps(value, ensure_ascii=False).encode()
-    return value
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 @dataclass(frozen=True)
@@ -45,6 +36,12 @@ class Request:
     headers: Mapping[str, str]
     body: bytes = b""
     upload: Upload | None = None
+    listener: str = ""  # the address and port at which it came in
+
+    @cached_property
+    def json(self) -> Any:
+        """The body; ValueError or RecursionError for what is no JSON."""
+        return read_json(self.body)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from localcloud.api.tokens import Reader
+from localcloud.api.values import whole_number
 
 # SQLite nests one condition in the next, and has an end to that.
 MOST_CONDITIONS, MOST_SCOPES = 500, 100
-_MOST_DIGITS = 5
+_MOST_LINES = 99_999
 _COLUMNS = {
     "source": "source",
     "subject": "subject",
@@ -85,9 +86,10 @@ def _staged(query: Query, reader: Reader) -> Query:
         return replace(query, order=(reader.took_word("asc", "desc") or "asc").upper())
     if reader.took_word("limit", "head"):
         text = reader.take("word", "a number")
-        if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        limit = whole_number(text)
+        if limit is None or limit > _MOST_LINES:
             raise reader.unreadable(f"{text[:40]!r} is not a number of lines")
-        return replace(query, limit=int(text))
+        return replace(query, limit=limit)
     raise reader.unreadable(
         f"the local cloud understands where, sort by datetime and limit, not what is {reader.where()}"
     )

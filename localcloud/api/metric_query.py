@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from localcloud.api.tokens import Reader, fits
+from localcloud.api.values import whole_number
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 _LONGEST = 86400
-_MOST_DIGITS, _MOST_CONDITIONS = 4, 100
+_MOST_CONDITIONS = 100
 # A point: when, its value, and how often it occurred.
 Point = tuple[float, float, int]
 Statistic = Callable[[Sequence[Point]], float]
@@ -98,12 +99,13 @@ def _interval(reader: Reader) -> tuple[str, int]:
     number, unit = text[:-1], text[-1]
     if not unit.strip() or unit not in _SECONDS:
         number, unit = text, reader.take("word", "the unit of the interval")
-    if unit not in _SECONDS or not (number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS):
+    count = whole_number(number)
+    if unit not in _SECONDS or count is None:
         raise reader.unreadable(f"{text[:40]!r} is not an interval such as 1m")
-    seconds = int(number) * _SECONDS[unit]
+    seconds = count * _SECONDS[unit]
     if not 60 <= seconds <= _LONGEST:
         raise reader.unreadable("an interval is from 1m to 1d")
-    return f"{number}{unit}", seconds
+    return f"{count}{unit}", seconds
 
 
 def _conditions(reader: Reader) -> tuple[Condition, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from localcloud.api import http, models
+from localcloud.api import models
 from localcloud.api.access import Access
 from localcloud.api.errors import cannot_parse, missing_parameter
 from localcloud.api.faults import Faults
@@ -68,7 +68,7 @@ class Call:
 
     def json(self) -> Any:
         try:
-            return http.read_json(self.request.body)
+            return self.request.json
         except (ValueError, RecursionError):
             raise cannot_parse("the body is not JSON") from None
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from localcloud.api.errors import invalid
 from localcloud.api.store import Resource, Store
+from localcloud.api.values import read_json, whole_number
 
 MAXIMUM_LIMIT = 1000
 DEFAULT_LIMIT = 100
@@ -64,9 +65,10 @@ def plain_page(
 
 def limit_of(query: Mapping[str, str], default: int = DEFAULT_LIMIT) -> int:
     text = query.get("limit", str(default))
-    if not text.isdecimal() or not 1 <= int(text) <= MAXIMUM_LIMIT:
-        raise invalid(f"limit must be a number from 1 to {MAXIMUM_LIMIT}, not {text!r}")
-    return int(text)
+    limit = whole_number(text)
+    if limit is None or not 1 <= limit <= MAXIMUM_LIMIT:
+        raise invalid(f"limit must be a number from 1 to {MAXIMUM_LIMIT}, not {text[:80]!r}")
+    return limit
 
 
 def _ordered(store: Store, where: list[str], values: list[Any], query: Mapping[str, str]) -> Page:
@@ -90,7 +92,7 @@ def write_page(position: list[Any]) -> str:
 
 def read_page(page: str, length: int) -> list[Any]:
     try:
-        position = json.loads(base64.urlsafe_b64decode(page))
+        position = read_json(base64.urlsafe_b64decode(page))
     except (ValueError, RecursionError):
         position = None
     if (

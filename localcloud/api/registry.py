@@ -15,18 +15,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localcloud.api import access, authorization, registry_tokens, tenancy
+from localcloud.api import access, authorization, manifests, registry_tokens, tenancy
 from localcloud.api.dispatch import dispatch
 from localcloud.api.errors import ApiError
 from localcloud.api.http import FilePart, Reply, Request, Upload
+from localcloud.api.manifests import Digest, Manifest, is_digest
 from localcloud.api.operations import Call, Cloud
 from localcloud.api.principals import Principal
 from localcloud.api.services import artifacts
 from localcloud.api.store import Resource
 
 PATH = "/v2"
-MAXIMUM_MANIFEST = 4 * 1024 * 1024
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 Receive = Callable[[Path], Awaitable[Upload]]
 
 
@@ -59,8 +58,8 @@ class Visit:
     def folder(self) -> Path:
         return self.cloud.home / "registry"
 
-    def blob(self, digest: str) -> Path:
-        return self.folder / "blobs" / digest.removeprefix("sha256:")
+    def blob(self, digest: Digest) -> Path:
+        return self.folder / "blobs" / digest.hexadecimal
 
 
 def is_registry(request: Request) -> bool:
@@ -79,6 +78,9 @@ async def answer(cloud: Cloud, request: Request, receive: Receive) -> tuple[Repl
         return await _visited(Visit(cloud, request, principal, {}, receive))
     except RegistryError as error:
         return error.reply, str(error)
+    except manifests.UnreadableError as error:
+        refused = RegistryError(400, "MANIFEST_INVALID", f"the manifest cannot be read: {error}")
+        return refused.reply, str(refused)
     except ApiError as error:
         # What OCI's API calls not found may be there and not be allowed.
         denied = error.status in (404, 409)
@@ -127,7 +129,7 @@ async def _finish_upload(visit: Visit) -> Reply:
     if found != digest:
         file.unlink()
         raise RegistryError(400, "DIGEST_INVALID", f"what came has the digest {found}, not {digest}")
-    file.replace(visit.blob(digest))
+    file.replace(visit.blob(Digest(found)))
     place = f"{PATH}/{visit.named['name']}/blobs/{digest}"
     return Reply(201, None, {"location": place, "docker-content-digest": digest})
 
@@ -155,7 +157,7 @@ async def _blob(visit: Visit) -> Reply:
     repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
     if not repositories or not _pulls(visit, repositories[0]):
         raise RegistryError(404, "NAME_UNKNOWN", "repository name not known to registry")
-    file = visit.blob(visit.named["digest"])
+    file = visit.blob(Digest(visit.named["digest"]))
     if not file.exists():
         raise RegistryError(404, "BLOB_UNKNOWN", "blob unknown to registry")
     return _file(file, visit.named["digest"], "application/octet-stream")
@@ -164,13 +166,11 @@ async def _blob(visit: Visit) -> Reply:
 async def _manifest(visit: Visit) -> Reply:
     repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
     reference = visit.named["reference"]
-    digest = reference if _DIGEST.fullmatch(reference) else _tagged(visit, reference)
-    file = visit.blob(digest)
+    digest = reference if is_digest(reference) else _tagged(visit, reference)
+    file = visit.blob(Digest(digest))
     if not repositories or not _pulls(visit, repositories[0]) or not file.exists():
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
-    told = json.loads(file.read_bytes())
-    kind = "index" if "manifests" in told else "manifest"
-    return _file(file, digest, told.get("mediaType") or f"application/vnd.oci.image.{kind}.v1+json")
+    return _file(file, digest, manifests.media_type(manifests.read_blob(file)))
 
 
 def _tagged(visit: Visit, tag: str) -> str:
@@ -187,7 +187,7 @@ async def _put_manifest(visit: Visit) -> Reply:
     digest = f"sha256:{sent.sha256}"
     try:
         asked = _image_of(visit, sent, digest)
-        sent.path.replace(visit.blob(digest))
+        sent.path.replace(visit.blob(Digest(digest)))
     finally:
         sent.path.unlink(missing_ok=True)
     if visit.named["reference"] != digest:
@@ -199,34 +199,37 @@ async def _put_manifest(visit: Visit) -> Reply:
 def _image_of(visit: Visit, sent: Upload, digest: str) -> dict[str, Any]:
     """What OCI keeps of an image, read from its manifest and configuration."""
     reference = visit.named["reference"]
-    if _DIGEST.fullmatch(reference) and reference != digest:
+    if is_digest(reference) and reference != digest:
         raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
-    try:
-        manifest = _manifest_of(visit, sent)
-        config = json.loads(visit.blob(manifest["config"]["digest"]).read_bytes()).get("config") or {}
-        layers = [{"digest": one["digest"], "sizeInBytes": one["size"]} for one in manifest["layers"]]
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise RegistryError(400, "MANIFEST_INVALID", f"the manifest cannot be read: {error!r}") from None
-    missing = [one["digest"] for one in layers if not visit.blob(one["digest"]).exists()]
+    manifest = _manifest_of(visit, sent)
+    start = manifests.read_start(_pushed(visit, manifest.config))
+    missing = [layer.digest.text for layer in manifest.layers if not visit.blob(layer.digest).exists()]
     if missing:
         raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"its layer {missing[0]} was not pushed")
     return {
         "image": f"{artifacts.REGISTRY}/{visit.named['name']}:{reference}@{digest}",
-        "entrypoint": config.get("Entrypoint") or [],
-        "cmd": config.get("Cmd") or [],
-        "layers": layers,
+        "entrypoint": start.entrypoint,
+        "cmd": start.cmd,
+        "layers": [{"digest": layer.digest.text, "sizeInBytes": layer.size} for layer in manifest.layers],
         "manifestSizeInBytes": sent.size,
     }
 
 
-def _manifest_of(visit: Visit, sent: Upload) -> dict[str, Any]:
-    """The manifest itself, or, of several platforms, that of the first: the nodes of this machine are all alike."""
-    if sent.size > MAXIMUM_MANIFEST:
-        raise ValueError(f"it is larger than {MAXIMUM_MANIFEST} bytes")
-    manifest: dict[str, Any] = json.loads(sent.path.read_bytes())
-    if "manifests" in manifest:
-        manifest = json.loads(visit.blob(manifest["manifests"][0]["digest"]).read_bytes())
-    return manifest
+def _manifest_of(visit: Visit, sent: Upload) -> Manifest:
+    """The manifest itself, or that of an index's first platform."""
+    found = manifests.read_manifest(manifests.read_blob(sent.path))
+    if isinstance(found, Digest):
+        found = manifests.read_manifest(_pushed(visit, found))
+    if isinstance(found, Digest):
+        raise manifests.UnreadableError("an index names another index")
+    return found
+
+
+def _pushed(visit: Visit, digest: Digest) -> bytes:
+    try:
+        return manifests.read_blob(visit.blob(digest))
+    except OSError:
+        raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"{digest.text} was not pushed") from None
 
 
 def _push_call(visit: Visit, asked: Mapping[str, Any]) -> Call:
@@ -268,7 +271,7 @@ def _row(method: str, pattern: str, handler: Callable[[Visit], Awaitable[Reply]]
 
 _UPLOAD = r"/v2/(?P<name>.+)/blobs/uploads/(?P<upload>[0-9a-f]{32})"
 _BLOB = r"/v2/(?P<name>.+)/blobs/(?P<digest>sha256:[0-9a-f]{64})"
-_MANIFEST = r"/v2/(?P<name>.+)/manifests/(?P<reference>[\w.:-]+)"
+_MANIFEST = r"/v2/(?P<name>.+)/manifests/(?P<reference>[A-Za-z0-9_.:-]{1,200})"
 _ROUTES = (
     _row("GET", r"/v2/?", _ping),
     _row("POST", r"/v2/(?P<name>.+)/blobs/uploads/?", _begin_upload),

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from urllib.parse import unquote
 
 from localcloud.api.operations import Operation
+from localcloud.api.values import path_parameter
 
 # The one parameter whose slashes some clients leave as they are.
 _TAIL = "objectName"
@@ -32,8 +32,10 @@ class Router:
     def find(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
         """The operation and the decoded parameters of its path; the path comes as it was sent."""
         branch, values = self._root, []
-        segments = path.strip("/").split("/")
+        segments = path.removeprefix("/").split("/")
         for index, segment in enumerate(segments):
+            if not segment and index and index == len(segments) - 1:
+                break  # `/n/` is `/n`, which some clients write so
             following = branch.fixed.get(segment)
             if following is None:
                 if branch.open is None:
@@ -46,7 +48,7 @@ class Router:
                     break
             branch = following
         row = branch.rows.get(method)
-        return (row[0], dict(zip(row[1], map(unquote, values), strict=True))) if row else None
+        return (row[0], dict(zip(row[1], map(path_parameter, values), strict=True))) if row else None
 
     def _add(self, operation: Operation) -> None:
         branch, names = self._root, []

@@ -125,7 +125,7 @@ def client_operations(client: str) -> tuple[tuple[str, str, str], ...]:
 
 def operation_name(method: str, path: str) -> str:
     """What OCI calls the operation behind a request that this cloud has no row for."""
-    for client in _CLIENTS.get("/" + path.split("/")[1], ()):
+    for client in _CLIENTS.get("/" + path.removeprefix("/").partition("/")[0], ()):
         for candidate, template, name in client_operations(client):
             pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
             if candidate == method and re.fullmatch(pattern, path):

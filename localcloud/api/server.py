@@ -3,31 +3,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import logging
 import os
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from localcloud.api import connections, faults, marker, registry, sdk, signatures
-from localcloud.api.dispatch import dispatch
-from localcloud.api.errors import ApiError, not_authenticated, not_implemented, of_the_disk, too_large
+from localcloud.api import connections, faults, manifests, marker, registry, sdk, signatures
+from localcloud.api.connections import CLIENT_SECONDS
+from localcloud.api.dispatch import admit, dispatch
+from localcloud.api.errors import ApiError, not_authenticated, not_implemented, of_the_disk, too_large, too_late
 from localcloud.api.http import FilePart, Reply, Request, Upload
 from localcloud.api.operations import Call, Cloud, Operation
 from localcloud.api.routing import Router
+from localcloud.api.values import query_parameters, whole_number
 from localcloud.console import page
 
 MAXIMUM_BODY = 16 * 1024 * 1024
 MAXIMUM_UPLOAD = 50 * 1024**3
 _CHUNK = 256 * 1024
+# A body that comes more slowly than this, in bytes a second, is not waited for.
+_SLOWEST = 4096
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -47,8 +51,9 @@ class Application:
         started = time.monotonic()
         request = _request(scope)
         request_id = "/".join(filter(None, (request.headers.get("opc-request-id", "")[:64], uuid.uuid4().hex.upper())))
+        body = _Body(request, receive)
         try:
-            reply, told = await self._reply(request, receive)
+            reply, told = await self._reply(request, body)
         except faults.DroppedError:
             await _drop(scope, receive)
             return
@@ -60,21 +65,23 @@ class Application:
             (time.monotonic() - started) * 1000,
             told,
         )
-        await _send(reply, request.method, request_id, send)
+        await _send(reply, request.method, request_id, send, body.is_over)
 
-    async def _reply(self, request: Request, receive: Receive) -> tuple[Reply, str]:
+    async def _reply(self, request: Request, body: _Body) -> tuple[Reply, str]:
         """The reply, and what the server's own log says about it."""
         if request.path == marker.PATH:
             return Reply(200, marker.marker(self._cloud)), "marker"
-        found = self._router.find(request.method, request.path)
-        name = found[0].name if found else ""
+        name = ""
         try:
+            found = self._router.find(request.method, request.path)
+            name = found[0].name if found else ""
+            request = replace(request, query=query_parameters(request.target.partition("?")[2]))
             if page.is_console(request):
                 return page.answer(self._cloud, request), "console"
             if registry.is_registry(request):
-                return await registry.answer(self._cloud, request, partial(_receive_file, receive))
-            call = await self._call(request, receive, found)
-            return await self._answer(call), f"{name} by {call.principal.name}"
+                return await registry.answer(self._cloud, request, body.to_file)
+            call, admitted = await self._call(request, body, found)
+            return await self._answer(call, admitted), f"{name} by {call.principal.name}"
         except ApiError as error:
             return Reply(error.status, {"code": error.code, "message": error.message}), f"{name} {error}"
         except faults.DroppedError:
@@ -86,13 +93,13 @@ class Application:
             message = "The local cloud failed; its log says where"
             return Reply(500, {"code": "InternalError", "message": message}), name
 
-    async def _answer(self, call: Call) -> Reply:
+    async def _answer(self, call: Call, admitted: int | None) -> Reply:
         # The doors of our own stay open whatever was asked to go wrong.
         faulty = not call.operation.path.startswith(marker.PATH)
         try:
             if faulty:
                 await faults.before(self._cloud.faults, call.operation.name)
-            reply = dispatch(call)
+            reply = dispatch(call, admitted)
             if reply.later:
                 reply = await reply.later()
             if faulty:
@@ -102,7 +109,10 @@ class Application:
             if call.request.upload:  # a handler that keeps it has moved it
                 call.request.upload.path.unlink(missing_ok=True)
 
-    async def _call(self, request: Request, receive: Receive, found: tuple[Operation, dict[str, str]] | None) -> Call:
+    async def _call(
+        self, request: Request, body: _Body, found: tuple[Operation, dict[str, str]] | None
+    ) -> tuple[Call, int | None]:
+        """The call with its body; one whose body says nothing about access is judged before that is received."""
         streams = found is not None and found[0].streams
         key_id = signatures.verify(request.method, request.target, request.headers, self._find_key, streams)
         credential = self._cloud.credentials.find(key_id)
@@ -112,77 +122,94 @@ class Application:
             operation = sdk.operation_name(request.method, request.path)
             log.warning("not implemented: %s", operation)
             raise not_implemented(operation)
-        whole = await self._with_body(request, receive, streams)
-        return Call(self._cloud, found[0], whole, found[1], credential.principal)
+        call = Call(self._cloud, found[0], request, found[1], credential.principal)
+        admitted = admit(call) if streams else None
+        return replace(call, request=await self._with_body(request, body, streams)), admitted
 
     def _find_key(self, key_id: str) -> RSAPublicKey | None:
         credential = self._cloud.credentials.find(key_id)
         return credential.key if credential else None
 
-    async def _with_body(self, request: Request, receive: Receive, streams: bool) -> Request:
+    async def _with_body(self, request: Request, body: _Body, streams: bool) -> Request:
         if streams:
-            upload = await _receive_file(receive, self._cloud.objects / "incoming" / uuid.uuid4().hex)
+            upload = await body.to_file(self._cloud.objects / "incoming" / uuid.uuid4().hex)
             try:
                 signatures.check_body(request.headers, bytes.fromhex(upload.sha256))
             except ApiError:
                 upload.path.unlink()
                 raise
-            return Request(request.method, request.target, request.path, request.query, request.headers, upload=upload)
-        body = await _receive_bytes(receive)
+            return replace(request, upload=upload)
+        content = await body.to_memory()
         if request.method not in signatures.METHODS_WITH_BODY:
             return request  # no signature covers a body here, so nobody has asked for what it says
-        signatures.check_body(request.headers, hashlib.sha256(body).digest())
-        return Request(request.method, request.target, request.path, request.query, request.headers, body)
+        signatures.check_body(request.headers, hashlib.sha256(content).digest())
+        return replace(request, body=content)
 
 
 def _request(scope: Scope) -> Request:
+    """The request as it came, its query still to be read."""
     path = scope["raw_path"].decode("latin-1")
     query = scope["query_string"].decode("latin-1")
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-    pairs: Mapping[str, str] = dict(parse_qsl(query, keep_blank_values=True))
-    return Request(scope["method"], f"{path}?{query}" if query else path, path, pairs, headers)
+    host, port = scope["server"] or ("", None)
+    return Request(
+        scope["method"], f"{path}?{query}" if query else path, path, {}, headers, listener=f"{host}:{port}"
+    )  # fmt: skip
 
 
-async def _receive_bytes(receive: Receive) -> bytes:
-    parts, size = [], 0
-    async for part in _parts(receive):
-        size += len(part)
-        if size > MAXIMUM_BODY:
-            raise too_large(MAXIMUM_BODY)
-        parts.append(part)
-    return b"".join(parts)
+class _Body:
+    """The body of one request, received when somebody wants it, and not waited for without end."""
 
+    def __init__(self, request: Request, receive: Receive) -> None:
+        self._receive = receive
+        self._announced = request.headers.get("content-length", "0")
+        # Whether there is nothing more to be received.
+        self.is_over = self._announced == "0" and "transfer-encoding" not in request.headers
 
-async def _receive_file(receive: Receive, path: Path) -> Upload:
-    md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
-    try:
-        with path.open("wb") as file:
-            async for part in _parts(receive):
-                size += len(part)
-                if size > MAXIMUM_UPLOAD:
-                    raise too_large(MAXIMUM_UPLOAD)
-                md5.update(part)
-                sha256.update(part)
-                file.write(part)
-            file.flush()
-            os.fdatasync(file.fileno())
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return Upload(path, size, base64.b64encode(md5.digest()).decode(), sha256.hexdigest())
+    async def to_memory(self) -> bytes:
+        parts = [part async for part in self._parts(MAXIMUM_BODY)]
+        return b"".join(parts)
 
+    async def to_file(self, path: Path) -> Upload:
+        md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
+        try:
+            with path.open("wb") as file:
+                async for part in self._parts(MAXIMUM_UPLOAD):
+                    size += len(part)
+                    md5.update(part)
+                    sha256.update(part)
+                    file.write(part)
+                file.flush()
+                os.fdatasync(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return Upload(path, size, base64.b64encode(md5.digest()).decode(), sha256.hexdigest())
 
-async def _parts(receive: Receive) -> Any:
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ApiError(400, "CannotParseRequest", "the client went away before the end of its request")
-        if message.get("body"):
-            yield message["body"]
-        if not message.get("more_body"):
-            return
+    async def _parts(self, most: int) -> AsyncIterator[bytes]:
+        if (whole_number(self._announced) or 0) > most:
+            raise too_large(most)
+        size, waited = 0, 0.0
+        while not self.is_over:
+            begun = time.monotonic()
+            try:
+                async with asyncio.timeout(CLIENT_SECONDS):
+                    message = await self._receive()
+            except TimeoutError:
+                raise too_late(f"nothing came for {CLIENT_SECONDS:g} seconds") from None
+            waited += time.monotonic() - begun
+            if message["type"] == "http.disconnect":
+                raise ApiError(400, "CannotParseRequest", "the client went away before the end of its request")
+            self.is_over = not message.get("more_body")
+            size += len(message.get("body", b""))
+            if size > most:
+                raise too_large(most)
+            if waited > CLIENT_SECONDS + size / _SLOWEST:
+                raise too_late(f"it came more slowly than {_SLOWEST} bytes a second")
+            if message.get("body"):
+                yield message["body"]
 
 
 async def _drop(scope: Scope, receive: Receive) -> None:
@@ -192,9 +219,10 @@ async def _drop(scope: Scope, receive: Receive) -> None:
         pass
 
 
-async def _send(reply: Reply, method: str, request_id: str, send: Send) -> None:
+async def _send(reply: Reply, method: str, request_id: str, send: Send, keeps: bool) -> None:
+    """`keeps` says whether the connection goes on: not when a body is left that nobody wants."""
     payload = b"" if reply.file else reply.payload()
-    headers = {"opc-request-id": request_id, **reply.headers}
+    headers = {"opc-request-id": request_id, **({} if keeps else {"connection": "close"}), **reply.headers}
     if payload:
         headers.setdefault("content-type", "application/json")
     length = reply.file.length if reply.file else len(payload)
@@ -210,7 +238,7 @@ async def _send(reply: Reply, method: str, request_id: str, send: Send) -> None:
 
 
 async def _send_file(part: FilePart, send: Send) -> None:
-    with part.path.open("rb") as file:
+    with manifests.opened(part.path) as file:
         file.seek(part.start)
         left = part.length
         while left and (chunk := file.read(min(_CHUNK, left))):

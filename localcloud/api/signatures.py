@@ -20,7 +20,7 @@ from localcloud.api import clock
 from localcloud.api.errors import not_authenticated
 
 MAXIMUM_SKEW_SECONDS = 300
-_PARAMETER = re.compile(r'(\w+)="([^"]*)"')
+_PARAMETER = re.compile(r'\s*(\w+)="([^"]*)"\s*(?:,|$)')
 _ALWAYS_SIGNED = ("(request-target)", "host")
 _BODY_SIGNED = ("x-content-sha256", "content-type", "content-length")
 METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -37,8 +37,8 @@ class Signature:
 
 def parse(authorization: str) -> Signature:
     scheme, _, rest = authorization.partition(" ")
-    parameters = dict(_PARAMETER.findall(rest))
-    if scheme.lower() != "signature" or not {"keyId", "headers", "signature"} <= parameters.keys():
+    parameters = _parameters(rest) if scheme.lower() == "signature" else {}
+    if not {"keyId", "headers", "signature"} <= parameters.keys():
         raise not_authenticated("there is no Signature in the Authorization header")
     if parameters.get("algorithm") != "rsa-sha256":
         raise not_authenticated("the algorithm must be rsa-sha256")
@@ -46,7 +46,20 @@ def parse(authorization: str) -> Signature:
         value = base64.b64decode(parameters["signature"], validate=True)
     except ValueError:
         raise not_authenticated("the signature is not base64") from None
-    return Signature(parameters["keyId"], tuple(parameters["headers"].lower().split()), value)
+    names = tuple(parameters["headers"].lower().split())
+    if len(set(names)) < len(names):
+        raise not_authenticated("a header is signed twice")
+    return Signature(parameters["keyId"], names, value)
+
+
+def _parameters(text: str) -> dict[str, str]:
+    """One after the other: to look for them anywhere in a text takes the square of its length."""
+    found: dict[str, str] = {}
+    position = 0
+    while match := _PARAMETER.match(text, position):
+        found[match[1]] = match[2]
+        position = match.end()
+    return found
 
 
 def verify(
@@ -132,7 +145,7 @@ def _check_date(headers: Mapping[str, str], names: tuple[str, ...]) -> None:
     text = headers.get("x-date" if "x-date" in names else "date", "")
     try:
         sent = _moment(text)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, IndexError):
         raise not_authenticated("the date is not an HTTP date") from None
     if abs(clock.now() - sent) > MAXIMUM_SKEW_SECONDS:
         raise not_authenticated(f"the date is more than {MAXIMUM_SKEW_SECONDS} seconds away from the cloud's clock")

@@ -106,6 +106,11 @@ class Store:
     def close(self) -> None:
         self.connection.close()
 
+    @property
+    def changes(self) -> int:
+        """Grows with every row that changes."""
+        return self.connection.total_changes
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         if self.connection.in_transaction:

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -59,8 +60,8 @@ def test_ctrl_c_while_a_cloud_starts_leaves_none(tmp_path: Path, monkeypatch: py
     started: list[int] = []
     spawn = control._spawn
 
-    def spawned(home: Path, port: int) -> tuple[int, int]:
-        begins, pid = spawn(home, port)
+    def spawned(*words: Any) -> tuple[int, int]:
+        begins, pid = spawn(*words)
         started.append(pid)
         return begins, pid
 

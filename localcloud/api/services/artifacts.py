@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from localcloud.api import clock, kinds, lifecycles, tenancy
 from localcloud.api.errors import incorrect_state, invalid, not_found
@@ -80,8 +82,8 @@ def _push(call: Call) -> Reply:
 
     With `standBy` the image waits for a repository that is still to be made, as it would on a person's own machine.
     """
-    asked = call.json()
-    parts = parse_address(str(asked.get("image", ""))) if isinstance(asked, dict) else None
+    asked = _asked(call)
+    parts = parse_address(asked["image"])
     if parts is None or parts[0] != REGISTRY or parts[1] != tenancy.NAMESPACE or not _NAME.fullmatch(parts[2]):
         raise invalid(f"image must be an address such as {REGISTRY}/{tenancy.NAMESPACE}/team/name:tag")
     _, _, name, tag, digest = parts
@@ -94,6 +96,49 @@ def _push(call: Call) -> Reply:
         return Reply(200, kinds.shown(IMAGE, pushed), {"etag": pushed.etag})
     image = _put_image(call, repository, tag or "latest", digest, asked)
     return Reply(200, kinds.shown(IMAGE, image), {"etag": image.etag})
+
+
+def _asked(call: Call) -> Json:
+    """What an image is pushed with; each field of the type that the rest relies on."""
+    asked = call.json()
+    if not isinstance(asked, dict) or "image" not in asked:
+        raise invalid("an image needs an address")
+    for name, value in asked.items():
+        if name not in _PUSHED or not _PUSHED[name](value):
+            raise invalid(f"{name[:80]} is not what an image is pushed with, or of the wrong type")
+    return asked
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _are_layers(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(item, dict) and item.keys() == {"digest", "sizeInBytes"}
+        and _is_text(item["digest"]) and _is_size(item["sizeInBytes"])
+        for item in value
+    )  # fmt: skip
+
+
+# The fields of our own call, for which Oracle has no model.
+_PUSHED: Mapping[str, Callable[[Any], bool]] = {
+    "image": _is_text,
+    "entrypoint": _are_texts,
+    "cmd": _are_texts,
+    "layers": _are_layers,
+    "manifestSizeInBytes": _is_size,
+    "environment": _is_text,
+    "standBy": lambda value: isinstance(value, bool),
+}
 
 
 def _pushed(call: Call, repository: Resource, version: str) -> Resource | None:

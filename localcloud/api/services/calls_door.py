@@ -6,17 +6,18 @@ from __future__ import annotations
 from localcloud.api.errors import invalid
 from localcloud.api.http import Reply
 from localcloud.api.operations import Call, Operation
+from localcloud.api.values import whole_number
 
 PATH = "/.trainyard/calls"
 SERVICE = "trainyard"
 
 
 def _list(call: Call) -> Reply:
-    since = call.request.query.get("since", "0")
-    if not since.isdecimal():
+    since = whole_number(call.request.query.get("since", "0"))
+    if since is None:
         raise invalid("since is the id of a row: a number")
     judged = call.cloud.access.judgements
-    return Reply(200, {"calls": judged.since(int(since)), "forgotten": judged.forgotten})
+    return Reply(200, {"calls": judged.since(since), "forgotten": judged.forgotten})
 
 
 def operations() -> list[Operation]:

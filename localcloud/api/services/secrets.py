@@ -16,6 +16,7 @@ from localcloud.api.kinds import Kind
 from localcloud.api.lifecycles import Lifecycle
 from localcloud.api.operations import Call, Operation
 from localcloud.api.store import Resource
+from localcloud.api.values import whole_number
 
 SERVICE = "vault"
 BUNDLES = "secrets"
@@ -102,9 +103,9 @@ def _bundle_by_name(call: Call) -> Reply:
 def _shown_bundle(call: Call, secret: Resource) -> Reply:
     contents = secret.body[_CONTENTS]
     text = call.request.query.get("versionNumber") or str(_staged(call, len(contents)))
-    number = int(text) if text.isdecimal() and len(text) < 10 else 0
+    number = whole_number(text) or 0
     if not 1 <= number <= len(contents):
-        raise not_found(f"version {text} of the secret")
+        raise not_found(f"version {text[:80]} of the secret")
     content = contents[number - 1]
     body = {
         "secretId": secret.id,

@@ -38,7 +38,7 @@ def _tcp(first: Any, last: Any) -> Any:
         _in(protocol="-1"), _in(protocol="06"), _in(protocol="٦"), _in(protocol=""), _in(protocol="6 "),
         _in(source="10.0.0.0/8 } accept"), _in(source="nowhere"), _in(source="10.0.0.0/33"),
         _in(source="any", source_type="SERVICE_CIDR_BLOCK"), _in(tcp_options=_tcp(0, 1)), _in(tcp_options=_tcp(2, 1)),
-        _in(tcp_options=_tcp(1, 65536)), _in(tcp_options=_tcp(1, 10**40)),
+        _in(tcp_options=_tcp(1, 65536)), _in(tcp_options=_tcp(1, 2**40)),
         _in(protocol="1", icmp_options=core.IcmpOptions(type=256)),
         _in(protocol="1", icmp_options=core.IcmpOptions(type=3, code=-1)),
     ],

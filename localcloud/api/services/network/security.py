@@ -11,6 +11,7 @@ from typing import Any
 from localcloud.api.errors import invalid
 from localcloud.api.http import Json
 from localcloud.api.services.network.gateways import services
+from localcloud.api.values import whole_number
 
 EVERY_PROTOCOL = "all"
 Range = tuple[int, int]
@@ -39,9 +40,10 @@ def protocol_number(text: str) -> int | None:
     """The number of an IP protocol; None for all of them."""
     if text == EVERY_PROTOCOL:
         return None
-    if text not in _PROTOCOLS:
+    number = whole_number(text)
+    if number is None or number > _LAST_BYTE or str(number) != text:
         raise invalid(f"protocol must be all or the number of an IP protocol, such as 6 for TCP, not {text[:80]!r}")
-    return int(text)
+    return number
 
 
 def port_range(stated: Mapping[str, Any]) -> Range:
@@ -78,6 +80,3 @@ def block(name: str, cidr: str) -> IPv4Network | IPv6Network:
 
 def _is_number(value: Any, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-_PROTOCOLS = frozenset(str(number) for number in range(_LAST_BYTE + 1))

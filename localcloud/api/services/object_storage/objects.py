@@ -25,7 +25,7 @@ _KEPT_HEADERS = (
     "cache-control",
     "storage-tier",
 )
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 # What a client may ask to read instead of what the object has.
 _ASKED = {
     "httpResponseContentDisposition": "content-disposition",

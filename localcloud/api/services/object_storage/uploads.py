@@ -20,6 +20,7 @@ from localcloud.api.paging import plain_page
 from localcloud.api.services.object_storage import buckets, objects, stored
 from localcloud.api.services.object_storage.stored import StoredObject
 from localcloud.api.store import Resource
+from localcloud.api.values import whole_number
 
 MAXIMUM_PARTS = 10_000
 _HEADERS = {
@@ -149,9 +150,10 @@ def _headers(details: Json) -> dict[str, str]:
 
 
 def _number(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MAXIMUM_PARTS:
-        raise invalid(f"uploadPartNum must be a number from 1 to {MAXIMUM_PARTS}, not {text!r}")
-    return int(text)
+    number = whole_number(text)
+    if number is None or not 1 <= number <= MAXIMUM_PARTS:
+        raise invalid(f"uploadPartNum must be a number from 1 to {MAXIMUM_PARTS}, not {text[:80]!r}")
+    return number
 
 
 def _parts(call: Call, identifier: str) -> list[Part]:

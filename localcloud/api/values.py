@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that come as text: in paths, queries, headers and JSON. Whatever is not what it should be is refused here, so
+that nothing further in meets a number without end, half a character or an infinity."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from localcloud.api.errors import invalid
+
+# What 64 bits hold, as OCI's own numbers.
+LARGEST = 2**63 - 1
+_MOST_DIGITS = len(str(LARGEST))
+_MOST_PARAMETERS = 200
+
+
+def read_json(body: bytes) -> Any:
+    """JSON as the rest of the world can store it; ValueError otherwise, RecursionError where it nests without end."""
+    value = json.loads(body.decode(), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
+    if b"\\u" in body:  # half of a surrogate pair is text to JSON, and to nothing else
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text of digits is; None for every other text, and for what 64 bits do not hold."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        return None
+    number = int(text)
+    return number if number <= LARGEST else None
+
+
+def path_parameter(text: str) -> str:
+    """One part of a path as it was meant. Two parts that differ never become the same."""
+    try:
+        return unquote(text, errors="strict")
+    except ValueError:
+        raise invalid(f"{text[:80]!r} is not UTF-8, percent-encoded") from None
+
+
+def query_parameters(text: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS))
+    except UnicodeDecodeError:
+        raise invalid("the query is not UTF-8, percent-encoded") from None
+    except ValueError:
+        raise invalid(f"the query has more than {_MOST_PARAMETERS} parameters") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _whole(text: str) -> int:
+    if whole_number(text.removeprefix("-")) is None:
+        raise ValueError("a number that 64 bits do not hold")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number without end")
+    return value
