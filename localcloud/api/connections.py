@@ -17,6 +17,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Address = tuple[str, int]
 _MOST_HELD_BACK = 64 * 1024
+# In the state of a request's scope: it came in where nodes do, not where people do.
+FOR_NODES = "for nodes"
 # How long a client may take to say what it wants, in seconds: the head of a request, and each part of its body.
 CLIENT_SECONDS = float(os.environ.get("TRAINYARD_CLIENT_SECONDS") or 30)
 # What is still read after an answer that came before the end of the request, so that the client can read the answer.
@@ -139,7 +141,7 @@ async def serve_also(server: uvicorn.Server, listener: socket) -> Callable[[], N
     living: set[Droppable] = set()
 
     def connection() -> Droppable:
-        made = Droppable(config=server.config, server_state=server.server_state, app_state={})
+        made = Droppable(config=server.config, server_state=server.server_state, app_state={FOR_NODES: True})
         made.companions = living
         return made
 

@@ -36,7 +36,7 @@ class Request:
     headers: Mapping[str, str]
     body: bytes = b""
     upload: Upload | None = None
-    listener: str = ""  # the address and port at which it came in
+    of_a_node: bool = False  # it came in where nodes do
 
     @cached_property
     def json(self) -> Any:

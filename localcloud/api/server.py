@@ -18,7 +18,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from localcloud.api import connections, faults, manifests, marker, registry, sdk, signatures
-from localcloud.api.connections import CLIENT_SECONDS
+from localcloud.api.connections import CLIENT_SECONDS, FOR_NODES
 from localcloud.api.dispatch import admit, dispatch
 from localcloud.api.errors import ApiError, not_authenticated, not_implemented, of_the_disk, too_large, too_late
 from localcloud.api.http import FilePart, Reply, Request, Upload
@@ -153,10 +153,8 @@ def _request(scope: Scope) -> Request:
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-    host, port = scope["server"] or ("", None)
-    return Request(
-        scope["method"], f"{path}?{query}" if query else path, path, {}, headers, listener=f"{host}:{port}"
-    )  # fmt: skip
+    target = f"{path}?{query}" if query else path
+    return Request(scope["method"], target, path, {}, headers, of_a_node=FOR_NODES in scope["state"])
 
 
 class _Body:

@@ -37,7 +37,7 @@ def answer(cloud: Cloud, request: Request) -> Reply:
     """A reply that no other site can read or frame: a name that merely resolves to this machine is refused, and so is
     whoever comes in where nodes do, whatever host it says it means."""
     port = cloud.endpoint.rpartition(":")[2]
-    if f"http://{request.listener}" != cloud.endpoint:
+    if request.of_a_node:
         return _refused(404, "the console is not for nodes")
     if request.headers.get("host") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
         return _refused(403, "the console answers to 127.0.0.1 and localhost only")

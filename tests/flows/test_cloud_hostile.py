@@ -21,7 +21,7 @@ import pytest
 from localcloud import control
 from localcloud.control import Cloud
 from tests.cloud_fixture import LONGEST_SECONDS, Clients, eventually
-from tests.flows.cloud_world import World
+from tests.flows.cloud_world import World, variables
 from tests.flows.hosts.network_world import ANYWHERE, SERVICES, Network, egress
 from tests.flows.test_cloud_protocol import Signing
 from tests.registry_client import Tool, digest_of, manifest
@@ -383,6 +383,14 @@ def test_a_node_does_not_read_the_console(cloud: Cloud, world: World) -> None:
     run = network.run(_CONSOLE, subnet, CLOUD_PORT=port)
     assert world.finished(run).lifecycle_state == "SUCCEEDED", world.lines(run)
     assert world.lines(run) == ["404 False"] * 18
+    # Without a subnet a run has the cloud on a loopback of its own, at the very address that people use.
+    script = "import os\ndef tell(*words): print(*words, flush=True)\n" + _CONSOLE
+    alone = world.run(
+        world.job(script.replace("'198.51.100.1', '198.51.100.2'", "'127.0.0.1',").replace("443", "port")),
+        **variables(CLOUD_PORT=port),
+    )
+    assert world.finished(alone).lifecycle_state == "SUCCEEDED", world.lines(alone)
+    assert world.lines(alone) == ["404 False"] * 9
     connection = http.client.HTTPConnection(urlsplit(cloud.endpoint).netloc, timeout=LONGEST_SECONDS)
     connection.request("GET", "/console")
     assert connection.getresponse().status == 200
