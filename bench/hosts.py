@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs whose nodes are hosts of a network, against the same runs as plain processes, both on the local cloud."""
+"""Runs whose nodes are hosts of a network, against the same runs without a subnet, both on the local cloud."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from bench.harness.rows import Aim, Row, in_turns
 from localcloud import control
 
-# Nodes of one run, and how many seconds more than plain processes they may take until all have ended.
+# Nodes of one run, and how many seconds more than without a subnet they may take until all have ended.
 AIMS: Mapping[int, float] = {2: 0.5, 64: 15.0}
 SCRIPT = "import os; print(os.environ['NODE_RANK'])"
 CIDR = "10.0.0.0/16"
@@ -35,7 +35,7 @@ def _row(tenancy: _Tenancy, nodes: int, aim: float) -> Row:
     more = statistics.median(one - other for one, other in zip(hosts, plain, strict=True))
     floor = statistics.median(plain)
     return Row(
-        f"{nodes} nodes", more, "s", "more than plain processes", floor, (floor + more) / floor, Aim("figure", aim)
+        f"{nodes} nodes", more, "s", "more than without a subnet", floor, (floor + more) / floor, Aim("figure", aim)
     )
 
 

@@ -36,6 +36,9 @@ class Groups:
     def child(self, name: str) -> Groups:
         return Groups({controller: f"{folder}/{name}" for controller, folder in self.folders.items()}, self.version)
 
+    def parent(self) -> Groups:
+        return Groups({name: os.path.dirname(folder) for name, folder in self.folders.items()}, self.version)
+
     def make(self, limits: Mapping[str, int], passed_on: bool = False) -> None:
         """With these limits; with `passed_on` there will be groups in it that have limits of their own."""
         for controller, folder in self.folders.items():
@@ -61,9 +64,9 @@ class Groups:
             return int(match[1]) if match else 0
         return 0
 
-    def remove(self) -> None:
+    def remove(self, patiently: bool = True) -> None:
         """Once nobody is in it; the kernel may need a moment for the last one."""
-        ends = time.monotonic() + _REMOVED_SECONDS
+        ends = time.monotonic() + (_REMOVED_SECONDS if patiently else 0)
         for folder in set(self.folders.values()):
             while os.path.isdir(folder):
                 with suppress(OSError):

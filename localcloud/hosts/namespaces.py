@@ -23,6 +23,7 @@ from localcloud.hosts import kernel, messages
 _OWN = "/proc/self/ns/net"
 _FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
 _BACKLOG = 512
+_FITS = b"it fits"
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _REFUSED = "the system refuses namespaces to this account; docs/local-cloud.md says how to allow them"
 Answer = tuple[Any, list[int]]
@@ -40,6 +41,7 @@ def main(arguments: list[str]) -> int:
         messages.receive(control)  # by now this user is mapped, and root inside
         _FORWARD.write_text("1")
         _wake_loopback()
+        _try_a_place()
         messages.send(control, {}, [os.open(path, os.O_RDONLY) for path in ("/proc/self/ns/user", _OWN)])
     except OSError as error:
         messages.send(control, {"error": f"{_REFUSED} ({error})"})
@@ -51,6 +53,28 @@ def _wake_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         up = struct.pack("16sh14x", b"lo", _IFF_UP)
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, up)
+
+
+def _try_a_place() -> None:
+    """Raises where a node could have no processes of its own to see: as in containers that hide a part of `/proc`."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        try:
+            kernel.unshare(kernel.NEW_PROCESSES)
+            if os.fork() == 0:
+                kernel.own_mounts()
+                kernel.mount_kind("proc", "/proc")
+                kernel.mount_kind("sysfs", "/sys", flags=kernel.READ_ONLY)
+                os.write(writer, _FITS)
+        except OSError as error:
+            os.write(writer, str(error).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        said = file.read()
+    os.wait()
+    if said != _FITS:
+        raise OSError(said.decode(errors="replace") or "no processes of its own")
 
 
 def _serve(control: socket.socket) -> int:

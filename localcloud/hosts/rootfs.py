@@ -98,7 +98,7 @@ def _bind(source: str, target: Path) -> None:
         return
     if os.path.isdir(source):
         target.mkdir(exist_ok=True)
-    else:
+    elif not target.exists():  # what lies in a folder that is shown already is another's
         target.touch()
     kernel.bind_mount_all(source, str(target))
 

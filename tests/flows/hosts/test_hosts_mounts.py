@@ -59,6 +59,7 @@ from pathlib import Path
 def tree(top): return sorted(str(path.relative_to(top)) + '/' * path.is_dir() for path in Path(top).rglob('*'))
 tell(tree('/trainyard-data/images'))
 tell(tree('/mnt/trainyard-all'))
+tell(Path('/usr/share/trainyard/images/one').read_text(), len(os.listdir('/usr/share')) > 1)
 tell(Path('/trainyard-data/images/deep/two').read_text(), Path('/etc/passwd').exists())
 try:
     Path('/trainyard-data/images/new').touch()
@@ -68,10 +69,11 @@ except OSError as error:
 _SEEN = [
     "['deep/', 'deep/two', 'empty/', 'one']",
     "['images/', 'images/deep/', 'images/deep/two', 'images/empty/', 'images/one', 'other']",
+    "1 True",
     "22 True",
     "Read-only file system",
 ]
-MOUNTS = [mount("/trainyard-data", "images", "images/"), mount(None, "trainyard-all")]
+MOUNTS = [mount("/trainyard-data", "images", "images/"), mount(None, "trainyard-all"), mount("/usr/share", "trainyard")]
 
 
 def _in_a_subnet(world: World) -> Any:
@@ -91,6 +93,7 @@ def test_a_node_reads_what_its_job_mounts(world: World, start: Callable[[World],
     assert world.lines(run) == _SEEN
     assert not Path("/trainyard-data").exists()
     assert not Path("/mnt/trainyard-all").exists()
+    assert not Path("/usr/share/trainyard").exists()
 
 
 def test_an_account_without_any_privilege_has_mounts_too(cloud_of_nobody: Cloud) -> None:

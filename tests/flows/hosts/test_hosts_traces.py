@@ -88,9 +88,11 @@ def test_a_cloud_that_ends_leaves_nothing(world: World, cloud: Cloud, end: Calla
     _, _, children, spaces = _two_nodes(world)
     (site,) = traces.sites_of(cloud.pid)
     router = os.readlink(f"/proc/{site}/ns/net")
+    assert traces.groups_of(cloud.pid) or not os.access("/sys/fs/cgroup/pids", os.W_OK), "they are held by the kernel"
     end(cloud)
     _gone(cloud, [*children, site], [*spaces, router])
     eventually(lambda: traces.processes_of(cloud.home), lambda left: not left, 60)
+    eventually(lambda: traces.groups_of(cloud.pid), lambda left: not left, 60)
 
 
 def test_after_a_kill_the_next_cloud_begins_the_run_again_at_the_same_addresses(world: World, cloud: Cloud) -> None:

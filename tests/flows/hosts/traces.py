@@ -34,6 +34,11 @@ def sites_of(server: int) -> list[int]:
     ]
 
 
+def groups_of(server: int) -> list[str]:
+    """The control groups of a cloud, and of its nodes."""
+    return [str(path) for path in Path("/sys/fs/cgroup").rglob(f"trainyard-{server}")]
+
+
 def of_node(namespace: str, pid: int) -> int:
     """The number that a process of a node has on this machine: the node knows it by another."""
     for process in _processes():
