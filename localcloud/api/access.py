@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,15 +78,25 @@ class Access:
         return self._members[principal.id]
 
     def allows(self, principal: Principal, operation: str, permissions: tuple[str, ...], target: Target) -> bool:
-        """Whether the policies in force grant it; if not, the log says what is missing and what would grant it."""
+        """Whether the policies in force grant it."""
+        return not self.missing(principal, operation, permissions, target)
+
+    def missing(
+        self, principal: Principal, operation: str, permissions: tuple[str, ...], target: Target
+    ) -> frozenset[str]:
+        """The permissions that the policies in force do not grant; the log says what would grant them."""
         subject, policies = self.subject(principal), self.policies()
-        request = {"request.operation": operation, "request.region": tenancy.REGION_KEY}
+        request = _request(operation)
         verdict = judge(policies, subject, permissions, target, request)
         self.judgements.note(operation, subject, permissions, target, verdict)
         if not verdict.allowed:
             refusal = explain(policies, subject, verdict.missing, target, request)
             log.warning("refused %s: %s", operation, refusal.text().replace("\n", "; "))
-        return verdict.allowed
+        return frozenset(verdict.missing)
+
+    def would_allow(self, principal: Principal, operation: str, permissions: Iterable[str], target: Target) -> bool:
+        """The same of what nobody has asked for by itself, such as one item of a list: it is not recorded."""
+        return judge(self.policies(), self.subject(principal), permissions, target, _request(operation)).allowed
 
     def _subject(self, principal: Principal) -> Subject:
         if not principal.resource_kind:
@@ -104,6 +114,10 @@ class Access:
             if (rule := self._in_force(row, "matchingRule")) and matches(parse_rule(rule), member)
         )
         return Subject(principal.resource_kind, principal.id, principal.name, principal.compartment, (), dynamic)
+
+
+def _request(operation: str) -> dict[str, str]:
+    return {"request.operation": operation, "request.region": tenancy.REGION_KEY}
 
 
 def compartments(store: Store) -> Compartments:

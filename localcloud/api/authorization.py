@@ -8,16 +8,15 @@ from typing import Any
 
 from iam.errors import StatementError
 from iam.judge import Target
-from iam.permissions import operation as needs_of
 from localcloud.api import clock, targets, tenancy
 from localcloud.api.access import LATER
 from localcloud.api.errors import not_found
 from localcloud.api.http import Json
 from localcloud.api.ocids import fixed_ocid
 from localcloud.api.operations import Call
+from localcloud.api.store import Resource
+from localcloud.api.targets import Requirement
 
-# Calls of our own that stand for one the catalog names.
-_STANDS_FOR = {"PushContainerImage": "docker push"}
 _ADMINISTRATORS = fixed_ocid("group", tenancy.ADMINISTRATORS)
 # What all may do to themselves, whatever the policies say.
 _ONES_OWN = frozenset({"GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey"})
@@ -25,35 +24,66 @@ log = logging.getLogger("localcloud")
 
 
 def authorize(call: Call) -> None:
-    """Raises NotAuthorizedOrNotFound unless the policies in force allow the call; the log says what was missing."""
-    subject = call.cloud.access.subject(call.principal)
-    if any(group.ocid == _ADMINISTRATORS for group in subject.groups) or _is_ones_own(call):
+    """Raises OCI's refusal unless the policies in force allow the call; the log says what was missing."""
+    if _is_administrator(call) or _is_ones_own(call):
         return
     try:
-        needs = needs_of(_name(call))
+        required = list(targets.requirements(call))
     except StatementError:
         log.warning("refused %s: the catalog does not know which permission it needs", call.operation.name)
         raise not_found() from None
-    for target in targets.of(call):
-        _require(call, needs.permissions, target)
-    for permissions, target in targets.further(call, needs):
-        _require(call, permissions, target)
+    for group in _by_target(required):
+        _require(call, group)
+
+
+def may_see(call: Call, resource: Resource) -> bool:
+    """Whether a list that reaches beyond one compartment may show the caller this item of it."""
+    if _is_administrator(call):
+        return True
+    if resource.kind == "work-request":
+        kept = resource.body.get(targets.INHERITED, [])
+        return bool(kept) and all(
+            call.cloud.access.would_allow(call.principal, call.operation.name, permissions, Target(place, variables))
+            for permissions, place, variables in kept
+        )
+    return may_see_in(call, resource.compartment)
+
+
+def may_see_in(call: Call, compartment: str) -> bool:
+    """Whether the caller may do in a compartment what this call does in its own."""
+    if _is_administrator(call):
+        return True
+    own = next(targets.requirements(call))
+    target = Target(compartment, own.target.variables if own.target else {})
+    return call.cloud.access.would_allow(call.principal, call.operation.name, own.permissions, target)
+
+
+def _is_administrator(call: Call) -> bool:
+    return any(group.ocid == _ADMINISTRATORS for group in call.cloud.access.subject(call.principal).groups)
 
 
 def _is_ones_own(call: Call) -> bool:
     return call.operation.name in _ONES_OWN and call.params["userId"] == call.principal.id
 
 
-def _name(call: Call) -> str:
-    """What the catalog calls it: to delete a version for good takes more than to delete an object."""
-    if call.operation.name == "DeleteObject" and call.request.query.get("versionId"):
-        return "DeleteObjectVersion"
-    return _STANDS_FOR.get(call.operation.name, call.operation.name)
+def _by_target(required: list[Requirement]) -> list[list[Requirement]]:
+    """What lies in one place is asked for at once; what leads nowhere stands alone."""
+    groups: dict[object, list[Requirement]] = {}
+    for number, one in enumerate(required):
+        key = (one.target.compartment, *sorted(one.target.variables.items())) if one.target else number
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
 
 
-def _require(call: Call, permissions: frozenset[str], target: Target) -> None:
-    if not call.cloud.access.allows(call.principal, call.operation.name, tuple(sorted(permissions)), target):
-        raise not_found()
+def _require(call: Call, group: list[Requirement]) -> None:
+    target = group[0].target
+    if target is None:
+        log.warning("refused %s: what it refers to is not there", call.operation.name)
+        raise group[0].refusal
+    permissions = frozenset().union(*(one.permissions for one in group))
+    missing = call.cloud.access.missing(call.principal, call.operation.name, tuple(sorted(permissions)), target)
+    if missing:
+        raise next(one.refusal for one in group if one.permissions & missing)
 
 
 def in_force_later(call: Call, body: Json, before: Any) -> Json:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from localcloud.api import clock, limits, models, tenancy
+from localcloud.api.authorization import may_see
 from localcloud.api.errors import already_exists, conflict, incorrect_state, invalid, not_found, related_not_found
 from localcloud.api.http import Json, Reply
 from localcloud.api.lifecycles import Lifecycle
@@ -38,7 +39,8 @@ class Kind:
     """One kind of resource.
 
     `references` are body fields that must name living resources of a kind; `held_by` are kinds that mention this one
-    and so forbid its deletion; `unique_in` is the column within which names must differ.
+    and so forbid its deletion; `brings` are kinds that lie in this one, and so move with it; `unique_in` is the column
+    within which names must differ.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Kind:
     unserved: Mapping[str, str] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
     held_by: tuple[str, ...] = ()
+    brings: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     receipts: Receipts | None = None
     asynchronous: frozenset[str] = frozenset()
@@ -206,14 +209,16 @@ def list_(kind: Kind, call: Call) -> Reply:
     query = dict(call.request.query)
     if kind.parent_param:
         query[kind.parent_param] = call.params[kind.parent_param]
-    elif not query.get(kind.parent_field):
+    else:
         call.needed("compartmentId")
     subtree = query.pop("compartmentIdInSubtree", query.pop("isCompartmentIdInSubtree", ""))
-    if subtree == "true" and query.get("compartmentId") == tenancy.TENANCY:
+    everywhere = subtree == "true" and query.get("compartmentId") == tenancy.TENANCY
+    if everywhere:
         del query["compartmentId"]
     columns = {name: "parent" for name in (kind.parent_field, kind.parent_param) if name} | {kind.key: "id"}
     page = page_of(call.store, kind.name, query, columns, live_only=query.get("lifecycleState") != kind.lifecycle.gone)
-    items = [shown(kind, item, model=kind.summary) for item in page.items]
+    seen = [item for item in page.items if not everywhere or may_see(call, item)]
+    items = [shown(kind, item, model=kind.summary) for item in seen]
     if not kind.collection:
         return Reply(200, items, page.headers)
     totals = {"items": items, "remainingItemsCount": 0, f"{kind.name.removeprefix('container-')}Count": len(items)}
@@ -264,6 +269,8 @@ def move_(kind: Kind, call: Call) -> Reply:
     compartment = call.details()["compartmentId"]
     require_compartment(call, compartment)
     changed = call.store.put(found, compartment=compartment, body={**found.body, "compartmentId": compartment})
+    for within in (within for name in kind.brings for within in call.store.live(name, parent=found.id)):
+        call.store.put(within, compartment=compartment, body={**within.body, "compartmentId": compartment})
     headers = {"etag": changed.etag}
     if "Move" not in kind.asynchronous:
         return Reply(204, headers=headers)

@@ -244,9 +244,6 @@ def _may_push(visit: Visit) -> None:
     """Raises unless the policies in force let it; a repository that is not there would be made in the root."""
     call = _push_call(visit, {"image": f"{artifacts.REGISTRY}/{visit.named['name']}"})
     authorization.authorize(call)
-    if not call.params:
-        create = replace(artifacts.PUSH, name="CreateContainerRepository")
-        authorization.authorize(replace(call, operation=create))
 
 
 def _pulls(visit: Visit, repository: Resource) -> bool:

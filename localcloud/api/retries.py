@@ -54,4 +54,4 @@ def remember(call: Call, reply: Reply) -> None:
 def _digest(call: Call) -> str:
     upload = call.request.upload
     content = upload.sha256.encode() if upload else call.request.body
-    return hashlib.sha256(call.request.path.encode() + b"\0" + content).hexdigest()
+    return hashlib.sha256(call.request.target.encode() + b"\0" + content).hexdigest()

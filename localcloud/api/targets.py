@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call is about, as policies see it: a compartment, and the variables of their conditions."""
+"""What a call is about, as policies see it: which permissions it needs, on what, and how it is refused without."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from iam.judge import Target
 from iam.permissions import Operation as Needs
-from localcloud.api import models, tenancy
-from localcloud.api.circumstances import ABOUT, CIRCUMSTANCES, Elsewhere
+from iam.permissions import operation as needs_named
+from localcloud.api import tenancy
+from localcloud.api.circumstances import CIRCUMSTANCES
+from localcloud.api.errors import ApiError, not_found
+from localcloud.api.finders import Found
 from localcloud.api.operations import Call
-from localcloud.api.store import Resource
+from localcloud.api.references import Reference, References
 
-# Variables that the resource of a path parameter gives.
-_OF_RESOURCES: Mapping[str, Mapping[str, Callable[[Resource], str]]] = {
-    "repositoryId": {"target.repo.name": lambda found: found.name},
-    "secretId": {"target.secret.id": lambda found: found.id, "target.secret.name": lambda found: found.name},
-    "userId": {"target.user.id": lambda found: found.id, "target.user.name": lambda found: found.name},
-    "groupId": {"target.group.id": lambda found: found.id, "target.group.name": lambda found: found.name},
-}
+# Calls of our own that stand for one the catalog names, and one that shares its name with another service's.
+STANDS_FOR = {"PushContainerImage": "docker push"}
+_OF_SERVICES = {("limits", "ListServices"): "limits: ListServices"}
 # Variables that a path parameter or a field of an operation's body is.
 _OF_PARAMETERS = {"bucketName": "target.bucket.name", "objectName": "target.object.name"}
 _OF_BODIES: Mapping[str, tuple[str, str]] = {
@@ -26,62 +26,94 @@ _OF_BODIES: Mapping[str, tuple[str, str]] = {
     "ListMetrics": ("namespace", "target.metrics.namespace"),
     "SummarizeMetricsData": ("namespace", "target.metrics.namespace"),
 }
+# What a work request keeps of the call that made it, beside what OCI's model has: so never shown.
+INHERITED = "takes"
 
 
-def of(call: Call) -> list[Target]:
-    """Everything that the call's own permissions are needed for."""
-    about = ABOUT.get(call.operation.name)
-    return [_place(call, place) for place in (about(call) if about else ())] or [_place(call, "")]
+@dataclass(frozen=True)
+class Requirement:
+    """Permissions, and what they are needed for: nothing where a reference leads nowhere, and nobody has them."""
+
+    permissions: frozenset[str]
+    target: Target | None
+    refusal: ApiError
 
 
-def further(call: Call, needs: Needs) -> Iterator[tuple[frozenset[str], Target]]:
-    """Permissions that depend on what is asked for, each with what they are about."""
-    for circumstance, permissions in needs.conditional.items():
-        applies = CIRCUMSTANCES.get((call.operation.name, circumstance))
-        for place in applies(call) if applies else ():
-            yield permissions, _place(call, place)
+def needs_of(call: Call) -> Needs:
+    """What the catalog says of the call; StatementError where it says nothing."""
+    return needs_named(_name(call))
 
 
-def _place(call: Call, place: str | Elsewhere) -> Target:
-    if isinstance(place, Elsewhere):
-        return Target(place.compartment, place.variables)
-    return Target(place or _compartment(call), _variables(call))
+def requirements(call: Call) -> Iterator[Requirement]:
+    """Everything that the call needs, its own first."""
+    needs = needs_of(call)
+    references = References(call, needs)
+    always = (needs.permissions - references.claimed) | _circumstances(call, needs)
+    own = list(_own(call, references.own))
+    if not own and not always and references.names_in_path:
+        yield Requirement(always, None, not_found())  # nothing to judge: it is told apart from nothing else
+    for target in own or [Target(tenancy.TENANCY, _variables(call))]:
+        yield Requirement(always, target, not_found())
+    for found in references.own:
+        yield from _inherited(found)
+    for placed in (*references.placed(), *references.moved()):
+        yield from _required(placed.permissions, placed.reference)
 
 
-def _compartment(call: Call) -> str:
-    """Where the thing asked for lies: what the path names, else the compartment that the request names."""
-    for name, value in call.params.items():
-        named = call.store.live("bucket", name=value) if name == "bucketName" else [call.store.get(value)]
-        if named and named[0]:
-            return named[0].compartment
-    return _named_compartment(call) or tenancy.TENANCY
+def inheritance(call: Call) -> list[list[object]]:
+    """What a call needs, as its work request keeps it."""
+    return [
+        [sorted(one.permissions), one.target.compartment, dict(one.target.variables)]
+        for one in requirements(call)
+        if one.target
+    ]
 
 
-def _named_compartment(call: Call) -> str:
-    """From where the handler reads it: what stands elsewhere in the request is not carried out."""
-    operation, query = call.operation, call.request.query
-    if operation.details and "compartmentId" in models.fields(operation.service, operation.details):
-        named = _field(call, "compartmentId")
-        return named if isinstance(named, str) else ""
-    if query.get("compartmentId"):
-        return query["compartmentId"]
-    for name in ("subnetId", "vnicId"):  # lists that are of these instead
-        if found := call.store.get(query.get(name, "")):
-            return found.compartment
-    return ""
+def _name(call: Call) -> str:
+    """What the catalog calls it: to delete a version for good takes more than to delete an object."""
+    if call.operation.name == "DeleteObject" and call.request.query.get("versionId"):
+        return "DeleteObjectVersion"
+    name = call.operation.name
+    return _OF_SERVICES.get((call.operation.service, name)) or STANDS_FOR.get(name, name)
 
 
-def _field(call: Call, name: str) -> object:
-    body = call.json() if call.request.body else None
-    return body.get(name) if isinstance(body, dict) else None
+def _own(call: Call, found: list[Found]) -> Iterator[Target]:
+    variables = _variables(call)
+    return (Target(one.compartment, {**variables, **one.variables}) for one in found)
+
+
+def _required(permissions: frozenset[str], reference: Reference) -> Iterator[Requirement]:
+    for found in reference.found:
+        yield Requirement(permissions, Target(found.compartment, found.variables), reference.refusal)
+    if not reference.found:
+        yield Requirement(permissions, None, reference.refusal)
+
+
+def _inherited(found: Found) -> Iterator[Requirement]:
+    """A work request takes what the call took that made it."""
+    if found.resource is None or found.resource.kind != "work-request":
+        return
+    kept = found.resource.body.get(INHERITED)
+    for permissions, compartment, variables in kept or ():
+        yield Requirement(frozenset(permissions), Target(compartment, variables), not_found())
+    if kept is None:
+        yield Requirement(frozenset(), None, not_found())
+
+
+def _circumstances(call: Call, needs: Needs) -> frozenset[str]:
+    """Permissions that depend on what is there already."""
+    applying = (
+        permissions
+        for circumstance, permissions in needs.conditional.items()
+        if (applies := CIRCUMSTANCES.get((call.operation.name, circumstance))) and applies(call)
+    )
+    return frozenset().union(*applying)
 
 
 def _variables(call: Call) -> dict[str, str]:
     known = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
     if call.operation.name in _OF_BODIES:
         field, variable = _OF_BODIES[call.operation.name]
-        known[variable] = str(_field(call, field) or "")
-    for parameter, variables in _OF_RESOURCES.items():
-        if found := call.store.get(call.params.get(parameter, "")):
-            known |= {variable: read(found) for variable, read in variables.items()}
+        body = call.json() if call.request.body else None
+        known[variable] = str(body.get(field) or "") if isinstance(body, dict) else ""
     return {name: value for name, value in known.items() if value}

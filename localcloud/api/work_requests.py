@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from localcloud.api import clock, models, tenancy
+from localcloud.api import authorization, clock, models, targets, tenancy
 from localcloud.api.errors import not_found
 from localcloud.api.http import Reply
 from localcloud.api.ocids import new_ocid
@@ -41,6 +41,7 @@ def receipt(call: Call, operation_type: str, entity: str, action: str, resource:
         "timeAccepted": moment,
         "timeStarted": moment,
         "timeFinished": moment,
+        targets.INHERITED: targets.inheritance(call),
     }
     settles_at = resource.settles_at
     call.store.add(
@@ -58,7 +59,8 @@ def _list(service: str, call: Call) -> Reply:
     call.needed("compartmentId")
     page = page_of(call.store, KIND, call.request.query, {"resourceId": "parent"}, live_only=True)
     model = "WorkRequestSummary" if service != "object_storage" else "WorkRequest"
-    return Reply(200, [models.shape(service, model, _so_far(item)) for item in page.items], page.headers)
+    seen = (item for item in page.items if authorization.may_see(call, item))
+    return Reply(200, [models.shape(service, model, _so_far(item)) for item in seen], page.headers)
 
 
 def _nothing(call: Call) -> Reply:

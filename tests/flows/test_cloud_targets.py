@@ -1,65 +1,208 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call is judged by what it is about, wherever that is said: who has rights in one compartment tries another."""
+"""A call is judged by what it is about, wherever that is said: who has rights in one compartment tries another.
 
+test_cloud_matrix.py tries every place of every call; here is what somebody would really try, and what lies beside it.
+"""
+
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import oci
 import pytest
-from oci._vendor import requests
 
+from localcloud.admin import list_calls
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
+from tests.flows.two_teams import OURS, THEIRS, Answer, Caller, Team, now, team
 
-models = oci.identity.models
+NOT_FOUND = (404, "NotAuthorizedOrNotFound")
+RELATED = (400, "RelatedResourceNotAuthorizedOrNotFound")
+
+
+@dataclass(frozen=True)
+class Tenancy:
+    """Two teams, an administrator, and somebody with every right in the first team's compartment."""
+
+    ours: Team
+    theirs: Team
+    admin: Caller
+    caller: Caller
+
+    def granted(self, name: str, *statements: str) -> str:
+        """A policy for a while; its OCID."""
+        details = {"compartmentId": self.admin.cloud.tenancy, "name": name, "description": name}
+        return str(self.admin.made("/20160918/policies", {**details, "statements": list(statements)})["id"])
+
+    def withdraw(self, policy: str) -> None:
+        assert self.admin.ask("DELETE", f"/20160918/policies/{policy}").status == 204
 
 
 @pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
+def tenancy(shared_cloud: Cloud) -> Iterator[Tenancy]:
+    admin, caller = Caller(shared_cloud), Caller(shared_cloud, "user")
+    try:
+        ours, theirs = (team(admin, mark, number) for number, mark in enumerate((OURS, THEIRS)))
+        made = Tenancy(ours, theirs, admin, caller)
+        made.granted("tenant", f"allow group scientists to manage all-resources in compartment {OURS}")
+        yield made
+    finally:
+        admin.close()
+        caller.close()
 
 
-@pytest.fixture(scope="module")
-def tenant(world: World) -> Iterator[Clients]:
-    """Somebody with every right in `training`, and none elsewhere."""
-    statement = "allow group scientists to manage all-resources in compartment training"
-    details = models.CreatePolicyDetails(
-        compartment_id=world.clients.cloud.tenancy, name="tenants", description="tenants", statements=[statement]
-    )
-    policy = world.clients.identity.create_policy(details).data.id
-    yield Clients(world.clients.cloud, "user")
-    world.clients.identity.delete_policy(policy)
+def _refused(answer: Answer) -> tuple[int, str]:
+    assert THEIRS not in answer.text
+    return answer.status, answer.code
 
 
-@pytest.fixture(scope="module")
-def other(world: World) -> str:
-    """Another team's compartment."""
-    details = models.CreateCompartmentDetails(
-        compartment_id=world.clients.cloud.tenancy, name="other", description="another team's"
-    )
-    return str(world.clients.identity.create_compartment(details).data.id)
-
-
-def _ask(clients: Clients, method: str, target: str, body: Any = None) -> Any:
-    signer, endpoint = clients.identity.base_client.signer, clients.cloud.endpoint
-    return requests.request(method, f"{endpoint}{target}", json=body, auth=signer, timeout=60)
-
-
-def test_the_compartment_that_the_query_names_does_not_hide_that_of_the_body(world: World, tenant: Clients) -> None:
+def test_the_compartment_that_the_query_names_does_not_hide_that_of_the_body(tenancy: Tenancy) -> None:
+    root = tenancy.admin.cloud.tenancy
     asked = {
-        "compartmentId": world.clients.cloud.tenancy, "name": "everything", "description": "everything",
+        "compartmentId": root, "name": "everything", "description": "everything",
         "statements": ["allow group scientists to manage all-resources in tenancy"],
     }  # fmt: skip
-    answer = _ask(tenant, "POST", f"/20160918/policies?compartmentId={world.compartment}", asked)
-    assert (answer.status_code, answer.json()["code"]) == (404, "NotAuthorizedOrNotFound")
-    assert [one.name for one in world.clients.identity.list_policies(world.clients.cloud.tenancy).data] == ["tenants"]
+    answer = tenancy.caller.ask("POST", f"/20160918/policies?compartmentId={tenancy.ours.compartment}", asked)
+    assert _refused(answer) == NOT_FOUND
+    listed = tenancy.admin.made(f"/20160918/policies?compartmentId={root}", None, "GET")
+    assert "everything" not in [one["name"] for one in listed]
 
 
-def test_the_body_of_a_call_that_has_none_is_not_looked_at(world: World, tenant: Clients, other: str) -> None:
-    here = {"compartmentId": world.compartment}
-    refused = _ask(tenant, "GET", f"/20190101/jobs?compartmentId={other}", here)
-    assert (refused.status_code, refused.json()["code"]) == (404, "NotAuthorizedOrNotFound")
+def test_the_body_of_a_call_that_has_none_is_not_looked_at(tenancy: Tenancy) -> None:
+    ours, theirs = ({"compartmentId": one.compartment} for one in (tenancy.ours, tenancy.theirs))
+    listed = "/20190101/jobs?compartmentId="
+    assert _refused(tenancy.caller.ask("GET", listed + tenancy.theirs.compartment, ours)) == NOT_FOUND
+    assert _refused(tenancy.caller.ask("GET", "/20190101/jobs", ours)) == NOT_FOUND
     # Who sends one is answered as if there were none.
-    answered = _ask(tenant, "GET", f"/20190101/jobs?compartmentId={world.compartment}", {"compartmentId": other})
-    assert (answered.status_code, answered.json()) == (200, [])
+    answered = tenancy.caller.ask("GET", listed + tenancy.ours.compartment, theirs)
+    assert (answered.status, [one["displayName"] for one in answered.body]) == (200, [OURS])
+
+
+def test_another_teams_job_cannot_be_run(tenancy: Tenancy) -> None:
+    """Its variables would be read by whoever may read the run."""
+    for job, project in ((tenancy.theirs, tenancy.theirs), (tenancy.theirs, tenancy.ours)):
+        asked = {"compartmentId": tenancy.ours.compartment, "projectId": project["project"], "jobId": job["job"]}
+        assert _refused(tenancy.caller.ask("POST", "/20190101/jobRuns", asked)) == RELATED
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "reference"),
+    [
+        ("/20190101/jobs", {}, "projectId"),
+        ("/20160918/subnets", {"cidrBlock": "10.1.9.0/24"}, "vcnId"),
+        ("/20160918/natGateways", {}, "vcnId"),
+    ],
+)
+def test_nothing_is_made_in_what_belongs_to_another_team(
+    tenancy: Tenancy, path: str, asked: dict[str, Any], reference: str
+) -> None:
+    place = {"compartmentId": tenancy.ours.compartment, "displayName": "new", **asked}
+    value = tenancy.theirs[reference.removesuffix("Id")]
+    answer = tenancy.caller.ask("POST", path, {**place, reference: value})
+    absent = value[:-8] + "nothing2"
+    assert _refused(answer) == RELATED
+    # And so does what does not exist: nobody learns which of the two it is.
+    other = tenancy.caller.ask("POST", path, {**place, reference: absent})
+    assert other.text.replace(absent, "") == answer.text.replace(value, "")
+
+
+def test_nothing_is_moved_to_another_team(tenancy: Tenancy) -> None:
+    there = {"compartmentId": tenancy.theirs.compartment}
+    space = f"/n/{tenancy.caller.cloud.namespace}/b"
+    moves = (
+        f"/20190101/projects/{tenancy.ours['project']}/actions/changeCompartment",
+        f"/20160918/vcns/{tenancy.ours['vcn']}/actions/changeCompartment",
+        f"{space}/{tenancy.ours['bucket']}",
+    )
+    for path in moves:
+        assert _refused(tenancy.caller.ask("POST", path, there)) == NOT_FOUND
+    taken = (
+        f"/20190101/projects/{tenancy.theirs['project']}/actions/changeCompartment",
+        f"{space}/{tenancy.theirs['bucket']}",
+    )
+    for path in taken:
+        assert _refused(tenancy.caller.ask("POST", path, {"compartmentId": tenancy.ours.compartment})) == NOT_FOUND
+    # With what a move takes at its other end it goes, and one to where a bucket lies already takes nothing more.
+    bucket = f"{space}/{tenancy.ours['bucket']}"
+    policy = tenancy.granted("moves", f"allow group scientists to manage buckets in compartment {THEIRS}")
+    for compartment in (tenancy.theirs.compartment, tenancy.ours.compartment):
+        assert tenancy.caller.ask("POST", bucket, {"compartmentId": compartment}).status == 200
+    tenancy.withdraw(policy)
+    assert tenancy.caller.ask("POST", bucket, {"compartmentId": tenancy.ours.compartment}).status == 200
+
+
+def test_metrics_of_all_compartments_are_for_those_who_may_see_them(tenancy: Tenancy) -> None:
+    root, asked = tenancy.caller.cloud.tenancy, {"namespace": "two_teams"}
+    everywhere = "/20180401/metrics/actions/listMetrics?compartmentIdInSubtree=true&compartmentId="
+    wrong = tenancy.caller.ask("POST", everywhere + tenancy.ours.compartment, asked)
+    assert (wrong.status, wrong.code) == (400, "InvalidParameter")
+    assert _refused(tenancy.caller.ask("POST", everywhere + root, asked)) == NOT_FOUND
+    # A right in the tenancy that a condition keeps from one compartment shows the others.
+    condition = f"where target.compartment.id != '{tenancy.theirs.compartment}'"
+    policy = tenancy.granted("metrics", f"allow group scientists to read metrics in tenancy {condition}")
+    found = tenancy.caller.ask("POST", everywhere + root, asked)
+    tenancy.withdraw(policy)
+    assert OURS in [one["name"] for one in found.body]
+    assert THEIRS not in found.text
+
+
+def test_logs_go_with_their_group_to_another_compartment(tenancy: Tenancy) -> None:
+    """Somebody who may read the logs of where it lay before may not read them any more."""
+    made = tenancy.admin.ask(
+        "POST", "/20200531/logGroups", {"compartmentId": tenancy.ours.compartment, "displayName": "going"}
+    )
+    request = f"/20200531/workRequests/{made.work_request}"
+    group = tenancy.admin.made(request, None, "GET")["resources"][0]["identifier"]
+    tenancy.admin.ask("POST", f"/20200531/logGroups/{group}/logs", {"displayName": "going", "logType": "CUSTOM"})
+    (log,) = tenancy.admin.made(f"/20200531/logGroups/{group}/logs", None, "GET")
+    batch = {"entries": [{"data": "said", "id": "1"}], "source": "s", "type": "t", "defaultlogentrytime": now()}
+    lines = {"specversion": "1.0", "logEntryBatches": [batch]}
+    tenancy.admin.made(f"/20200831/logs/{log['id']}/actions/push", lines)
+    search = {
+        "timeStart": "2020-01-01T00:00:00Z", "timeEnd": "2100-01-01T00:00:00Z",
+        "searchQuery": f'search "{tenancy.ours.compartment}/{group}"',
+    }  # fmt: skip
+    assert "said" in tenancy.caller.ask("POST", "/20190909/search", search).text
+    move = f"/20200531/logGroups/{group}/actions/changeCompartment"
+    assert tenancy.admin.ask("POST", move, {"compartmentId": tenancy.theirs.compartment}).status == 202
+    assert tenancy.caller.ask("POST", "/20190909/search", search).body["results"] == []
+    moved = tenancy.admin.made(f"/20200531/logGroups/{group}/logs/{log['id']}", None, "GET")
+    assert moved["compartmentId"] == tenancy.theirs.compartment
+
+
+def test_a_list_needs_a_compartment(tenancy: Tenancy) -> None:
+    answer = tenancy.admin.ask("GET", f"/20160918/subnets?vcnId={tenancy.ours['vcn']}")
+    assert (answer.status, answer.code) == (400, "MissingParameter")
+
+
+def test_a_work_request_is_for_those_who_may_do_what_made_it(tenancy: Tenancy) -> None:
+    listed = "/20200531/workRequests?compartmentId="
+    assert tenancy.caller.ask("GET", listed + tenancy.theirs.compartment).body == []
+    assert tenancy.ours["work-request"] in tenancy.caller.ask("GET", listed + tenancy.ours.compartment).text
+    seen = tenancy.caller.ask("GET", f"/20200531/workRequests/{tenancy.ours['work-request']}")
+    assert (seen.status, "takes" in seen.body) == (200, False)
+
+
+def test_a_retried_call_is_the_same_only_with_the_same_query(tenancy: Tenancy) -> None:
+    """The first answer of a token was given to a call about something else."""
+    token = {"opc-retry-token": "once"}
+    asked = "/20190301/secretbundles/actions/getByName?secretName={0}&vaultId=vault-{0}"
+    assert tenancy.admin.ask("POST", asked.format(OURS), {}, headers=token).status == 200
+    other = tenancy.admin.ask("POST", asked.format(THEIRS), {}, headers=token)
+    assert (other.status, other.code) == (409, "InvalidatedRetryToken")
+
+
+def test_a_push_into_a_repository_that_is_not_there_takes_the_right_to_make_it(tenancy: Tenancy) -> None:
+    policy = tenancy.granted("pushes", "allow group scientists to {REPOSITORY_READ, REPOSITORY_UPDATE} in tenancy")
+    address = f"iad.ocir.io/{tenancy.caller.cloud.namespace}/new/image:1"
+    assert _refused(tenancy.caller.ask("POST", "/.trainyard/images", {"image": address})) == NOT_FOUND
+    tenancy.withdraw(policy)
+
+
+def test_what_lies_in_one_place_is_judged_at_once(tenancy: Tenancy) -> None:
+    """So that a rehearsal sees one call of its caller, not one for each thing that it names."""
+    before = max((row["id"] for row in list_calls(tenancy.admin.cloud)), default=0)
+    place = {"compartmentId": tenancy.ours.compartment, "vcnId": tenancy.ours["vcn"], "cidrBlock": "10.0.7.0/24"}
+    assert tenancy.caller.ask("POST", "/20160918/subnets", place).status == 200
+    (judged,) = list_calls(tenancy.admin.cloud, before)
+    assert {"SUBNET_CREATE", "VCN_ATTACH", "DHCP_ATTACH"} <= set(judged["permissions"])
+    assert json.dumps(judged["target"]) == json.dumps({"compartment": tenancy.ours.compartment, "variables": {}})

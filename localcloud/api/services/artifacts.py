@@ -40,6 +40,7 @@ REPOSITORY = Kind(
     "container-repository", "ContainerRepository", SERVICE, f"{VERSION}/repositories", "repositoryId",
     lifecycles.REGISTRY, ocid="containerrepo", plural="ContainerRepositories", summary="ContainerRepositorySummary",
     collection="ContainerRepositoryCollection", unique_in="tenancy", on_create=_repository, on_delete=_delete_images,
+    brings=("container-image",),
     after_create=lambda call, repository: _push_those_standing_by(call, repository),
     defaults={
         "isImmutable": False, "isPublic": False, "imageCount": 0, "layerCount": 0, "layersSizeInBytes": 0,

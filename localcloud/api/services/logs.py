@@ -34,7 +34,7 @@ def _forget_lines(call: Call, log: Resource) -> None:
 
 GROUP = Kind(
     "log-group", "LogGroup", SERVICE, f"{VERSION}/logGroups", "logGroupId", lifecycles.LOGGING,
-    ocid="loggroup", summary="LogGroupSummary", unique_in="compartment", held_by=("log",),
+    ocid="loggroup", summary="LogGroupSummary", unique_in="compartment", held_by=("log",), brings=("log",),
     receipts=Receipts("loggroup", "{verb}_LOG_GROUP", silent=True), asynchronous=_CHANGES,
 )  # fmt: skip
 LOG = Kind(
@@ -46,6 +46,7 @@ LOG = Kind(
     on_create=lambda call, body: _enabled_state(body),
     on_update=lambda call, resource, body: _enabled_state(body),
     on_delete=_forget_lines,
+    unserved={"configuration": "it has no service logs, only those that programs write"},
 )  # fmt: skip
 
 
@@ -106,10 +107,9 @@ def _logs_in_scope(store: Store, query: Query) -> dict[str, Resource]:
         compartment, group, log = (*scope, "", "")[:3]
         for candidate in store.live(LOG.name):
             parent = store.get(candidate.parent)
-            if compartment in (candidate.compartment, parent.compartment if parent else "", tenancy.TENANCY) and (
-                (not group or group == candidate.parent or (parent is not None and group == parent.name))
-                and (not log or log in (candidate.id, candidate.name))
-            ):
+            if parent is None or compartment not in (parent.compartment, tenancy.TENANCY):
+                continue
+            if group in ("", parent.id, parent.name) and log in ("", candidate.id, candidate.name):
                 logs[candidate.id] = candidate
     return logs
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localcloud.api import clock, models
+from localcloud.api import clock, models, tenancy
+from localcloud.api.authorization import may_see_in
 from localcloud.api.errors import invalid
 from localcloud.api.http import Json, Reply
 from localcloud.api.metric_query import Point, Query, parse
@@ -142,16 +143,24 @@ def _streams(call: Call, details: Json, since: float) -> Iterator[Stream]:
 
 
 def _where(call: Call, details: Json) -> tuple[str, list[str]]:
-    where, values = ["1"], []
-    compartment = call.needed("compartmentId")
-    if call.request.query.get("compartmentIdInSubtree") != "true":
-        where.append("compartment = ?")
-        values.append(compartment)
+    compartments = _compartments(call)
+    where, values = [f"compartment IN ({', '.join('?' * len(compartments))})"], compartments
     for field, column in (("namespace", "namespace"), ("resourceGroup", "resource_group")):
         if field in details:
             where.append(f"{column} = ?")
             values.append(details[field])
     return " AND ".join(where), values
+
+
+def _compartments(call: Call) -> list[str]:
+    """Those whose metrics are asked for, and may be seen."""
+    compartment = call.needed("compartmentId")
+    if call.request.query.get("compartmentIdInSubtree") != "true":
+        return [compartment]
+    if compartment != tenancy.TENANCY:
+        raise invalid("compartmentIdInSubtree can only be true where compartmentId is the tenancy")
+    rows = call.store.connection.execute("SELECT DISTINCT compartment FROM metrics")
+    return [one for (one,) in rows.fetchall() if may_see_in(call, one)]
 
 
 def _summarize(call: Call) -> Reply:

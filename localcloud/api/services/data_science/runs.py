@@ -67,6 +67,8 @@ def _log_details(call: Call, logging: Json | None, body: Json) -> Json:
 
 def _create_log(call: Call, group: str, run: Json) -> str:
     identifier, moment = new_ocid("log", tenancy.REGION_KEY), clock.rfc3339(clock.now())
+    within = call.store.get(group)
+    compartment = within.compartment if within else run["compartmentId"]
     body = {
         **LOG.defaults,
         "id": identifier,
@@ -75,11 +77,11 @@ def _create_log(call: Call, group: str, run: Json) -> str:
         "logType": "CUSTOM",
         "timeCreated": moment,
         "timeLastModified": moment,
-        "compartmentId": run["compartmentId"],
+        "compartmentId": compartment,
         "freeformTags": {},
         "definedTags": {},
     }
-    call.store.add(Resource(identifier, LOG.name, run["compartmentId"], run["id"], "ACTIVE", body, parent=group))
+    call.store.add(Resource(identifier, LOG.name, compartment, run["id"], "ACTIVE", body, parent=group))
     return identifier
 
 

@@ -36,7 +36,8 @@ def list_rules(call: Call) -> Reply:
 def add_rules(call: Call) -> Reply:
     group = kinds.find_living(NSG, call)
     added = [
-        _completed({**rule, "id": secrets.token_hex(3).upper()}) for rule in call.details().get("securityRules", [])
+        _completed(call, {**rule, "id": secrets.token_hex(3).upper()})
+        for rule in call.details().get("securityRules", [])
     ]
     rules = _rules(group) + added
     if len(rules) > MAXIMUM_RULES:
@@ -47,7 +48,7 @@ def add_rules(call: Call) -> Reply:
 
 def update_rules(call: Call) -> Reply:
     group = kinds.find_living(NSG, call)
-    changed = {rule["id"]: _completed(rule) for rule in call.details().get("securityRules", [])}
+    changed = {rule["id"]: _completed(call, rule) for rule in call.details().get("securityRules", [])}
     _require(group, list(changed))
     _keep(call, group, [changed.get(rule["id"], rule) for rule in _rules(group)])
     return Reply(200, {"securityRules": list(changed.values())})
@@ -80,10 +81,12 @@ def _keep(call: Call, group: Resource, rules: list[Json]) -> None:
     call.store.put(group, body={**group.body, _RULES: rules})
 
 
-def _completed(rule: Json) -> Json:
+def _completed(call: Call, rule: Json) -> Json:
     end = "source" if rule["direction"] == "INGRESS" else "destination"
     if not rule.get(end):
         raise invalid(f"a rule for {rule['direction']} needs a {end}")
     check_rule(rule, end)
+    if rule.get(f"{end}Type") == "NETWORK_SECURITY_GROUP":
+        kinds.require_references(call, {end: NSG.name}, rule)
     defaults = {f"{end}Type": "CIDR_BLOCK", "isStateless": False, "isValid": True}
     return {**defaults, **rule, "timeCreated": clock.rfc3339(clock.now())}

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv4Network
 
 from localcloud.api import clock, kinds, lifecycles, tenancy
+from localcloud.api.authorization import may_see
 from localcloud.api.errors import conflict, missing_parameter
 from localcloud.api.http import Json, Reply
 from localcloud.api.kinds import Kind
@@ -53,7 +54,8 @@ def list_private_ips(call: Call) -> Reply:
     if not any(query.get(name) for name in _LIST_BY):
         raise missing_parameter("one of vnicId and subnetId")
     page = page_of(call.store, PRIVATE_IP.name, query, {"subnetId": "parent"}, live_only=True)
-    return Reply(200, [kinds.shown(PRIVATE_IP, item) for item in page.items], page.headers)
+    seen = (item for item in page.items if may_see(call, item))  # of other teams' runs in a shared subnet
+    return Reply(200, [kinds.shown(PRIVATE_IP, item) for item in seen], page.headers)
 
 
 def _free(store: Store, subnet: Resource, count: int) -> list[str]:

@@ -20,8 +20,8 @@ VAULT = Vault("ocid1.vault.a", "ocid1.key.a", {"token": Secret()})
 NOT_OURS = {
     *(f"{call}RouteTable:{kind}" for call in ("Create", "Delete") for kind in OTHER_TARGETS),
     *(f"UpdateRouteTable:{how} {kind}" for how in ("added", "removed") for kind in OTHER_TARGETS),
-    "CreateServiceGateway:route table", "UpdateServiceGateway:route table", "UpdateSubnet:dhcp options",
-    "CreateJobRun:security group", "CreateJobRun:auto log creation",
+    *(f"{how}{kind}Gateway:route table" for how in ("Create", "Update") for kind in ("Service", "Nat")),
+    "UpdateSubnet:dhcp options", "CreateJobRun:security group", "CreateJobRun:auto log creation",
 }  # fmt: skip
 
 

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call refers to, read from where `catalog/references.toml` says that it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from catalog.tables import table
+from iam.permissions import Operation as Needs
+from iam.permissions import type_of
+from localcloud.api import finders, models
+from localcloud.api.errors import ApiError, not_found, related_not_found
+from localcloud.api.finders import Found
+from localcloud.api.operations import Call
+
+_OWN = "own"
+_DESTINATION = "body.compartmentId"  # of a resource that the path names
+# Kinds of which OCI answers as if the path named them, wherever they stand.
+_AS_IN_THE_PATH = frozenset({"compartment", "copy-destination"})
+_PERMISSION = re.compile(r"[A-Z][A-Z0-9_]+")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One value that refers to something: under which name, where it stands, and what was found."""
+
+    name: str
+    source: str
+    value: Any
+    found: tuple[Found, ...]
+
+    @property
+    def refusal(self) -> ApiError:
+        """The same whether the resource is not there or may not be used; what the caller did not name is not told."""
+        if self.source != "body" or kinds_of(self.name) in _AS_IN_THE_PATH:
+            return not_found()
+        return related_not_found(f"{self.name} {self.value}")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Permissions, and the reference whose resource takes them."""
+
+    permissions: frozenset[str]
+    reference: Reference
+
+
+def kinds_of(name: str) -> str:
+    """The kinds of resource that a name refers to; none for one that is opaque."""
+    return str(table("references")["kinds"].get(name, "")).removesuffix("?")
+
+
+def rows_of(operation: str) -> Mapping[str, str]:
+    """Of one operation, from each place to what a reference there takes."""
+    rows: Mapping[str, str] = table("references")["operations"].get(operation, {})
+    return rows
+
+
+class References:
+    """Those of one call."""
+
+    def __init__(self, call: Call, needs: Needs) -> None:
+        self._call = call
+        self._needs = needs
+        self._rows = rows_of(call.operation.name)
+
+    @cached_property
+    def own(self) -> list[Found]:
+        """Everything that the call's own permissions are needed for; nothing means the tenancy."""
+        if _OWN in self._rows:
+            parts = [self._named(part) for part in self._rows[_OWN].split(" + ")]
+            found = [one for part in parts for reference in part for one in reference.found]
+            return [finders.together(found)] if len(parts) > 1 else found
+        if self._kept:
+            return [self._kept]
+        place = "body" if self._has_compartment else "query"
+        return [] if self._in_path else [one for each in self._named(f"{place}.compartmentId") for one in each.found]
+
+    @property
+    def names_in_path(self) -> bool:
+        """Whether the path names a resource, which may not be there."""
+        return self._in_path is not None
+
+    def placed(self) -> Iterator[Placed]:
+        """What the call needs besides, each where the thing lies that it is needed for."""
+        for place, takes in self._rows.items():
+            if place in (_OWN, _DESTINATION):
+                continue
+            permissions = self._permissions(takes)
+            if place.startswith("new."):
+                yield from self._exchanged(place.removeprefix("new."), permissions)
+            else:
+                yield from (Placed(_fitting(permissions, each), each) for each in self._named(place))
+
+    def moved(self) -> Iterator[Placed]:
+        """The other end of a move, as if what is moved lay there already."""
+        kept = self._kept
+        if kept is None or not self._has_compartment:
+            return
+        permissions = self._needs.permissions | self._permissions(self._rows.get(_DESTINATION, ""))
+        for each in self._named(_DESTINATION):
+            there = tuple(replace(kept, compartment=one.compartment) for one in each.found)
+            if any(one.compartment != kept.compartment for one in there):
+                yield Placed(permissions, replace(each, found=there))
+
+    @property
+    def claimed(self) -> frozenset[str]:
+        """Those permissions that some row places."""
+        rows = (takes for place, takes in self._rows.items() if place != _OWN)
+        return frozenset().union(*(self._permissions(takes) for takes in rows))
+
+    def _exchanged(self, field: str, permissions: frozenset[str]) -> Iterator[Placed]:
+        """What a change attaches, and what it detaches."""
+        if self._body.get(field.split("[]")[0]) is None:
+            return
+        new, old = self._named(f"body.{field}"), self._named(f"kept.{field}")
+        detaching = frozenset(name for name in permissions if name.endswith("_DETACH"))
+        for references, others, taken in ((new, old, permissions - detaching), (old, new, detaching)):
+            there = [other.value for other in others]
+            yield from (Placed(_fitting(taken, each), each) for each in references if each.value not in there)
+
+    def _permissions(self, takes: str) -> frozenset[str]:
+        words = takes.split()
+        if all(_PERMISSION.fullmatch(word) for word in words):
+            return frozenset(words)
+        cases = (" ".join(case.split()) for case in takes.split(","))
+        return frozenset().union(*(self._needs.conditional[case] for case in cases))
+
+    def _named(self, place: str) -> list[Reference]:
+        *conditions, chosen = place.split(" & ")
+        if not all(self._alternatives(condition) for condition in conditions):
+            return []
+        return self._alternatives(chosen)
+
+    def _alternatives(self, place: str) -> list[Reference]:
+        return next((found for path in place.split(" | ") if (found := self._followed(path))), [])
+
+    def _followed(self, path: str) -> list[Reference]:
+        first, *further = path.split(" > ")
+        source, _, field = first.partition(".")
+        references = self._read(source, self._source(source), field)
+        for field in further:
+            resources = [one.resource for each in references for one in each.found if one.resource]
+            references = [each for resource in resources for each in self._read("kept", resource.body, field)]
+        return references
+
+    def _read(self, source: str, value: Any, field: str) -> list[Reference]:
+        name = field.rpartition(".")[2].removesuffix("[]")
+        kinds = kinds_of(name)
+        if source == "kept":  # what is gone keeps nobody from anything
+            kept = (
+                (each, finders.find_even_deleted(self._call, kinds, each)) for each in finders.values_at(value, field)
+            )
+            return [Reference(name, source, each, tuple(found)) for each, found in kept if found or not kinds]
+        only_ocids = str(table("references")["kinds"].get(name, "")).endswith("?")
+        return [
+            Reference(name, source, each, tuple(finders.find(self._call, kinds, each)))
+            for each in finders.values_at(value, field)
+            if not only_ocids or str(each).startswith("ocid1.")
+        ]
+
+    def _source(self, name: str) -> Mapping[str, Any]:
+        request = self._call.request
+        sources = {"path": self._call.params, "query": request.query, "header": request.headers}
+        if name == "kept":
+            return self._kept.resource.body if self._kept and self._kept.resource else {}
+        return self._body if name == "body" else sources[name]
+
+    @cached_property
+    def _body(self) -> Mapping[str, Any]:
+        body = self._call.json() if self._call.request.body and self._reads_a_body else None
+        return body if isinstance(body, dict) else {}
+
+    @property
+    def _reads_a_body(self) -> bool:
+        return bool(self._call.operation.details) or any("body." in place for place in self._rows.values())
+
+    @cached_property
+    def _in_path(self) -> tuple[str, str] | None:
+        """The kind and the value of the first parameter of the path that names a resource."""
+        named = ((kinds_of(name), value) for name, value in self._call.params.items())
+        return next(((kind, value) for kind, value in named if kind), None)
+
+    @cached_property
+    def _kept(self) -> Found | None:
+        """The resource that the path names."""
+        return next(iter(finders.find_even_deleted(self._call, *self._in_path)), None) if self._in_path else None
+
+    @cached_property
+    def _has_compartment(self) -> bool:
+        operation = self._call.operation
+        return bool(operation.details) and "compartmentId" in models.fields(operation.service, operation.details)
+
+
+def _fitting(permissions: frozenset[str], reference: Reference) -> frozenset[str]:
+    """Of a name that may refer to several kinds, what each of them takes."""
+    if " " not in kinds_of(reference.name) or not reference.found:
+        return permissions
+    return frozenset(name for name in permissions if type_of(name) == f"{reference.found[0].kind}s")
