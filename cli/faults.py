@@ -13,7 +13,7 @@ from cli.out import json_data, say
 from cli.running import home_option, running_cloud
 
 _KINDS = (
-    "latency", "status", "drop", "lost-answer", "no-capacity", "limit", "transition", "access",
+    "latency", "status", "drop", "lost-answer", "no-capacity", "limit", "transition", "token", "access",
 )  # fmt: skip
 
 
@@ -29,6 +29,7 @@ def faults() -> None:
     no-capacity  --shape 'VM.GPU*'  out of host capacity
     limit        --limit vcn-count --value 1
     transition   --seconds N        what is made or removed takes so long until it is
+    token        --seconds N        the tokens of runs and notebooks end after so long
     access       --seconds N        policies and dynamic groups come into force late
     """
 

@@ -29,6 +29,7 @@ from localcloud.api.errors import why_the_disk
 from localcloud.api.faults import Faults
 from localcloud.api.marker import VERSION
 from localcloud.api.operations import Cloud
+from localcloud.api.presence import present
 from localcloud.api.routing import Router
 from localcloud.api.server import Application
 from localcloud.api.services import identity, people, tables
@@ -143,7 +144,8 @@ def _open(home: Path) -> Cloud:
         identity.seed(store)
     _sweep(home / "objects", files_in_use(store))
     pruning.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
-    return Cloud(home, store, tenancy.load_credentials(home, partial(people.find_key, store)))
+    credentials = tenancy.load_credentials(home, partial(people.find_key, store), partial(present, store))
+    return Cloud(home, store, credentials)
 
 
 def _isolation() -> str:

@@ -36,7 +36,7 @@ class Access:
     store: Store
     judgements: Judgements = field(default_factory=Judgements)
     _policies: CompiledPolicies | None = None
-    _members: dict[str, Subject] | None = None
+    _members: dict[tuple[str, str], Subject] | None = None
     _good_until: float = math.inf
 
     def forget(self) -> None:
@@ -73,9 +73,11 @@ class Access:
         self._refresh()
         if self._members is None:
             self._members = {}
-        if principal.id not in self._members:
-            self._members[principal.id] = self._subject(principal)
-        return self._members[principal.id]
+        resource = self.store.get(principal.id) if _is_resource(principal) else None
+        key = (principal.id, resource.etag if resource else "")  # moved or tagged anew, it is in other groups
+        if key not in self._members:
+            self._members[key] = self._subject(principal, resource)
+        return self._members[key]
 
     def allows(self, principal: Principal, operation: str, permissions: tuple[str, ...], target: Target) -> bool:
         """Whether the policies in force grant it."""
@@ -98,22 +100,27 @@ class Access:
         """The same of what nobody has asked for by itself, such as one item of a list: it is not recorded."""
         return judge(self.policies(), self.subject(principal), permissions, target, _request(operation)).allowed
 
-    def _subject(self, principal: Principal) -> Subject:
+    def _subject(self, principal: Principal, resource: Resource | None) -> Subject:
+        if principal.resource_kind == "service":
+            return Subject("service", principal.id, principal.name)
         if not principal.resource_kind:
             groups = tuple(Membership(group.id, group.name) for group in groups_of(self.store, principal.id))
             return Subject("user", principal.id, principal.name, groups=groups)
-        if principal.resource_kind == "service":
-            return Subject("service", principal.id, principal.name)
-        resource = self.store.get(principal.id)
-        tags: Mapping[str, Mapping[str, object]] = resource.body.get("definedTags", {}) if resource else {}
+        if resource is None or not resource.live:
+            return Subject(principal.resource_kind, principal.id, principal.name, principal.compartment)
+        tags: Mapping[str, Mapping[str, object]] = resource.body.get("definedTags", {})
         named = {f"{space}.{key}": str(value) for space, pairs in tags.items() for key, value in pairs.items()}
-        member = Member(principal.id, principal.compartment, named)
+        member = Member(principal.id, resource.compartment, named)
         dynamic = tuple(
             Membership(row.id, row.name)
             for row in self.store.live("dynamic-group")
             if (rule := self._in_force(row, "matchingRule")) and matches(parse_rule(rule), member)
         )
-        return Subject(principal.resource_kind, principal.id, principal.name, principal.compartment, (), dynamic)
+        return Subject(principal.resource_kind, principal.id, principal.name, resource.compartment, (), dynamic)
+
+
+def _is_resource(principal: Principal) -> bool:
+    return principal.resource_kind not in ("", "service")
 
 
 def _request(operation: str) -> dict[str, str]:

@@ -26,6 +26,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "no-capacity": ("a run or notebook on such a shape is refused: out of host capacity", ("shape",)),
     "limit": ("this limit has such a value, and what goes beyond it is refused", ("limit", "value", "code")),
     "transition": ("what is made or removed takes so many seconds until it is", ("seconds",)),
+    "token": ("the tokens of runs and notebooks end after so many seconds", ("seconds",)),
     "access": ("policies and dynamic groups come into force so many seconds late", ("seconds",)),
 }
 _CODES = {429: "TooManyRequests", 500: "InternalError", 502: "BadGateway", 503: "ServiceUnavailable"}

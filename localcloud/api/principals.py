@@ -49,10 +49,15 @@ class Credentials:
     """The keys in force."""
 
     def __init__(
-        self, users: Mapping[str, Credential], issuer: RSAPrivateKey, uploaded: Callable[[str], Credential | None]
+        self,
+        users: Mapping[str, Credential],
+        issuer: RSAPrivateKey,
+        uploaded: Callable[[str], Credential | None],
+        present: Callable[[Principal], Principal | None],
     ) -> None:
         self._users = users
         self._uploaded = uploaded
+        self._present = present
         self._issuer = issuer
         self._read_token = lru_cache(maxsize=1024)(self._verified_token)
 
@@ -61,13 +66,20 @@ class Credentials:
         if not key_id.startswith(TOKEN_PREFIX):
             return self._users.get(key_id) or self._uploaded(key_id)
         found = self._read_token(key_id.removeprefix(TOKEN_PREFIX))
-        return found[0] if found and found[1] > clock.now() else None
+        if found is None or found[1] <= clock.now():
+            return None
+        principal = self._present(found[0].principal)
+        return Credential(principal, found[0].key) if principal else None
 
-    def issue(self, principal: Principal, key: RSAPublicKey) -> str:
+    def present(self, principal: Principal) -> Principal | None:
+        """The principal as it is now; None for one that was deleted, whatever its token says."""
+        return self._present(principal)
+
+    def issue(self, principal: Principal, key: RSAPublicKey, seconds: float) -> str:
         """A resource principal session token, shaped as OCI's (RPST): claims, and the key that must sign with it."""
         claims = {
             "sub": principal.id,
-            "exp": int(clock.now()) + TOKEN_SECONDS,
+            "exp": int(clock.now() + seconds),
             "ttype": "res_sp",
             "res_id": principal.id,
             "res_type": principal.resource_kind,

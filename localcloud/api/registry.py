@@ -58,8 +58,22 @@ class Visit:
     def folder(self) -> Path:
         return self.cloud.home / "registry"
 
+    @property
+    def uploads(self) -> Path:
+        """Those into this repository."""
+        return self.folder / "uploads" / hashlib.sha256(self.repository.encode()).hexdigest()
+
     def blob(self, digest: Digest) -> Path:
         return self.folder / "blobs" / digest.hexadecimal
+
+    def holds(self, digest: Digest) -> bool:
+        """Whether this repository has a blob: what was pushed into another is not there for it."""
+        query = "SELECT 1 FROM blobs WHERE repository = ? AND digest = ?"
+        return bool(self.cloud.store.connection.execute(query, (self.repository, digest.text)).fetchone())
+
+    def hold(self, digest: Digest) -> None:
+        query = "INSERT OR IGNORE INTO blobs (repository, digest) VALUES (?, ?)"
+        self.cloud.store.connection.execute(query, (self.repository, digest.text))
 
 
 def is_registry(request: Request) -> bool:
@@ -111,9 +125,9 @@ async def _ping(visit: Visit) -> Reply:
 async def _begin_upload(visit: Visit) -> Reply:
     _may_push(visit)
     upload = uuid.uuid4().hex
-    (visit.folder / "uploads").mkdir(parents=True, exist_ok=True)
+    visit.uploads.mkdir(parents=True, exist_ok=True)
     (visit.folder / "blobs").mkdir(parents=True, exist_ok=True)
-    (visit.folder / "uploads" / upload).touch()
+    (visit.uploads / upload).touch()
     return _continued(visit, upload)
 
 
@@ -130,13 +144,14 @@ async def _finish_upload(visit: Visit) -> Reply:
         file.unlink()
         raise RegistryError(400, "DIGEST_INVALID", f"what came has the digest {found}, not {digest}")
     file.replace(visit.blob(Digest(found)))
+    visit.hold(Digest(found))
     place = f"{PATH}/{visit.named['name']}/blobs/{digest}"
     return Reply(201, None, {"location": place, "docker-content-digest": digest})
 
 
 async def _append(visit: Visit) -> Path:
     _may_push(visit)
-    file = visit.folder / "uploads" / visit.named["upload"]
+    file = visit.uploads / visit.named["upload"]
     if not file.exists():
         raise RegistryError(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry")
     part = await visit.receive(file.with_suffix(f".{uuid.uuid4().hex}"))
@@ -148,7 +163,7 @@ async def _append(visit: Visit) -> Path:
 
 
 def _continued(visit: Visit, upload: str) -> Reply:
-    size = (visit.folder / "uploads" / upload).stat().st_size
+    size = (visit.uploads / upload).stat().st_size
     place = f"{PATH}/{visit.named['name']}/blobs/uploads/{upload}"
     return Reply(202, None, {"location": place, "range": f"0-{max(size - 1, 0)}", "docker-upload-uuid": upload})
 
@@ -157,8 +172,9 @@ async def _blob(visit: Visit) -> Reply:
     repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
     if not repositories or not _pulls(visit, repositories[0]):
         raise RegistryError(404, "NAME_UNKNOWN", "repository name not known to registry")
-    file = visit.blob(Digest(visit.named["digest"]))
-    if not file.exists():
+    wanted = Digest(visit.named["digest"])
+    file = visit.blob(wanted)
+    if not visit.holds(wanted) or not file.exists():
         raise RegistryError(404, "BLOB_UNKNOWN", "blob unknown to registry")
     return _file(file, visit.named["digest"], "application/octet-stream")
 
@@ -168,7 +184,8 @@ async def _manifest(visit: Visit) -> Reply:
     reference = visit.named["reference"]
     digest = reference if is_digest(reference) else _tagged(visit, reference)
     file = visit.blob(Digest(digest))
-    if not repositories or not _pulls(visit, repositories[0]) or not file.exists():
+    pulls = repositories and _pulls(visit, repositories[0])
+    if not pulls or not visit.holds(Digest(digest)) or not file.exists():
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
     return _file(file, digest, manifests.media_type(manifests.read_blob(file)))
 
@@ -188,6 +205,7 @@ async def _put_manifest(visit: Visit) -> Reply:
     try:
         asked = _image_of(visit, sent, digest)
         sent.path.replace(visit.blob(Digest(digest)))
+        visit.hold(Digest(digest))
     finally:
         sent.path.unlink(missing_ok=True)
     if visit.named["reference"] != digest:
@@ -203,7 +221,7 @@ def _image_of(visit: Visit, sent: Upload, digest: str) -> dict[str, Any]:
         raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
     manifest = _manifest_of(visit, sent)
     start = manifests.read_start(_pushed(visit, manifest.config))
-    missing = [layer.digest.text for layer in manifest.layers if not visit.blob(layer.digest).exists()]
+    missing = [layer.digest.text for layer in manifest.layers if not visit.holds(layer.digest)]
     if missing:
         raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"its layer {missing[0]} was not pushed")
     return {
@@ -227,9 +245,11 @@ def _manifest_of(visit: Visit, sent: Upload) -> Manifest:
 
 def _pushed(visit: Visit, digest: Digest) -> bytes:
     try:
-        return manifests.read_blob(visit.blob(digest))
+        if visit.holds(digest):
+            return manifests.read_blob(visit.blob(digest))
     except OSError:
-        raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"{digest.text} was not pushed") from None
+        pass  # its file is gone
+    raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"{digest.text} was not pushed")
 
 
 def _push_call(visit: Visit, asked: Mapping[str, Any]) -> Call:

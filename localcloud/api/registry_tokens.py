@@ -20,20 +20,30 @@ _KIND = "registry"
 
 
 def answer(cloud: Cloud, request: Request) -> tuple[Reply, Principal | None]:
-    """A token, for whoever signs the request or has one already."""
-    principal = _signed(cloud, request) or bearer(cloud, request)
-    return (_token(cloud, principal) if principal else Reply(401)), principal
+    """A token, for whoever signs the request; who has one already gets another that ends when it does."""
+    if signed := _signed(cloud, request):
+        return _token(cloud, signed, int(clock.now()) + SECONDS), signed
+    principal = bearer(cloud, request)
+    claims = _claims(cloud, request)
+    return (_token(cloud, principal, claims["exp"]) if principal and claims else Reply(401)), principal
 
 
 def bearer(cloud: Cloud, request: Request) -> Principal | None:
-    """Who a request with a token comes from; the token may also be the password of its own user."""
+    """Who a request with a token comes from, unless that was deleted since."""
+    claims = _claims(cloud, request)
+    if claims is None:
+        return None
+    holder = Principal(claims["sub"], claims["name"], tenancy.TENANCY, claims["res_type"], claims["res_compartment"])
+    return cloud.credentials.present(holder)
+
+
+def _claims(cloud: Cloud, request: Request) -> dict[str, Any] | None:
+    """What the token of a request says, while it is valid; it may also be the password of its own user."""
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "basic":
         text = _password(text)
     claims = cloud.credentials.unsealed(text) if text else None
-    if claims is None or claims.get("ttype") != _KIND or claims["exp"] <= clock.now():
-        return None
-    return Principal(claims["sub"], claims["name"], tenancy.TENANCY, claims["res_type"], claims["res_compartment"])
+    return claims if claims and claims.get("ttype") == _KIND and claims["exp"] > clock.now() else None
 
 
 def _password(text: str) -> str:
@@ -60,14 +70,14 @@ def _signed(cloud: Cloud, request: Request) -> Principal | None:
     return credential.principal if credential else None
 
 
-def _token(cloud: Cloud, principal: Principal) -> Reply:
+def _token(cloud: Cloud, principal: Principal, end: int) -> Reply:
     claims = {
         "ttype": _KIND,
         "sub": principal.id,
         "name": principal.name,
         "res_type": principal.resource_kind,
         "res_compartment": principal.compartment,
-        "exp": int(clock.now()) + SECONDS,
+        "exp": end,
     }
     token = cloud.credentials.sealed(claims)
-    return Reply(200, {"token": token, "access_token": token, "expires_in": SECONDS})
+    return Reply(200, {"token": token, "access_token": token, "expires_in": int(end - clock.now())})

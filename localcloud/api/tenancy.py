@@ -44,7 +44,9 @@ USERS = (User("deployer", (ADMINISTRATORS,)), User("user", ("scientists",)))
 GROUPS = tuple(dict.fromkeys(group for user in USERS for group in user.groups))
 
 
-def load_credentials(home: Path, uploaded: Callable[[str], Credential | None]) -> Credentials:
+def load_credentials(
+    home: Path, uploaded: Callable[[str], Credential | None], present: Callable[[Principal], Principal | None]
+) -> Credentials:
     """The keys of the tenancy, made at first start; writes the config file that OCI's own clients read."""
     names = (*(user.profile for user in USERS), "issuer")
     (home / "keys").mkdir(mode=0o700, exist_ok=True)
@@ -56,7 +58,7 @@ def load_credentials(home: Path, uploaded: Callable[[str], Credential | None]) -
         principal = Principal(user.id, user.profile, TENANCY)
         users[f"{TENANCY}/{user.id}/{fingerprint(public)}"] = Credential(principal, public)
     _write_config(home, keys)
-    return Credentials(users, keys["issuer"], uploaded)
+    return Credentials(users, keys["issuer"], uploaded, present)
 
 
 def load_private_key(path: Path) -> rsa.RSAPrivateKey:
@@ -73,12 +75,13 @@ def private_pem(key: rsa.RSAPrivateKey) -> bytes:
     )
 
 
-def write_secret(path: Path, content: bytes) -> None:
-    """Whole or not at all, and readable by its owner only."""
+def write_secret(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Whole or not at all, and readable by its owner only, or by those whom its folder lets in."""
     draft = path.with_suffix(f".{os.getpid()}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
+        os.fchmod(file.fileno(), mode)
     draft.replace(path)
 
 

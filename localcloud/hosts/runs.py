@@ -19,7 +19,7 @@ from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.api.operations import Cloud
 from localcloud.api.services.network import vnics
 from localcloud.api.store import Resource
-from localcloud.hosts import evidence, former, isolated, limits, mounts, output, workplace
+from localcloud.hosts import evidence, former, isolated, limits, mounts, output, run_principal, workplace
 from localcloud.hosts.assignments import assignment_of, attach
 from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost
 from localcloud.hosts.groups import Groups, begin
@@ -39,6 +39,7 @@ class _Live:
     nodes: list[Process] = field(default_factory=list)
     canceled: bool = False
     failed: str = ""  # why it may not go on
+    renewal: asyncio.Task[None] | None = None
 
 
 class Hosts:
@@ -109,6 +110,8 @@ class Hosts:
             try:
                 result = await self._run(run_id)
             finally:
+                if renewal := self._live[run_id].renewal:
+                    renewal.cancel()
                 await _ended_all(self._live[run_id].nodes)
                 await self._release(run_id)
         except (workplace.CannotStartError, NotInForceError) as error:
@@ -128,6 +131,7 @@ class Hosts:
         former_end = await self._former_end(self._current(run_id))
         if former_end.state != "IN_PROGRESS":
             return former_end
+        await self._hand_out_a_token(run_id)
         assignment = await assignment_of(self._cloud, self._current(run_id), self.folder(run_id))
         groups = workplace.groups_of(assignment.run, assignment.job)
         named = _placed(groups)
@@ -162,6 +166,12 @@ class Hosts:
                 failure = so_far
                 _terminate(live.nodes)
         return failure or verdict(groups, named, results, minutes)
+
+    async def _hand_out_a_token(self, run_id: str) -> None:
+        folder = self.folder(run_id)
+        seconds = await run_principal.write(self._cloud, self._current(run_id), folder)
+        renewed = run_principal.keep_renewed(self._cloud, run_id, folder, seconds)
+        self._live[run_id].renewal = asyncio.create_task(renewed)
 
     async def _release(self, run_id: str) -> None:
         try:

@@ -8,7 +8,7 @@ import oci
 import pytest
 from oci._vendor import requests
 
-from localcloud.admin import list_calls
+from localcloud.admin import add_fault, clear_faults, list_calls, resource_principal
 from localcloud.control import Cloud
 from tests.cloud_fixture import Clients
 from tests.flows.cloud_world import World
@@ -106,6 +106,89 @@ def test_a_run_acts_as_itself(world: World) -> None:
     world.finished(after)
     assert world.lines(after) == ["stored"]
     assert world.clients.storage.get_object(namespace, "results", after.id).data.content == b"done"
+
+
+_KEEPS_ASKING = """
+import os, re, time, oci
+signer = oci.auth.signers.get_resource_principals_signer()
+endpoint = re.search('ObjectStorageClient=([^;]+)', os.environ['CLIENT_HOST_OVERRIDES'])[1]
+client = oci.object_storage.ObjectStorageClient({}, signer=signer, service_endpoint=endpoint)
+namespace, seen = client.get_namespace().data, []
+while len(seen) < 3:
+    with open(os.environ['OCI_RESOURCE_PRINCIPAL_RPST']) as file:
+        token = file.read()
+    seen += [token] if token not in seen else []
+    client.get_object(namespace, 'renewed', 'a')
+    time.sleep(0.2)
+print(len(seen), 'tokens')
+"""
+
+
+def _runs_may_read(world: World, name: str) -> None:
+    """A bucket with an object, and what lets runs read it."""
+    storage, namespace = world.clients.storage, world.clients.storage.get_namespace().data
+    details = oci.object_storage.models.CreateBucketDetails(name=name, compartment_id=world.compartment)
+    storage.create_bucket(namespace, details)
+    storage.put_object(namespace, name, "a", b"1")
+    group = models.CreateDynamicGroupDetails(
+        compartment_id=world.clients.cloud.tenancy, name=name, description=name,
+        matching_rule="all {resource.type = 'datasciencejobrun'}",
+    )  # fmt: skip
+    world.clients.identity.create_dynamic_group(group)
+    condition = f"where target.bucket.name = '{name}'"
+    _policy(world, name, f"allow dynamic-group {name} to read objects in compartment training {condition}")
+
+
+def test_a_runs_token_is_renewed_before_it_ends(world: World) -> None:
+    _runs_may_read(world, "renewed")
+    fault = add_fault(world.clients.cloud, "token", seconds=4)
+    run = world.run(world.job(_KEEPS_ASKING))
+    try:
+        assert world.finished(run).lifecycle_state == "SUCCEEDED", world.lines(run)
+    finally:
+        clear_faults(world.clients.cloud, fault["id"])
+    assert world.lines(run) == ["3 tokens"]
+
+
+def test_the_token_of_a_run_ends_with_it(world: World) -> None:
+    _runs_may_read(world, "ended")
+    run = world.run(world.job("print('over')"))
+    world.finished(run)
+    acts = resource_principal(world.clients.cloud, run.id)
+    signer = oci.auth.signers.EphemeralResourcePrincipalSigner(
+        session_token=acts["OCI_RESOURCE_PRINCIPAL_RPST"], private_key=acts["OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"],
+        region=acts["OCI_RESOURCE_PRINCIPAL_REGION"],
+    )  # fmt: skip
+    address = f"{world.clients.cloud.endpoint}/n/{world.clients.cloud.namespace}/b/ended/o/a"
+    assert requests.get(address, auth=signer, timeout=60).status_code == 200
+    world.clients.data_science.delete_job_run(run.id)
+    refused = requests.get(address, auth=signer, timeout=60)
+    assert (refused.status_code, refused.json()["code"]) == (401, "NotAuthenticated")
+
+
+def test_a_run_that_was_moved_has_the_rights_of_where_it_lies(world: World) -> None:
+    """Its token says where it lay when it was made."""
+    details = models.CreateCompartmentDetails(
+        compartment_id=world.clients.cloud.tenancy, name="far-off", description="far off"
+    )
+    elsewhere = world.clients.identity.create_compartment(details).data.id
+    storage, namespace = world.clients.storage, world.clients.storage.get_namespace().data
+    made = oci.object_storage.models.CreateBucketDetails(name="here", compartment_id=world.compartment)
+    storage.create_bucket(namespace, made)
+    storage.put_object(namespace, "here", "a", b"1")
+    condition = f"where request.principal.compartment.id = '{world.compartment}'"
+    _policy(world, "here", f"allow any-user to read objects in compartment training {condition}")
+    run = world.run(world.job("print('over')"))
+    world.finished(run)
+    acts = resource_principal(world.clients.cloud, run.id)
+    signer = oci.auth.signers.EphemeralResourcePrincipalSigner(
+        session_token=acts["OCI_RESOURCE_PRINCIPAL_RPST"], private_key=acts["OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"]
+    )
+    address = f"{world.clients.cloud.endpoint}/n/{namespace}/b/here/o/a"
+    assert requests.get(address, auth=signer, timeout=60).status_code == 200
+    move = oci.data_science.models.ChangeJobRunCompartmentDetails(compartment_id=elsewhere)
+    world.clients.data_science.change_job_run_compartment(run.id, move)
+    assert requests.get(address, auth=signer, timeout=60).status_code == 404
 
 
 def test_what_a_run_prints_goes_into_a_log_that_it_may_write_to(cloud: Cloud) -> None:

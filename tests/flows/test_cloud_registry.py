@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 import oci
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud import admin
+from localcloud.api.signatures import sign
 from localcloud.control import Cloud
 from tests.cloud_fixture import Clients
 from tests.flows.cloud_world import World
 from tests.registry_client import MANIFEST, Tool, digest_of, manifest
 
 models = oci.artifacts.models
+TOKENS = "/20180419/docker/token"
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +165,69 @@ def test_policies_decide_who_pulls_and_who_pushes(world: World, deployer: Tool) 
     assert user.push(repository, "2.0").status == 201
     # A repository that is not there would be made in the root compartment, which takes more.
     assert user.push(f"{world.clients.cloud.namespace}/team/new", "1.0").code == "DENIED"
+
+
+def test_a_digest_opens_no_other_repository(world: World, deployer: Tool) -> None:
+    """What two teams push lies in one place, but each repository has only what was pushed into it."""
+    theirs, ours = _repository(world, "other/secret"), _repository(world, "team/own")
+    pushed = deployer.push(theirs, "1.0", b"their layer", Env=["PASSWORD=secret"])
+    digest = pushed.headers["docker-content-digest"]
+    described = json.loads(deployer.ask("GET", f"/v2/{theirs}/manifests/1.0").content)
+    config, layer = described["config"]["digest"], described["layers"][0]["digest"]
+    user = Tool.signed_in(world.clients.cloud, "user")
+    _allow(world, "own", "Allow group scientists to manage repos in tenancy where target.repo.name = 'team/own'")
+    assert user.ask("GET", f"/v2/{ours}/manifests/{digest}").code == "MANIFEST_UNKNOWN"
+    for blob in (config, layer):
+        assert user.ask("GET", f"/v2/{ours}/blobs/{blob}").code == "BLOB_UNKNOWN"
+    # Nor by an image that names them, or takes their digest.
+    own = b"{}"
+    assert user.put_blob(ours, own).status == 201
+    assert user.ask("PUT", f"/v2/{ours}/manifests/1.0", manifest(own, b"their layer")).code == "MANIFEST_BLOB_UNKNOWN"
+    stolen = json.dumps({**described, "layers": []}).encode()
+    assert user.ask("PUT", f"/v2/{ours}/manifests/1.0", stolen).code == "MANIFEST_BLOB_UNKNOWN"
+    admin.push_image(world.clients.cloud, f"iad.ocir.io/{ours}:2.0@{digest}", profile="user")
+    assert user.ask("GET", f"/v2/{ours}/manifests/2.0").code == "MANIFEST_UNKNOWN"
+    # An upload is its repository's own, too.
+    begun = deployer.ask("POST", f"/v2/{theirs}/blobs/uploads/").headers["location"]
+    assert user.ask("PATCH", begun.replace(theirs, ours), b"more").code == "BLOB_UPLOAD_UNKNOWN"
+
+
+def test_a_repository_made_again_has_nothing_of_the_former(world: World, deployer: Tool) -> None:
+    repository = _repository(world, "team/again")
+    digest = deployer.push(repository, "1.0", b"former").headers["docker-content-digest"]
+    (found,) = world.clients.artifacts.list_container_repositories(
+        world.compartment, display_name="team/again"
+    ).data.items  # fmt: skip
+    world.clients.artifacts.delete_container_repository(found.id)
+    _repository(world, "team/again")
+    assert deployer.ask("GET", f"/v2/{repository}/manifests/{digest}").code == "MANIFEST_UNKNOWN"
+    assert deployer.ask("GET", f"/v2/{repository}/blobs/{digest_of(b'former')}").code == "BLOB_UNKNOWN"
+
+
+def _claims(token: str) -> dict[str, Any]:
+    payload = token.split(".")[1]
+    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return claims
+
+
+def test_a_token_renews_itself_no_longer_than_it_lasts_and_ends_with_its_user(world: World) -> None:
+    cloud, identity = world.clients.cloud, world.clients.identity
+    details = oci.identity.models.CreateUserDetails(compartment_id=cloud.tenancy, name="leaves", description="leaves")
+    user = identity.create_user(details).data.id
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    uploaded = oci.identity.models.CreateApiKeyDetails(key=key.public_key().public_bytes(*form).decode())
+    key_id = f"{cloud.tenancy}/{user}/{identity.upload_api_key(user, uploaded).data.fingerprint}"
+    signed = sign("GET", TOKENS, urlsplit(cloud.endpoint).netloc, b"", key_id, key)
+    token = json.loads(Tool(cloud).ask("GET", TOKENS, b"", **signed).content)["token"]
+    tool = Tool(cloud, token)
+    renewed = json.loads(tool.ask("GET", TOKENS).content)
+    assert _claims(renewed["token"])["exp"] == _claims(token)["exp"]
+    assert 0 < renewed["expires_in"] <= 3600
+    identity.delete_user(user)
+    for held in (token, renewed["token"]):
+        assert Tool(cloud, held).ask("GET", "/v2/").status == 401
+        assert Tool(cloud, held).ask("GET", TOKENS).status == 401
 
 
 def test_what_only_stands_in_does_not_replace_what_was_pushed(world: World, deployer: Tool) -> None:

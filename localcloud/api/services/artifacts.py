@@ -34,6 +34,7 @@ def _repository(call: Call, body: Json) -> Json:
 def _delete_images(call: Call, repository: Resource) -> None:
     for image in call.store.live(IMAGE.name, parent=repository.id):
         kinds.remove(IMAGE, call, image)
+    call.store.connection.execute("DELETE FROM blobs WHERE repository = ?", (repository.name,))
 
 
 REPOSITORY = Kind(

@@ -10,7 +10,7 @@ from localcloud.api import tenancy
 from localcloud.api.errors import invalid, not_found
 from localcloud.api.http import Reply
 from localcloud.api.operations import Call, Operation
-from localcloud.api.principals import Principal
+from localcloud.api.principals import TOKEN_SECONDS, Principal
 
 PATH = "/.trainyard/tokens"
 SERVICE = "trainyard"
@@ -38,7 +38,8 @@ def _issue(call: Call) -> Reply:
         resource_kind=RESOURCE_TYPES[found.kind],
         compartment=found.compartment,
     )
-    return Reply(200, {"token": call.cloud.credentials.issue(principal, key)})
+    seconds = call.cloud.faults.seconds("token", call.operation.name) or TOKEN_SECONDS
+    return Reply(200, {"token": call.cloud.credentials.issue(principal, key, seconds)})
 
 
 def operations() -> list[Operation]:

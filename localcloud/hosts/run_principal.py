@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run acts with: its resource principal's token and key, in files that are renewed before they end.
+
+Oracle's clients read both files again when a call is answered with 401, or the token is about to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from localcloud.api import tenancy
+from localcloud.api.operations import Cloud
+from localcloud.api.principals import TOKEN_SECONDS, Principal
+from localcloud.api.services.token_door import RESOURCE_TYPES
+from localcloud.api.store import Resource
+from localcloud.hosts.workplace import GIVEN
+
+# Readable for the run's user: nobody else gets into the run's folder.
+_MODE = 0o444
+log = logging.getLogger("localcloud")
+
+
+def of_run(run: Resource) -> Principal:
+    kind = RESOURCE_TYPES["job-run"]
+    return Principal(run.id, run.id, tenancy.TENANCY, resource_kind=kind, compartment=run.compartment)
+
+
+def environment(folder: Path) -> Mapping[str, str]:
+    """Where Oracle's clients find them, in the folder of a run."""
+    return {
+        "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
+        "OCI_RESOURCE_PRINCIPAL_RPST": str(folder / GIVEN / "rpst"),
+        "OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM": str(folder / GIVEN / "rpst-key.pem"),
+        "OCI_RESOURCE_PRINCIPAL_REGION": tenancy.REGION,
+    }
+
+
+async def write(cloud: Cloud, run: Resource, folder: Path) -> float:
+    """Hands out a token; so many seconds later it ends. The key stays: a token never lies beside another's key."""
+    place = folder / GIVEN
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place.mkdir(exist_ok=True)
+    seconds = cloud.faults.seconds("token", "IssueToken") or TOKEN_SECONDS
+    pem = place / "rpst-key.pem"
+    if pem.exists():
+        key = tenancy.load_private_key(pem)
+    else:
+        key = await asyncio.to_thread(rsa.generate_private_key, public_exponent=65537, key_size=2048)
+        tenancy.write_secret(pem, tenancy.private_pem(key), _MODE)
+    token = cloud.credentials.issue(of_run(run), key.public_key(), seconds)
+    tenancy.write_secret(place / "rpst", token.encode(), _MODE)
+    return seconds
+
+
+async def keep_renewed(cloud: Cloud, run_id: str, folder: Path, seconds: float) -> None:
+    """Until it is cancelled: each token is replaced when half of its time is over, the first of so many seconds."""
+    while True:
+        await asyncio.sleep(seconds / 2)
+        run = cloud.store.get(run_id)
+        if run is None:
+            return
+        try:
+            seconds = await write(cloud, run, folder)
+        except OSError:
+            log.exception("the token of %s", run_id)  # a full disk, say: half of its time is left to try again
