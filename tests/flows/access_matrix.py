@@ -5,7 +5,7 @@ Nothing is listed by hand but what a value of each kind looks like, so a new ope
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -151,10 +151,16 @@ class Question:
     sent: tuple[str, ...]
 
 
-def question(row: Operation, whose: Team, spot: Spot | None = None, value: Any = None, mine: str = "") -> Question:
-    """A call with everything of one team, and at one spot something else. `mine` is a compartment for all other places.
+ELSEWHERE = ("query", "body", "header")
 
-    There a call does not look for one: in the query of a call with a body, in a body that no call has, in a header."""
+
+def question(
+    row: Operation, whose: Team, spot: Spot | None = None, value: Any = None, elsewhere: Iterable[str] = ()
+) -> Question:
+    """A call with everything of one team, and at one spot something else.
+
+    `elsewhere` are places that this call does not look at, where the team's own compartment stands all the same: the
+    query of a call that has it in its body or path, the body of a call that has none, a header."""
 
     def at(source: str, field: str) -> Any:
         name = field.rpartition(".")[2].removesuffix("[]")
@@ -167,12 +173,13 @@ def question(row: Operation, whose: Team, spot: Spot | None = None, value: Any =
     query |= {name: str(at("query", name)) for name in _asked(row, spot)}
     body = _body(row, at, spot)
     headers = {spot.field: str(value)} if spot and spot.source == "header" else {}
-    if mine:
-        headers |= {"compartmentId": mine, "opc-compartment-id": mine}
-        if "compartmentId" not in _keys(_function(row), "query_params"):
-            query["compartmentId"] = mine
-        if row.method in ("GET", "DELETE"):
-            body = {"compartmentId": mine}
+    own = {"compartmentId": whose.compartment}
+    if "header" in elsewhere:
+        headers |= {**own, "opc-compartment-id": whose.compartment}
+    if "query" in elsewhere and "compartmentId" not in _keys(_function(row), "query_params"):
+        query |= own
+    if "body" in elsewhere and row.method in ("GET", "DELETE"):
+        body = own
     text = "&".join(f"{name}={quote(part, safe='')}" for name, part in query.items())
     sent = tuple(_texts(value)) if spot else ()
     return Question(row.method, f"{path}?{text}" if text else path, body, headers, sent)

@@ -63,6 +63,10 @@ PARTS = {
         "the local cloud, killed in mixed work: all that was answered is there, and it fits together", "rounds", 40,
         ("tests/flows/test_cloud_killed.py", "tests/flows/test_cloud_fuzz.py"), COUNTED,
     ),
+    "access": Part(
+        "another team's compartment or resource is refused at every place of every call, and nothing of it told",
+        "ways to hide it", 3, ("tests/flows/test_cloud_matrix.py", "tests/flows/test_cloud_targets.py"), COUNTED,
+    ),
     "up": Part(
         "`up` killed (command, engine, plugin, cloud or all): `up` again ends in the same state, no double, no orphan",
         "kills", 200, ("tests/flows/test_kills.py",), {"TRAINYARD_KILL_SEEDS": "{first}:{last}"},
