@@ -87,7 +87,7 @@ def start(spec: dict[str, Any]) -> Node:
     os.close(gate[0])
     os.close(report[1])
     room, messages = spec["room"], _messages(report[0])
-    watch = Watch(pid, [source for source, _ in room["own"]], room["limits"], bool(groups))
+    watch = Watch(pid, [source for source, _ in room["own"]], room["limits"], bool(groups), room["printed"])
     node = Node(pid, watch, messages, groups)
     try:
         message = next(messages, {"error": "its first process ended before it could begin"})

@@ -16,6 +16,8 @@ _MEMORY_SHARE, _PROCESS_SHARE, _DISK_SHARE = 3 / 4, 1 / 2, 1 / 2
 _GIBIBYTE = 1 << 30
 # OCI states none for these: far more than training needs, and far less than a machine has.
 _PROCESSES, _OPEN_FILES, _FILES = 4096, 65536, 1_000_000
+# What a node prints is kept twice: in its run's folder, and in the logging service.
+_OUTPUT = 256 << 20
 
 
 def of_machine() -> Mapping[str, int]:
@@ -38,6 +40,7 @@ def of_node(infrastructure: Mapping[str, Any], nodes: int, disk: Path) -> dict[s
         "processes": min(_PROCESSES, share["pids"]),
         "files": _OPEN_FILES,
         "disk": min(room, size or room),
+        "output": _OUTPUT,
         # Some file systems make as many as they need, and count none.
         "inodes": min(_FILES, int(free.f_favail * _DISK_SHARE) or _FILES),
     }

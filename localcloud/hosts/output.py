@@ -9,6 +9,7 @@ from asyncio.subprocess import Process
 from localcloud.api import clock
 from localcloud.api.services.logs import RUN_OUTPUT, write_lines
 from localcloud.api.store import Resource, Store
+from localcloud.hosts.specification import output_path
 from localcloud.hosts.workplace import Assignment, Node
 
 _CHUNK = 64 * 1024
@@ -23,7 +24,7 @@ class Sink:
         self._store = store
         self._run = run
         self._subject = f"{node.group}/{node.rank}" if node.group else str(node.rank)
-        self._file = assignment.folder / f"node-{node.rank}.log"
+        self._file = output_path(assignment.folder, node.rank)
         self._may_write = assignment.may_write_log
         self._refused_until = 0.0
         self._log = (run.body.get("logDetails") or {}).get("logId", "")

@@ -57,6 +57,7 @@ def _room(
         "shown": node.shown,
         "own": node.own,
         "folders": [(str(mount.source), mount.target) for mount in mounted],
+        "printed": str(output_path(assignment.folder, node.rank)),
         "ports": _ports(node.environment),
         "limits": limits.of_node(node.infrastructure, nodes, assignment.folder),
         "groups": groups.child(name).folders if groups else {},
@@ -75,6 +76,10 @@ def _ports(environment: Mapping[str, str]) -> tuple[int, int] | None:
     except (KeyError, ValueError, TypeError, AttributeError, StopIteration):  # no launch document: no launcher either
         return None
     return (first, last) if last - first + 1 >= _FEWEST_PORTS else None
+
+
+def output_path(folder: Path, rank: int) -> Path:
+    return folder / f"node-{rank}.log"
 
 
 def result_path(folder: Path, rank: int) -> Path:

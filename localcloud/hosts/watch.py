@@ -32,6 +32,7 @@ class Watch:
     folders: Sequence[str]
     limits: Mapping[str, int]
     held: bool  # its memory and processes, by control groups
+    printed: str  # the file that its output goes to, outside
     _free: tuple[int, int] = field(init=False)
     _used: tuple[int, int] = 0, 0
     _looks: int = 0
@@ -47,7 +48,15 @@ class Watch:
         """Why the node has to end; empty as long as it need not."""
         pids = list(_below(self.pid))
         reason = "" if self.held else self._processes(pids) or self._memory(pids)
-        return reason or self._disk(pids)
+        return reason or self._output() or self._disk(pids)
+
+    def _output(self) -> str:
+        try:
+            printed = os.stat(self.printed).st_size
+        except FileNotFoundError:
+            return ""
+        limit = self.limits["output"]
+        return f"it printed more than {_gibibytes(limit)}, the most a node may print" if printed > limit else ""
 
     def _processes(self, pids: Sequence[int]) -> str:
         count = sum(int(fields[17]) for fields in map(_stat, pids) if fields)

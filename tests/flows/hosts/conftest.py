@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +31,52 @@ def nobodys_cloud(home: Path, *before: str) -> Iterator[Cloud]:
         yield cloud
     finally:
         control.stop(home)
+
+
+# In mounts of its own: lets everybody through a folder, to some of what lies in it.
+_OPENED = """
+set -e
+hold=$1; closed=$2; shift 2
+mount --bind "$closed" "$hold"
+mount -t tmpfs -o mode=755 none "$closed"
+while [ "$1" != -- ]; do mkdir -p "$1"; mount --bind "$hold/${1#"$closed"/}" "$1"; shift; done
+umount "$hold"; shift
+exec "$@"
+"""
+_NOBODYS = 65534
+
+
+@contextmanager
+def really_nobodys_cloud(home: Path) -> Iterator[Cloud]:
+    """A cloud of the account `nobody`, who owns nothing else on this machine: its own files are not the interpreter's.
+    Only root can be somebody else; the folder given is not used, for nobody gets into what is the test's."""
+    needed = [Path(path).resolve() for path in (sys.base_prefix, sys.prefix, Path(__file__).parents[3])]
+    with tempfile.TemporaryDirectory(prefix="nobodys-") as folder:
+        os.chown(folder, _NOBODYS, _NOBODYS)
+        own = Path(folder) / "cloud"
+        account = ("setpriv", f"--reuid={_NOBODYS}", f"--regid={_NOBODYS}", "--clear-groups")
+        words = [*_let_through(needed, home.parent), *account, "env", f"HOME={folder}"]
+        words += [sys.executable, "-c", _START, str(own)]
+        try:
+            subprocess.run(words, check=True, timeout=120, cwd=Path(__file__).parents[3])
+            cloud = control.running(own)
+            assert cloud is not None
+            assert os.stat(f"/proc/{cloud.pid}").st_uid == _NOBODYS
+            yield cloud
+        finally:
+            control.stop(own)
+
+
+def _let_through(needed: Sequence[Path], folder: Path) -> list[str]:
+    """The words before a command that has to get to these paths, some of which may lie where nobody else gets in."""
+    ways = (parent for path in needed for parent in reversed(path.parents))
+    closed = next((way for way in ways if not os.stat(way).st_mode & 0o001), None)
+    if closed is None:
+        return []
+    hold = folder / "hold"
+    hold.mkdir()
+    below = [str(path) for path in needed if path.is_relative_to(closed)]
+    return ["unshare", "--mount", "bash", "-c", _OPENED, "bash", str(hold), str(closed), *dict.fromkeys(below), "--"]
 
 
 @pytest.fixture

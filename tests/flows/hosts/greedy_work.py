@@ -54,7 +54,7 @@ def _start(world: World, script: str, memory: int = MEMORY_GIB) -> Any:
 
 def _ended(world: World, run: Any) -> list[str]:
     done = world.finished(run)
-    return [done.lifecycle_state, done.lifecycle_details, *world.lines(run)[-1:]]
+    return [done.lifecycle_state, done.lifecycle_details, *(line[:200] for line in world.lines(run)[-1:])]
 
 
 if __name__ == "__main__":

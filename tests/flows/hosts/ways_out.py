@@ -107,6 +107,7 @@ GREEDY = (
     Way("fill the disk with files that have no name", "held = []\nfor n in range(1 << 30):\n"
         "    held.append(open('f', 'wb')); os.unlink('f'); held[-1].write(b'x' * (8 << 20)); held[-1].flush()",
         "the watcher, and a limit on the size of each file"),
+    Way("print without end", "while True: print('x' * 60_000)", "the watcher"),
     Way("make files without end", "for n in range(1 << 30): open(f'f{n}', 'w').close()", "the watcher"),
 )  # fmt: skip
 
