@@ -45,6 +45,7 @@ def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
 
 
 def _furnish(room: dict[str, Any]) -> int:
+    os.umask(0o022)  # whatever the account has: what is made here, another user has to get through
     kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_HOSTNAME | kernel.NEW_IPC)
     socket.sethostname(room["hostname"])
     if room["ports"]:  # nobody inside may set them

@@ -66,6 +66,8 @@ def _bucket(assignment: Assignment, store: Store, row: dict[str, Any]) -> Resour
 def _fill(folder: Path, objects: Path, files: Iterable[tuple[str, str]]) -> None:
     folder.mkdir(parents=True)
     left_out = [name for name, file in files if not _add(folder, name, objects / file)]
+    for place, _, _ in os.walk(folder):
+        os.chmod(place, 0o755)  # the run is another user, and what all of it lies in lets nobody else through
     if left_out:
         log.warning("%d objects have names that no file can have: not mounted, such as %r", len(left_out), left_out[0])
 
@@ -80,7 +82,7 @@ def _add(folder: Path, name: str, file: Path) -> bool:
         (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
         if not name.endswith("/"):
             os.link(file, path)
-            path.chmod(0o644)  # the run is another user, and what all of it lies in lets nobody else through
+            path.chmod(0o644)
     except (OSError, ValueError):
         return False
     return True

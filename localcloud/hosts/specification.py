@@ -49,6 +49,8 @@ def _room(
     root.mkdir(exist_ok=True)
     for folder, _ in node.own:
         users.hand_over(Path(folder), user)
+    if user is not None and (closed := users.closed_to_others(source for source, _ in node.shown)):
+        raise CannotStartError(f"The run's user may not read {closed}: chmod -R go+rX {closed}")
     name = f"{assignment.run.id[-12:]}-{node.rank}"
     return {
         "root": str(root),

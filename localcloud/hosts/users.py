@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
+import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 # Numbers that systems give to no account, no service and no container: (first, how many). systemd documents both.
@@ -37,6 +38,16 @@ def hand_over(folder: Path, user: int | None) -> None:
     for place, folders, files in os.walk(folder):
         for name in (".", *folders, *files):
             os.chown(os.path.join(place, name), user, user, follow_symlinks=False)
+
+
+def closed_to_others(paths: Iterable[str]) -> str:
+    """The first of these that only its owner may read; empty where all may be read by everybody."""
+    for path in paths:
+        status = os.stat(path)
+        wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(status.st_mode) else 0)
+        if status.st_mode & wanted != wanted:
+            return path
+    return ""
 
 
 def _mapped() -> Iterator[tuple[int, int]]:

@@ -119,6 +119,8 @@ def prepare(assignment: Assignment, store: Store, places: Sequence[Place]) -> li
     groups = [group for group in groups_of(assignment.run, assignment.job) for _ in range(group.replicas)]
     # What lies here may be open to the run's user: nobody else gets through.
     assignment.folder.chmod(0o700)
+    (assignment.folder / GIVEN).mkdir(exist_ok=True)
+    (assignment.folder / GIVEN).chmod(0o755)
     nodes = [_node(assignment, store, group, rank, places) for rank, group in enumerate(groups)]
     announce(assignment.folder, [])
     (assignment.folder / SETTINGS).mkdir(exist_ok=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buckets that a job mounts are folders on its nodes, wherever it wants them; the machine's own stay as they are."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import oci
 import pytest
 
+from localcloud import control
 from localcloud.control import Cloud
 from tests.cloud_fixture import Clients
 from tests.flows.cloud_world import World
@@ -101,6 +103,22 @@ def test_an_account_without_any_privilege_has_mounts_too(cloud_of_nobody: Cloud)
     run = _in_a_subnet(world)
     assert world.finished(run).lifecycle_state == "SUCCEEDED", world.lines(run)
     assert world.lines(run) == _SEEN
+
+
+def test_an_account_that_keeps_its_files_to_itself_has_mounts_too(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        cloud = control.start(tmp_path / "cloud")
+    finally:
+        os.umask(before)
+    try:
+        world = furnished(cloud)
+        run = _in_a_subnet(world)
+        done = world.finished(run)
+        assert done.lifecycle_state == "SUCCEEDED", (done.lifecycle_details, world.lines(run))
+        assert world.lines(run) == _SEEN
+    finally:
+        control.stop(cloud.home)
 
 
 @pytest.mark.parametrize("bucket", [CLOSED, "nowhere"])
