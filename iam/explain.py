@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from iam.errors import StatementError
 from iam.evaluate import variables_in
 from iam.judge import DEFAULT_DOMAIN, CompiledPolicies, Membership, Principal, Rule, Target, request_variables
 from iam.minimal import smallest
@@ -83,6 +84,16 @@ def _grants(missing: Iterable[str]) -> tuple[Grant, ...]:
 
 
 def _remedies(
+    policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
+) -> tuple[Statement, ...]:
+    """None where no statement can name the principal or the target: whoever asks says what the target is called."""
+    try:
+        return _statements(policies, principal, missing, target)
+    except StatementError:
+        return ()
+
+
+def _statements(
     policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
 ) -> tuple[Statement, ...]:
     subject, only_them = _who(principal)

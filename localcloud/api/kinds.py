@@ -10,7 +10,15 @@ from typing import Any
 
 from localcloud.api import clock, limits, models, tenancy
 from localcloud.api.authorization import may_see
-from localcloud.api.errors import already_exists, conflict, incorrect_state, invalid, not_found, related_not_found
+from localcloud.api.errors import (
+    already_exists,
+    conflict,
+    incorrect_state,
+    invalid,
+    missing_parameter,
+    not_found,
+    related_not_found,
+)
 from localcloud.api.http import Json, Reply
 from localcloud.api.lifecycles import Lifecycle
 from localcloud.api.ocids import new_ocid
@@ -266,7 +274,9 @@ def remove(kind: Kind, call: Call, resource: Resource) -> Resource:
 def move_(kind: Kind, call: Call) -> Reply:
     found = find_living(kind, call)
     found.expect(call.if_match)
-    compartment = call.details()["compartmentId"]
+    compartment = call.details().get("compartmentId")
+    if not compartment:
+        raise missing_parameter("compartmentId")
     require_compartment(call, compartment)
     changed = call.store.put(found, compartment=compartment, body={**found.body, "compartmentId": compartment})
     for within in (within for name in kind.brings for within in call.store.live(name, parent=found.id)):

@@ -61,7 +61,12 @@ PARTS = {
     ),
     "cloud": Part(
         "the local cloud, killed in mixed work: all that was answered is there, and it fits together", "rounds", 40,
-        ("tests/flows/test_cloud_killed.py", "tests/flows/test_cloud_fuzz.py"), COUNTED,
+        ("tests/flows/test_cloud_killed.py",), COUNTED,
+    ),
+    "input": Part(
+        "hostile requests to every operation of the local cloud: no 500, no more processor time than the bytes are"
+        " worth, nothing changed that was refused, and the same server answers", "requests", 50000,
+        ("tests/flows/test_cloud_fuzz.py",), COUNTED, ("--hypothesis-seed={first}",),
     ),
     "access": Part(
         "another team's compartment or resource is refused at every place of every call, and nothing of it told",

@@ -31,6 +31,13 @@ def test_names_the_statement_that_would_grant(principal: Principal, target: Targ
     assert refusal.text().splitlines()[-1] == f"would grant it: {remedy}"
 
 
+@pytest.mark.parametrize("name", ["a\nb", " a", "\x00", "", "'"])
+@pytest.mark.parametrize("place", [ROOT, "nowhere", "a\x00b", ""])
+def test_a_target_that_no_statement_can_name_is_refused_all_the_same(name: str, place: str) -> None:
+    refusal = explain(policies(), ALICE, ("BUCKET_READ",), Target(place, {"target.bucket.name": name}))
+    assert refusal.text().startswith("user alice lacks BUCKET_READ")
+
+
 @pytest.mark.parametrize(
     ("statement", "why"),
     [
