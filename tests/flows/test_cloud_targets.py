@@ -105,6 +105,35 @@ def test_nothing_is_made_in_what_belongs_to_another_team(
     assert other.text.replace(absent, "") == answer.text.replace(value, "")
 
 
+def test_what_a_thing_has_already_is_judged_where_that_lies(tenancy: Tenancy) -> None:
+    """A subnet of ours in another team's VCN, with that team's route table; a job of ours on that team's subnet."""
+    ours, theirs = tenancy.ours, tenancy.theirs
+    parts = {
+        "vcnId": theirs["vcn"], "cidrBlock": "10.1.8.0/24", "routeTableId": theirs["route-table"],
+        "securityListIds": [theirs["security-list"]],
+    }  # fmt: skip
+    subnet = tenancy.admin.made("/20160918/subnets", {"compartmentId": ours.compartment, **parts})["id"]
+    path = f"/20160918/subnets/{subnet}"
+    assert _refused(tenancy.caller.ask("DELETE", path)) == NOT_FOUND
+    # To exchange its route table takes the old one's, too; what stays as it is takes nothing.
+    place = {"compartmentId": ours.compartment, "vcnId": theirs["vcn"], "routeRules": []}
+    table = tenancy.admin.made("/20160918/routeTables", place)["id"]
+    assert _refused(tenancy.caller.ask("PUT", path, {"routeTableId": table})) == NOT_FOUND
+    same = {"routeTableId": theirs["route-table"], "displayName": "renamed"}
+    assert tenancy.caller.ask("PUT", path, same).status == 200
+    policy = tenancy.granted("network", f"allow group scientists to manage route-tables in compartment {THEIRS}")
+    assert tenancy.caller.ask("PUT", path, {"routeTableId": table}).status == 200
+    tenancy.withdraw(policy)
+    within = {"compartmentId": ours.compartment, "projectId": ours["project"]}
+    shape = {"shapeName": "VM.Standard2.1", "blockStorageSizeInGBs": 50, "subnetId": theirs["subnet"]}
+    job = {
+        **within, "jobConfigurationDetails": {"jobType": "DEFAULT"},
+        "jobInfrastructureConfigurationDetails": {"jobInfrastructureType": "STANDALONE", **shape},
+    }  # fmt: skip
+    made = tenancy.admin.made("/20190101/jobs", job)["id"]
+    assert _refused(tenancy.caller.ask("POST", "/20190101/jobRuns", {**within, "jobId": made})) == NOT_FOUND
+
+
 def test_nothing_is_moved_to_another_team(tenancy: Tenancy) -> None:
     there = {"compartmentId": tenancy.theirs.compartment}
     space = f"/n/{tenancy.caller.cloud.namespace}/b"
