@@ -9,13 +9,17 @@ from __future__ import annotations
 import errno
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Between two looks, in seconds: processes can become many within moments, a disk is not full so soon.
-_OFTEN, _SELDOM = 0.1, 0.2
-_LOOKS_WITHOUT_COUNTING = 20
+# Between two looks, in seconds: processes can become many within moments, a disk is not full so soon. The time that a
+# look took is waited many times over: a node of many processes or files is no reason for a busy watcher.
+_OFTEN, _SELDOM, _LONGEST = 0.1, 0.2, 1.0
+_TIMES = 10
+# Files are counted at least so often, however little has gone from the disk.
+_COUNTED_SECONDS = 4.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _BLOCK = 512
 _GIBIBYTE = 1 << 30
@@ -35,20 +39,25 @@ class Watch:
     printed: str  # the file that its output goes to, outside
     _free: tuple[int, int] = field(init=False)
     _used: tuple[int, int] = 0, 0
-    _looks: int = 0
+    _count_at: float = 0.0
+    _took: float = 0.0
 
     def __post_init__(self) -> None:
         self._free = _free(self.folders[0])
 
     @property
     def pause(self) -> float:
-        return _SELDOM if self.held else _OFTEN
+        return min(max(_SELDOM if self.held else _OFTEN, _TIMES * self._took), _LONGEST)
 
     def look(self) -> str:
         """Why the node has to end; empty as long as it need not."""
-        pids = list(_below(self.pid))
-        reason = "" if self.held else self._processes(pids) or self._memory(pids)
-        return reason or self._output() or self._disk(pids)
+        began = time.monotonic()
+        reason = self._output()
+        if not reason and not self.held:
+            pids = list(_below(self.pid))
+            reason = self._processes(pids) or self._memory(pids)
+        self._took = time.monotonic() - began
+        return reason or self._disk()
 
     def _output(self) -> str:
         try:
@@ -72,16 +81,15 @@ class Watch:
             return ""
         return f"it used {_gibibytes(used)} of memory; {_gibibytes(limit)} is the most a node of this run may have"
 
-    def _disk(self, pids: Sequence[int]) -> str:
+    def _disk(self) -> str:
         limit, most_files = self.limits["disk"], self.limits["inodes"]
-        free = _free(self.folders[0])
-        self._looks += 1
+        free, began = _free(self.folders[0]), time.monotonic()
         # As long as less has gone from the disk than the node may still take, it cannot have taken more.
         gone = [before - now for before, now in zip(self._free, free, strict=True)]
         left = limit - self._used[0], most_files - self._used[1]
-        if self._looks % _LOOKS_WITHOUT_COUNTING and all(2 * one < most for one, most in zip(gone, left, strict=True)):
+        if began < self._count_at and all(2 * one < most for one, most in zip(gone, left, strict=True)):
             return ""
-        size = sum(size for on_disk, size in self._nameless(pids) if on_disk)
+        size = sum(size for on_disk, size in self._nameless(list(_below(self.pid))) if on_disk)
         files = 0
         for more in _sizes(self.folders):
             size, files = size + more, files + 1
@@ -90,6 +98,8 @@ class Watch:
             if files > most_files:
                 return f"it made more than {most_files} files, the most a node may have"
         self._free, self._used = free, (size, files)
+        now = time.monotonic()
+        self._count_at = now + max(_COUNTED_SECONDS, _TIMES * (now - began))
         return ""
 
     def _nameless(self, pids: Sequence[int]) -> Iterator[tuple[bool, int]]:
