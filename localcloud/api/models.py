@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -69,7 +70,18 @@ def _narrowed(service: str, name: str, value: Mapping[str, Any]) -> sdk.Model:
     if model.subtypes and subtype is None and model.discriminator in value:
         choices = ", ".join(sorted(model.subtypes))
         raise invalid(f"{model.discriminator} must be one of {choices}, not {value[model.discriminator]!r}")
-    return sdk.model(service, subtype) if subtype and subtype != name else model
+    return _subtype(service, name, subtype) if subtype and subtype != name else model
+
+
+@cache
+def _subtype(service: str, name: str, subtype: str) -> sdk.Model:
+    """With what the model that it comes from demands: the SDK does not say it of each subtype again."""
+    base, model = sdk.model(service, name).fields, sdk.model(service, subtype)
+    fields = {
+        key: replace(field, required=True) if key in base and base[key].required else field
+        for key, field in model.fields.items()
+    }
+    return replace(model, fields=fields)
 
 
 def require_choices(service: str, name: str, details: Mapping[str, Any]) -> None:

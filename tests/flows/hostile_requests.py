@@ -53,6 +53,8 @@ class Real:
     place: str = ""
 
     def among(self, real: list[str]) -> str:
+        if self.place == "compartmentId" and not self.number % 3:
+            return real[-1]  # the tenancy, in which some things live only
         kind = _KINDS.get(self.place) or self.place.removesuffix("s").removesuffix("Id").lower()
         fitting = [one for one in real if f".{kind}" in one or f"science{kind}" in one] if kind else []
         candidates = fitting or real
@@ -161,7 +163,17 @@ _NAMED: Mapping[str, st.SearchStrategy[Any]] = {
     "namespaceName": st.just("trainyardlocal"),
     "bucketName": st.just("name"),
     "objectName": _NAMES,
-    "statements": st.just("allow group scientists to read buckets in tenancy"),
+    "namespace": st.just("trainyardlocal"),
+    "destinationNamespace": st.just("trainyardlocal"),
+    "destinationRegion": st.just("us-ashburn-1"),
+    "destinationBucket": st.just("name"),
+    "bucket": st.just("name"),
+    "statements": st.sampled_from(
+        [
+            "allow group scientists to read buckets in tenancy",
+            "allow group scientists to read buckets in compartment training",
+        ]
+    ),
     "matchingRule": st.just("all {resource.type = 'datasciencejobrun'}"),
     "searchQuery": st.sampled_from(
         ["search \"x\" | where data = '*a*b*'", 'search "a/b", "c" | sort by datetime | limit 1']
@@ -264,7 +276,10 @@ def _body(row: Operation) -> st.SearchStrategy[Any]:
         return _TEXT
     if row.details:
         return _models(row.service, row.details) if row.service else _ANYTHING
-    return _ANYTHING | st.dictionaries(st.sampled_from(_OWN_FIELDS), _ANYTHING, max_size=4)
+    pushed = st.fixed_dictionaries(
+        {"image": _NAMED["image"] | _TEXT}, optional=dict.fromkeys(_OWN_FIELDS[1:], _ANYTHING)
+    )
+    return _ANYTHING | pushed
 
 
 @cache

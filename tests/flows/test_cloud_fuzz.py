@@ -71,7 +71,7 @@ class Attacker:
                     digest.update(repr(row).encode(errors="replace"))
             self._known = version, digest.hexdigest()
             newest = self._store.execute("SELECT id FROM resources WHERE live ORDER BY sequence DESC LIMIT 300")
-            self.real = [*sorted(row[0] for row in newest), self.cloud.tenancy, self.cloud.compartment]
+            self.real = [*sorted(row[0] for row in newest), self.cloud.compartment, self.cloud.tenancy]
         return self._known[1]
 
     def processor(self) -> float:

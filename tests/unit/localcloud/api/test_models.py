@@ -39,6 +39,15 @@ def test_a_sound_body_comes_back_without_its_nulls() -> None:
             "MissingParameter",
             "jobEnvironmentConfigurationDetails.image",
         ),
+        (
+            {
+                "jobStorageMountConfigurationDetailsList": [
+                    {"storageType": "OBJECT_STORAGE", "namespace": "n", "bucket": "b"}
+                ]
+            },
+            "MissingParameter",
+            "jobStorageMountConfigurationDetailsList[0].destinationDirectoryName",
+        ),
     ],
 )
 def test_the_first_thing_that_is_wrong_is_named(change: dict[str, Any], code: str, said: str) -> None:
