@@ -88,7 +88,7 @@ def test_fewer_nodes_and_two_rehearsals_at_once(ring: Rehearsals) -> None:
     report = json.loads(told)
     assert len(report["runs"][0]["ranks"]) == 2
     assert "job sum: 2 of its 3 nodes" in report["notProven"]
-    assert section.startswith("### Rehearsal of `ring`: passed")
+    assert section.startswith("### Rehearsal of ring: passed")
     assert "| sum/base | ring | passed | 2 of 2 |" in section
     assert ring.left() == []
 
