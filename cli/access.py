@@ -10,6 +10,7 @@ import click
 from cli.out import json_data, say
 from cli.planning import planned, stack_arguments
 from components.oci import access_report
+from components.oci.statements import group_named
 from components.plan.show import json_text
 from iam.errors import StatementError
 
@@ -28,9 +29,10 @@ def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
     if made.platform != PLATFORM:
         raise click.ClickException(f"{made.stack} runs on {made.platform}: it has no policy statements of OCI")
     try:
-        found = access_report.report(made, deployers)
+        group_named("group", deployers)
     except StatementError as wrong:
         raise click.UsageError(f"--deployers: {wrong}") from None
+    found = access_report.report(made, deployers)
     if form == "json":
         json_data(json_text(found))
     else:

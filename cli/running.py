@@ -40,7 +40,7 @@ def cloud_home(home: Path | None) -> Path:
 def known_home(home: Path | None) -> Path:
     """The folder of a cloud that is to be there: where one stands, else this checkout's."""
     here = cloud_home(home)
-    if home or "TRAINYARD_HOME" in os.environ or here.exists() or not CHECKOUT.exists():
+    if home or os.environ.get("TRAINYARD_HOME") or here.exists() or not CHECKOUT.exists():
         return here
     return CHECKOUT
 

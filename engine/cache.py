@@ -11,13 +11,20 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from engine.progress import Progress
+from engine.trusted import open_lock, own_folder, require_own
 from engine.versions import ENGINE_VERSION, EngineError, Machine, at_least
+
+_BELOW_ROOT = ("trainyard", "engine")
+
+
+def cache_root(env: Mapping[str, str]) -> Path:
+    """What the user says is theirs: it may be a link to another disk."""
+    return Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or Path.home()) / ".cache")
 
 
 def cache_folder(env: Mapping[str, str]) -> Path:
     """`$XDG_CACHE_HOME/trainyard/engine`."""
-    root = env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or Path.home()) / ".cache"
-    return Path(root) / "trainyard" / "engine"
+    return cache_root(env).joinpath(*_BELOW_ROOT)
 
 
 def cached_engine(env: Mapping[str, str], machine: Machine) -> Path:
@@ -25,7 +32,12 @@ def cached_engine(env: Mapping[str, str], machine: Machine) -> Path:
 
 
 def is_whole(folder: Path) -> bool:
-    return os.access(folder / "pulumi", os.X_OK)
+    """Whether an engine is there; PlantedError where another user could have put it there, or changed it."""
+    if not os.access(folder / "pulumi", os.X_OK):
+        return False
+    for place in (*reversed(folder.parents[: len(_BELOW_ROOT)]), folder, *sorted(folder.iterdir())):
+        require_own(place)
+    return True
 
 
 def version_of(pulumi: Path, env: Mapping[str, str]) -> str:
@@ -43,8 +55,8 @@ def version_of(pulumi: Path, env: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def locked(folder: Path, progress: Progress) -> Iterator[None]:
     """Hold the one lock on making `folder`; a second process waits, and says so. A crash lets go of it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f".{folder.name}.lock").open("w") as lock:
+    own_folder(folder.parents[len(_BELOW_ROOT)], *_BELOW_ROOT)
+    with open_lock(folder.parent / f".{folder.name}.lock") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -66,7 +78,8 @@ def publish(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) 
         version = version_of(part / "pulumi", env)
         if not at_least(version, ENGINE_VERSION):
             raise EngineError(f"the engine just made does not run: `pulumi version` said {version!r}")
-        part.chmod(0o755)
+        for made in (part, *part.iterdir()):
+            made.chmod(0o755)
         if folder.exists():
             shutil.rmtree(folder)
         part.rename(folder)

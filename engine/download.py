@@ -1,21 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulumi's own release archive, checked against the checksums published with it."""
+"""Pulumi's own release archive, over TLS, checked against the checksums published with it or the one that is given."""
+
+from __future__ import annotations
 
 import hashlib
+import os
+import re
 import tarfile
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from engine.progress import Progress
 from engine.versions import ENGINE_VERSION, EngineError, Machine
 
 RELEASES = "https://github.com/pulumi/pulumi/releases/download"
+MIRROR_VARIABLE = "TRAINYARD_PULUMI_RELEASES"
+CHECKSUM_VARIABLE = "TRAINYARD_PULUMI_SHA256"
 # No answer within this is taken as "not reachable from here": building from source comes next.
 ANSWER_SECONDS = 4.0
 CHUNK = 1 << 20
+_LONGEST_LISTING = 1 << 20
 _PROCESSORS = {"amd64": "x64", "arm64": "arm64"}
+_SECURE = "https"
+# Without TLS anybody on the way may change the archive and its checksum alike.
+_PLAIN = ("http", "file")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+
+
+class MirrorError(EngineError):
+    """What the user says of a mirror cannot be followed: nothing else is tried in its place."""
 
 
 def download(folder: Path, machine: Machine, env: Mapping[str, str], progress: Progress) -> None:
@@ -23,27 +37,69 @@ def download(folder: Path, machine: Machine, env: Mapping[str, str], progress: P
 
     `TRAINYARD_PULUMI_RELEASES` names a mirror of the release pages; `off` does without.
     """
-    releases = env.get("TRAINYARD_PULUMI_RELEASES", RELEASES).rstrip("/")
+    from http.client import HTTPException  # as in _open
+
+    releases = (env.get(MIRROR_VARIABLE) or RELEASES).rstrip("/")
     if releases == "off":
-        raise EngineError("TRAINYARD_PULUMI_RELEASES is off")
+        raise EngineError(f"{MIRROR_VARIABLE} is off")
+    wanted = _given_checksum(env)
+    schemes = _schemes(releases, wanted)
     name = f"pulumi-v{ENGINE_VERSION}-{machine.os}-{_PROCESSORS.get(machine.processor, machine.processor)}.tar.gz"
     page = f"{releases}/v{ENGINE_VERSION}"
+    archive = folder / name
     try:
-        with _open(f"{page}/pulumi-{ENGINE_VERSION}-checksums.txt") as listing:
-            expected = _checksum(listing.read().decode(), name)
-        archive = folder / name
-        with _open(f"{page}/{name}") as source:
+        if not wanted:
+            with _open(f"{page}/pulumi-{ENGINE_VERSION}-checksums.txt", schemes) as listing:
+                wanted = _checksum(listing.read(_LONGEST_LISTING).decode(), name)
+        with _open(f"{page}/{name}", schemes) as source:
             found = _save(source, archive, progress)
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, HTTPException) as problem:
         raise EngineError(f"{page}: {problem}") from problem
-    if found != expected:
-        raise EngineError(f"{page}/{name}: its SHA-256 is {found}, published is {expected}")
+    if found != wanted:
+        raise EngineError(f"{page}/{name}: its SHA-256 is {found}, wanted is {wanted}")
     _unpack(archive, folder)
     archive.unlink()
 
 
-def _open(address: str) -> IO[bytes]:
-    answer: IO[bytes] = urllib.request.urlopen(address, timeout=ANSWER_SECONDS)
+def _given_checksum(env: Mapping[str, str]) -> str:
+    text = env.get(CHECKSUM_VARIABLE, "").strip()
+    if text and not _SHA256.fullmatch(text):
+        raise MirrorError(f"{CHECKSUM_VARIABLE} is {text!a}: give the archive's SHA-256, 64 hexadecimal digits")
+    return text.lower()
+
+
+def _schemes(releases: str, checksum: str) -> tuple[str, ...]:
+    """How the archive may come, redirections included: over TLS, or in any way once its checksum is known."""
+    scheme = releases.partition("://")[0].lower()
+    if scheme == _SECURE and not checksum:
+        return (_SECURE,)
+    if scheme not in (_SECURE, *_PLAIN):
+        raise MirrorError(
+            f"{MIRROR_VARIABLE} is {releases!a}: write https://…, or `off` to build the engine from source"
+        )
+    if not checksum:
+        raise MirrorError(
+            f"{MIRROR_VARIABLE} is {releases}: without TLS anybody on the way may change archive and checksum.\n"
+            f"Use https://, or give the SHA-256 of the archive in {CHECKSUM_VARIABLE}, or say `off`."
+        )
+    return (_SECURE, *_PLAIN) if scheme == "file" else (_SECURE, "http")
+
+
+def _open(address: str, schemes: tuple[str, ...]) -> IO[bytes]:
+    """The answer, redirections followed as far as they keep to these schemes."""
+    # Imported here: most commands only ask where the engine is, and this costs more than all the rest of that.
+    from urllib import request
+    from urllib.error import URLError
+
+    class Redirections(request.HTTPRedirectHandler):
+        def redirect_request(self, *asked: Any, **more: Any) -> Any:
+            made = super().redirect_request(*asked, **more)
+            if made is not None and made.type not in schemes:
+                raise URLError(f"redirected to {made.full_url}, which is not {' or '.join(schemes)}")
+            return made
+
+    opener = request.build_opener(Redirections())
+    answer: IO[bytes] = opener.open(address, timeout=ANSWER_SECONDS)
     return answer
 
 
@@ -57,7 +113,7 @@ def _checksum(listing: str, name: str) -> str:
 
 def _save(source: IO[bytes], archive: Path, progress: Progress) -> str:
     digest, size = hashlib.sha256(), 0
-    with archive.open("wb") as target:
+    with archive.open("xb") as target:
         while chunk := source.read(CHUNK):
             digest.update(chunk)
             target.write(chunk)
@@ -67,16 +123,16 @@ def _save(source: IO[bytes], archive: Path, progress: Progress) -> str:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """The archive holds `pulumi/<program>`; only plain files are taken, each by its last name."""
+    """The archive holds `pulumi/<program>`; only plain files are taken, each by its last name and once."""
     try:
         with tarfile.open(archive) as content:
             for member in content:
                 stream = content.extractfile(member) if member.isfile() else None
                 if stream:
-                    program = folder / Path(member.name).name
-                    with program.open("wb") as target:
+                    program = folder / os.path.basename(member.name)
+                    with program.open("xb") as target:
                         while chunk := stream.read(CHUNK):
                             target.write(chunk)
                     program.chmod(0o755)
-    except tarfile.TarError as problem:
+    except (tarfile.TarError, FileExistsError, IsADirectoryError, EOFError) as problem:
         raise EngineError(f"{archive.name} cannot be unpacked: {problem}") from problem

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from engine.build import build
 from engine.cache import cached_engine, is_whole, locked, publish, version_of
-from engine.download import download
+from engine.download import MirrorError, download
 from engine.progress import Progress
 from engine.tools import LANGUAGE_HOST, write_trampoline
+from engine.trusted import PlantedError
 from engine.versions import OLDEST_ENGINE, EngineError, Machine, at_least
+from launcher.escaping import terminal
 
 
 def engine_folder(env: Mapping[str, str] | None = None, progress: Progress | None = None) -> Path:
@@ -23,12 +25,14 @@ def engine_folder(env: Mapping[str, str] | None = None, progress: Progress | Non
         return found
     machine = Machine.here()
     folder = cached_engine(env, machine)
-    if is_whole(folder):
-        return folder
     try:
+        if is_whole(folder):
+            return folder
         with locked(folder, progress):
             if not is_whole(folder):
                 _make(folder, machine, env, progress)
+    except PlantedError as problem:
+        raise EngineError(f"{problem}\nAnother place can be named in XDG_CACHE_HOME.") from problem
     except OSError as problem:
         raise EngineError(
             f"the Pulumi engine cannot be put into {folder}: {problem}\n"
@@ -45,7 +49,7 @@ def engine_on_path(env: Mapping[str, str], progress: Progress) -> Path | None:
     version = version_of(Path(found), env)
     if at_least(version, OLDEST_ENGINE):
         return Path(found).absolute().parent
-    what = f"is {version}, older than {OLDEST_ENGINE}" if version else "does not run"
+    what = f"is {terminal(version)}, older than {OLDEST_ENGINE}" if version else "does not run"
     progress.say(f"{found} {what}: looking for another Pulumi engine")
     return None
 
@@ -55,8 +59,10 @@ def _make(folder: Path, machine: Machine, env: Mapping[str, str], progress: Prog
         publish(folder, lambda part: download(part, machine, env, progress), env)
         progress.say(f"downloaded the Pulumi engine into {folder}")
         return
+    except MirrorError:
+        raise
     except EngineError as problem:
-        progress.say(f"Pulumi's own download is not to be had ({str(problem).splitlines()[0]})")
+        progress.say(f"Pulumi's own download is not to be had ({terminal(str(problem).splitlines()[0])})")
 
     def fill(part: Path) -> None:
         build(part, env, progress)

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from engine.versions import EngineError
+
+PLUGIN_VARIABLE = "TRAINYARD_OCI_PLUGIN"
 CHECKOUT = Path(__file__).absolute().parent.parent
 LANGUAGE_HOST = "pulumi-language-python"
 OWN_LANGUAGE_HOST = "trainyard-language-python"
@@ -47,13 +50,21 @@ def write_tools(home: Path, engine: Path, env: Mapping[str, str]) -> Path:
     # An earlier release kept it here, where the engine warns of it at every step.
     (folder / OCI_PLUGIN).unlink(missing_ok=True)
     plugin = oci_plugin(home)
-    if env.get("TRAINYARD_OCI_PLUGIN") != "real":
+    if not _wants_real_plugin(env):
         plugin.parent.mkdir(parents=True, exist_ok=True)
         write_script(plugin, script_for("localcloud.plugin"))
     elif plugin.is_file() and plugin.read_bytes() == script_for("localcloud.plugin").encode():
         plugin.unlink()
         plugin.parent.rmdir()
     return folder
+
+
+def _wants_real_plugin(env: Mapping[str, str]) -> bool:
+    """Whether Pulumi's own plugin is to be used, and not the one for the local cloud."""
+    wanted = env.get(PLUGIN_VARIABLE, "")
+    if wanted not in ("", "real"):
+        raise EngineError(f"{PLUGIN_VARIABLE} is {wanted!a}: write `real` for Pulumi's own plugin, or leave it out")
+    return wanted == "real"
 
 
 def oci_plugin(home: Path) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from engine.trusted import open_lock
 from localcloud import processes
 from localcloud.isolation import VARIABLE
 
@@ -74,7 +75,7 @@ class Cloud:
 
 def default_home() -> Path:
     """`$TRAINYARD_HOME/cloud`, by default in the checkout or folder one stands in."""
-    return Path(os.environ.get("TRAINYARD_HOME", ".trainyard")).resolve() / "cloud"
+    return Path(os.environ.get("TRAINYARD_HOME") or ".trainyard").resolve() / "cloud"
 
 
 def start(home: Path, port: int = 0, timeout: float = READY_SECONDS, isolation: str = "") -> Cloud:
@@ -249,6 +250,6 @@ def _wait(condition: Any, timeout: float) -> bool:
 @contextmanager
 def _exclusive(home: Path) -> Iterator[None]:
     # Beside the folder, not in it, so that a reset cannot pull the lock from under another start.
-    with home.with_name(f"{home.name}.lock").open("w") as lock:
+    with open_lock(home.with_name(f"{home.name}.lock")) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -13,7 +13,7 @@ from schemas.convert import ShapeError, camel, columns, seal, structure
 from schemas.findings import Finding
 from schemas.model import Stack
 from schemas.names import nearest
-from schemas.scalars import within_64_bits
+from schemas.scalars import finite, within_64_bits
 from schemas.shape import Problem, problems, schema
 from schemas.source import Source, read
 
@@ -100,7 +100,9 @@ def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text, parse_int=lambda digits: within_64_bits(int(digits)))
+        return json.loads(
+            text, parse_int=lambda digits: within_64_bits(int(digits)), parse_float=finite, parse_constant=finite
+        )
     except (ValueError, OverflowError, RecursionError):
         return text
 

@@ -49,6 +49,14 @@ def within_64_bits(value: int) -> int | float:
     return value if -(2**63) <= value < 2**63 else float(value)
 
 
+def finite(text: str) -> float:
+    """ValueError for `NaN`, `Infinity` and what is too large: Python's JSON has them, nobody else's."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no finite number")
+    return value
+
+
 def _integer(sign: str, digits: str, text: str) -> int | float | str:
     if len(digits) > 80:
         return text

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -81,7 +82,11 @@ def _of_option(where: str, row: OptionRow) -> Iterator[str]:
 
 
 def _within(value: float, least: float | None, most: float | None) -> bool:
-    return (least is None or value >= least) and (most is None or value <= most)
+    """`nan` is within nothing, and no bound."""
+    bounds = [bound for bound in (least, most) if bound is not None]
+    return all(map(math.isfinite, (value, *bounds))) and all(
+        (least is None or value >= least, most is None or value <= most)
+    )
 
 
 def _of_port(framework: Framework, port: PortRow) -> Iterator[str]:

@@ -47,8 +47,11 @@ def endpoint(host: str, environment: Mapping[str, str]) -> Endpoint:
     told = environment.get(ENDPOINT_VARIABLE, "")
     if not told:
         return Endpoint(host)
-    parts = urlsplit(told)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/"):
+    try:
+        parts = urlsplit(told)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc or parts.path.strip("/"):
         raise ImageError(f"{ENDPOINT_VARIABLE} is no endpoint: `{told}`\nWrite it as https://HOST or http://HOST:PORT")
     return Endpoint(parts.netloc, parts.scheme == "http", elsewhere=True)
 

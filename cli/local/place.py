@@ -24,6 +24,8 @@ from cli.local.states import PROJECT_NAME, State, states
 from cli.out import say
 from components.plan.model import Plan
 from engine.local import environment
+from engine.tools import tools_home
+from engine.trusted import open_lock
 from localcloud import control
 from schemas.source import read
 
@@ -192,13 +194,13 @@ class Place:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Two stacks that come up at once do not both make what stands in for the same."""
-        with (self.home / "stand-ins.lock").open("w") as lock:
+        with open_lock(self.home / "stand-ins.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
 def default_home() -> Path:
-    return Path(os.environ.get("TRAINYARD_HOME", PROJECT / ".trainyard"))
+    return tools_home(os.environ)
 
 
 def _is_engine(pid: int) -> bool:

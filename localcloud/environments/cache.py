@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from engine.trusted import open_lock, own_folder, planted
 from localcloud.environments.rows import Row
 
 STAMP = "ready.json"
@@ -31,9 +32,24 @@ class Stamp:
     modules: Mapping[str, str]
 
 
+_BELOW_ROOT = ("trainyard", "environments")
+
+
+def _root() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
 def cache_folder() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "trainyard" / "environments"
+    return _root().joinpath(*_BELOW_ROOT)
+
+
+def not_ours(*places: Path) -> str:
+    """Why what is in the cache must not be used: another user may have put it there. Empty where it may."""
+    folder = cache_folder()
+    for place in (folder.parent, folder, *places):
+        if why := planted(place):
+            return f"{place} {why}"
+    return ""
 
 
 def folder_of(row: Row, interpreter: Path, base_stamp: Stamp | None) -> Path:
@@ -50,7 +66,10 @@ def folder_of(row: Row, interpreter: Path, base_stamp: Stamp | None) -> Path:
 
 
 def stamp_of(folder: Path) -> Stamp | None:
-    """What a finished environment says of itself; None when it is half made, or what it was made from has gone."""
+    """What a finished environment says of itself; None when it is half made, or what it was made from has gone, or when
+    it is not ours."""
+    if not_ours(folder, folder / "bin", folder / STAMP):
+        return None
     try:
         stamp = Stamp(**json.loads((folder / STAMP).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
@@ -61,6 +80,7 @@ def stamp_of(folder: Path) -> Stamp | None:
 
 def write_stamp(folder: Path, stamp: Stamp) -> None:
     part = folder / f".{STAMP}"
+    part.unlink(missing_ok=True)
     part.write_text(json.dumps(asdict(stamp), indent=1), "utf-8")
     part.rename(folder / STAMP)
 
@@ -68,8 +88,8 @@ def write_stamp(folder: Path, stamp: Stamp) -> None:
 @contextlib.contextmanager
 def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Only one process makes a folder; a second waits, and says so. Whoever dies lets go of it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f".{folder.name}.lock").open("w") as lock:
+    own_folder(_root(), *_BELOW_ROOT)
+    with open_lock(folder.parent / f".{folder.name}.lock") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

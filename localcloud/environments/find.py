@@ -51,7 +51,8 @@ def find(name: str) -> Environment | Missing:
     folder, _ = made
     stamp = cache.stamp_of(folder)
     if stamp is None:
-        return Missing(name, "it has not been made on this machine", f"trainyard environments make {name}")
+        reason = cache.not_ours(folder) or "it has not been made on this machine"
+        return Missing(name, reason, f"trainyard environments make {name}")
     told = ", ".join(f"{module} {version}" for module, version in stamp.versions.items() if version)
     return _environment(row, folder / "bin" / "python", told)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from localcloud.environments.cache import cache_folder, locked
+from localcloud.environments.cache import cache_folder, locked, not_ours
 
 # Read as a file, for the local cloud imports nothing of the launcher.
 SOURCE = Path(__file__).resolve().parents[2] / "launcher" / "pin" / "pin.c"
@@ -29,7 +29,7 @@ def _path() -> Path | None:
 def library() -> Path | None:
     """The compiled shim, if it is there."""
     path = _path()
-    return path if path and path.exists() else None
+    return path if path and path.exists() and not not_ours(path.parent, path) else None
 
 
 def make(say: Callable[[str], None]) -> Path | None:
@@ -41,6 +41,7 @@ def make(say: Callable[[str], None]) -> Path | None:
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             part = path.with_name(".libpin.so")
+            part.unlink(missing_ok=True)
             words = [word.format(library=part, source=SOURCE) for word in COMPILE]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode:

@@ -2,6 +2,7 @@
 """A training run as values: what was asked for, what it became, how far it is."""
 
 import hashlib
+import math
 import os
 import re
 import shlex
@@ -54,9 +55,12 @@ ACCESS_MINUTES = "TRAINYARD_ACCESS_MINUTES"
 def _access_minutes() -> float:
     text = os.environ.get(ACCESS_MINUTES, "5")
     try:
-        return max(float(text), 0.0)
+        minutes = float(text or "5")
     except ValueError:
-        raise ProviderError(f"{ACCESS_MINUTES} is `{text}`.", "Give a number of minutes.") from None
+        minutes = math.nan
+    if not math.isfinite(minutes) or minutes < 0:
+        raise ProviderError(f"{ACCESS_MINUTES} is `{text}`.", "Give a number of minutes, 0 or more.")
+    return minutes
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,12 @@ from schemas.model import Access, Bucket, Logs, Narrow, Network, Project, Regist
 from schemas.names import is_ocid, suggestion
 
 _STACK = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
-# A name of a group, with its identity domain before it where it is another than the stack's.
-_GROUP = re.compile(
-    r"(?:[A-Za-z0-9_.@+-][A-Za-z0-9_.@+ -]{0,99}/)?[A-Za-z0-9_.@+-](?:[A-Za-z0-9_.@+ -]{0,98}[A-Za-z0-9_.@+-])?"
-)
+# Names of groups and identity domains stand in policy statements. A group's may have its domain before it, where that
+# is another than the stack's.
+_NAME = r"[A-Za-z0-9_.@+-](?:[A-Za-z0-9_.@+ -]{0,98}[A-Za-z0-9_.@+-])?"
+_DOMAIN, _GROUP = re.compile(_NAME), re.compile(rf"(?:{_NAME}/)?{_NAME}")
+_NAME_REMEDY = "use up to 100 letters, digits, `.`, `_`, `-`, `+`, `@` and spaces between them"
+_GROUP_OCID = re.compile(r"ocid1\.[a-z]+\.[a-z0-9-]+\.[a-z0-9-]*\.[A-Za-z0-9_.-]+")
 
 
 def made(stack: Stack) -> bool:
@@ -115,7 +117,7 @@ def stack_reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
         yield Wrong(at("uses", "stack"), message, "write organization/project/stack; `organization` for own backends")
 
 
-@rule("TY710", "a group's name that OCI would refuse", platform="oci")
+@rule("TY710", "a name of a group or identity domain that OCI would refuse", platform="oci")
 def group_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     users = stack.access.users
     names = {
@@ -126,14 +128,20 @@ def group_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for key, (name, kind) in names.items():
         if name is None:
             continue
-        if is_ocid(name):
-            if name.split(".")[1] != kind:
-                message = f"is the OCID of a {name.split('.')[1]}; a {kind} is wanted"
-                yield Wrong(at("access", *key), message, f"look for ocid1.{kind}.…, or write its name")
-        elif not _GROUP.fullmatch(name):
-            message = f"`{name[:100]}` is no name of a group"
-            remedy = "use up to 100 letters, digits, `.`, `_`, `-`, `+`, `@` and spaces between them, or DOMAIN/NAME"
-            yield Wrong(at("access", *key), message, remedy)
+        if not is_ocid(name):
+            if not _GROUP.fullmatch(name):
+                message = f"`{name[:100]}` is not a valid name of a group"
+                yield Wrong(at("access", *key), message, f"{_NAME_REMEDY}, or DOMAIN/NAME")
+        elif not _GROUP_OCID.fullmatch(name):
+            message = f"`{name[:100]}` is not a valid OCID"
+            yield Wrong(at("access", *key), message, f"copy it from the console: ocid1.{kind}.oc1..<unique part>")
+        elif name.split(".")[1] != kind:
+            message = f"is the OCID of a {name.split('.')[1]}; a {kind} is wanted"
+            yield Wrong(at("access", *key), message, f"look for ocid1.{kind}.…, or write its name")
+    domain = stack.access.domain
+    if domain is not None and not _DOMAIN.fullmatch(domain):
+        message = f"`{domain[:100]}` is not a valid name of an identity domain"
+        yield Wrong(at("access", "domain"), message, _NAME_REMEDY)
 
 
 @rule("TY711", "access for the whole tenancy", severity="warning", platform="oci")

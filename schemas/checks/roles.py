@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from catalog.frameworks import Framework, OptionRow
@@ -103,6 +104,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def _complaint(row: OptionRow, value: bool | int | float | str) -> str | None:
     if type(value) not in _TYPES[row.type]:
         return f"is not of the type {row.type}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "is not a finite number"
     if row.values and value not in row.values:
         return f"is not one of {listing(row.values)}"
     if isinstance(value, int | float):

@@ -13,6 +13,8 @@ import venv
 from collections.abc import Mapping
 from pathlib import Path
 
+from engine.trusted import open_lock, own_folder, require_own
+
 CLIENTS = Path(__file__).with_name("requirements.txt")
 _READY = "ready"
 
@@ -25,11 +27,12 @@ def environment(lock: Path) -> Path:
     """The `bin` folder of the environment that a lock file describes; made when it is asked for first."""
     digest = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
     folder = cache_folder(os.environ) / f"{lock.stem.replace('requirements', 'clients')}-{digest}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f".{folder.name}.lock").open("w") as held:
+    own_folder(folder.parents[1], folder.parent.name)
+    with open_lock(folder.with_name(f".{folder.name}.lock")) as held:
         fcntl.flock(held, fcntl.LOCK_EX)  # a worker that comes second waits, and finds it made
         if not (folder / _READY).exists():
             _make(folder, lock)
+        require_own(folder)
     return folder / "bin"
 
 

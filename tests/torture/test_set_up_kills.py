@@ -22,7 +22,11 @@ from engine.cache import cached_engine, version_of
 from engine.versions import ENGINE_VERSION, Machine
 from tests.counts import FIRST, wanted
 from tests.unit.engine.test_obtain import CHECKOUT, release
-from tests.unit.engine.test_obtain import releases as releases  # a fixture is found by its name here
+
+# Fixtures are found by their names here.
+from tests.unit.engine.test_obtain import pages as pages
+from tests.unit.engine.test_obtain import releases as releases
+from tests.unit.engine.test_obtain import secure as secure
 
 COUNT = wanted(sample=10, full=300)
 PORTION = 10

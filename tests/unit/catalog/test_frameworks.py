@@ -91,6 +91,11 @@ WRONG: dict[str, tuple[str, str, str]] = {
         f"{PROCESSES.replace('default = 1', 'default = true')}\n[environment]",
         "is not of the type integer",
     ),
+    "a default that is not finite": (
+        "[environment]",
+        f"{PROCESSES.replace('integer', 'number').replace('default = 1', 'default = nan')}\n[environment]",
+        "`default` is outside `minimum` and `maximum`",
+    ),
     "an argument of ADS for nobody": (
         "[environment]",
         f'{ADS}role = "tail"\nwhen = "dash"\n{DASH}\n[environment]',

@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
+import datetime
 import functools
 import hashlib
 import http.server
 import io
+import ipaddress
 import os
 import re
+import shutil
+import ssl
 import subprocess
 import sys
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from engine.build import SOURCE, oldest_go
 from engine.cache import cached_engine, version_of
@@ -24,41 +31,93 @@ from engine.progress import Progress
 from engine.versions import ENGINE_VERSION, EngineError, Machine, at_least
 
 CHECKOUT = Path(__file__).parents[3]
+PROGRAMS = ("pulumi", "pulumi-language-python")
+
+
+class Pages(http.server.SimpleHTTPRequestHandler):
+    """A folder, and below `/away/` redirections to where another server is."""
+
+    away = ""
+
+    def do_GET(self) -> None:
+        if not self.path.startswith("/away/"):
+            super().do_GET()
+            return
+        self.send_response(302)
+        self.send_header("Location", f"{self.away}{self.path.removeprefix('/away')}")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        pass
+
+
+@contextlib.contextmanager
+def served(pages: Path, context: ssl.SSLContext | None = None, away: str = "") -> Iterator[str]:
+    handler = functools.partial(type("Handler", (Pages,), {"away": away}), directory=str(pages))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        if context:
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield f"http{'s' if context else ''}://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture
-def releases(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A folder served as Pulumi's release pages are."""
-    pages = tmp_path / "releases"
-    folder = pages / f"v{ENGINE_VERSION}"
+def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """A certificate for this machine that this test, and what it starts, trusts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a mirror")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    forms = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    both = tmp_path / "mirror.pem"
+    both.write_bytes(key.private_bytes(*forms) + made.public_bytes(forms[0]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(both))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    return context
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """Where releases are, as Pulumi's pages have them."""
+    folder = tmp_path / "releases" / f"v{ENGINE_VERSION}"
     folder.mkdir(parents=True)
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(pages))) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        yield folder, f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    return folder
 
 
-def release(folder: Path, checksum: str | None = None) -> None:
-    """An archive as Pulumi publishes it, of scripts."""
+@pytest.fixture
+def releases(pages: Path, secure: ssl.SSLContext) -> Iterator[tuple[Path, str]]:
+    """A folder served as Pulumi's release pages are."""
+    with served(pages.parent, secure) as address:
+        yield pages, address
+
+
+def release(folder: Path, checksum: str | None = None, programs: Sequence[str] = PROGRAMS) -> str:
+    """An archive as Pulumi publishes it, of scripts; its checksum."""
     here = Machine.here()
     name = f"pulumi-v{ENGINE_VERSION}-{here.os}-{here.processor.replace('amd64', 'x64')}.tar.gz"
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as archive:
-        for program in ("pulumi", "pulumi-language-python"):
+        for program in programs:
             script = f"#!/bin/sh\necho v{ENGINE_VERSION}\n".encode()
             member = tarfile.TarInfo(f"pulumi/{program}")
             member.size = len(script)
             archive.addfile(member, io.BytesIO(script))
     (folder / name).write_bytes(content.getvalue())
-    found = checksum or hashlib.sha256(content.getvalue()).hexdigest()
-    (folder / f"pulumi-{ENGINE_VERSION}-checksums.txt").write_text(f"{found}  {name}\n")
+    found = hashlib.sha256(content.getvalue()).hexdigest()
+    (folder / f"pulumi-{ENGINE_VERSION}-checksums.txt").write_text(f"{checksum or found}  {name}\n")
+    return found
 
 
 def test_a_new_enough_pulumi_on_path_is_taken_and_nothing_is_made(machine: Any) -> None:
@@ -106,6 +165,101 @@ def test_a_download_that_fails_or_is_changed_leads_to_the_build(
     said = capsys.readouterr().err
     assert ("its SHA-256 is" if checksum else "404") in said
     assert len([line for line in said.splitlines() if "not to be had" in line]) == 1
+
+
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_what_comes_without_tls_is_taken_by_its_given_checksum_only(
+    machine: Any, pages: Path, capsys: pytest.CaptureFixture[str], way: str
+) -> None:
+    machine.go()
+    checksum = release(pages)
+    with served(pages.parent) as address:
+        machine.env["TRAINYARD_PULUMI_RELEASES"] = address if way == "http" else pages.parent.as_uri()
+        with pytest.raises(EngineError, match="without TLS anybody on the way may change archive and checksum"):
+            engine_folder(machine.env)
+        assert not cached_engine(machine.env, Machine.here()).exists()
+        machine.env["TRAINYARD_PULUMI_SHA256"] = checksum.upper()
+        folder = engine_folder(machine.env)
+        assert sorted(os.listdir(folder)) == list(PROGRAMS)
+        shutil.rmtree(folder)
+        machine.env["TRAINYARD_PULUMI_SHA256"] = "0" * 64
+        assert (engine_folder(machine.env) / "pulumi-resource-pulumi-python").exists(), "built from its pinned source"
+    assert f"its SHA-256 is {checksum}, wanted is {'0' * 64}" in capsys.readouterr().err
+
+
+def test_a_mirror_that_leads_away_from_tls_is_not_followed(
+    machine: Any, pages: Path, secure: ssl.SSLContext, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.go()
+    release(pages)
+    with served(pages.parent) as plain, served(pages.parent, secure, away=plain) as mirror:
+        machine.env["TRAINYARD_PULUMI_RELEASES"] = f"{mirror}/away"
+        assert (engine_folder(machine.env) / "pulumi-resource-pulumi-python").exists()
+    assert f"redirected to {plain}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("TRAINYARD_PULUMI_RELEASES", "ftp://mirror.example"),
+        ("TRAINYARD_PULUMI_RELEASES", "mirror.example"),
+        ("TRAINYARD_PULUMI_SHA256", "abc"),
+    ],
+)
+def test_a_mirror_that_cannot_be_meant_is_said(machine: Any, variable: str, text: str) -> None:
+    machine.go()
+    machine.env["TRAINYARD_PULUMI_RELEASES"] = "https://127.0.0.1:9"
+    machine.env[variable] = text
+    with pytest.raises(EngineError, match=f"{variable} is '{text}'"):
+        engine_folder(machine.env)
+
+
+@pytest.mark.parametrize("programs", [("pulumi", "pulumi"), ("pulumi", "../pulumi"), ("..",)])
+def test_an_archive_that_is_no_release_is_not_unpacked(
+    machine: Any, releases: tuple[Path, str], capsys: pytest.CaptureFixture[str], programs: tuple[str, ...]
+) -> None:
+    machine.go()
+    machine.env["TRAINYARD_PULUMI_RELEASES"] = releases[1]
+    release(releases[0], programs=programs)
+    assert (engine_folder(machine.env) / "pulumi-resource-pulumi-python").exists()
+    assert "cannot be unpacked" in capsys.readouterr().err
+
+
+STRANGER = 65534
+
+
+@pytest.mark.parametrize("place", ["trainyard", "engine", "version", "pulumi"])
+@pytest.mark.parametrize("how", ["owner", "mode", "link"])
+def test_a_cache_that_others_may_write_to_is_not_used(machine: Any, place: str, how: str) -> None:
+    go = machine.go()
+    folder = engine_folder(machine.env)
+    go.unlink()
+    upper = {"trainyard": folder.parent.parent, "engine": folder.parent}
+    at = {**upper, "version": folder, "pulumi": folder / "pulumi"}[place]
+    if how == "mode":
+        at.chmod(0o777)
+    elif how == "link":
+        at.rename(machine.root / "elsewhere")
+        at.symlink_to(machine.root / "elsewhere")
+    elif os.geteuid():
+        pytest.skip("only root can give a file away")
+    else:
+        os.chown(at, STRANGER, STRANGER, follow_symlinks=False)
+    why = {"owner": f"belongs to the user {STRANGER}", "mode": "may be written by others", "link": "is a link"}[how]
+    with pytest.raises(EngineError, match=f"{at} {why}.*\n.*XDG_CACHE_HOME"):
+        engine_folder(machine.env)
+
+
+def test_a_lock_that_is_a_link_is_not_followed(machine: Any) -> None:
+    machine.go()
+    folder = cached_engine(machine.env, Machine.here())
+    folder.parent.mkdir(parents=True)
+    target = machine.root / "precious"
+    target.write_text("precious")
+    (folder.parent / f".{folder.name}.lock").symlink_to(target)
+    with pytest.raises(EngineError, match="is a link: remove it"):
+        engine_folder(machine.env)
+    assert target.read_text() == "precious"
 
 
 def test_the_second_time_the_cache_answers(machine: Any) -> None:

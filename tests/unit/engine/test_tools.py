@@ -5,6 +5,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from engine.local import environment
 from engine.tools import (
     LANGUAGE_HOST,
@@ -17,6 +19,7 @@ from engine.tools import (
     write_tools,
     write_trampoline,
 )
+from engine.versions import EngineError
 
 
 def names(folder: Path) -> list[str]:
@@ -58,6 +61,11 @@ def test_ours_goes_when_pulumis_own_comes(machine: Any) -> None:
     machine.program(LANGUAGE_HOST, "exit 0")
     write_tools(machine.root / "home", machine.path, machine.env)
     assert names(folder) == []
+
+
+def test_a_plugin_that_is_neither_is_said(machine: Any) -> None:
+    with pytest.raises(EngineError, match="TRAINYARD_OCI_PLUGIN is 'Real': write `real`"):
+        write_tools(machine.root / "home", machine.path, machine.env | {"TRAINYARD_OCI_PLUGIN": "Real"})
 
 
 def test_the_real_oci_plugin_is_not_stood_in_for(machine: Any) -> None:

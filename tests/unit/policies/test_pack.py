@@ -10,6 +10,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 from policies.pack import NOT_KNOWN_YET, policies, resource
 from policies.rule import rules
 from policies.verdicts import Unknown
+from tests.hostile import PLANTED, orders
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 
@@ -40,6 +41,14 @@ def test_a_failure_tells_the_reason_and_the_remedy() -> None:
     assert said.keys() == {"public-bucket", "missing-tags"}
     [message] = said["public-bucket"]
     assert message.startswith("r: accessType ObjectRead lets anybody read objects\nremedy: set accessType:")
+
+
+def test_nothing_that_a_policy_says_gives_orders() -> None:
+    said = reports("oci:Identity/policy:Policy", {"statements": [PLANTED, f"allow group {PLANTED}"], "name": PLANTED})
+    said |= reports(BUCKET, {"accessType": PLANTED, "versioning": PLANTED, "freeformTags": {PLANTED: PLANTED}})
+    messages = [message for told in said.values() for message in told]
+    assert any("planted" in message for message in messages)
+    assert [message for message in messages if orders(message.encode())] == []
 
 
 def test_what_is_unknown_is_a_remark_and_no_failure() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from rehearsal.model import EXIT_CODES, Artifact, RankSeen, RunSeen
 from rehearsal.proof import prove
 from rehearsal.report import RENDERERS, as_json, markdown, text
 from rehearsal.traffic import traffic
+from tests.hostile import PLANTED, orders
 from tests.unit.rehearsal.recorded import (
     FIRST,
     MAIN,
@@ -177,3 +179,13 @@ def test_nothing_of_a_log_or_a_file_becomes_markup() -> None:
     told = markdown(judged(seen(evil)))
     assert "<img" not in told
     assert "\n# b" not in told
+    report = judged(seen())
+    worst = replace(report.runs[0], job=PLANTED, run="a\\|b", because=(PLANTED,))
+    told = markdown(replace(report, stack=PLANTED, runs=(worst,)))
+    assert orders(told.encode()) == []
+    rows = [line for line in told.splitlines() if "planted" in line and line.startswith("|")]
+    # A cell more would be a backslash that the escape did not see.
+    assert rows
+    assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in rows} == {7}
+    assert not re.search(r"(?<!\\)\]\(", told)
+    assert "@c" not in told

@@ -103,6 +103,14 @@ def test_what_an_override_left_in_the_file_is_read_as_the_program_reads_it(tmp_p
     assert found == load_config(*as_pulumi(wrong), "test", tmp_path / "Pulumi.test.yaml").findings
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_number_that_is_not_finite_is_none(tmp_path: Path, number: str) -> None:
+    """Python's JSON reads it; no other program would, and the launch document could not hold it."""
+    found = load_file(write(tmp_path, CONFIG | {"trainyard:network": f'{{"nat": true, "cidr": {number}}}'}))
+    assert [(finding.code, finding.path[-1]) for finding in found.findings] == [("TY011", "trainyard:network")]
+    assert found.findings[0].line
+
+
 def test_findings_of_the_config_door_have_the_file_s_lines(tmp_path: Path) -> None:
     file = write(tmp_path, CONFIG)
     values, secret = as_pulumi(CONFIG)

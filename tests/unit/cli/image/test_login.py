@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,11 @@ def test_the_environment_may_name_another_place() -> None:
     assert (place.url, place.address(ADDRESS)) == ("http://127.0.0.1:5000", "127.0.0.1:5000/acme/vision/dt:1.0")
 
 
-@pytest.mark.parametrize("told", ["127.0.0.1:5000", "ftp://host", "https://host/path", "http://"])
+@pytest.mark.parametrize(
+    "told", ["127.0.0.1:5000", "ftp://host", "https://host/path", "http://", "http://[", "https://ann:word@host"]
+)
 def test_what_is_no_endpoint_is_said(told: str) -> None:
-    with pytest.raises(ImageError, match=f"{ENDPOINT_VARIABLE} is no endpoint: `{told}`\n"):
+    with pytest.raises(ImageError, match=re.escape(f"{ENDPOINT_VARIABLE} is no endpoint: `{told}`\n")):
         endpoint("iad.ocir.io", {ENDPOINT_VARIABLE: told})
 
 

@@ -77,6 +77,32 @@ def test_what_is_made_is_found_and_not_made_twice() -> None:
 
 
 @pytest.mark.usefixtures("with_rows")
+@pytest.mark.parametrize("place", ["cache", "folder", "stamp"])
+def test_what_others_may_have_written_is_not_used(place: str) -> None:
+    make.make("tiny", Told())
+    at = {"cache": cache.cache_folder(), "folder": folder(), "stamp": folder() / cache.STAMP}[place]
+    at.chmod(0o777)
+    missing = find.find("tiny")
+    assert isinstance(missing, Missing)
+    if place != "stamp":
+        assert f"{at} may be written by others" in missing.reason
+    at.chmod(0o755)
+    assert isinstance(find.find("tiny"), Environment)
+
+
+@pytest.mark.usefixtures("with_rows")
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("precious")
+    place = folder()
+    place.parent.mkdir(parents=True)
+    (place.parent / f".{place.name}.lock").symlink_to(target)
+    with pytest.raises(OSError, match="is a link: remove it"):
+        make.make("tiny", Told())
+    assert target.read_text() == "precious"
+
+
+@pytest.mark.usefixtures("with_rows")
 @pytest.mark.parametrize("left", ["no stamp", "half a stamp", "no interpreter"])
 def test_a_half_made_one_is_never_used_and_made_again(left: str) -> None:
     make.make("tiny", Told())

@@ -16,6 +16,7 @@ from provider.base.diff import Rules
 from provider.base.errors import Cancelled, Failure, PartialFailureError, ProviderError
 from provider.base.resource import Call, Checked, Created, Function, Live, Plugin, Resource
 from provider.base.values import UNKNOWN, Properties, Secret
+from tests.hostile import PLANTED, orders
 from tests.provider_client import EngineSide, Failed, engine_side
 
 TOKEN = "files:index:File"
@@ -139,6 +140,19 @@ def test_failures_and_errors_hide_secrets(engine: EngineSide) -> None:
         engine.create(TOKEN, "a", {"name": "a", "text": Secret("hush-hush"), "broken": True})
     assert "hush-hush" not in str(bug.value)
     assert "bug in the provider" in str(bug.value)
+
+
+def test_nothing_that_the_engine_is_told_gives_orders(engine: EngineSide) -> None:
+    """Values, and what a cloud or a script said: the engine prints them as they are."""
+    _, failures = engine.check(TOKEN, "a", {"text": PLANTED})
+    made = engine.create(TOKEN, "a", {"name": "a", "text": PLANTED})
+    diff = engine.diff(made, {"name": "a", "text": f"{PLANTED}{PLANTED}"})
+    with pytest.raises(Failed) as bug:
+        engine.create(TOKEN, "b", {"name": "b", "text": PLANTED, "broken": True})
+    told = [*failures, *engine.heard.lines, *diff.diffs, str(bug.value)]
+    assert len(engine.heard.lines) == 2
+    assert sum("planted" in line for line in told) == len(told) - 1, "all but the path of the property"
+    assert [line for line in told if orders(line.encode())] == []
 
 
 def test_an_expected_failure_is_cause_and_remedy(engine: EngineSide) -> None:

@@ -110,9 +110,10 @@ def test_what_no_policy_would_mend_is_not_tried_again() -> None:
     assert here.released == 0
 
 
-def test_the_time_that_access_is_given_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ACCESS_MINUTES, "soon")
-    with pytest.raises(ProviderError, match="TRAINYARD_ACCESS_MINUTES is `soon`"):
+@pytest.mark.parametrize("text", ["soon", "nan", "inf", "-1"])
+def test_the_time_that_access_is_given_is_a_number(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv(ACCESS_MINUTES, text)
+    with pytest.raises(ProviderError, match=f"TRAINYARD_ACCESS_MINUTES is `{text}`"):
         Run(lambda: cast(Platforms, {"oci": _Granting(0, "")})).create(_call(), _INPUTS)
 
 
