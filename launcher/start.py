@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from launcher import exits, settings
 from launcher.document import Launch, LaunchError, read
+from launcher.escaping import terminal, terminal_lines
 from launcher.say import Voice, secret_values
 
 _HELP = """\
@@ -48,7 +49,8 @@ def main(arguments: list[str]) -> int:
         )
         return 0
     if arguments not in ([], ["--check"]):
-        print(f"launcher: `{' '.join(arguments)}` is not understood: see python -m launcher --help", file=sys.stderr)
+        asked = terminal(" ".join(arguments))
+        print(f"launcher: `{asked}` is not understood: see python -m launcher --help", file=sys.stderr)
         return 64
     environment = dict(os.environ)
     try:
@@ -57,7 +59,7 @@ def main(arguments: list[str]) -> int:
         if arguments:
             from launcher.check import described
 
-            print(described(launch, environment))
+            print(terminal_lines(described(launch, environment)))
             return 0
         return _run(launch, environment)
     except LaunchError as error:

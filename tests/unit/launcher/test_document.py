@@ -20,6 +20,7 @@ from launcher.escaping import MASK
 from launcher.placeholders import filled
 from launcher.say import Voice, secret_values
 from launcher.start import VARIABLES
+from tests.hostile import PLANTED, orders
 from tests.unit.launcher.documents import document, launch
 
 ROOT = Path(__file__).parents[3]
@@ -109,7 +110,15 @@ def test_check_says_what_would_start_and_starts_nothing(tmp_path: Path) -> None:
     assert not witness.exists()
 
 
+def test_what_is_checked_gives_no_orders() -> None:
+    done = run("--check", command=["echo", PLANTED], run=PLANTED, environment={"A": PLANTED})
+    assert done.returncode == 0
+    assert "planted" in done.stdout
+    assert orders(done.stdout.encode()) == []
+
+
 def test_what_is_not_understood_is_refused() -> None:
+    assert orders(run("--\x1b[31m").stderr.encode()) == []
     done = run("--chek")
     assert (done.returncode, "see python -m launcher --help" in done.stderr) == (64, True)
 
