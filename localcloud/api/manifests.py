@@ -105,6 +105,14 @@ def read_blob(path: Path) -> bytes:
         return file.read(MAXIMUM_BYTES + 1)
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file, not something in its place."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """A regular file that is there. A link is not followed, and what has no end or makes readers wait is not opened."""

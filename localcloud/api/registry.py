@@ -69,7 +69,8 @@ class Visit:
     def holds(self, digest: Digest) -> bool:
         """Whether this repository has a blob: what was pushed into another is not there for it."""
         query = "SELECT 1 FROM blobs WHERE repository = ? AND digest = ?"
-        return bool(self.cloud.store.connection.execute(query, (self.repository, digest.text)).fetchone())
+        row = self.cloud.store.connection.execute(query, (self.repository, digest.text)).fetchone()
+        return row is not None and manifests.is_file(self.blob(digest))
 
     def hold(self, digest: Digest) -> None:
         query = "INSERT OR IGNORE INTO blobs (repository, digest) VALUES (?, ?)"
@@ -174,7 +175,7 @@ async def _blob(visit: Visit) -> Reply:
         raise RegistryError(404, "NAME_UNKNOWN", "repository name not known to registry")
     wanted = Digest(visit.named["digest"])
     file = visit.blob(wanted)
-    if not visit.holds(wanted) or not file.exists():
+    if not visit.holds(wanted):
         raise RegistryError(404, "BLOB_UNKNOWN", "blob unknown to registry")
     return _file(file, visit.named["digest"], "application/octet-stream")
 
@@ -185,7 +186,7 @@ async def _manifest(visit: Visit) -> Reply:
     digest = reference if is_digest(reference) else _tagged(visit, reference)
     file = visit.blob(Digest(digest))
     pulls = repositories and _pulls(visit, repositories[0])
-    if not pulls or not visit.holds(Digest(digest)) or not file.exists():
+    if not pulls or not visit.holds(Digest(digest)):
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
     return _file(file, digest, manifests.media_type(manifests.read_blob(file)))
 
