@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from iam.errors import StatementError
@@ -56,6 +57,14 @@ def may_see_in(call: Call, compartment: str) -> bool:
     own = next(targets.requirements(call))
     target = Target(compartment, own.target.variables if own.target else {})
     return call.cloud.access.would_allow(call.principal, call.operation.name, own.permissions, target)
+
+
+def names_of(call: Call, resources: Sequence[Resource]) -> str:
+    """What stands in a call's way: by name what its caller may see, the rest as a number."""
+    seen = [one for one in resources if may_see(call, one)]
+    named = [f"{one.kind} {one.name} ({one.id})" for one in seen[:3]]
+    hidden = len(resources) - len(seen)
+    return ", ".join([*named, *([f"{hidden} in other compartments"] if hidden else [])])
 
 
 def _is_administrator(call: Call) -> bool:

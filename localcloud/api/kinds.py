@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from localcloud.api import clock, limits, models, tenancy
-from localcloud.api.authorization import may_see
+from localcloud.api.authorization import may_see, names_of
 from localcloud.api.errors import (
     already_exists,
     conflict,
@@ -251,8 +251,8 @@ def change(kind: Kind, call: Call) -> Reply:
 def delete(kind: Kind, call: Call) -> Reply:
     found = find_settled(kind, call)
     if holders := _holders(kind, call, found):
-        named = ", ".join(f"{holder.kind} {holder.name} ({holder.id})" for holder in holders[:3])
-        raise conflict(f"The {kind.title} {found.id} cannot be deleted while it is in use by {named}")
+        by = names_of(call, holders)
+        raise conflict(f"The {kind.title} {found.id} cannot be deleted while it is in use by {by}")
     kind.on_delete(call, found)
     removed = remove(kind, call, found)
     return _answer(kind, call, "Delete", "DELETED", removed, "")

@@ -134,6 +134,17 @@ def test_what_a_thing_has_already_is_judged_where_that_lies(tenancy: Tenancy) ->
     assert _refused(tenancy.caller.ask("POST", "/20190101/jobRuns", {**within, "jobId": made})) == NOT_FOUND
 
 
+def test_what_stands_in_the_way_is_named_to_whoever_may_see_it(tenancy: Tenancy) -> None:
+    ours = {"compartmentId": tenancy.ours.compartment, "displayName": "shared"}
+    vcn = tenancy.admin.made("/20160918/vcns", {**ours, "cidrBlocks": ["10.7.0.0/16"]})["id"]
+    inside = {"vcnId": vcn, "cidrBlock": "10.7.1.0/24", "compartmentId": tenancy.theirs.compartment}
+    tenancy.admin.made("/20160918/subnets", {**inside, "displayName": THEIRS})
+    answer = tenancy.caller.ask("DELETE", f"/20160918/vcns/{vcn}")
+    assert _refused(answer) == (409, "Conflict")
+    assert "1 in other compartments" in answer.text
+    assert f"subnet {THEIRS}" in tenancy.admin.ask("DELETE", f"/20160918/vcns/{vcn}").text
+
+
 def test_nothing_is_moved_to_another_team(tenancy: Tenancy) -> None:
     there = {"compartmentId": tenancy.theirs.compartment}
     space = f"/n/{tenancy.caller.cloud.namespace}/b"

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Sequence
 
 from localcloud.api import clock, kinds, lifecycles
+from localcloud.api.authorization import names_of
 from localcloud.api.errors import ApiError, conflict, incorrect_state, invalid, related_not_found
 from localcloud.api.http import FilePart, Json, Reply
 from localcloud.api.kinds import Kind, Receipts
@@ -27,7 +28,7 @@ _FILENAME = re.compile(r"""filename\*?=(?:"([^"]+)"|([^;\s]+))""")
 
 def _hold_project(call: Call, project: Resource) -> None:
     if held := call.store.live("job", parent=project.id):
-        raise conflict(f"The project {project.id} still has {len(held)} job(s), such as {held[0].name}")
+        raise conflict(f"The project {project.id} still has {len(held)} job(s): {names_of(call, held)}")
     if notebooks := call.store.live("notebook-session", parent=project.id):
         raise conflict(f"The project {project.id} still has {len(notebooks)} notebook session(s)")
 

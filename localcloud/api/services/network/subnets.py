@@ -7,6 +7,7 @@ import zlib
 from ipaddress import IPv4Address
 
 from localcloud.api import lifecycles
+from localcloud.api.authorization import names_of
 from localcloud.api.errors import conflict, invalid, related_not_found
 from localcloud.api.http import Json
 from localcloud.api.kinds import Kind
@@ -83,10 +84,7 @@ def _free(call: Call, subnet: Resource) -> None:
     users = call.store.mentioning(subnet.id, ("job-run", "notebook-session"))
     active = [user for user in users if user.kind != "job-run" or user.state in lifecycles.RUN_ACTIVE]
     if active:
-        what = active[0].kind.replace("-", " ")
-        raise conflict(
-            f"The subnet {subnet.id} has VNICs attached, of the {what} {active[0].id} and {len(active) - 1} more"
-        )
+        raise conflict(f"The subnet {subnet.id} has VNICs attached, of {names_of(call, active)}")
 
 
 SUBNET = Kind(
