@@ -35,6 +35,7 @@ _MORE_HEADERS = (
 )  # fmt: skip
 _OWN_FIELDS = ("image", "entrypoint", "cmd", "layers", "environment", "standBy", "resource", "publicKey", "operations")
 _MOST_DEPTH = 4
+_MOST_SHOWN = 3000
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Hostile:
     """One request, but for the identifiers that it names."""
 
@@ -78,6 +79,10 @@ class Hostile:
     headers: Mapping[str, str]
     body: Any
     is_administrator: bool
+
+    def __repr__(self) -> str:
+        parts = (self.path, dict(self.query), dict(self.headers), self.body, self.is_administrator)
+        return f"{self.row.name} {parts!r}"[:_MOST_SHOWN]
 
     def target(self, real: list[str]) -> str:
         values = iter(self.path)

@@ -141,7 +141,7 @@ def test_whatever_is_sent_is_answered_or_refused(attacker: Attacker, service: st
         before, used = attacker.state(), attacker.processor()
         status, size = attacker.send(request)
         took = attacker.processor() - used
-        told = f"{request.row.name} {status}: {str(request)[:3000]}"
+        told = f"{request.row.name} {status}: {request}"
         assert status < 500, told
         assert took < MOST_SECONDS + size * SECONDS_A_BYTE, f"{took:.1f} s for {size} bytes: {told}"
         assert status < 400 or attacker.state() == before, f"refused, and yet something changed: {told}"
