@@ -220,7 +220,7 @@ def _code(stage: Stage, job: JobPlan, wishes: Wishes) -> str:
 
 def _as_whom(cloud: Cloud) -> str:
     if why_not := admin.why_not_enforced(cloud):
-        return f"as you, where it runs at all, beside everything else on this machine: {why_not}"
+        return f"without the plan's rules, if at all, and as you where this machine has no place for it: {why_not}"
     return f"{users.words()}, in namespaces and limits of its own, with no way out but the plan's (docs/trust.md)"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from socket import socket
@@ -122,8 +123,13 @@ class Fabric:
             return await self._place_in_site(run, subnet, members)
         except (SiteError, UnreadableRuleError) as error:
             await self._must_do_without(str(error))
-            self._placed[run] = _Placed(str(error), members)
-            return [self._on_loopback("127." + member.address.partition(".")[2]) for member in members]
+            # What lacks may be a program that makes networks: then a place of their own is still to be had.
+            alone = None
+            with suppress(SiteError):
+                alone = await Alone.start(self.endpoint, self.serve)
+            self._placed[run] = _Placed(str(error), members, alone=alone)
+            entry = Entry(alone.site.user, alone.site.network) if alone else None
+            return [self._on_loopback("127." + member.address.partition(".")[2], entry) for member in members]
 
     async def _must_do_without(self, reason: str) -> None:
         """Raises unless this machine gives no namespaces whatever the run, and going without was asked for."""

@@ -66,7 +66,7 @@ def test_no_run_starts_behind_no_rules(lack: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("lack", LACKS)
 def test_who_asked_to_go_without_has_loopback_addresses_and_is_told_why(lack: str, tmp_path: Path) -> None:
     with lacking(lack, tmp_path / "cloud", WHERE_POSSIBLE) as cloud:
-        _without(cloud, LACKS[lack][1])
+        _without(cloud, LACKS[lack][1], has_places=lack == "nft")
 
 
 def test_an_isolation_that_is_none_starts_no_cloud(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_an_isolation_that_is_none_starts_no_cloud(tmp_path: Path) -> None:
         control.start(tmp_path / "cloud", isolation="no")
 
 
-def _without(cloud: Cloud, reason: str) -> None:
+def _without(cloud: Cloud, reason: str, has_places: bool) -> None:
     world = World(Clients(cloud))
     network = Network(world)
     subnet = network.subnet("10.0.1.0/24", [], [])
@@ -97,7 +97,9 @@ tell(own)
     said = CliRunner().invoke(command, ["status", "--home", str(cloud.home)])
     assert said.exit_code == 0
     assert f"not enforced between the nodes of job runs: {seen['reason']}" in said.output
-    world.finished(network.cluster("pass", subnet, 2))
+    last = network.cluster("tell(os.environ['HOME'])", subnet, 2)
+    world.finished(last)
+    assert (set(world.lines(last)) == {"/home/datascience"}) == has_places, "that needs namespaces, and no programs"
     log = (cloud.home / "server.log").read_text()
     assert log.count("no security rule is enforced") == 1
     assert "Traceback" not in log
