@@ -6,6 +6,7 @@ that wait for nobody for ever.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Callable
 from socket import socket
@@ -19,8 +20,22 @@ Address = tuple[str, int]
 _MOST_HELD_BACK = 64 * 1024
 # In the state of a request's scope: it came in where nodes do, not where people do.
 FOR_NODES = "for nodes"
+_SECONDS_VARIABLE = "TRAINYARD_CLIENT_SECONDS"
+
+
+def _client_seconds() -> float:
+    text = os.environ.get(_SECONDS_VARIABLE) or "30"
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds) or seconds <= 0:
+        raise ValueError(f"{_SECONDS_VARIABLE} is {text!a}: give a number of seconds, or leave it out")
+    return seconds
+
+
 # How long a client may take to say what it wants, in seconds: the head of a request, and each part of its body.
-CLIENT_SECONDS = float(os.environ.get("TRAINYARD_CLIENT_SECONDS") or 30)
+CLIENT_SECONDS = _client_seconds()
 # What is still read after an answer that came before the end of the request, so that the client can read the answer.
 _MOST_UNREAD, _UNREAD_SECONDS = 1024 * 1024, 2.0
 

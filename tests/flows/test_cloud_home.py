@@ -86,3 +86,18 @@ def test_another_port_than_that_of_the_running_cloud_is_not_passed_over(tmp_path
         assert f"It runs already, at {cloud.endpoint}." in other.output
     finally:
         control.stop(home)
+
+
+@pytest.mark.parametrize("text", ["abc", "nan", "0"])
+def test_a_variable_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("TRAINYARD_CLIENT_SECONDS", text)
+    with pytest.raises(control.CloudError, match=f"TRAINYARD_CLIENT_SECONDS is '{text}': give a number of seconds"):
+        control.start(tmp_path / "cloud")
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "cloud.lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="is a link: remove it"):
+        control.start(tmp_path / "cloud")
+    assert (tmp_path / "precious").read_text() == "precious"
