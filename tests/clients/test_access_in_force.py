@@ -34,6 +34,8 @@ from tests.flows.cloud_world import runs_may_log
 EXAMPLE = "local"
 GROUP = "scientists"  # what the profile `user` is in; it stands for the group of deployers as well
 _REMEDY = re.compile(r"would grant it: ([^;\n]+)")
+# Of the call itself, and of something that its body refers to.
+_REFUSALS = ("NotAuthorizedOrNotFound", "RelatedResourceNotAuthorizedOrNotFound")
 Step = Callable[[], object]
 
 
@@ -258,7 +260,7 @@ class Watched:
             step()
         except oci.exceptions.ServiceError as error:
             refused = [line for line in self.log()[before:].splitlines() if " refused " in line]
-            if error.code != "NotAuthorizedOrNotFound" or not refused:
+            if error.code not in _REFUSALS or not refused:
                 raise
             return _REMEDY.findall(refused[-1])
         return None
