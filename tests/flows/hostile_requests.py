@@ -84,6 +84,10 @@ class Hostile:
         parts = (self.path, dict(self.query), dict(self.headers), self.body, self.is_administrator)
         return f"{self.row.name} {parts!r}"[:_MOST_SHOWN]
 
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """As Hypothesis shows it, which else spells a data class out, field by field."""
+        printer.text(repr(self))
+
     def target(self, real: list[str]) -> str:
         values = iter(self.path)
         path = re.sub(r"\{\w+\}", lambda _: _spelled(next(values), real), self.row.path)
