@@ -249,4 +249,5 @@ def _image(environment: Any) -> str | None:
 
 
 def _rfc3339(moment: Any) -> str | None:
-    return moment.isoformat().replace("+00:00", "Z") if moment is not None else None
+    """Always with its fraction: the text of a whole second would sort after that of half a second later."""
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z") if moment is not None else None

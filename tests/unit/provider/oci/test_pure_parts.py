@@ -3,6 +3,7 @@
 
 import re
 import threading
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -308,3 +309,15 @@ def test_an_image_override_keeps_the_job_s_command() -> None:
     assert (override.image, override.cmd, override.entrypoint) == ("iad.ocir.io/ns/dt:1", ["train"], ["python"])
     same = _job(image="iad.ocir.io/ns/dt:1")
     assert job_runs.request(spec, spec.nodes[0], same, "").job_environment_configuration_override_details is None
+
+
+def test_times_sort_as_the_moments_do() -> None:
+    second = datetime(2026, 11, 22, 11, 30, 48, tzinfo=UTC)
+    run = SimpleNamespace(
+        id="ocid1.run", lifecycle_state="SUCCEEDED", lifecycle_details=None,
+        time_started=second, time_finished=second.replace(microsecond=192000),
+    )  # fmt: skip
+    node = job_runs.node_run(run, "main")
+    assert node.started_at is not None
+    assert node.finished_at is not None
+    assert node.started_at < node.finished_at
