@@ -84,8 +84,8 @@ def _shown(room: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for folder, names in (("/etc", _SETTINGS), ("/dev", _DEVICES)):
         for name in names:
             yield from ((path, path) for path in sorted(glob.glob(f"{folder}/{name}")))
-    yield from room["shown"]
-    yield from room["own"]
+    # A folder comes before what lies in it: a node's own `/tmp` would hide an interpreter or a checkout under `/tmp`.
+    yield from sorted([*room["own"], *room["shown"]], key=lambda pair: pair[1].rstrip("/").count("/"))
 
 
 def _bind(source: str, target: Path) -> None:
