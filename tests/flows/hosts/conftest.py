@@ -41,6 +41,7 @@ mount --bind "$closed" "$hold"
 mount -t tmpfs -o mode=755 none "$closed"
 while [ "$1" != -- ]; do mkdir -p "$1"; mount --bind "$hold/${1#"$closed"/}" "$1"; shift; done
 umount "$hold"; shift
+cd "$PWD"  # which lies in what was shown just now, perhaps
 exec "$@"
 """
 _NOBODYS = 65534
@@ -68,15 +69,20 @@ def really_nobodys_cloud(home: Path) -> Iterator[Cloud]:
 
 
 def _let_through(needed: Sequence[Path], folder: Path) -> list[str]:
-    """The words before a command that has to get to these paths, some of which may lie where nobody else gets in."""
-    ways = (parent for path in needed for parent in reversed(path.parents))
-    closed = next((way for way in ways if not os.stat(way).st_mode & 0o001), None)
-    if closed is None:
-        return []
-    hold = folder / "hold"
-    hold.mkdir()
-    below = [str(path) for path in needed if path.is_relative_to(closed)]
-    return ["unshare", "--mount", "bash", "-c", _OPENED, "bash", str(hold), str(closed), *dict.fromkeys(below), "--"]
+    """The words before a command that has to get to these paths, some of which may lie where nobody else gets in: the
+    interpreter under a home, the checkout in a folder of its own."""
+    words: list[str] = []
+    for number, closed in enumerate(dict.fromkeys(filter(None, map(_closed, needed)))):
+        hold = folder / f"hold-{number}"
+        hold.mkdir()
+        below = dict.fromkeys(str(path) for path in needed if path.is_relative_to(closed))
+        words += ["unshare", "--mount", "bash", "-c", _OPENED, "bash", str(hold), str(closed), *below, "--"]
+    return words
+
+
+def _closed(path: Path) -> Path | None:
+    """The first folder on the way that only its owner may pass."""
+    return next((way for way in reversed(path.parents) if not os.stat(way).st_mode & 0o001), None)
 
 
 @pytest.fixture

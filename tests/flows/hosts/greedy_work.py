@@ -15,7 +15,8 @@ from tests.cloud_fixture import Clients, local_cloud
 from tests.flows.cloud_world import World
 from tests.flows.hosts.ways_out import GREEDY
 
-SIZE, FILES, MEMORY_GIB = "2g", 100_000, 1
+# So many files that a busy machine looks at them before they are all used up.
+SIZE, FILES, MEMORY_GIB = "2g", 300_000, 1
 _PRELUDE = "import os, time\n"
 _ON_DISK = "disk", "files"
 _MORE_GIB = 8  # the disk is in memory here
