@@ -4,8 +4,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 PY := .venv/bin/python
 STACK ?= local
-# Tests share two or more processors; a number here says how many processes they use.
-JOBS ?= auto
+# How many processes run tests: one more than processors, because much of a test is waiting.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 ROOMS := __main__.py catalog cli components engine iam localcloud policies provider schemas
 
 .PHONY: help setup up preview down test torture check bench lock clean
