@@ -3,12 +3,14 @@
 
 Each node watches itself and tells the others by a sign in the run's folder when it has been idle for the whole limit.
 An activity takes the sign back. When the signs of all ranks stand, every node ends its processes, for the same reason.
-One rank that compiles, or loads data, keeps all others waiting, and the run alive.
+One rank that compiles, or loads data, keeps all others waiting, and the run alive. When it ends well they get the whole
+limit again: they may have waited for just that, and need a moment to go on.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -68,6 +70,9 @@ class Stalls:
     # Odd while this node has told the others that it is idle.
     _signs: int = field(default=0, init=False)
     _signed: int = field(default=-1, init=False)
+    # Who has ended well, and since when this node knows it.
+    _over: frozenset[int] = field(default=frozenset(), init=False)
+    _over_since: float = field(default=-math.inf, init=False)
     _last: str = field(default="", init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -118,7 +123,9 @@ class Stalls:
         if self.ended_elsewhere(board):
             return self.reason
         self._tell(self.desk, self._idleness.seconds >= self.limit)
-        return self.reason if self._idle and not self._busy(board) else ""
+        self._notice_ends(board)
+        waited = time.monotonic() - self._over_since >= self.limit
+        return self.reason if self._idle and waited and not self._busy(board) else ""
 
     def ended_elsewhere(self, board: Board) -> bool:
         """Whether another rank has seen all ranks idle, this one among them, and ended."""
@@ -153,12 +160,17 @@ class Stalls:
     def _used(self) -> str:
         return ", ".join(self._active)
 
+    def _notice_ends(self, board: Board) -> None:
+        """Ranks may end one after the other: the last good end counts."""
+        over = frozenset(event.rank for event in board.endings() if event.how == SUCCEEDED)
+        if over != self._over:
+            self._over, self._over_since = over, time.monotonic()
+
     def _busy(self, board: Board) -> set[int]:
         """Ranks that may still do something: they have not ended well, and they are not idle."""
         roles = (role for role in self.launch.roles if not role.service)
         ranks = {rank for role in roles for rank in self.launch.ranks_of(role.name)}
-        over = {event.rank for event in board.endings() if event.how == SUCCEEDED}
-        return ranks - over - board.idle(self._generation).keys() - {self.launch.rank}
+        return ranks - self._over - board.idle(self._generation).keys() - {self.launch.rank}
 
     def account(self, board: Board) -> None:
         """Says each rank's last line. The first rank that hangs does so, for all."""

@@ -224,8 +224,18 @@ def test_a_gang_has_stalled_when_every_rank_is_idle(idle_watch: Stalls) -> None:
     )
 
 
-def test_who_has_ended_well_is_not_waited_for(idle_watch: Stalls) -> None:
-    assert idle_watch.stalled(here(0, 1, ended=board.SUCCEEDED))
+def test_who_has_ended_well_is_waited_for_by_those_it_kept_waiting(
+    idle_watch: Stalls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("launcher.stalls.time", SimpleNamespace(monotonic=lambda: now[0]))
+    assert idle_watch.stalled(here(0, 1)) == "", "rank 2 writes what the others wait for"
+    ended = here(0, 1, ended=board.SUCCEEDED)
+    assert idle_watch.stalled(ended) == "", "the others need a moment to go on"
+    now[0] += idle_watch.limit - 1
+    assert idle_watch.stalled(ended) == ""
+    now[0] += 1
+    assert idle_watch.stalled(ended), "they had the whole limit, and did nothing"
 
 
 def test_a_sign_is_taken_back_and_given_again(idle_watch: Stalls) -> None:
