@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from iam.clock import instant, time_of_day
 from iam.statement import AllOf, AnyOf, Comparison, Condition, Exists, Operator, Pattern, Text, Value, Variable
+from iam.wildcards import fits
 
 # What a request knows, by variable name in lower case; several values where a principal has several groups.
 Variables = Mapping[str, str | tuple[str, ...]]
@@ -21,35 +22,14 @@ def values_of(variables: Variables, name: str) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) else found
 
 
-def _pattern(text: str) -> Callable[[str], bool]:
-    first, *middle = text.lower().split("*")
-    if not middle:
-        return lambda value: value.lower() == first
-    last = middle.pop()
-
-    def matches(value: str) -> bool:
-        value = value.lower()
-        if len(value) < len(first) + len(last) or not (value.startswith(first) and value.endswith(last)):
-            return False
-        position, end = len(first), len(value) - len(last)
-        for part in middle:
-            found = value.find(part, position, end)
-            if found < 0:
-                return False
-            position = found + len(part)
-        return True
-
-    return matches
-
-
 def _matcher(value: Value) -> _Matcher:
     match value:
         case Text(text):
             lower = text.lower()
             return lambda actual, _: actual.lower() == lower
         case Pattern(text):
-            fits = _pattern(text)
-            return lambda actual, _: fits(actual)
+            pattern = text.lower()
+            return lambda actual, _: fits(pattern, actual.lower())
         case Variable(name):
             other = name.lower()
             return lambda actual, variables: actual.lower() in (v.lower() for v in values_of(variables, other))

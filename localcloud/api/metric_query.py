@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from localcloud.api.tokens import Reader, fits
+from iam.wildcards import fits
+from localcloud.api.tokens import Reader
 from localcloud.api.values import whole_number
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}

@@ -87,21 +87,3 @@ class Reader:
     def _taken(self) -> str:
         self._next += 1
         return self._tokens[self._next - 1].text
-
-
-def fits(pattern: str, text: str) -> bool:
-    """Whether a text has the pattern's pieces between its `*`, in their order. Unlike GLOB and regular expressions it
-    never looks back, so many stars take no longer than one."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return text == pattern
-    *middle, last = rest
-    if not text.startswith(first) or not text.endswith(last) or len(first) + len(last) > len(text):
-        return False
-    position, end = len(first), len(text) - len(last)
-    for piece in middle:
-        found = text.find(piece, position, end)
-        if found < 0:
-            return False
-        position = found + len(piece)
-    return True

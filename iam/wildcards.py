@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts with `*` for anything, as statements and queries of metrics and logs write them."""
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Whether a text has the pattern's pieces between its `*`, in their order. Unlike GLOB and regular expressions it
+    never looks back, so many stars take no longer than one."""
+    first, *middle = pattern.split("*")
+    if not middle:
+        return text == pattern
+    last = middle.pop()
+    if not text.startswith(first) or not text.endswith(last) or len(first) + len(last) > len(text):
+        return False
+    position, end = len(first), len(text) - len(last)
+    for piece in middle:
+        found = text.find(piece, position, end)
+        if found < 0:
+            return False
+        position = found + len(piece)
+    return True
