@@ -110,7 +110,7 @@ def start(spec: dict[str, Any]) -> Node:
 def clear_up(spec: dict[str, Any]) -> None:
     """The groups of a cloud that is there no more, where no other node is in them."""
     if spec.get("place") and spec["room"]["groups"]:
-        Groups(spec["room"]["groups"], spec["room"]["version"]).parent().remove(patiently=False)
+        Groups(spec["room"]["groups"], spec["room"]["version"]).parent().remove()
 
 
 def _grouped(room: dict[str, Any]) -> Groups | None:

@@ -64,16 +64,16 @@ class Groups:
             return int(match[1]) if match else 0
         return 0
 
-    def remove(self, patiently: bool = True) -> None:
-        """Once nobody is in it; the kernel may need a moment for the last one."""
-        ends = time.monotonic() + (_REMOVED_SECONDS if patiently else 0)
+    def remove(self) -> None:
+        """Once nobody is in it; the kernel may need a moment for the last one. Who is in it takes it along."""
+        ends = time.monotonic() + _REMOVED_SECONDS
         for folder in set(self.folders.values()):
             while os.path.isdir(folder):
                 with suppress(OSError):
                     os.rmdir(folder)
                     break
-                if time.monotonic() > ends:
-                    return
+                if time.monotonic() > ends or _holds_others(folder):
+                    break
                 time.sleep(0.005)
 
 
@@ -101,6 +101,12 @@ def own_memory() -> int | None:
     with suppress(OSError, ValueError):
         return int(Path(base.folders["memory"], name).read_text())
     return None
+
+
+def _holds_others(folder: str) -> bool:
+    with suppress(OSError):
+        return any(entry.is_dir() for entry in os.scandir(folder))
+    return False
 
 
 def _sweep(base: Groups) -> None:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control groups go with the last node that was in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localcloud.hosts import groups
+from localcloud.hosts.groups import Groups
+
+
+def made(place: Path) -> Groups:
+    """Folders, as the kernel's are: none can be removed that holds something."""
+    found = Groups({name: str(place / name) for name in ("memory", "pids")})
+    for folder in found.folders.values():
+        Path(folder).mkdir()
+    return found
+
+
+def test_what_is_for_all_nodes_stays_while_another_is_in_it(tmp_path: Path) -> None:
+    shared = made(tmp_path)
+    first, second = shared.child("first"), shared.child("second")
+    for one in (first, second):
+        for folder in one.folders.values():
+            Path(folder).mkdir()
+    first.remove()
+    shared.remove()
+    assert sorted(path.name for path in tmp_path.glob("*/*")) == ["second", "second"]
+    second.remove()
+    shared.remove()
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_that_cannot_go_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "_REMOVED_SECONDS", 0.0)
+    for busy in ("memory", "pids"):
+        shared = made(tmp_path)
+        held = Path(shared.folders[busy], "held")
+        held.touch()
+        shared.remove()
+        assert [path.name for path in tmp_path.iterdir()] == [busy]
+        held.unlink()
+        shared.remove()
