@@ -104,8 +104,8 @@ def own_memory() -> int | None:
 
 
 def _holds_others(folder: str) -> bool:
-    with suppress(OSError):
-        return any(entry.is_dir() for entry in os.scandir(folder))
+    with suppress(OSError), os.scandir(folder) as entries:
+        return any(entry.is_dir() for entry in entries)
     return False
 
 
