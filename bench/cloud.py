@@ -31,7 +31,7 @@ from bench.harness.rows import TURNS, Aim, Row, Spent, in_turns, spent
 from localcloud import control
 from localcloud.api.signatures import sign
 from localcloud.api.tenancy import load_private_key
-from tests.clients.environment import environment
+from tests.support.client_environment import environment
 
 MOTO = Path(__file__).with_name("moto-requirements.txt")
 MANY = 1000  # what there is when a list is asked for

@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.harness.rows import ROOT, TURNS, Aim, Row, in_turns
 from bench.programs import stacks
 from bench.programs.flat import describe
-from tests.programs.recorder.client import Client
+from tests.support.recorder.client import Client
 
 # Jobs and, in all of them together, runs.
 SIZES = ((1, 10), (1, 1000), (10, 1000))

@@ -20,10 +20,10 @@ from bench.harness.rows import ROOT, Aim, Row
 from localcloud.admin import list_calls
 from localcloud.api.ocids import new_ocid
 from provider.oci.job_runs import MAIN_VARIABLE, start_of
-from tests.cloud_fixture import Clients, local_cloud
-from tests.flows.cloud_world import World
-from tests.flows.launcher.nodes import BUCKET, Place, planned
-from tests.unit.components.samples import plan
+from tests.support.cloud_fixture import Clients, local_cloud
+from tests.support.cloud_world import World
+from tests.support.nodes import BUCKET, Place, planned
+from tests.support.samples import plan
 
 COUNTS = (8, 32, 64)
 # Waiting alone, before the last one comes.

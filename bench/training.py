@@ -30,12 +30,12 @@ from localcloud.api.ocids import new_ocid
 from localcloud.environments.find import Environment
 from localcloud.hosts.workplace import GIVEN, METADATA
 from provider.oci.job_runs import MAIN_VARIABLE
-from tests.cloud_fixture import Clients, local_cloud
-from tests.flows.cloud_world import TERMINAL, World
-from tests.flows.hosts.network_world import SERVICES, egress, ingress
-from tests.frameworks.examples import EXAMPLES, Example
-from tests.frameworks.field import BUCKET, Field
-from tests.unit.components.samples import plan
+from tests.support.cloud_fixture import Clients, local_cloud
+from tests.support.cloud_world import TERMINAL, World
+from tests.support.field import BUCKET, Field
+from tests.support.framework_examples import EXAMPLES, Example
+from tests.support.network_world import SERVICES, egress, ingress
+from tests.support.samples import plan
 
 # Which examples, on how many nodes: Dask and parameter servers have more roles.
 NODES: Mapping[str, int] = {

@@ -29,9 +29,9 @@ from cli.local.stand_ins.resources import empty
 from cli.sessions import DEPLOYER, session_of
 from engine.tools import oci_plugin
 from localcloud import admin
-from tests.cloud_fixture import eventually
-from tests.flows.cloud_world import TERMINAL
-from tests.flows.local_team import Team
+from tests.support.cloud_fixture import eventually
+from tests.support.cloud_world import TERMINAL
+from tests.support.local_team import Team
 
 NOTHING = ROOT / "bench" / "programs" / "nothing"
 # Jobs without runs: with those of `local` around them, they make 200 resources.

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from localcloud.isolation import VARIABLE, WHERE_POSSIBLE
-from tests.counts import wanted
+from tests.support.counts import wanted
 
 # The fixtures `cloud` and `shared_cloud`, and how a run that is told to end does so.
-pytest_plugins = ("tests.cloud_fixture", "tests.ending")
+pytest_plugins = ("tests.support.cloud_fixture", "tests.support.ending")
 NO_SKIPS = "TRAINYARD_NO_SKIPS"
 # gRPC tells on stderr of every connection that its other side closes.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

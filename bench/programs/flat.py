@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 
 from components.run import TYPE, Run, RunProvider
-from tests.programs.recorder.answers import HOME_REGION, NAMESPACE, identify
+from tests.support.recorder.answers import HOME_REGION, NAMESPACE, identify
 
 if TYPE_CHECKING:
-    from tests.programs.recorder.client import Recording
+    from tests.support.recorder.client import Recording
 
 PROVIDERS = "pulumi:providers:"
 _ID, _TEXT, _HOME = "(id of)", "(text)", "(home region)"

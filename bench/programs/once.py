@@ -40,14 +40,14 @@ def main(which: str, file: Path, folder: Path) -> None:
 
 
 def _mocks(stack: str) -> None:
-    from tests.programs.recorder.answers import Cloud
+    from tests.support.recorder.answers import Cloud
 
     pulumi.runtime.set_mocks(Cloud(False, {}), project="trainyard", stack=stack, preview=False)
 
 
 def _ours(file: Path) -> Callable[[], None]:
     from components.program import STACKS, run
-    from tests.programs.recorder.config import configuration
+    from tests.support.recorder.config import configuration
 
     _mocks(file.stem.removeprefix("Pulumi."))
     os.environ[STACKS] = str(file.parent)

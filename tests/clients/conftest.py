@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from localcloud.control import Cloud
-from tests.clients.environment import CLIENTS, environment
+from tests.support.client_environment import CLIENTS, environment
 
 
 def client_env(cloud: Cloud, clients: Path, home: Path, profile: str = "deployer") -> dict[str, str]:

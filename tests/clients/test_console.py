@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import LONGEST_SECONDS, Clients
-from tests.flows.cloud_world import World
+from tests.support.cloud_fixture import LONGEST_SECONDS, Clients
+from tests.support.cloud_world import World
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 PAGES = ("/console", "/console/page.js", "/console/page.css", "/console/data")

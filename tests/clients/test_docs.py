@@ -17,7 +17,7 @@ import pytest
 from engine.build import find_go
 from engine.progress import Progress
 from localcloud import control
-from tests.clients.environment import CLIENTS, environment
+from tests.support.client_environment import CLIENTS, environment
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs" / "local-cloud.md"

@@ -11,7 +11,7 @@ from pulumi import _types
 
 from provider.base.values import Properties
 from provider.oci.session import Session
-from tests.flows.plugin_world import BUCKET, RULE, VCN, World
+from tests.support.plugin_world import BUCKET, RULE, VCN, World
 
 Key = tuple[str, str]
 SUBNET = "oci:Core/subnet:Subnet"

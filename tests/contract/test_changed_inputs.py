@@ -18,8 +18,8 @@ from localcloud.plugin.table import MAPS, TableResource
 from provider.base.values import Properties
 from provider.oci.session import Session
 from tests.contract.changed_values import JOB, NSG_RULE, OBJECT, SECRET, SUBNET, Key, changes, input_types, official
-from tests.flows.plugin_world import BUCKET, CASES, VCN, World, plugin_world
-from tests.provider_client import Failed, Resource
+from tests.support.plugin_world import BUCKET, CASES, VCN, World, plugin_world
+from tests.support.provider_client import Failed, Resource
 
 _IPV6 = "IPv4 only"
 _UNCHANGEABLE = "can not change"

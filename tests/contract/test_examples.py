@@ -14,7 +14,7 @@ import yaml
 
 from schemas.checks import check
 from schemas.facts import gather
-from tests.examples import EXAMPLES, STACKS, stack, stack_file
+from tests.support.examples import EXAMPLES, STACKS, stack, stack_file
 
 SCHEMA = json.loads((STACKS.parent / "schemas" / "stack.schema.json").read_text("utf-8"))
 SCRIPTS = sorted(STACKS.glob("examples/**/*.py"))

@@ -19,7 +19,7 @@ from components.plan.model import NodePlan
 from launcher.document import VARIABLE, VERSIONS, LaunchError, read
 from launcher.placeholders import Place, node_values, process_values
 from launcher.status import Status
-from tests.examples import EXAMPLES, plan
+from tests.support.examples import EXAMPLES, plan
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "launch.schema.json").read_text("utf-8"))
 

@@ -25,7 +25,7 @@ from iam.printing import grant_text
 from schemas.judge import codes
 from schemas.load import load_config
 from schemas.model import PortRange
-from tests.examples import plan, stack, stack_file
+from tests.support.examples import plan, stack, stack_file
 
 HERE = Path(__file__).parent
 TABLES = HERE.parent / "programs" / "tables"

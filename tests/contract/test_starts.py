@@ -13,7 +13,7 @@ from launcher.document import LaunchError
 from launcher.starts import name_of, placed
 from localcloud.api.ocids import fixed_ocid
 from provider.oci import job_runs
-from tests.unit.launcher.documents import launch
+from tests.support.documents import launch
 
 MAIN, OTHER = (fixed_ocid("datasciencejobrun", name, "iad") for name in ("main", "other"))
 BUCKET: Mapping[str, Any] = {"from": "bucket"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import oci
 
-from tests.cloud_fixture import Clients, local_cloud
+from tests.support.cloud_fixture import Clients, local_cloud
 
 SIZE = "3m"
 ENOUGH = 60

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from schemas.judge import codes
-from tests.broken_files import FOLDER, Expected, expected, files, folders
+from tests.support.broken_files import FOLDER, Expected, expected, files, folders
 
 ROOT = Path(__file__).parents[2]
 GOOD = """\

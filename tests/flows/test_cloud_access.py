@@ -10,8 +10,8 @@ from oci._vendor import requests
 
 from localcloud.admin import add_fault, clear_faults, list_calls, resource_principal
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
 
 models = oci.identity.models
 

@@ -9,8 +9,8 @@ import pytest
 
 from localcloud import admin
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
 
 
 @pytest.fixture(scope="module")

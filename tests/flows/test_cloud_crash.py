@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from cli.cloud import cloud as command
 from localcloud import control, processes
 from localcloud.control import Cloud
-from tests.cloud_fixture import LONGEST_SECONDS, Clients, eventually, local_cloud
-from tests.flows.cloud_world import World
-from tests.flows.hosts import traces
+from tests.support import traces
+from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually, local_cloud
+from tests.support.cloud_world import World
 
 
 def _kill(cloud: Cloud) -> None:

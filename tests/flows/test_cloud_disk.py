@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cloud_fixture import LONGEST_SECONDS
+from tests.support.cloud_fixture import LONGEST_SECONDS
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / "tests" / "flows" / "disk_work.py"

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 
 from localcloud import admin, control
 from localcloud.control import Cloud
-from tests.cloud_fixture import LONGEST_SECONDS, Clients
-from tests.counts import wanted
-from tests.flows.cloud_world import World
 from tests.flows.hostile_requests import ROWS, Hostile, hostile, parameters
-from tests.flows.hosts.network_world import Network
 from tests.flows.test_cloud_protocol import Signing
+from tests.support.cloud_fixture import LONGEST_SECONDS, Clients
+from tests.support.cloud_world import World
+from tests.support.counts import wanted
+from tests.support.network_world import Network
 
 core = oci.core.models
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from cli.cloud import start
 from localcloud import control, processes
-from tests.cloud_fixture import eventually
+from tests.support.cloud_fixture import eventually
 
 
 def test_a_cloud_ends_when_its_folder_is_removed(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import oci
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
 
 MODELS = oci.data_science.models
 

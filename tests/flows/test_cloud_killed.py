@@ -15,9 +15,9 @@ import pytest
 
 from localcloud import control
 from localcloud.control import Cloud
-from tests.cloud_fixture import LONGEST_SECONDS, Clients, local_cloud
-from tests.counts import FIRST, wanted
 from tests.flows.test_cloud_crash import _kill
+from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, local_cloud
+from tests.support.counts import FIRST, wanted
 
 NAMESPACE = "trainyardlocal"
 ROUNDS = wanted(sample=3, full=40)

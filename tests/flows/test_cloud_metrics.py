@@ -10,8 +10,8 @@ import oci
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients, eventually
-from tests.flows.cloud_world import World
+from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_world import World
 
 models = oci.monitoring.models
 

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from localcloud import admin
 from localcloud.api.tenancy import private_pem
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
 
 models, science = oci.identity.models, oci.data_science.models
 

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from localcloud.api.signatures import sign, signing_string
 from localcloud.api.tenancy import load_private_key
 from localcloud.control import Cloud
-from tests.cloud_fixture import LONGEST_SECONDS, Clients
-from tests.flows.cloud_world import World
+from tests.support.cloud_fixture import LONGEST_SECONDS, Clients
+from tests.support.cloud_world import World
 
 core = oci.core.models
 

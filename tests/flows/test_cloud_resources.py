@@ -11,8 +11,8 @@ import pytest
 from localcloud.api import sdk
 from localcloud.api.models import ALWAYS_SENT
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
 
 core, identity, science = oci.core.models, oci.identity.models, oci.data_science.models
 Details = Callable[[World], Any]

@@ -11,9 +11,9 @@ import pytest
 
 from localcloud import admin, processes
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients, eventually
-from tests.flows.cloud_world import World, variables
-from tests.flows.hosts import traces
+from tests.support import traces
+from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_world import World, variables
 
 REGISTRY = "iad.ocir.io/trainyardlocal"
 

@@ -13,7 +13,7 @@ import oci
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
+from tests.support.cloud_fixture import Clients
 
 models = oci.object_storage.models
 NAMESPACE = "trainyardlocal"

@@ -13,7 +13,7 @@ import pytest
 
 from localcloud.admin import list_calls
 from localcloud.control import Cloud
-from tests.flows.two_teams import OURS, THEIRS, Answer, Caller, Team, now, team
+from tests.support.two_teams import OURS, THEIRS, Answer, Caller, Team, now, team
 
 NOT_FOUND = (404, "NotAuthorizedOrNotFound")
 RELATED = (400, "RelatedResourceNotAuthorizedOrNotFound")

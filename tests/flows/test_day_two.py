@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from localcloud.control import Cloud
-from tests.flows.local_team import Team, ended, summary
+from tests.support.local_team import Team, ended, summary
 
 pytestmark = pytest.mark.engine
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.counts import FIRST, wanted
-from tests.examples import EXAMPLES
-from tests.flows.local_team import Team
+from tests.support.counts import FIRST, wanted
+from tests.support.examples import EXAMPLES
+from tests.support.local_team import Team
 
 pytestmark = pytest.mark.engine
 

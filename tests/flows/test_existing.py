@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from provider.oci.session import Session
-from tests.flows.local_team import Team, summary
+from tests.support.local_team import Team, summary
 
 pytestmark = pytest.mark.engine
 

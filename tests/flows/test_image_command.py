@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from tests.examples import EXAMPLES, STACKS, plan, stack_file
+from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 
 ADDRESS = "iad.ocir.io/acme/vision/ddp:1.4"
 DIGEST = f"sha256:{'ab' * 32}"

@@ -11,9 +11,9 @@ import pytest
 
 from cli.image.registry import make_words
 from localcloud import control
-from tests.examples import plan
-from tests.flows.local_team import Team
-from tests.registry_client import Tool
+from tests.support.examples import plan
+from tests.support.local_team import Team
+from tests.support.registry_client import Tool
 
 STACK = "oci-proof-of-concept"
 

@@ -23,8 +23,8 @@ from cli.image import login as image_login
 from cli.image.tools import NAMES, TOOLS
 from localcloud.control import Cloud
 from provider.oci.session import Session
-from tests.cloud_fixture import Clients
-from tests.machine_base import MachineBase
+from tests.support.cloud_fixture import Clients
+from tests.support.machine_base import MachineBase
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "localhost/machine:1"

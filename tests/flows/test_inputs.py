@@ -8,7 +8,7 @@ import oci
 import pytest
 import yaml
 
-from tests.flows.local_team import Team
+from tests.support.local_team import Team
 
 pytestmark = pytest.mark.engine
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture.kill_up import Reference, kill_and_repeat, undisturbed
+from tests.support.kill_up import Reference, kill_and_repeat, undisturbed
 
 FIRST, _, LAST = os.environ.get("TRAINYARD_KILL_SEEDS", "0:2").partition(":")
 SEEDS = range(int(FIRST), int(LAST))

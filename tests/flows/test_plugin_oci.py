@@ -15,8 +15,8 @@ from localcloud.plugin.plugin import LocalOci
 from localcloud.plugin.rows import ROWS
 from provider.base.values import UNKNOWN, Properties, Secret
 from provider.oci.session import Session
-from tests.cloud_fixture import local_cloud
-from tests.flows.plugin_world import (
+from tests.support.cloud_fixture import local_cloud
+from tests.support.plugin_world import (
     BUCKET,
     CASES,
     LOG_GROUP,
@@ -29,7 +29,7 @@ from tests.flows.plugin_world import (
     job_inputs,
     plugin_world,
 )
-from tests.provider_client import EngineSide, Failed, Resource, engine_side
+from tests.support.provider_client import EngineSide, Failed, Resource, engine_side
 
 
 @pytest.fixture(scope="module")

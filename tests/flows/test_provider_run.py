@@ -20,10 +20,10 @@ from localcloud.plugin.plugin import LocalOci
 from provider.base.values import UNKNOWN, Secret
 from provider.oci.session import Session
 from provider.plugin import Trainyard
-from tests.cloud_fixture import Clients, local_cloud
-from tests.flows.cloud_world import runs_may_log
-from tests.flows.run_world import World, configured, job_inputs, node, placed
-from tests.provider_client import Failed, Resource, engine_side
+from tests.support.cloud_fixture import Clients, local_cloud
+from tests.support.cloud_world import runs_may_log
+from tests.support.provider_client import Failed, Resource, engine_side
+from tests.support.run_world import World, configured, job_inputs, node, placed
 
 RUN = "trainyard:index:Run"
 # For what is seen to go on; it is always ended before.

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from localcloud import processes
-from tests.flows.local_team import ended
-from tests.flows.rehearsing import LONGEST_SECONDS, Rehearsals
+from tests.support.local_team import ended
+from tests.support.rehearsing import LONGEST_SECONDS, Rehearsals
 
 pytestmark = pytest.mark.engine
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.rehearsing import Rehearsals
+from tests.support.rehearsing import Rehearsals
 
 pytestmark = pytest.mark.engine
 JOINED = 'runs_command = true\nawaits = ["head"]\nawaits_every = ["worker"]\n'

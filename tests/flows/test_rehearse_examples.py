@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples import EXAMPLES, STACKS, plan
-from tests.flows.rehearsing import Rehearsals
+from tests.support.examples import EXAMPLES, STACKS, plan
+from tests.support.rehearsing import Rehearsals
 
 pytestmark = pytest.mark.engine
 

@@ -7,7 +7,7 @@ from typing import Any
 import oci
 import pytest
 
-from tests.flows.local_team import Team, summary
+from tests.support.local_team import Team, summary
 
 pytestmark = pytest.mark.engine
 

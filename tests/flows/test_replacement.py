@@ -24,10 +24,10 @@ from localcloud.control import Cloud
 from localcloud.plugin.plugin import LocalOci
 from localcloud.plugin.rows import ROWS
 from localcloud.plugin.table import TableResource
-from tests.cloud_fixture import Clients
-from tests.counts import FIRST, wanted
-from tests.flows.local_team import LONGEST_SECONDS, summary
-from tests.flows.plugin_world import BUCKET, CASES
+from tests.support.cloud_fixture import Clients
+from tests.support.counts import FIRST, wanted
+from tests.support.local_team import LONGEST_SECONDS, summary
+from tests.support.plugin_world import BUCKET, CASES
 
 pytestmark = pytest.mark.engine
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cloud_fixture import LONGEST_SECONDS, eventually
+from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 TEST = """
@@ -28,7 +28,18 @@ def test_sigterm_takes_the_clouds_down(tmp_path: Path) -> None:
     """Told to the controller alone, it reaches the worker that has the cloud."""
     seen = tmp_path / "seen"
     (tmp_path / "test_cut.py").write_text(TEST)
-    words = ["-m", "pytest", "-q", "-n", "1", "-p", "tests.cloud_fixture", "-p", "tests.ending", "--rootdir"]
+    words = [
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "1",
+        "-p",
+        "tests.support.cloud_fixture",
+        "-p",
+        "tests.support.ending",
+        "--rootdir",
+    ]
     env = {**os.environ, "SEEN": str(seen), "PYTHONPATH": str(ROOT)}
     env = {name: value for name, value in env.items() if not name.startswith("PYTEST_")}
     with subprocess.Popen(

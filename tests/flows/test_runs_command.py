@@ -19,8 +19,8 @@ import pytest
 
 from localcloud.control import Cloud
 from provider.oci import job_runs
-from tests.cloud_fixture import LONGEST_SECONDS, Clients, eventually
-from tests.flows.cloud_world import World
+from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually
+from tests.support.cloud_world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 # Prints, then lives until somebody ends it or its file comes; the bound only matters if the test dies.

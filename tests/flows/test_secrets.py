@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.flows.local_team import SEALED, Team
+from tests.support.local_team import SEALED, Team
 
 pytestmark = pytest.mark.engine
 

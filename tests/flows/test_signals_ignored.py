@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from localcloud import control
-from tests.cloud_fixture import LONGEST_SECONDS, Clients
-from tests.flows.cloud_world import World
-from tests.flows.launcher.nodes import Place, nodes, planned
+from tests.support.cloud_fixture import LONGEST_SECONDS, Clients
+from tests.support.cloud_world import World
+from tests.support.nodes import Place, nodes, planned
 
 ROOT = Path(__file__).resolve().parents[2]
 # What ignores SIGINT and SIGHUP for all that it starts; the command follows.

@@ -13,9 +13,9 @@ from cli.local.file import localized
 from cli.local.stand_ins.resources import StandIns
 from localcloud.control import Cloud
 from provider.oci.session import Session
-from tests.counts import FIRST, wanted
-from tests.examples import EXAMPLES, STACKS, plan, stack_file
-from tests.flows.local_team import NOT_MADE
+from tests.support.counts import FIRST, wanted
+from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
+from tests.support.local_team import NOT_MADE
 
 OCI = [name for name in EXAMPLES if name.startswith("oci-")]
 SUBNET = "ocid1.subnet.oc1.iad.aaaaaaaaanotherteams"

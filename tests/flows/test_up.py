@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localcloud import control
-from tests.flows.local_team import ROOT, SEALED, Team, ended, summary
+from tests.support.local_team import ROOT, SEALED, Team, ended, summary
 
 pytestmark = pytest.mark.engine
 

@@ -30,9 +30,9 @@ from iam.permissions import grants
 from localcloud.api.tenancy import private_pem
 from schemas.facts import gather
 from schemas.load import load_file
-from tests.cloud_fixture import Clients, eventually
-from tests.counts import FIRST, wanted
-from tests.flows.local_team import LONGEST_SECONDS, ONE_NODE, ROOT, Team, summary
+from tests.support.cloud_fixture import Clients, eventually
+from tests.support.counts import FIRST, wanted
+from tests.support.local_team import LONGEST_SECONDS, ONE_NODE, ROOT, Team, summary
 
 pytestmark = pytest.mark.engine
 

@@ -13,8 +13,8 @@ import oci
 import pytest
 
 from localcloud import admin
-from tests.flows.local_team import Team, summary
-from tests.torture.kill_up import compared
+from tests.support.kill_up import compared
+from tests.support.local_team import Team, summary
 
 pytestmark = pytest.mark.engine
 

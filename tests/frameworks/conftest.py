@@ -4,9 +4,9 @@
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
-from tests.frameworks.field import Field
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
+from tests.support.field import Field
 
 
 @pytest.fixture(scope="module")

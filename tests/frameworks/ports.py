@@ -16,10 +16,10 @@ from pathlib import Path
 
 from catalog import frameworks
 from components.oci.rules import SecurityRule
-from tests.cloud_fixture import Clients, local_cloud
-from tests.flows.cloud_world import World
-from tests.frameworks.examples import EXAMPLES, Example
-from tests.frameworks.field import Field, Run
+from tests.support.cloud_fixture import Clients, local_cloud
+from tests.support.cloud_world import World
+from tests.support.field import Field, Run
+from tests.support.framework_examples import EXAMPLES, Example
 
 NODES = 3
 LONGEST_SECONDS = 900.0

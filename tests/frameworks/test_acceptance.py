@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from localcloud.environments.find import Missing, find
-from tests.cloud_fixture import eventually
-from tests.flows.local_team import SEALED, Team
+from tests.support.cloud_fixture import eventually
+from tests.support.local_team import SEALED, Team
 
 pytestmark = pytest.mark.engine
 SCRIPT = Path(__file__).with_name("third_party")

@@ -10,8 +10,8 @@ import pytest
 
 from localcloud.environments.find import Missing, find
 from schemas.model import PortRange, Retry, Role
-from tests.flows.launcher.nodes import planned
-from tests.frameworks.field import Field
+from tests.support.field import Field
+from tests.support.nodes import planned
 
 CODE = Path(__file__).with_name("elastic")
 

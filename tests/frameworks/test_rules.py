@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cloud_fixture import eventually
-from tests.counts import wanted
-from tests.frameworks.examples import EXAMPLES
-from tests.frameworks.field import LONGEST_SECONDS, Field
+from tests.support.cloud_fixture import eventually
+from tests.support.counts import wanted
+from tests.support.field import LONGEST_SECONDS, Field
+from tests.support.framework_examples import EXAMPLES
 
 TWO = [name for name, example in EXAMPLES.items() if len(example.roles) == 2]
 RUNS = [(name, 3) for name in EXAMPLES] + [(name, 2) for name in TWO if wanted(0, 1)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.second_run import KINDS, Change, second_runs
+from tests.support.second_run import KINDS, Change, second_runs
 
 pytestmark = pytest.mark.engine
 

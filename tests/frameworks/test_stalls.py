@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from launcher import exits
-from tests.counts import wanted
-from tests.frameworks.examples import EXAMPLES
-from tests.frameworks.field import Field
+from tests.support.counts import wanted
+from tests.support.field import Field
+from tests.support.framework_examples import EXAMPLES
 
 LIMIT = "12"
 PYTORCH = """

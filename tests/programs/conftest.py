@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.examples import STACKS, stack_file
-from tests.programs.recorder.client import Client, Recording
+from tests.support.examples import STACKS, stack_file
+from tests.support.recorder.client import Client, Recording
 
 Record = Callable[..., Recording]
 Written = Callable[..., Recording]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.programs.recorder.client import Recording, Resource
+from tests.support.recorder.client import Recording, Resource
 
 # Each resource carries them; a test of its own looks at them.
 TAGS = ("freeformTags", "tags")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from iam import parse
-from tests.examples import EXAMPLES
 from tests.programs.conftest import Record, Written
-from tests.programs.recorder.answers import HOME_REGION
+from tests.support.examples import EXAMPLES
+from tests.support.recorder.answers import HOME_REGION
 
 Config = dict[str, Any]
 VALUE = "v1:c2VjcmV0:do-not-show-me"

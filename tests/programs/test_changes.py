@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.programs.conftest import Written
-from tests.programs.recorder.client import Recording
+from tests.support.recorder.client import Recording
 
 Config = dict[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.programs.conftest import Written
-from tests.programs.recorder.answers import NAMESPACE
-from tests.programs.recorder.client import ProgramError
+from tests.support.recorder.answers import NAMESPACE
+from tests.support.recorder.client import ProgramError
 
 EXAMPLE = "oci-pytorch-ddp"
 OWN = f"organization/trainyard/{EXAMPLE}"

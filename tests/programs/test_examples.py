@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples import EXAMPLES
 from tests.programs.conftest import Record
 from tests.programs.tables import table
+from tests.support.examples import EXAMPLES
 
 TABLES = Path(__file__).parent / "tables"
 PLATFORM = "organization/trainyard/oci-platform"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.programs.conftest import Record, Written
-from tests.programs.recorder.client import ProgramError
 from tests.programs.test_examples import PLATFORM
+from tests.support.recorder.client import ProgramError
 
 Config = dict[str, Any]
 

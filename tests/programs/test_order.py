@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.examples import EXAMPLES, stack_file
 from tests.programs.conftest import Record, Written
-from tests.programs.recorder.client import Client
+from tests.support.examples import EXAMPLES, stack_file
+from tests.support.recorder.client import Client
 
 # pulumi_oci has no tags on these; everything else is tagged.
 TAGLESS = {"DomainsDynamicResourceGroup"}

@@ -10,10 +10,10 @@ import pytest
 
 from policies.rule import Resource, rules
 from policies.verdicts import Unknown
-from tests.examples import EXAMPLES
 from tests.programs.conftest import Record, Written
-from tests.programs.recorder.client import Recording
 from tests.programs.test_examples import PLATFORM
+from tests.support.examples import EXAMPLES
+from tests.support.recorder.client import Recording
 
 
 def judged(recording: Recording, outcome: str) -> dict[tuple[str, str], str]:

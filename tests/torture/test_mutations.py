@@ -15,8 +15,8 @@ from components.plan import show
 from components.plan.build import plan_of
 from schemas.judge import Judged, judge_file
 from schemas.together import together
-from tests.broken_files import FOLDER
-from tests.counts import FIRST, wanted
+from tests.support.broken_files import FOLDER
+from tests.support.counts import FIRST, wanted
 from tests.torture.mutate import of_text, of_values
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from tests.counts import FIRST, wanted
-from tests.frameworks.second_run import KINDS, Change, second_runs
+from tests.support.counts import FIRST, wanted
+from tests.support.second_run import KINDS, Change, second_runs
 
 pytestmark = [pytest.mark.engine, pytest.mark.torture]
 

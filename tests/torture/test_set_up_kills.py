@@ -20,13 +20,13 @@ import pytest
 
 from engine.cache import cached_engine, version_of
 from engine.versions import ENGINE_VERSION, Machine
-from tests.counts import FIRST, wanted
-from tests.unit.engine.test_obtain import CHECKOUT, release
+from tests.support.counts import FIRST, wanted
+from tests.support.releases import CHECKOUT, release
 
 # Fixtures are found by their names here.
-from tests.unit.engine.test_obtain import pages as pages
-from tests.unit.engine.test_obtain import releases as releases
-from tests.unit.engine.test_obtain import secure as secure
+from tests.support.releases import pages as pages
+from tests.support.releases import releases as releases
+from tests.support.releases import secure as secure
 
 COUNT = wanted(sample=10, full=300)
 PORTION = 10

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.flows.local_team import Team
+from tests.support.local_team import Team
 
 RECORDINGS = Path(__file__).parent
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.local_team import Team
+from tests.support.local_team import Team
 
 pytestmark = pytest.mark.engine
 

@@ -11,9 +11,9 @@ from typing import Any
 import oci
 
 from localcloud import control
-from tests.cloud_fixture import Clients, local_cloud
-from tests.flows.cloud_world import World
 from tests.flows.hosts.ways_out import GREEDY
+from tests.support.cloud_fixture import Clients, local_cloud
+from tests.support.cloud_world import World
 
 # So many files that a busy machine looks at them before they are all used up.
 SIZE, FILES, MEMORY_GIB = "2g", 300_000, 1

@@ -4,10 +4,10 @@
 import json
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.counts import wanted
-from tests.flows.cloud_world import World
-from tests.flows.hosts.network_world import Network, egress, ingress
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
+from tests.support.counts import wanted
+from tests.support.network_world import Network, egress, ingress
 
 BLOCK = "10.0.1.0/24"
 

@@ -4,9 +4,9 @@
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
-from tests.flows.hosts.network_world import ANYWHERE, Network, egress, ingress
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
+from tests.support.network_world import ANYWHERE, Network, egress, ingress
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import oci
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients, eventually
-from tests.flows.cloud_world import World
-from tests.flows.hosts.network_world import ANYWHERE, Network, egress, ingress
+from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_world import World
+from tests.support.network_world import ANYWHERE, Network, egress, ingress
 
 core = oci.core.models
 _TEXT = "6 accept\nadd rule inet trainyard ingress accept\n"

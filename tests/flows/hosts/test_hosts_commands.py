@@ -11,8 +11,8 @@ import pytest
 
 from localcloud import control
 from localcloud.isolation import REQUIRED, VARIABLE
-from tests.flows.local_team import LONGEST_SECONDS, ROOT, Team
-from tests.flows.rehearsing import Rehearsals
+from tests.support.local_team import LONGEST_SECONDS, ROOT, Team
+from tests.support.rehearsing import Rehearsals
 
 pytestmark = pytest.mark.engine
 _WITHOUT_NAMESPACES = "echo 0 >/proc/sys/user/max_net_namespaces"

@@ -11,9 +11,9 @@ import pytest
 
 from localcloud import control
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
-from tests.flows.hosts.network_world import PRELUDE, Network
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
+from tests.support.network_world import PRELUDE, Network
 
 OBJECTS = {
     "images/one": b"1",

@@ -4,9 +4,9 @@
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
-from tests.flows.hosts.network_world import ANYWHERE, Network, egress, ingress, ports
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
+from tests.support.network_world import ANYWHERE, Network, egress, ingress, ports
 
 SERVER, CLIENT = "10.0.1.0/24", "10.0.2.0/24"
 

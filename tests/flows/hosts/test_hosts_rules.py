@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients, eventually
-from tests.flows.cloud_world import World
-from tests.flows.hosts.network_world import Network, egress, ingress
+from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_world import World
+from tests.support.network_world import Network, egress, ingress
 
 SUBNET = "10.0.1.0/24"
 

@@ -5,9 +5,9 @@ import oci
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
-from tests.flows.hosts.network_world import (
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
+from tests.support.network_world import (
     ANYWHERE,
     OBJECT_STORAGE_ADDRESS,
     SERVICES,

@@ -10,10 +10,10 @@ import pytest
 
 from localcloud import admin, control, processes
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients, eventually
-from tests.flows.cloud_world import World
-from tests.flows.hosts import traces
-from tests.flows.hosts.network_world import ANYWHERE, Network, egress, ingress
+from tests.support import traces
+from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_world import World
+from tests.support.network_world import ANYWHERE, Network, egress, ingress
 
 _STAYS = """
 import subprocess

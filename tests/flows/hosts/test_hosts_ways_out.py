@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients, local_cloud
-from tests.flows.cloud_world import World
 from tests.flows.hosts.conftest import nobodys_cloud, really_nobodys_cloud
-from tests.flows.hosts.network_world import ANYWHERE, Network, egress, ingress
 from tests.flows.hosts.ways_out import GREEDY, WAYS, try_all
+from tests.support.cloud_fixture import Clients, local_cloud
+from tests.support.cloud_world import World
+from tests.support.network_world import ANYWHERE, Network, egress, ingress
 
 ROOT = Path(__file__).parents[3]
 SECRET, ABSTRACT = secrets.token_hex(16), secrets.token_hex(16)

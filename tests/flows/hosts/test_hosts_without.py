@@ -17,9 +17,9 @@ from cli.cloud import cloud as command
 from localcloud import admin, control
 from localcloud.control import Cloud
 from localcloud.isolation import REQUIRED, VARIABLE, WHERE_POSSIBLE
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
-from tests.flows.hosts.network_world import Network
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
+from tests.support.network_world import Network
 
 _START = "import sys; from pathlib import Path; from localcloud import control; control.start(Path(sys.argv[1]))"
 # Each takes something from the cloud that is really there, by a namespace in which it is not.

@@ -4,9 +4,9 @@
 import pytest
 
 from localcloud.control import Cloud
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
-from tests.flows.launcher.nodes import Place
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
+from tests.support.nodes import Place
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import oci
 import pytest
 
 from schemas.model import Job, PortRange, Role
-from tests.flows.launcher.nodes import BUCKET, Nodes, Place, Started, block, nodes, planned, waited
+from tests.support.nodes import BUCKET, Nodes, Place, Started, block, nodes, planned, waited
 
 pytest.importorskip("distributed", reason="Dask is not in this environment")
 

@@ -11,7 +11,7 @@ import pytest
 
 from launcher.sync import open_for_writing
 from schemas.model import Job, Retry, Role
-from tests.flows.launcher.nodes import Place, nodes, planned, waited
+from tests.support.nodes import Place, nodes, planned, waited
 
 # Trains ten steps, one a file; fails once in the middle, if told to; goes on from what it finds.
 TRAINS = """

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.model import Code, Git
-from tests.flows.launcher.nodes import Place, nodes, planned
+from tests.support.nodes import Place, nodes, planned
 
 
 def repository(folder: Path) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schemas.model import Job, PortRange, Retry, Role
-from tests.flows.launcher.nodes import Nodes, Place, block, nodes, planned, waited
+from tests.support.nodes import Nodes, Place, block, nodes, planned, waited
 
 pytest.importorskip("distributed", reason="Dask is not in this environment")
 

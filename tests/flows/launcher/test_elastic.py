@@ -15,7 +15,7 @@ import pytest
 
 from localcloud.environments.find import Environment, Missing, find
 from schemas.model import PortRange, Retry, Role
-from tests.flows.launcher.nodes import Nodes, Place, block, nodes, planned
+from tests.support.nodes import Nodes, Place, block, nodes, planned
 
 SCRIPT = Path(__file__).parents[2] / "frameworks" / "elastic" / "train.py"
 STEPS = 24

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schemas.model import Completion, Job, Retry, Role
-from tests.flows.launcher.nodes import Nodes, Place, nodes, planned, waited
+from tests.support.nodes import Nodes, Place, nodes, planned, waited
 
 # What each rank does in each of its lives: `RANK:life,life;…`, a life being a code, `kill`, or `wait` (until ended).
 PLAN = """

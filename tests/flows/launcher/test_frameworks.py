@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from schemas.model import PortRange, Role
-from tests.flows.launcher.nodes import Place, block, nodes, planned
+from tests.support.nodes import Place, block, nodes, planned
 
 # Every rank tells rank 0, at the planned address and port, what it was told.
 MEETS = """

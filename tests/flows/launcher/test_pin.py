@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schemas.model import PortRange
-from tests.flows.launcher.nodes import ROOT, Place, block, nodes, planned
+from tests.support.nodes import ROOT, Place, block, nodes, planned
 
 SOURCE = ROOT / "launcher" / "pin" / "pin.c"
 

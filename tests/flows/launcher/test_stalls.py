@@ -10,8 +10,8 @@ import pytest
 
 from launcher import exits
 from schemas.model import Job
-from tests.flows.launcher.nodes import Nodes, Place, nodes, planned
 from tests.flows.launcher.test_endings import gang
+from tests.support.nodes import Nodes, Place, nodes, planned
 
 LIMIT = "2"
 REASON = r"stalled: no output, progress, processor or disk use on any rank for 2 s"

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import pytest
 
 from schemas.model import Job, Retry, Role
-from tests.counts import wanted
-from tests.flows.launcher.nodes import BUCKET, Nodes, Place, nodes, planned, waited
+from tests.support.counts import wanted
+from tests.support.nodes import BUCKET, Nodes, Place, nodes, planned, waited
 
 # Says whom it would meet, and leaves that; with a second word it then waits until it is ended.
 SAYS = """

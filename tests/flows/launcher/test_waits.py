@@ -11,7 +11,7 @@ import pytest
 from components.plan.build import plan_of
 from components.plan.model import NodePlan
 from schemas.judge import judge_file
-from tests.flows.launcher.nodes import Nodes, block, nodes, planned, waited
+from tests.support.nodes import Nodes, block, nodes, planned, waited
 
 # Head and workers listen; a worker only once a file lets it.
 COLUMNS = """

@@ -15,7 +15,7 @@ from cli.local.file import localized
 from cli.local.stand_ins.resources import KINDS
 from localcloud.control import Cloud
 from localcloud.environments.find import Environment, Missing
-from tests.examples import EXAMPLES, STACKS, plan, stack_file
+from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 
 CLOUD = Cloud(
     Path("cloud"), 1, "http://127.0.0.1:1", "ocid1.tenancy.oc1..local", "ocid1.compartment.oc1..local", "ns",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from cli.local.results import own_lines, speaking
-from tests.examples import plan
+from tests.support.examples import plan
 
 SAID = [
     "[0] epoch 1 loss 0.5",

@@ -17,7 +17,7 @@ from launcher.oci.bucket import Folder, Stored
 from launcher.oci.connection import Connection
 from launcher.oci.principal import Signer
 from launcher.say import Voice
-from tests.unit.launcher.documents import launch
+from tests.support.documents import launch
 
 NOW = 1_900_000_000.0
 TOLD = {

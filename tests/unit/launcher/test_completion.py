@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from launcher.completion import Final, verdict
 from launcher.document import Launch, Role
-from tests.unit.launcher.documents import launch
+from tests.support.documents import launch
 
 
 def run(*roles: Role, gang: bool = False) -> Launch:

@@ -20,8 +20,8 @@ from launcher.escaping import MASK
 from launcher.placeholders import filled
 from launcher.say import Voice, secret_values
 from launcher.start import VARIABLES
-from tests.hostile import PLANTED, orders
-from tests.unit.launcher.documents import document, launch
+from tests.support.documents import document, launch
+from tests.support.hostile import PLANTED, orders
 
 ROOT = Path(__file__).parents[3]
 

@@ -20,7 +20,7 @@ from launcher.oci.connection import BucketError, Connection
 from launcher.oci.principal import Signer
 from launcher.say import Voice
 from launcher.waiting import Wait
-from tests.counts import FIRST, wanted
+from tests.support.counts import FIRST, wanted
 
 
 @dataclass

@@ -9,7 +9,7 @@ from pathlib import Path
 from catalog import frameworks
 from launcher import exits
 from launcher.placeholders import Place, node_values, process_values
-from tests.unit.launcher.documents import launch
+from tests.support.documents import launch
 
 PAGE = (Path(__file__).parents[3] / "docs" / "launcher.md").read_text("utf-8")
 

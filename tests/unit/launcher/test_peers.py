@@ -16,7 +16,7 @@ from launcher.oci.bucket import Stored
 from launcher.peers import Asked
 from launcher.say import Voice
 from launcher.waiting import StoppedError, Wait
-from tests.unit.launcher.documents import launch
+from tests.support.documents import launch
 
 
 def asked(source: dict[str, object], environment: dict[str, str], seconds: float = 30.0) -> Asked:

@@ -20,7 +20,7 @@ from launcher.oci.bucket import Stored
 from launcher.retries import Retries
 from launcher.say import Voice
 from launcher.stalls import Idleness, Stalls
-from tests.unit.launcher.documents import launch
+from tests.support.documents import launch
 
 BEFORE = Reading(output=100, progress=(10, 1), ticks={(7, "a"): 500}, network=1_000_000, disk={}, gpu=0)
 QUIET = activity.noise_of("pytorch", 1)

@@ -5,7 +5,7 @@ import json
 
 from launcher.document import read
 from launcher.frameworks import tensorflow
-from tests.examples import plan
+from tests.support.examples import plan
 
 
 def values(example: str, addresses: tuple[str, ...], rank: int = 0) -> dict[str, str]:

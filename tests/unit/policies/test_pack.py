@@ -10,7 +10,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 from policies.pack import NOT_KNOWN_YET, policies, resource
 from policies.rule import rules
 from policies.verdicts import Unknown
-from tests.hostile import PLANTED, orders
+from tests.support.hostile import PLANTED, orders
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 

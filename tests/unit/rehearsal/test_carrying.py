@@ -12,7 +12,7 @@ from rehearsal.carrying import Load, carried, duty_of, load_of, most
 from rehearsal.judgement import judged
 from rehearsal.model import RankSeen
 from rehearsal.report import RENDERERS, text
-from tests.unit.launcher.documents import document
+from tests.support.documents import document
 from tests.unit.rehearsal.recorded import FIRST, MAIN, NODES, SECOND, STORE
 from tests.unit.rehearsal.test_judgement import rank, run, seen
 

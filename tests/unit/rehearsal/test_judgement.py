@@ -15,7 +15,7 @@ from rehearsal.model import EXIT_CODES, Artifact, RankSeen, RunSeen
 from rehearsal.proof import prove
 from rehearsal.report import RENDERERS, as_json, markdown, text
 from rehearsal.traffic import traffic
-from tests.hostile import PLANTED, orders
+from tests.support.hostile import PLANTED, orders
 from tests.unit.rehearsal.recorded import (
     FIRST,
     MAIN,

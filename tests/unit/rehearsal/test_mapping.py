@@ -15,7 +15,7 @@ from components.plan.model import Plan
 from rehearsal.mapping import SMALL_SHAPE, Mapped, mapped, platform_in_place_of, without_runs
 from rehearsal.planned import planned
 from schemas.judge import Judged, judge_config
-from tests.examples import EXAMPLES, STACKS, plan, stack_file
+from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 
 OCI = [name for name in EXAMPLES if plan(name).platform == "oci"]
 

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from schemas.convert import ShapeError, camel, seal, structure, unstructure
 from schemas.model import Code, Git, Job, PortRange, Role, Run, Secret, Shape, Stack, Vault
-from tests.stack_strategies import stacks
+from tests.support.stack_strategies import stacks
 
 JOB = {"framework": "pytorch", "image": "i:1", "shape": "VM.GPU.A10.1", "roles": {"main": 1}, "command": "train.py"}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from schemas.judge import judge_config, judge_file
 from schemas.load import load_config, load_file, stack_name
 from schemas.model import Secret, Stack
-from tests.stack_strategies import as_config, as_pulumi, stacks
+from tests.support.stack_strategies import as_config, as_pulumi, stacks
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "stacks").glob("Pulumi.*.yaml"))
 CONFIG = {

@@ -12,7 +12,7 @@ from cli.image.login import ENDPOINT_VARIABLE, TOKEN_USER
 from cli.image.recipes import PROJECT
 from cli.image.registry import make_words
 from components.plan.build import build_plan
-from tests.unit.components.samples import stack
+from tests.support.samples import stack
 
 PAGE = (PROJECT / "docs" / "images.md").read_text("utf-8")
 

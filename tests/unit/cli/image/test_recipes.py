@@ -13,7 +13,7 @@ import pytest
 
 from catalog.frameworks import framework, names
 from cli.image.recipes import IMAGES, PROJECT, Additions, Recipe, has_gpu, is_arm, make_context, recipe
-from tests import dockerfiles
+from tests.support import dockerfiles
 
 FOLDER = PROJECT / IMAGES
 PINNED_IMAGE = re.compile(r"docker\.io/[a-z]+/[a-z]+:\d[\w.-]+")

@@ -8,7 +8,7 @@ import pytest
 from cli.image.registry import MEANINGS, Standing, failure, judge
 from cli.image.wanted import ImageError, wanted
 from schemas.model import Registry
-from tests.unit.components.samples import plan
+from tests.support.samples import plan
 
 LOGIN = "docker login iad.ocir.io --username 'acme/<user>' --password-stdin"
 DIGEST = f"sha256:{'0' * 64}"

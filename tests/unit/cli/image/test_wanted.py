@@ -10,7 +10,7 @@ import pytest
 
 from cli.image.wanted import ImageError, needs_namespace, wanted
 from schemas.model import Registry, Uses
-from tests.unit.components.samples import job, plan
+from tests.support.samples import job, plan
 
 DIGEST = f"sha256:{'0' * 64}"
 

@@ -16,8 +16,8 @@ from components.plan.model import Plan
 from iam.permissions import is_documented
 from iam.statement import VERBS as EVERY_VERB
 from schemas.model import Access, AccessMode, Bucket, Input, Logs, Stack, Users, Uses
-from tests.unit.components.samples import job
-from tests.unit.components.samples import plan as plan_of
+from tests.support.samples import job
+from tests.support.samples import plan as plan_of
 
 COMPARTMENT = "ocid1.compartment.oc1..vision"
 USERS = {"group": Users(group="scientists"), "notebooks": Users(notebooks=True), "none": Users()}

@@ -11,7 +11,7 @@ from components.plan.model import Plan
 from iam.parse import parse
 from iam.permissions import operation
 from schemas.model import Access, Bucket, ExistingLog, Logs, Network, Project, Registry, Secret, Users, Vault
-from tests.unit.components.samples import COMPARTMENT, plan
+from tests.support.samples import COMPARTMENT, plan
 
 OTHER_TARGETS = ("internet gateway", "private ip", "local peering")
 VAULT = Vault("ocid1.vault.a", "ocid1.key.a", {"token": Secret()})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from components.oci.rules import ANYWHERE, LONGEST_DESCRIPTION, RULES_PER_LIST, lists, security_rules
 from components.plan.model import INTERNET, SERVICES, SUBNET, NetworkPlan, PortRule
 from schemas.model import Network, PortRange
-from tests.unit.components.samples import job, plan
+from tests.support.samples import job, plan
 
 
 def network(*rules: PortRule) -> NetworkPlan:

@@ -33,7 +33,7 @@ from schemas.model import (
     Uses,
     Vault,
 )
-from tests.unit.components.samples import COMPARTMENT, NETWORKS, TENANCY, job, plan
+from tests.support.samples import COMPARTMENT, NETWORKS, TENANCY, job, plan
 
 USERS = Users(group="scientists")
 MODES = get_args(AccessMode)

@@ -8,7 +8,7 @@ import pytest
 from catalog.tables import table
 from components.plan.build import build_plan
 from schemas.model import Access, Bucket, Code, Git, Input, Logs, Secret, Stack, Users, Uses, Vault
-from tests.unit.components.samples import job, plan, stack
+from tests.support.samples import job, plan, stack
 
 KEY = "ocid1.key.oc1.iad.a.b"
 SECRET = "ocid1.vaultsecret.oc1.iad.a"

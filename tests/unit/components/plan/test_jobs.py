@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from components.plan.model import RunPlan
 from schemas.model import Code, Completion, Git, Job, PortRange, Role, Run, Secret
-from tests.unit.components.samples import job, plan
+from tests.support.samples import job, plan
 
 PS = {"main": 1, "worker": 2, "ps": 2}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from components.plan.model import LATER
 from components.plan.naming import expand, known, physical, tags, unknown
 from schemas.references import REFERENCES
-from tests.unit.components.samples import stack
+from tests.support.samples import stack
 
 
 def test_physical_names_say_team_environment_and_what() -> None:

@@ -16,7 +16,7 @@ from components.plan.model import INTERNET, SERVICES, SUBNET, PortRule
 from components.plan.ports import subnet_cidr
 from schemas.addresses import RESERVED_ADDRESSES, addresses_needed
 from schemas.model import Code, Git, Job, Network, PortRange, Run
-from tests.unit.components.samples import job, plan, stack
+from tests.support.samples import job, plan, stack
 
 OWN = """
 name = "ring"

@@ -13,7 +13,7 @@ import pytest
 from localcloud import processes
 from localcloud.api.measuring import Meter
 from localcloud.api.store import Resource, Store
-from tests.cloud_fixture import eventually
+from tests.support.cloud_fixture import eventually
 
 BUSY = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"
 IDLE = "import time; time.sleep(600)"

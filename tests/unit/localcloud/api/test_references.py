@@ -13,7 +13,7 @@ from localcloud.api.operations import Operation
 from localcloud.api.references import kinds_of, rows_of
 from localcloud.api.services import tables
 from localcloud.api.targets import STANDS_FOR
-from tests.flows.access_matrix import fields_of
+from tests.support.access_matrix import fields_of
 
 TABLE = table("references")
 BY_NAME = {row.name: row for row in tables.operations()}

@@ -11,7 +11,7 @@ import pytest
 from catalog import frameworks
 from localcloud.environments.imports import imported
 from localcloud.environments.rows import HERE, rows, rows_for
-from tests.examples import STACKS
+from tests.support.examples import STACKS
 
 LOCKS = sorted((HERE / "requirements").glob("*.txt"))
 # Example code -> framework, strategy and the environment its jobs run in.

@@ -16,8 +16,8 @@ from provider.base.diff import Rules
 from provider.base.errors import Cancelled, Failure, PartialFailureError, ProviderError
 from provider.base.resource import Call, Checked, Created, Function, Live, Plugin, Resource
 from provider.base.values import UNKNOWN, Properties, Secret
-from tests.hostile import PLANTED, orders
-from tests.provider_client import EngineSide, Failed, engine_side
+from tests.support.hostile import PLANTED, orders
+from tests.support.provider_client import EngineSide, Failed, engine_side
 
 TOKEN = "files:index:File"
 

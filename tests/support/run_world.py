@@ -10,7 +10,7 @@ from localcloud import control
 from provider.base.resource import Plugin
 from provider.base.values import Properties
 from provider.oci.session import Session
-from tests.provider_client import EngineSide, Resource, engine_side
+from tests.support.provider_client import EngineSide, Resource, engine_side
 
 _PROGRAM = """
 import os, sys, time

@@ -25,10 +25,10 @@ from localcloud.environments.find import Environment
 from provider.oci import job_runs
 from provider.oci.job_runs import MAIN_VARIABLE, start_of
 from schemas.model import Job, PortRange
-from tests.cloud_fixture import eventually
-from tests.flows.cloud_world import TERMINAL, World
-from tests.flows.hosts.network_world import SERVICES, Network, egress, ingress
-from tests.unit.components.samples import plan
+from tests.support.cloud_fixture import eventually
+from tests.support.cloud_world import TERMINAL, World
+from tests.support.network_world import SERVICES, Network, egress, ingress
+from tests.support.samples import plan
 
 BUCKET = "runs"
 STACK = "field"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-RING, POOL = (ROOT / "tests" / "flows" / name for name in ("rehearse_project", "pool_project"))
+RING, POOL = (Path(__file__).with_name(name) for name in ("rehearse_project", "pool_project"))
 # A rehearsal takes 15 seconds on a quiet machine and does its own waiting; this only ends one that hangs.
 LONGEST_SECONDS = 900.0
 

@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 
 from localcloud import control
-from tests.flows.local_team import Team
-from tests.flows.up_beside import kill, up_beside
+from tests.support.local_team import Team
+from tests.support.up_beside import kill, up_beside
 
 VICTIMS = ("everything", "everything", "command", "one", "one", "one", "cloud")
 # Of a resource in Pulumi's state, what another run of the same program must bring about again.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.flows.local_team import LONGEST_SECONDS, ROOT, Team
+from tests.support.local_team import LONGEST_SECONDS, ROOT, Team
 
 
 @dataclass

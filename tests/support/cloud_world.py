@@ -10,7 +10,7 @@ from typing import Any
 
 import oci
 
-from tests.cloud_fixture import LONGEST_SECONDS, Clients, eventually
+from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually
 
 TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION"})
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "broken"
+FOLDER = Path(__file__).parents[1] / "broken"
 _EXPECT = re.compile(r"# expect: (TY\d{3}) line (\d+): (.+)")
 
 

@@ -13,8 +13,8 @@ import pytest
 from localcloud.environments.find import Environment, Missing, find_for
 from localcloud.environments.imports import imported
 from schemas.model import Job, PortRange
-from tests.examples import STACKS
-from tests.flows.launcher.nodes import planned
+from tests.support.examples import STACKS
+from tests.support.nodes import planned
 
 
 @dataclass(frozen=True)

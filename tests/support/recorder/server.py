@@ -20,9 +20,9 @@ from typing import Any
 import pulumi
 
 from components.program import STACKS, run
-from tests.programs.recorder.answers import Cloud
-from tests.programs.recorder.config import configuration
-from tests.programs.recorder.monitor import Recorder, plain
+from tests.support.recorder.answers import Cloud
+from tests.support.recorder.config import configuration
+from tests.support.recorder.monitor import Recorder, plain
 
 # pulumi_oci reads its modules when they are first looked at: here, not in each fork.
 USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")

@@ -82,7 +82,7 @@ class Client:
     """Owns the recorder's process."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-W", "error", "-m", "tests.programs.recorder.server"]
+        command = [sys.executable, "-W", "error", "-m", "tests.support.recorder.server"]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Client:

@@ -17,7 +17,7 @@ from localcloud.api.operations import Operation
 from localcloud.api.references import kinds_of, rows_of
 from localcloud.api.services import tables
 from localcloud.api.services.network.gateways import services
-from tests.flows.two_teams import Team, now
+from tests.support.two_teams import Team, now
 
 ROWS = tables.operations()
 OPAQUE: Mapping[str, str] = table("references")["opaque"]

@@ -12,7 +12,7 @@ from schemas.facts import gather
 from schemas.load import load_file
 from schemas.model import Stack
 
-STACKS = Path(__file__).parent.parent / "stacks"
+STACKS = Path(__file__).parents[2] / "stacks"
 EXAMPLES = tuple(sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml")))
 
 

@@ -25,10 +25,10 @@ import pytest
 
 from localcloud.environments.find import Missing, find_for
 from localcloud.environments.imports import imported
-from tests.cloud_fixture import Clients
-from tests.flows.cloud_world import World
-from tests.flows.local_team import Team
-from tests.flows.up_beside import kill, up_beside
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
+from tests.support.local_team import Team
+from tests.support.up_beside import kill, up_beside
 
 T = TypeVar("T")
 CODE = Path(__file__).with_name("starts")

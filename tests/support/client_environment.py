@@ -15,7 +15,7 @@ from pathlib import Path
 
 from engine.trusted import open_lock, own_folder, require_own
 
-CLIENTS = Path(__file__).with_name("requirements.txt")
+CLIENTS = Path(__file__).parents[1] / "clients" / "requirements.txt"
 _READY = "ready"
 
 

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from launcher.document import VARIABLE, Launch, read
-from tests.unit.components.samples import job, plan
+from tests.support.samples import job, plan
 
 
 def document(number: int = 0, **changes: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from unittest.mock import patch
 from localcloud import control
 from localcloud.plugin.plugin import LocalOci
 from provider.base.values import Properties
-from tests.flows.run_world import small_machine
-from tests.provider_client import EngineSide, Resource, engine_side
+from tests.support.provider_client import EngineSide, Resource, engine_side
+from tests.support.run_world import small_machine
 
 
 @dataclass(frozen=True)

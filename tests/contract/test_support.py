@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What several folders of tests share is in tests/support. Test folders and benchmarks import that, not each other."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SUPPORT = "tests.support"
+NOT_OURS = ("third_party",)
+
+
+def _imports(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def _modules(folder: str) -> Iterator[Path]:
+    yield from (file for file in (ROOT / folder).rglob("*.py") if not set(NOT_OURS) & set(file.parts))
+
+
+def _strays(file: Path, *own: str) -> list[str]:
+    """What a module imports of the tests, but neither of the shared ones nor of its own folder."""
+    allowed = tuple(f"{name}." for name in (SUPPORT, *own))
+    tests = [name for name in _imports(file) if name.split(".")[0] == "tests"]
+    return [f"{file.relative_to(ROOT)}: {name}" for name in tests if not name.startswith(allowed)]
+
+
+def test_benchmarks_use_the_shared_test_worlds_only() -> None:
+    assert [stray for file in _modules("bench") for stray in _strays(file)] == []
+
+
+def test_shared_test_worlds_use_no_tests() -> None:
+    assert [stray for file in _modules("tests/support") for stray in _strays(file)] == []
+
+
+def test_folders_of_tests_share_through_support_only() -> None:
+    """A folder may use its own modules: tests/flows/hosts is part of tests/flows."""
+    folders = [path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "support"]
+    assert "unit" in folders
+    strays = [
+        stray for name in folders for file in _modules(f"tests/{name}") for stray in _strays(file, f"tests.{name}")
+    ]
+    assert strays == []
