@@ -1,40 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.upgrade.record RELEASE`: keeps the state that this release makes of the stack `local`.
+"""`python -m tests.upgrade.record RELEASE [STACK…]`: keeps the states that this release makes of a few stacks.
 
-Run it when a release is made. The passphrase in the recording is for the recording only.
+The first is the stack `local` of the flows; the others lie in `stacks/`. Run it when a release is made. The passphrase
+in a recording is for the recording only.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from tests.support.local_team import Team
 
 RECORDINGS = Path(__file__).parent
+STACKS = RECORDINGS / "stacks"
+CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
+LOCAL = "local"
 
 
-def record(release: str) -> Path:
-    """The stack file with the folder it names, the state, and what opens the state."""
-    into = RECORDINGS / release
+def record(release: str, stack: str) -> Path:
+    """The stack file with the folder it names, the state, what opens the state, and what made it."""
+    into = RECORDINGS / (release if stack == LOCAL else f"{release}-{stack}")
     with TemporaryDirectory() as folder:
         team = Team(Path(folder))
+        if stack != LOCAL:
+            shutil.copy(STACKS / stack / team.file.name, team.file)
         try:
             team.trainyard("up", "local")
             exported = team.pulumi("stack", "export", "--stack", "local", "--cwd", str(team.home / "pulumi" / "stacks"))
             into.mkdir(exist_ok=True)
-            (into / "state.json").write_text(json.dumps(json.loads(exported.stdout), indent=1) + "\n")
+            (into / "state.json").write_text(json.dumps(_without_positions(exported.stdout), indent=1) + "\n")
             shutil.copy(team.file, into)
-            shutil.copytree(team.stacks / "local", into / "local", dirs_exist_ok=True)
+            if "./local" in team.file.read_text():
+                shutil.copytree(team.stacks / "local", into / "local", dirs_exist_ok=True)
             shutil.copy(team.home / "pulumi" / "passphrase", into / "passphrase")
             shutil.copy(team.home / "pulumi" / "stacks" / team.file.name, into / "local-file.yaml")
+            (into / "made-by.txt").write_text(f"{_made_by()}\n")
         finally:
             team.end()
     return into
 
 
+def _without_positions(exported: str) -> dict[str, Any]:
+    """Where the program's lines were is of this machine, and says nothing of the stack."""
+    state: dict[str, Any] = json.loads(exported)
+    for row in state["deployment"]["resources"]:
+        for name in ("sourcePosition", "stackTrace"):
+            row.pop(name, None)
+    return state
+
+
+def _made_by() -> str:
+    """Honest of a recording that was made before its release: the changelog's heading says so."""
+    words = ["git", "log", "-1", "--format=commit %H of %cI"]
+    commit = subprocess.run(words, cwd=RECORDINGS, capture_output=True, text=True, check=True).stdout.strip()
+    heading = re.search(r"^## (.*)$", CHANGELOG.read_text(), re.MULTILINE)
+    return f"Made by {commit}, {heading[1] if heading else 'no release'}."
+
+
 if __name__ == "__main__":
-    print(record(sys.argv[1]))
+    others = sorted(path.name for path in STACKS.iterdir())
+    for name in sys.argv[2:] or [LOCAL, *others]:
+        print(record(sys.argv[1], name))

@@ -8,6 +8,7 @@ in the CHANGELOG.
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,20 @@ PROVIDERS = "pulumi:providers:"
 RECORDED = sorted(path.parent for path in Path(__file__).parent.glob("*/state.json"))
 
 
-def test_there_is_a_recording() -> None:
-    assert RECORDED
+def _runs(recording: Path) -> list[dict[str, Any]]:
+    rows = json.loads((recording / "state.json").read_text())["deployment"]["resources"]
+    return [row["inputs"] for row in rows if row["type"] == "trainyard:index:Run"]
+
+
+def test_recordings_hold_what_nodes_are_told() -> None:
+    """Any other byte of a launch document replaces the run, and so fails the previews below."""
+    runs = {recording.name: run for recording in RECORDED for run in _runs(recording)}
+    assert set(runs) == {path.name for path in RECORDED}
+    for run in runs.values():
+        assert all("TRAINYARD_LAUNCH" in node["environment"] for node in run["nodes"])
+    told = runs["0.2.0-git"]["nodes"][0]["environment"]
+    assert {"URI", "GIT_BRANCH", "GIT_COMMIT", "GIT_SECRET_ID"} <= {name.removeprefix("OCI__RUNTIME_") for name in told}
+    assert runs["0.2.0-node-groups"]["layout"] == "node-groups"
 
 
 def _announced(recording: Path) -> dict[str, set[str]]:
@@ -33,7 +46,8 @@ def test_an_earlier_release_is_taken_over_without_replacement(recording: Path, t
     team = Team(tmp_path)
     try:
         shutil.copy(recording / "Pulumi.local.yaml", team.stacks)
-        shutil.copytree(recording / "local", team.stacks / "local", dirs_exist_ok=True)
+        if (recording / "local").exists():
+            shutil.copytree(recording / "local", team.stacks / "local", dirs_exist_ok=True)
         copies = team.home / "pulumi" / "stacks"
         copies.mkdir(parents=True)
         shutil.copy(recording / "passphrase", team.home / "pulumi")
