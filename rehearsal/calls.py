@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import iam
+from iam.clock import time_variables
 from iam.compartments import Compartments
 from iam.judge import Membership, Policy, Principal, Target, compile_policies, judge
 from iam.parse import parse
@@ -44,6 +46,7 @@ class Called:
     allowed: bool
     by: tuple[tuple[str, str, str], ...]
     missing: tuple[str, ...]
+    at: datetime
 
     def rests_on(self, policy: str, statement: str) -> bool:
         return any((name, text) == (policy, statement) for _, name, text in self.by)
@@ -66,6 +69,7 @@ def called(row: Mapping[str, Any], names: Mapping[str, str]) -> Called:
         allowed=bool(row["allowed"]),
         by=tuple((one["permission"], one["policy"], one["statement"]) for one in row["by"]),
         missing=tuple(row["missing"]),
+        at=datetime.fromisoformat(row["time"]),
     )
 
 
@@ -93,7 +97,9 @@ def lost(calls: Sequence[Called], grounds: Grounds, policies: Iterable[Granting]
     found = []
     for call in calls:
         if call.allowed:
-            request = {"request.operation": call.operation, "request.region": grounds.region_key}
+            request = {
+                "request.operation": call.operation, "request.region": grounds.region_key, **time_variables(call.at),
+            }  # fmt: skip
             verdict = judge(compiled, call.principal, call.permissions, call.target, request)
             if not verdict.allowed:
                 found.append(Lost(call, verdict.missing))

@@ -7,8 +7,10 @@ import logging
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
+from iam.clock import time_variables
 from iam.compartments import Compartments
 from iam.explain import explain
 from iam.judge import CompiledPolicies, Membership, Policy, Target, compile_policies, judge
@@ -124,7 +126,8 @@ def _is_resource(principal: Principal) -> bool:
 
 
 def _request(operation: str) -> dict[str, str]:
-    return {"request.operation": operation, "request.region": tenancy.REGION_KEY}
+    moment = datetime.fromtimestamp(clock.now(), UTC)
+    return {"request.operation": operation, "request.region": tenancy.REGION_KEY, **time_variables(moment)}
 
 
 def compartments(store: Store) -> Compartments:

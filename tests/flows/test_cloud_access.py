@@ -2,6 +2,7 @@
 """Access on the local cloud: what no statement grants fails, for people and for runs."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import oci
@@ -71,6 +72,38 @@ def test_a_statement_may_name_a_bucket(world: World, user: Clients) -> None:
     user.storage.put_object(namespace, "ours", "a", b"2")
     assert user.storage.get_object(namespace, "ours", "a").data.content == b"2"
     _refused(user.storage.put_object, namespace, "theirs", "a", b"1")
+
+
+def _conditions(moment: datetime) -> dict[str, str]:
+    """Of each time variable, a condition that holds at this moment and for hours, and its opposite."""
+    stamp = "request.utc-timestamp"
+    ago, ahead = (f"{moment + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}" for hours in (-6, 6))
+    since, until, later = (f"{moment + timedelta(hours=hours):%H:%M:%SZ}" for hours in (-6, 6, 9))
+    # Midnight may come between: tomorrow is as good as today, next week and next month are not.
+    days = [moment, moment + timedelta(hours=6)]
+    weekdays, dates, months = ({f"'{day.strftime(form)}'" for day in days} for form in ("%A", "%-d", "%-m"))
+    far = moment + timedelta(days=4)
+    return {
+        f"{stamp} after '{ago}'": f"{stamp} before '{ago}'",
+        f"{stamp} before '{ahead}'": f"{stamp} after '{ahead}'",
+        f"{stamp}.time-of-day between '{since}' and '{until}'": f"{stamp}.time-of-day between '{until}' and '{later}'",
+        f"{stamp}.day-of-week in ({', '.join(weekdays)})": f"{stamp}.day-of-week = '{far:%A}'",
+        f"{stamp}.day-of-month in ({', '.join(dates)})": f"{stamp}.day-of-month = '{far:%-d}'",
+        f"{stamp}.month-of-year in ({', '.join(months)})": f"{stamp}.month-of-year = '{(moment.month + 5) % 12 + 1}'",
+    }
+
+
+def test_a_statement_may_name_a_time(world: World, user: Clients) -> None:
+    for holds, fails in _conditions(datetime.now(UTC)).items():
+        grant = "allow group scientists to read vcns in compartment training where"
+        policy = _policy(world, "at-times", f"{grant} {fails}")
+        _refused(user.network.list_vcns, world.compartment)
+        log = (world.clients.cloud.home / "server.log").read_text()
+        assert f"{fails}: its condition does not hold" in log
+        details = models.UpdatePolicyDetails(statements=[f"{grant} {holds}"])
+        world.clients.identity.update_policy(policy, details)
+        user.network.list_vcns(world.compartment)
+        world.clients.identity.delete_policy(policy)
 
 
 _AS_ITSELF = """

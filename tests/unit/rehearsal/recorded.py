@@ -80,7 +80,8 @@ def call(
     wanted, about = list(permissions), {name.replace("_", "."): text for name, text in variables.items()}
     granted = [{"permission": one, "policy": POLICY, "statement": to_text(parse(by))} for one in wanted] if by else []
     return {
-        "id": 1, "first": "", "time": "", "times": times, "operation": operation,
+        "id": 1, "first": "2026-05-01T12:00:00.000Z", "time": "2026-05-01T12:00:05.000Z", "times": times,
+        "operation": operation,
         "principal": {
             "type": "user" if user else "datasciencejobrun", "id": "user" if user else "run1",
             "name": "", "compartment": COMPARTMENT, "groups": [group] if user else [],
