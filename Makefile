@@ -6,7 +6,7 @@ PY := .venv/bin/python
 STACK ?= local
 # How many processes run tests: one more than processors, because much of a test is waiting.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
-ROOMS := __main__.py catalog cli components engine iam localcloud policies provider schemas
+ROOMS := __main__.py catalog cli components engine iam launcher localcloud policies provider rehearsal schemas
 
 .PHONY: help setup up preview down test torture check bench lock clean
 help: ## this list
@@ -31,7 +31,7 @@ endif
 endif
 
 # The stamp comes last, so an installation that was cut off is done again.
-.venv/ready: requirements-dev.txt pyproject.toml
+.venv/ready: requirements-dev.txt pyproject.toml catalog/version.py
 	@$(new_enough)
 	@[ -x $(PY) ] || { echo "trainyard: making a virtual environment in .venv"; $(PYTHON) -m venv .venv; }
 	@$(PYTHON) -P engine/progress.py "installing Python packages into .venv: one to two minutes the first time" \

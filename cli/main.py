@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from catalog.version import VERSION
 from cli.out import say
 from cli.problems import TellingGroup
 
@@ -65,23 +66,9 @@ def _is_there(place: str) -> bool:
     return path.with_suffix(".py").exists() or path.joinpath("__init__.py").exists()
 
 
-def version() -> str:
-    """As installed, or as the checkout says."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("trainyard")
-    except PackageNotFoundError:
-        import tomllib
-
-        with (Path(__file__).parent.parent / "pyproject.toml").open("rb") as file:
-            return str(tomllib.load(file)["project"]["version"])
-
-
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        say(f"trainyard {version()}")
+        say(f"trainyard {VERSION}")
         ctx.exit()
 
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import click
 
+from catalog.version import VERSION
 from cli.out import data, json_data, say_in_colour
 from launcher.escaping import annotation, terminal
 from launcher.escaping import sarif as sarif_text
@@ -124,13 +125,11 @@ def github(judged: Sequence[Judged], _: bool) -> str:
 
 def sarif(judged: Sequence[Judged], _: bool) -> str:
     """SARIF 2.1.0, for code scanning."""
-    from cli.main import version
-
     findings = all_findings(judged)
     used = {finding.code for finding in findings}
     driver = {
         "name": "trainyard",
-        "semanticVersion": version(),
+        "semanticVersion": VERSION,
         "rules": [{"id": code, "shortDescription": {"text": title}} for code, title in codes().items() if code in used],
     }
     log = {

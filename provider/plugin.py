@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from catalog.version import VERSION
 from provider.base.errors import ProviderError
 from provider.base.resource import Plugin, Resource
 from provider.base.values import Properties
 from provider.runs.platform import Platforms
 from provider.runs.resource import Run
 
-VERSION = "0.1.0"
 _CONFIGURATION = ("region", "profile", "configFile")
 
 
@@ -35,8 +35,8 @@ class Trainyard(Plugin):
         return self._resources.get(token)
 
     def schema(self) -> Mapping[str, Any]:
-        described: Mapping[str, Any] = json.loads((Path(__file__).parent / "schema.json").read_text(encoding="utf-8"))
-        return described
+        described: dict[str, Any] = json.loads((Path(__file__).parent / "schema.json").read_text(encoding="utf-8"))
+        return {**described, "version": self.version}
 
     def _platforms(self) -> Platforms:
         if self._configured is None:

@@ -21,13 +21,13 @@ from pathlib import Path
 
 import uvicorn
 
+from catalog.version import VERSION
 from localcloud import isolation, processes
 from localcloud.api import measuring, pruning, tenancy
 from localcloud.api.access import Access
 from localcloud.api.connections import Droppable, serve_also
 from localcloud.api.errors import why_the_disk
 from localcloud.api.faults import Faults
-from localcloud.api.marker import VERSION
 from localcloud.api.operations import Cloud
 from localcloud.api.presence import present
 from localcloud.api.routing import Router

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from catalog.version import VERSION
 from localcloud.api import tenancy
 from localcloud.api.operations import Cloud
 
 PATH = "/.trainyard"
 CLOUD = "trainyard-local"
-VERSION = "0.1.0"
 
 
 def marker(cloud: Cloud) -> dict[str, str]:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import engine
-from policies.pack import NOT_KNOWN_YET
+from catalog.version import VERSION
+from policies.pack import NAME, NOT_KNOWN_YET
 from policies.rule import Examples, Rule, rules
 from policies.verdicts import Unknown
 
@@ -105,6 +106,7 @@ def test_a_failer_stops_the_preview_with_the_remedy_and_a_passer_goes_on(project
     went_on, said = project.judged("preview", (BUCKET, "data", private))
     assert went_on, said
     assert told(said) == set()
+    assert f"{NAME}@v{VERSION}" in said
 
 
 def test_what_a_preview_cannot_know_is_remarked_on_and_judged_by_up(project: Project) -> None:
