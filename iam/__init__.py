@@ -2,7 +2,7 @@
 """OCI policy statements: parse, print, judge, and find the least that is needed. Pure, and standing alone.
 
 This level has what it takes to write statements. Reading and judging them is imported from where it is, so that nobody
-pays for what they don't use: `iam.parse`, `iam.doubts`, `iam.matching`, `iam.judge`, `iam.explain`.
+pays for what they don't use: `iam.parse`, `iam.matching`, `iam.judge`, `iam.explain`.
 """
 
 from iam.errors import StatementError

@@ -158,11 +158,6 @@ class Framework:
     def port(self, label: str) -> PortRow | None:
         return next((row for row in self.ports if row.label == label), None)
 
-    @property
-    def main_role(self) -> str:
-        """The role whose first node is rank 0."""
-        return next(iter(self.roles))
-
 
 def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in HERE.glob("*.toml")))

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from components.plan.model import LATER
 from schemas.model import Stack
 
 REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
@@ -39,12 +38,3 @@ def known(stack: Stack, job: str = "", run: str = "") -> dict[str, str]:
 def expand(text: str, values: Mapping[str, str]) -> str:
     """`text` with its references filled in; those only a platform can answer stay as they are."""
     return REFERENCE.sub(lambda match: values.get(match[1], match[0]), text)
-
-
-def unknown(text: str, values: Mapping[str, str]) -> list[str]:
-    """References that nobody will answer."""
-    return [
-        name
-        for name in REFERENCE.findall(text)
-        if name not in values and name not in LATER and not name.startswith("secret.")
-    ]

@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-import logging
-
 from localcloud.api import authorization, retries
 from localcloud.api.http import Reply
 from localcloud.api.operations import Call
-
-log = logging.getLogger("localcloud")
 
 
 def admit(call: Call) -> int:

@@ -11,7 +11,7 @@ class Lifecycle:
     """What a client reads while a resource is made, when it is there, while it goes, and once it is gone.
 
     Each passage is instant unless a fault asks for a longer one.
-    An empty `gone` means that it is then not found; an empty `ready` means that the kind shows no state at all.
+    An empty `gone` means that it is then not found.
     """
 
     making: str
@@ -27,7 +27,6 @@ LOGGING = Lifecycle("CREATING", "ACTIVE", "DELETING", "")
 PROJECT = Lifecycle("ACTIVE", "ACTIVE", "DELETING", "DELETED")
 JOB = Lifecycle("CREATING", "ACTIVE", "DELETING", "DELETED")
 JOB_RUN = Lifecycle("ACCEPTED", "ACCEPTED", "DELETED", "DELETED")
-STATELESS = Lifecycle("", "", "", "")
 
 RUN_ACTIVE = frozenset({"ACCEPTED", "IN_PROGRESS", "CANCELING"})
 RUN_TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION", "DELETED"})

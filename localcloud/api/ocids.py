@@ -23,10 +23,5 @@ def fixed_ocid(kind: str, name: str, region_key: str = "") -> str:
     return _join(kind, region_key, _encode(hashlib.sha512(f"trainyard/{kind}/{name}".encode()).digest()[:35]))
 
 
-def kind_of(ocid: str) -> str:
-    parts = ocid.split(".")
-    return parts[1] if len(parts) >= 5 and parts[0].startswith("ocid") else ""
-
-
 def _join(kind: str, region_key: str, unique: str) -> str:
     return f"ocid1.{kind}.oc1.{'' if kind in REGIONLESS else region_key}.aaaaaaaa{unique[:52]}"

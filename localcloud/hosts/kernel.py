@@ -42,12 +42,8 @@ def enter(namespace: int, kind: int) -> None:
     _checked(_libc().setns(namespace, kind), "setns")
 
 
-def bind_mount(source: str, target: str) -> None:
-    _mount(source, target, _BIND)
-
-
 def bind_mount_all(source: str, target: str) -> None:
-    """With everything that is mounted below it."""
+    """Mounts a folder at another place, with everything that is mounted below it."""
     _mount(source, target, _BIND | _RECURSIVE)
 
 

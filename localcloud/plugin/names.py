@@ -15,7 +15,3 @@ def pulumi_name(api_name: str, swagger_type: str = "") -> str:
         return _RENAMED[api_name]
     name = _AFTER_DIGIT.sub(lambda found: found[0].lower(), api_name).replace("GBs", "Gbs")
     return f"{name}s" if swagger_type.startswith("list[") and not name.endswith("s") else name
-
-
-def snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda found: f"_{found[0]}", name).lower()

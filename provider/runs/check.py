@@ -2,7 +2,7 @@
 """Whether the inputs of a run can be right, said before anything is made."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provider.base.errors import Failure
@@ -94,9 +94,6 @@ def _node_failures(nodes: Any, layout: Any) -> Iterator[Failure]:
     for index, node in enumerate(nodes):
         if node is not UNKNOWN:
             yield from _one_node(f"nodes[{index}]", node, layout)
-
-
-_NodeCheck = Callable[[str, Mapping[str, Any], Any], Iterator[Failure]]
 
 
 def _one_node(path: str, node: Any, layout: Any) -> Iterator[Failure]:

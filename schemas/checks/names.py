@@ -21,7 +21,6 @@ _REPOSITORY = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a
 _SECRET_NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 COMMERCIAL = "oc1"
 LONGEST_NAME = 255
-LONGEST_GROUP = 100
 MOST_TAGS = 10
 # A run carries these, all but the last at once; OCI takes ten free-form tags on a resource.
 OUR_TAGS = (

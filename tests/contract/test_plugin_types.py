@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of the local cloud's `oci` plugin, the replacement table and `pulumi_oci`, held to one another."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, get_args, get_origin
@@ -10,7 +11,6 @@ from pulumi import _types
 
 from catalog.tables import table
 from localcloud.plugin.functions import FUNCTIONS
-from localcloud.plugin.names import snake
 from localcloud.plugin.plugin import LocalOci
 from localcloud.plugin.rows import ROWS
 from localcloud.plugin.table import MAPS, TableResource
@@ -108,4 +108,5 @@ def test_every_row_is_in_the_replacement_table() -> None:
 @pytest.mark.parametrize("token", FUNCTIONS)
 def test_every_function_exists(token: str) -> None:
     _, path, name = token.split(":")
-    assert callable(getattr(import_module(f"pulumi_oci.{path.split('/')[0].lower()}"), snake(name)))
+    in_python = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+    assert callable(getattr(import_module(f"pulumi_oci.{path.split('/')[0].lower()}"), in_python))

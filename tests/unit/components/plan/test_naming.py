@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.plan.model import LATER
-from components.plan.naming import expand, known, physical, tags, unknown
+from components.plan.naming import expand, known, physical, tags
 from schemas.references import REFERENCES
 from tests.support.samples import stack
 
@@ -38,10 +38,6 @@ def test_references_the_plan_knows_are_filled_in_and_others_left(text: str, expe
 @given(st.text())
 def test_text_without_references_stays_as_it_is(text: str) -> None:
     assert expand(text, {}) == text
-
-
-def test_references_nobody_answers_are_named() -> None:
-    assert unknown("${team} ${bucket} ${secret.a} ${regsitry}", known(stack())) == ["regsitry"]
 
 
 def test_the_plan_and_the_checks_know_the_same_references() -> None:

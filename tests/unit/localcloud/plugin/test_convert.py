@@ -6,7 +6,7 @@ import pytest
 from localcloud.plugin.convert import from_model, project, to_model
 from localcloud.plugin.functions import FUNCTIONS
 from localcloud.plugin.marker import must_be_local
-from localcloud.plugin.names import pulumi_name, snake
+from localcloud.plugin.names import pulumi_name
 from localcloud.plugin.plugin import LocalOci
 from provider.base.errors import ProviderError
 from provider.oci.session import CLIENTS
@@ -26,10 +26,6 @@ from provider.oci.session import CLIENTS
 )
 def test_names(api: str, kind: str, pulumi: str) -> None:
     assert pulumi_name(api, kind) == pulumi
-
-
-def test_snake_names() -> None:
-    assert snake("getAvailabilityDomains") == "get_availability_domains"
 
 
 @pytest.mark.parametrize(
