@@ -4,15 +4,23 @@
 import os
 import shutil
 import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner
 
 from cli.cloud import start
+from cli.problems import INTERRUPTED
 from localcloud import control, processes
-from tests.support.cloud_fixture import eventually
+from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_cloud_ends_when_its_folder_is_removed(tmp_path: Path) -> None:
@@ -42,38 +50,54 @@ def test_a_cloud_that_is_suspended_is_not_lost(tmp_path: Path, monkeypatch: pyte
         control.stop(home)
 
 
+@contextmanager
+def _starter(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
+    """`trainyard cloud start`, and the server it has just started, which stands still and so is not ready yet."""
+    home.mkdir(mode=0o700)
+    words = [sys.executable, "-m", "cli", "cloud", "start", "--home", str(home)]
+    with (
+        closing(sqlite3.connect(home / "state.sqlite3", isolation_level=None)) as state,
+        subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as command,
+    ):
+        try:
+            state.execute("BEGIN EXCLUSIVE")  # on a busy machine it might be ready before it is seen
+            (server,) = eventually(lambda: _servers(home), bool)
+            server.suspend()
+            state.execute("ROLLBACK")
+            yield command, server
+        finally:
+            command.kill()
+            for one in _servers(home):
+                one.kill()
+
+
+def _servers(home: Path) -> list[psutil.Process]:
+    """The processes that are servers of this folder, or about to be."""
+    servers = (one for one in psutil.process_iter(["cmdline"]) if str(home) in (one.info["cmdline"] or ()))
+    return [one for one in servers if "localcloud.api" in one.info["cmdline"]]
+
+
 def test_a_cloud_whose_starter_was_killed_is_waited_for(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
-    home.mkdir()
-    _, pid = control._spawn(home, 0)  # as far as a command came that was killed
     try:
-        # On a busy machine the second may be the first to take the folder; either way there is one, and it is found.
-        cloud = control.start(home)
-        assert control.start(home) == cloud
-        if cloud.pid != pid:
-            eventually(lambda: control._exit_code(pid), lambda code: code is not None)
+        with _starter(home) as (command, server):
+            command.kill()
+            command.wait()
+            server.resume()
+            # On a busy machine the second may be the first to take the folder. There is one, and it is found.
+            cloud = control.start(home)
+            assert control.start(home) == cloud
+            eventually(lambda: [one.pid for one in _servers(home)], lambda pids: pids == [cloud.pid])
     finally:
         control.stop(home)
 
 
-def test_ctrl_c_while_a_cloud_starts_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[int] = []
-    spawn = control._spawn
-
-    def spawned(*words: Any) -> tuple[int, int]:
-        begins, pid = spawn(*words)
-        started.append(pid)
-        return begins, pid
-
-    def interrupted(home: Path) -> None:
-        if started:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(control, "_spawn", spawned)
-    monkeypatch.setattr(control, "running", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        control.start(tmp_path / "cloud")
-    assert [processes.start_time(pid) for pid in started] == [""]
+def test_ctrl_c_while_a_cloud_starts_leaves_none(tmp_path: Path) -> None:
+    home = tmp_path / "cloud"
+    with _starter(home) as (command, _):
+        command.send_signal(signal.SIGINT)
+        assert command.wait(LONGEST_SECONDS) == INTERRUPTED
+        assert _servers(home) == []
 
 
 def test_another_port_than_that_of_the_running_cloud_is_not_passed_over(tmp_path: Path) -> None:

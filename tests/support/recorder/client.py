@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -98,9 +98,17 @@ class Client:
         *,
         preview: bool = False,
         references: Mapping[str, Mapping[str, Any]] | None = None,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        locked: bool = False,
     ) -> Recording:
-        """What the program of this stack file asks of Pulumi. Files it writes land below `root`."""
-        request = {"file": str(file), "root": str(root), "preview": preview, "references": dict(references or {})}
+        """What the program of this stack file asks of Pulumi, with these variables in its environment.
+
+        Files it writes land below `root`, the folder it runs in. That may be `locked`: nobody but root may write to it.
+        """
+        request = {
+            "file": str(file), "root": str(root), "preview": preview, "references": dict(references or {}),
+            "variables": dict(variables), "locked": locked,
+        }  # fmt: skip
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the recorder has no pipes")
         self._process.stdin.write(json.dumps(request) + "\n")

@@ -19,6 +19,7 @@ from localcloud.environments import cache, find, make
 from localcloud.environments.find import Environment, Missing
 from localcloud.environments.rows import Row
 from localcloud.environments.work import MakeError, watched
+from tests.support.cloud_fixture import eventually
 
 LONGEST_SECONDS = 120.0
 TINY = Row("tiny", "nothing but Python", "venv", ("mini",), frozenset({"json"}), ("json",), 1, 1)
@@ -160,37 +161,35 @@ def test_one_on_top_of_another_has_its_modules(with_rows: Callable[..., None]) -
     assert isinstance(find.find("above"), Missing)
 
 
+# Its proof is the last step before it counts as made. Told to, it says so and waits until nobody is there any more.
+PROVED_SLOWLY = replace(
+    TINY,
+    proof="import os, pathlib\nif at := os.environ.get('PROVING'): pathlib.Path(at).touch(); sys.stdin.read()",
+)
 MAKER = """
-import sys
-from localcloud.environments import find, make, work
-from tests.unit.localcloud.environments.test_make import TINY, Told
-find.rows = make.rows = lambda: {"tiny": TINY}
-fill = make._fill
-def slow(row, folder, interpreter, tell):
-    fill(row, folder, interpreter, tell)
-    print("filled", flush=True)
-    sys.stdin.read()
-if sys.argv[1] == "slow":
-    make._fill = slow
+from localcloud.environments import find, make
+from tests.unit.localcloud.environments.test_make import PROVED_SLOWLY, Told
+find.rows = make.rows = lambda: {"tiny": PROVED_SLOWLY}
 told = Told()
 make.make("tiny", told)
 print(told.times_made)
 """
 
 
-def maker(tmp_path: Path, pace: str) -> subprocess.Popen[str]:
+def maker(tmp_path: Path, **variables: str) -> subprocess.Popen[str]:
     root = str(Path(__file__).resolve().parents[4])
     return subprocess.Popen(
-        [sys.executable, "-c", MAKER, pace], env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": root},
+        [sys.executable, "-c", MAKER],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": root, **variables},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
-@pytest.mark.usefixtures("with_rows")
-def test_killed_in_the_middle_it_is_made_again(tmp_path: Path) -> None:
-    with maker(tmp_path, "slow") as first:
-        assert first.stdout
-        assert first.stdout.readline() == "filled\n"
+def test_killed_in_the_middle_it_is_made_again(tmp_path: Path, with_rows: Callable[..., None]) -> None:
+    with_rows(PROVED_SLOWLY)
+    proving = tmp_path / "proving"
+    with maker(tmp_path, PROVING=str(proving)) as first:
+        eventually(proving.exists, bool, LONGEST_SECONDS)
         first.send_signal(signal.SIGKILL)
     assert isinstance(find.find("tiny"), Missing)
     assert isinstance(make.make("tiny", Told()), Environment)
@@ -198,7 +197,7 @@ def test_killed_in_the_middle_it_is_made_again(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("with_rows")
 def test_two_at_once_make_it_once(tmp_path: Path) -> None:
-    with maker(tmp_path, "quick") as first, maker(tmp_path, "quick") as second:
+    with maker(tmp_path) as first, maker(tmp_path) as second:
         told = [process.communicate(timeout=LONGEST_SECONDS)[0].strip() for process in (first, second)]
     assert sorted(told) == ["0", "1"]
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where artifacts are kept: a property that replaces the job, so it is the same from every checkout."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.oci.deploy import ARTIFACTS
+from tests.support.examples import STACKS, stack_file
+from tests.support.recorder.client import Client
+
+IN_THE_TEAMS_REPOSITORY = "../team/.trainyard/artifacts"
+
+
+@pytest.mark.parametrize(
+    ("how", "place"),
+    [
+        ({}, ".trainyard/artifacts"),
+        ({"variables": {ARTIFACTS: "elsewhere"}}, "elsewhere"),
+        ({"locked": True}, IN_THE_TEAMS_REPOSITORY),
+        ({"locked": True, "variables": {ARTIFACTS: "../ours"}}, "../ours"),
+    ],
+    ids=["beside the program", "where a variable says", "not in a release that many use", "the variable first"],
+)
+def test_artifacts_lie(client: Client, tmp_path: Path, how: dict[str, Any], place: str) -> None:
+    team, release = tmp_path / "team", tmp_path / "release"
+    shutil.copytree(STACKS / "examples", team / "examples")
+    release.mkdir()
+    (team / "Pulumi.yaml").touch()
+    file = Path(shutil.copy(stack_file("oci-existing"), team))
+    artifact = client.record(file, release, **how).one("Job").inputs["jobArtifact"]
+    assert artifact.startswith(f"{place}/oci-existing/scores-")
+    assert (release / artifact).is_file()
