@@ -16,6 +16,7 @@ from iam.wildcards import fits
 from localcloud.api import clock
 from localcloud.api.errors import etag_mismatch
 from localcloud.api.log_query import FITS
+from localcloud.api.values import texts_in
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS resources (
@@ -186,15 +187,7 @@ class Store:
 
 
 def ocids_in(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        if value.startswith("ocid1."):
-            yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from ocids_in(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from ocids_in(item)
+    return (text for text in texts_in(value) if text.startswith("ocid1."))
 
 
 def _resource(row: tuple[Any, ...]) -> Resource:

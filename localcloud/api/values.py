@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -48,6 +49,18 @@ def query_parameters(text: str) -> dict[str, str]:
         raise invalid("the query is not UTF-8, percent-encoded") from None
     except ValueError:
         raise invalid(f"the query has more than {_MOST_PARAMETERS} parameters") from None
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text of a JSON value, however deep, keys aside."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from texts_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_in(item)
 
 
 def _no_constant(name: str) -> Any:

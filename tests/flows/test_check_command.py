@@ -17,17 +17,9 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from schemas.judge import codes
 from tests.support.broken_files import FOLDER, Expected, expected, files, folders
+from tests.support.examples import SMALLEST
 
 ROOT = Path(__file__).parents[2]
-GOOD = """\
-config:
-  oci:region: us-ashburn-1
-  trainyard:team: vision
-  trainyard:environment: dev
-  trainyard:compartment: ocid1.compartment.oc1..aaaaaaaavision
-  trainyard:tenancy: ocid1.tenancy.oc1..aaaaaaaacompany
-  trainyard:access: { users: { group: vision-scientists } }
-"""
 
 
 def check(*arguments: str | Path) -> Result:
@@ -48,7 +40,7 @@ def in_a_process(*arguments: str | Path, **environment: str) -> subprocess.Compl
 @pytest.fixture
 def good(tmp_path: Path) -> Path:
     file = tmp_path / "Pulumi.good.yaml"
-    file.write_text(GOOD)
+    file.write_text(SMALLEST)
     return file
 
 
@@ -125,7 +117,7 @@ def test_all_findings_of_all_files_at_once(good: Path) -> None:
 
 def stack_of(folder: Path, name: str, *lines: str, team: str = "vision") -> Path:
     file = folder / f"Pulumi.{name}.yaml"
-    file.write_text(GOOD.replace("vision\n", f"{team}\n", 1) + "".join(f"  {line}\n" for line in lines))
+    file.write_text(SMALLEST.replace("vision\n", f"{team}\n", 1) + "".join(f"  {line}\n" for line in lines))
     return file
 
 
@@ -227,7 +219,7 @@ def test_a_command_without_output_still_judges() -> None:
 def test_lines_are_counted_as_yaml_counts_them(tmp_path: Path) -> None:
     """A file with the line ends of old Macs is one line to most tools: its other lines must not be shown instead."""
     file = tmp_path / "Pulumi.old.yaml"
-    file.write_bytes(GOOD.replace("vision\n", "Vision\n", 1).replace("\n", "\r").encode())
+    file.write_bytes(SMALLEST.replace("vision\n", "Vision\n", 1).replace("\n", "\r").encode())
     output = check(file).output
     assert f"{file}:3:3: error TY014" in output
     assert "\n    trainyard:team: Vision\n" in output
@@ -253,7 +245,7 @@ def test_no_secret_is_printed(file: str, secret: str, form: str) -> None:
 def test_lines_on_which_a_secret_may_stand_are_not_shown(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.slip.yaml"
     file.write_text(
-        GOOD + "  trainyard:jobs:\n    a:\n      env: { K: { secrue: sesame } }\n      password: sesame\n"
+        SMALLEST + "  trainyard:jobs:\n    a:\n      env: { K: { secrue: sesame } }\n      password: sesame\n"
         "      code: { git: { url: 'https://me:sesame@example.com/x', brnch: main, secret: sesame } }\n"
     )
     output = check(file).output
@@ -264,7 +256,7 @@ def test_lines_on_which_a_secret_may_stand_are_not_shown(tmp_path: Path) -> None
 
 def test_hostile_text_does_not_reach_the_terminal(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.hostile.yaml"
-    file.write_text(GOOD + '  "trainyard:\\e[2Jx\\nline": 1\n')
+    file.write_text(SMALLEST + '  "trainyard:\\e[2Jx\\nline": 1\n')
     output = check(file).output
     assert "\x1b" not in output
     assert output.count("TY010") == 1
@@ -272,7 +264,7 @@ def test_hostile_text_does_not_reach_the_terminal(tmp_path: Path) -> None:
 
 def test_github_annotations_are_escaped(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.a,b:c%.yaml"
-    file.write_text(GOOD.replace("team: vision", "team: Vision"))
+    file.write_text(SMALLEST.replace("team: vision", "team: Vision"))
     line = check("--format", "github", file).output.splitlines()[0]
     assert line.startswith("::error file=")
     assert "a%2Cb%3Ac%25.yaml,line=3,col=3,title=TY014::" in line

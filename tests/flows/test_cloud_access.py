@@ -18,11 +18,6 @@ models = oci.identity.models
 
 
 @pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
-
-
-@pytest.fixture(scope="module")
 def user(shared_cloud: Cloud) -> Clients:
     return Clients(shared_cloud, "user")
 

@@ -8,14 +8,7 @@ import oci
 import pytest
 
 from localcloud import admin
-from localcloud.control import Cloud
-from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 def test_log_groups_and_logs_answer_with_work_requests(world: World) -> None:

@@ -13,7 +13,7 @@ from cli.cloud import cloud as command
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from tests.support.cloud_fixture import Clients, eventually
-from tests.support.cloud_world import World
+from tests.support.cloud_world import World, refusal
 
 core, identity = oci.core.models, oci.identity.models
 # Longer than any test takes, and shorter than one waits for; what lies between depends on the machine.
@@ -36,12 +36,6 @@ def _vcn(world: World, **more: Any) -> Any:
     return world.clients.network.create_vcn(details).data
 
 
-def _refused(call: Callable[[], Any]) -> tuple[int, str]:
-    with pytest.raises(oci.exceptions.ServiceError) as refused:
-        call()
-    return refused.value.status, refused.value.code
-
-
 def test_latency_is_waited_for(world: World) -> None:
     admin.add_fault(world.clients.cloud, "latency", operations="ListVcns", seconds=0.2, times=1)
     begun = time.monotonic()
@@ -59,7 +53,7 @@ def test_latency_is_waited_for(world: World) -> None:
 )
 def test_a_status_that_was_asked_for(world: World, asked: dict[str, Any], answer: tuple[int, str]) -> None:
     admin.add_fault(world.clients.cloud, "status", operations="List*", times=1, **asked)
-    assert _refused(lambda: world.clients.network.list_vcns(world.compartment)) == answer
+    assert refusal(lambda: world.clients.network.list_vcns(world.compartment)) == answer
     assert world.clients.network.list_vcns(world.compartment).status == 200
 
 
@@ -102,7 +96,7 @@ def test_a_limit_that_is_reached(world: World) -> None:
     assert client.list_limit_values(tenancy, "vcn", name="vcn-count").data[0].value == used + 1
     assert client.get_resource_availability("vcn", "vcn-count", tenancy).data.available == 1
     _vcn(world)
-    assert _refused(lambda: _vcn(world)) == (400, "LimitExceeded")
+    assert refusal(lambda: _vcn(world)) == (400, "LimitExceeded")
     definitions = client.list_limit_definitions(tenancy, service_name="vcn", limit=1)
     assert (len(definitions.data), bool(definitions.next_page)) == (1, True)
 
@@ -112,7 +106,7 @@ def test_no_capacity_for_a_shape(world: World) -> None:
     admin.add_fault(world.clients.cloud, "no-capacity", shape="VM.GPU*")
     assert world.finished(world.run(job)).lifecycle_state == "SUCCEEDED"
     admin.add_fault(world.clients.cloud, "no-capacity", shape="VM.Standard2.1", times=1)
-    assert _refused(lambda: world.run(job)) == (500, "InternalError")
+    assert refusal(lambda: world.run(job)) == (500, "InternalError")
     world.finished(world.run(job))
 
 
@@ -120,7 +114,7 @@ def test_nodes_count_against_the_limit_of_their_shape(world: World) -> None:
     job = world.job("import time; time.sleep(600)")
     admin.add_fault(world.clients.cloud, "limit", limit="ds-vm-standard2-1-count", value=1, code="QuotaExceeded")
     run = world.run(job)
-    assert _refused(lambda: world.run(job)) == (400, "QuotaExceeded")
+    assert refusal(lambda: world.run(job)) == (400, "QuotaExceeded")
     world.clients.data_science.cancel_job_run(run.id)
     world.finished(run)
     again = world.run(job)
@@ -135,7 +129,7 @@ def test_a_transition_goes_on_for_as_long_as_was_asked(world: World) -> None:
     made = _vcn(world)
     assert (made.lifecycle_state, client.get_vcn(made.id).data.lifecycle_state) == ("PROVISIONING", "PROVISIONING")
     assert made.id in [vcn.id for vcn in client.list_vcns(world.compartment, lifecycle_state="PROVISIONING").data]
-    assert _refused(lambda: client.delete_vcn(made.id)) == (409, "IncorrectState")
+    assert refusal(lambda: client.delete_vcn(made.id)) == (409, "IncorrectState")
     client.delete_vcn(old.id)
     assert client.get_vcn(old.id).data.lifecycle_state == "TERMINATING"
 
@@ -246,7 +240,7 @@ def test_the_command(world: World) -> None:
     assert (refused.exit_code, "needs seconds" in refused.output) == (1, True)
     added = invoke(command, ["faults", "add", "status", "--status", "429", "--operations", "ListVcns", *home])
     assert "Added: status, operations ListVcns" in added.output
-    assert _refused(lambda: world.clients.network.list_vcns(world.compartment)) == (429, "TooManyRequests")
+    assert refusal(lambda: world.clients.network.list_vcns(world.compartment)) == (429, "TooManyRequests")
     assert "struck 1 of 1 calls" in invoke(command, ["faults", "list", *home]).output
     assert invoke(command, ["faults", "clear", *home]).output == "Ended 1 fault.\n"
     assert "Nothing goes wrong" in invoke(command, ["faults", "list", *home]).output

@@ -6,16 +6,9 @@ from typing import Any
 import oci
 import pytest
 
-from localcloud.control import Cloud
-from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 
 MODELS = oci.data_science.models
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 TOO_MUCH: dict[str, dict[str, Any]] = {

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Monitoring through the official SDK: metrics that are posted, listed and summed up, and who may."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import Any
@@ -9,9 +8,8 @@ from typing import Any
 import oci
 import pytest
 
-from localcloud.control import Cloud
 from tests.support.cloud_fixture import Clients, eventually
-from tests.support.cloud_world import World
+from tests.support.cloud_world import World, refusal
 
 models = oci.monitoring.models
 
@@ -21,17 +19,6 @@ def minute(number: float) -> datetime:
     """So many minutes after a whole one that was not long ago; 0 and 1 are of the same hour."""
     recent = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=5)
     return (recent - timedelta(minutes=recent.minute == 59) if not number else minute(0)) + timedelta(minutes=number)
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
-
-
-def _refused(call: Callable[[], Any]) -> tuple[int, str]:
-    with pytest.raises(oci.exceptions.ServiceError) as refused:
-        call()
-    return refused.value.status, refused.value.code
 
 
 def _stream(world: World, namespace: str, values: dict[float, float], **more: Any) -> Any:
@@ -91,7 +78,7 @@ def test_a_stream_that_the_service_would_not_take_is_told(world: World) -> None:
     assert all(failed.message for failed in told.failed_metrics)
     assert _summary(world, "mine", "loss[1m].sum()") == {"a": [7.0]}
     whole = [_stream(world, "whole", {0: 1.0}), wrong[0]]
-    assert _refused(lambda: _post(world, *whole, batch_atomicity="ATOMIC")) == (400, "InvalidParameter")
+    assert refusal(lambda: _post(world, *whole, batch_atomicity="ATOMIC")) == (400, "InvalidParameter")
     assert _summary(world, "whole", "loss[1m].sum()") == {}
 
 
@@ -101,7 +88,7 @@ def test_a_stream_that_the_service_would_not_take_is_told(world: World) -> None:
      'loss[1m]{run = "a" node = "b"}.mean()', "loss[1m].mean() > 90"],
 )  # fmt: skip
 def test_a_query_that_cannot_be_read_says_why(world: World, query: str) -> None:
-    assert _refused(lambda: _summary(world, "training", query)) == (400, "InvalidParameter")
+    assert refusal(lambda: _summary(world, "training", query)) == (400, "InvalidParameter")
 
 
 def test_reading_and_posting_are_judged_by_namespace_and_compartment(world: World) -> None:
@@ -128,7 +115,7 @@ def test_reading_and_posting_are_judged_by_namespace_and_compartment(world: Worl
     both = (_stream(user, "ours", {0: 1.0}), _stream(user, "theirs", {0: 1.0}))
     elsewhere = _stream(user, "ours", {0: 1.0}, compartment_id=world.clients.cloud.tenancy)
     for streams in (both, (elsewhere,)):
-        assert _refused(partial(_post, user, *streams)) == (404, "NotAuthorizedOrNotFound")
+        assert refusal(partial(_post, user, *streams)) == (404, "NotAuthorizedOrNotFound")
 
 
 def test_a_living_run_is_measured(world: World) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users, groups, compartments, keys and notebooks: principals that a tenancy gets beside its own."""
 
-from collections.abc import Callable
 from typing import Any
 
 import oci
@@ -11,22 +10,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud import admin
 from localcloud.api.tenancy import private_pem
-from localcloud.control import Cloud
 from tests.support.cloud_fixture import Clients
-from tests.support.cloud_world import World
+from tests.support.cloud_world import World, refusal
 
 models, science = oci.identity.models, oci.data_science.models
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
-
-
-def _refused(call: Callable[[], Any]) -> tuple[int, str]:
-    with pytest.raises(oci.exceptions.ServiceError) as refused:
-        call()
-    return refused.value.status, refused.value.code
 
 
 def _user(world: World, name: str) -> str:
@@ -68,21 +55,21 @@ def test_a_new_user_acts_by_its_key_and_its_groups(world: World) -> None:
         config, service_endpoint=world.clients.cloud.endpoint, retry_strategy=oci.retry.NoneRetryStrategy()
     )
     _policy(world, "reviewers", "allow group reviewers to read vcns in tenancy")
-    assert _refused(lambda: theirs.list_vcns(world.compartment)) == (404, "NotAuthorizedOrNotFound")
+    assert refusal(lambda: theirs.list_vcns(world.compartment)) == (404, "NotAuthorizedOrNotFound")
     details = models.AddUserToGroupDetails(user_id=user, group_id=group)
     membership = identity.add_user_to_group(details).data
     theirs.list_vcns(world.compartment)
-    assert _refused(lambda: identity.add_user_to_group(details))[0] == 409
+    assert refusal(lambda: identity.add_user_to_group(details))[0] == 409
     assert [item.id for item in identity.list_user_group_memberships(tenancy, user_id=user).data] == [membership.id]
     for held in (lambda: identity.delete_user(user), lambda: identity.delete_group(group)):
-        assert _refused(held) == (409, "Conflict")
+        assert refusal(held) == (409, "Conflict")
     identity.remove_user_from_group(membership.id)
-    assert _refused(lambda: theirs.list_vcns(world.compartment))[0] == 404
+    assert refusal(lambda: theirs.list_vcns(world.compartment))[0] == 404
     identity.delete_api_key(user, uploaded.fingerprint)
-    assert _refused(lambda: theirs.list_vcns(world.compartment)) == (401, "NotAuthenticated")
+    assert refusal(lambda: theirs.list_vcns(world.compartment)) == (401, "NotAuthenticated")
     identity.delete_group(group)
     identity.delete_user(user)
-    assert _refused(lambda: identity.upload_api_key(user, models.CreateApiKeyDetails(key=public)))[0] == 404
+    assert refusal(lambda: identity.upload_api_key(user, models.CreateApiKeyDetails(key=public)))[0] == 404
 
 
 def test_an_administrator_is_who_is_in_the_group(world: World) -> None:
@@ -90,12 +77,12 @@ def test_an_administrator_is_who_is_in_the_group(world: World) -> None:
     scientist = next(user.id for user in identity.list_users(tenancy).data if user.name == "user")
     groups = {group.name: group.id for group in identity.list_groups(tenancy).data}
     theirs = Clients(world.clients.cloud, "user").identity
-    assert _refused(lambda: theirs.list_policies(tenancy))[0] == 404
+    assert refusal(lambda: theirs.list_policies(tenancy))[0] == 404
     details = models.AddUserToGroupDetails(user_id=scientist, group_id=groups["Administrators"])
     membership = identity.add_user_to_group(details).data.id
     theirs.list_policies(tenancy)
     identity.remove_user_from_group(membership)
-    assert _refused(lambda: theirs.list_policies(tenancy))[0] == 404
+    assert refusal(lambda: theirs.list_policies(tenancy))[0] == 404
 
 
 def test_what_all_may_do_to_themselves(world: World) -> None:
@@ -104,8 +91,8 @@ def test_what_all_may_do_to_themselves(world: World) -> None:
     assert theirs.get_user(people["user"]).data.name == "user"
     fingerprint = theirs.upload_api_key(people["user"], models.CreateApiKeyDetails(key=_key()[1])).data.fingerprint
     theirs.delete_api_key(people["user"], fingerprint)
-    assert _refused(lambda: theirs.get_user(people["deployer"]))[0] == 404
-    assert _refused(lambda: theirs.list_users(world.clients.cloud.tenancy))[0] == 404
+    assert refusal(lambda: theirs.get_user(people["deployer"]))[0] == 404
+    assert refusal(lambda: theirs.list_users(world.clients.cloud.tenancy))[0] == 404
 
 
 def test_who_may_care_for_people_may_not_make_administrators(world: World) -> None:
@@ -122,20 +109,20 @@ def test_who_may_care_for_people_may_not_make_administrators(world: World) -> No
     def join(group: str) -> Any:
         return theirs.add_user_to_group(models.AddUserToGroupDetails(user_id=user, group_id=groups[group]))
 
-    assert _refused(lambda: join("Administrators"))[0] == 404
+    assert refusal(lambda: join("Administrators"))[0] == 404
     membership = join("scientists").data.id
     theirs.remove_user_from_group(membership)
     theirs.delete_user(user)
     for policy in policies:
         world.clients.identity.delete_policy(policy)
-    assert _refused(lambda: theirs.create_user(details))[0] == 404
+    assert refusal(lambda: theirs.create_user(details))[0] == 404
 
 
 @pytest.mark.parametrize("key", ["", "x", _key()[0]], ids=["empty", "text", "private"])
-def test_what_is_no_public_key_is_refused(world: World, key: str) -> None:
+def test_what_is_no_public_key_isrefusal(world: World, key: str) -> None:
     user = world.clients.identity.list_users(world.clients.cloud.tenancy).data[0].id
     details = models.CreateApiKeyDetails(key=key)
-    assert _refused(lambda: world.clients.identity.upload_api_key(user, details)) == (400, "InvalidParameter")
+    assert refusal(lambda: world.clients.identity.upload_api_key(user, details)) == (400, "InvalidParameter")
 
 
 def test_a_compartment_of_ones_own(world: World) -> None:
@@ -143,12 +130,12 @@ def test_a_compartment_of_ones_own(world: World) -> None:
     details = models.CreateCompartmentDetails(compartment_id=world.compartment, name="child", description="child")
     child = identity.create_compartment(details).data
     assert identity.get_compartment(child.id).data.lifecycle_state == "ACTIVE"
-    assert _refused(lambda: identity.create_compartment(details))[0] == 409
+    assert refusal(lambda: identity.create_compartment(details))[0] == 409
     changed = identity.update_compartment(child.id, models.UpdateCompartmentDetails(freeform_tags={"a": "b"})).data
     assert changed.freeform_tags == {"a": "b"}
     project = science.CreateProjectDetails(compartment_id=child.id, display_name="p")
     made = world.clients.data_science.create_project(project).data.id
-    assert _refused(lambda: identity.delete_compartment(child.id)) == (409, "Conflict")
+    assert refusal(lambda: identity.delete_compartment(child.id)) == (409, "Conflict")
     world.clients.data_science.delete_project(made)
     deleted = identity.delete_compartment(child.id)
     assert (deleted.status, bool(deleted.headers["opc-work-request-id"])) == (202, True)
@@ -161,7 +148,7 @@ def test_a_policy_may_speak_of_a_new_compartment(world: World) -> None:
     user = Clients(world.clients.cloud, "user").network
     policy = _policy(world, "inner", "allow group scientists to read subnets in compartment training:inner")
     user.list_subnets(inner)
-    assert _refused(lambda: user.list_subnets(world.compartment))[0] == 404
+    assert refusal(lambda: user.list_subnets(world.compartment))[0] == 404
     world.clients.identity.delete_policy(policy)
 
 
@@ -182,7 +169,7 @@ def test_a_notebook_acts_as_itself(world: World, monkeypatch: pytest.MonkeyPatch
     client = oci.data_science.DataScienceClient(
         {}, signer=signer, service_endpoint=world.clients.cloud.endpoint, retry_strategy=oci.retry.NoneRetryStrategy()
     )
-    assert _refused(lambda: client.list_projects(world.compartment))[0] == 404
+    assert refusal(lambda: client.list_projects(world.compartment))[0] == 404
     group = models.CreateDynamicGroupDetails(
         compartment_id=world.clients.cloud.tenancy, name="notebooks", description="notebooks",
         matching_rule="all {resource.type = 'datasciencenotebooksession'}",
@@ -199,9 +186,9 @@ def test_a_life_of_a_notebook(world: World) -> None:
     assert client.get_notebook_session(notebook.id).data.lifecycle_state == "ACTIVE"
     assert notebook.id in [item.id for item in client.list_notebook_sessions(world.compartment).data]
     client.deactivate_notebook_session(notebook.id)
-    assert _refused(lambda: client.deactivate_notebook_session(notebook.id)) == (409, "IncorrectState")
+    assert refusal(lambda: client.deactivate_notebook_session(notebook.id)) == (409, "IncorrectState")
     client.activate_notebook_session(notebook.id)
-    assert _refused(lambda: client.delete_project(world.project)) == (409, "Conflict")
+    assert refusal(lambda: client.delete_project(world.project)) == (409, "Conflict")
     client.delete_notebook_session(notebook.id)
     assert client.get_notebook_session(notebook.id).data.lifecycle_state == "DELETED"
 
@@ -244,7 +231,7 @@ class TestSecrets:
         )  # fmt: skip
         secret = vaults.create_secret(details).data
         assert (secret.current_version_number, vaults.get_secret(secret.id).data.lifecycle_state) == (1, "ACTIVE")
-        assert _refused(lambda: vaults.create_secret(details))[0] == 409
+        assert refusal(lambda: vaults.create_secret(details))[0] == 409
         vaults.update_secret(secret.id, oci.vault.models.UpdateSecretDetails(secret_content=self._content("two")))
         current = bundles.get_secret_bundle(secret.id).data
         assert (current.version_number, current.secret_bundle_content.content) == (2, self._content("two").content)
@@ -252,10 +239,10 @@ class TestSecrets:
         assert previous.secret_bundle_content.content == self._content("one").content
         named = bundles.get_secret_bundle_by_name("token", "ocid1.vault.oc1.iad.v", version_number=1).data
         assert named.version_number == 1
-        assert _refused(lambda: bundles.get_secret_bundle(secret.id, version_number=9))[0] == 404
+        assert refusal(lambda: bundles.get_secret_bundle(secret.id, version_number=9))[0] == 404
         vaults.schedule_secret_deletion(secret.id, oci.vault.models.ScheduleSecretDeletionDetails())
         assert vaults.get_secret(secret.id).data.lifecycle_state == "PENDING_DELETION"
-        assert _refused(
+        assert refusal(
             lambda: vaults.schedule_secret_deletion(secret.id, oci.vault.models.ScheduleSecretDeletionDetails())
         ) == (409, "IncorrectState")
         vaults.cancel_secret_deletion(secret.id)
@@ -269,7 +256,7 @@ class TestSecrets:
         )  # fmt: skip
         secret = vaults.create_secret(details).data.id
         theirs = self._client(Clients(world.clients.cloud, "user"), "secrets", "SecretsClient")
-        assert _refused(lambda: theirs.get_secret_bundle(secret))[0] == 404
+        assert refusal(lambda: theirs.get_secret_bundle(secret))[0] == 404
         bundles = "allow group scientists to read secret-bundles in compartment training"
         narrowed = f"{bundles} where any {{target.secret.name = 'other', target.secret.id = '{secret}'}}"
         for number, statement in enumerate((bundles, narrowed)):
@@ -278,5 +265,5 @@ class TestSecrets:
             theirs.get_secret_bundle_by_name("other", "ocid1.vault.oc1.iad.v")
             world.clients.identity.delete_policy(policy)
         policy = _policy(world, "bundles", f"{bundles} where target.secret.name = 'another'")
-        assert _refused(lambda: theirs.get_secret_bundle(secret))[0] == 404
+        assert refusal(lambda: theirs.get_secret_bundle(secret))[0] == 404
         world.clients.identity.delete_policy(policy)

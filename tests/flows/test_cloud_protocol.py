@@ -18,15 +18,10 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from localcloud.api.signatures import sign, signing_string
 from localcloud.api.tenancy import load_private_key
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients
+from tests.support.cloud_fixture import LONGEST_SECONDS
 from tests.support.cloud_world import World
 
 core = oci.core.models
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 def _ask(cloud: Cloud, method: str, target: str, headers: dict[str, str], body: bytes = b"") -> tuple[int, Any]:

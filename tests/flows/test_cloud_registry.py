@@ -16,17 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from localcloud import admin
 from localcloud.api.signatures import sign
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.registry_client import MANIFEST, Tool, digest_of, manifest
 
 models = oci.artifacts.models
 TOKENS = "/20180419/docker/token"
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,6 @@ import pytest
 
 from localcloud.api import sdk
 from localcloud.api.models import ALWAYS_SENT
-from localcloud.control import Cloud
-from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 
 core, identity, science = oci.core.models, oci.identity.models, oci.data_science.models
@@ -143,11 +141,6 @@ CASES = (
     ),
     Case("data_science", "job", _job, {"display_name": "changed"}, science.UpdateJobDetails, "DELETED"),
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 def _items(listed: Any) -> list[str]:

@@ -10,17 +10,11 @@ import oci
 import pytest
 
 from localcloud import admin, processes
-from localcloud.control import Cloud
 from tests.support import traces
-from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import World, variables
 
 REGISTRY = "iad.ocir.io/trainyardlocal"
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 def test_a_run_runs_and_its_output_is_read_back(world: World) -> None:

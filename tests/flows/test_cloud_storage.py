@@ -14,6 +14,7 @@ import pytest
 
 from localcloud.control import Cloud
 from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import refusal
 
 models = oci.object_storage.models
 NAMESPACE = "trainyardlocal"
@@ -69,12 +70,6 @@ def make(shared_cloud: Cloud) -> Iterator[Callable[..., Bucket]]:
     assert not list((shared_cloud.home / "objects" / "incoming").iterdir())
 
 
-def _refused(call: Callable[[], Any]) -> tuple[int, str]:
-    with pytest.raises(oci.exceptions.ServiceError) as refused:
-        call()
-    return refused.value.status, refused.value.code
-
-
 def test_an_object_in_parts(make: Callable[..., Bucket]) -> None:
     bucket = make()
     upload = bucket.upload("a/model", content_type="application/x-model", metadata={"owner": "me"})
@@ -83,7 +78,7 @@ def test_an_object_in_parts(make: Callable[..., Bucket]) -> None:
     assert ([part.part_number for part in listed.data], bool(listed.next_page)) == ([1, 2], True)
     open_uploads = bucket.storage.list_multipart_uploads(NAMESPACE, bucket.name).data
     assert [item.upload_id for item in open_uploads] == [upload]
-    assert _refused(lambda: bucket.storage.delete_bucket(NAMESPACE, bucket.name)) == (409, "BucketNotEmpty")
+    assert refusal(lambda: bucket.storage.delete_bucket(NAMESPACE, bucket.name)) == (409, "BucketNotEmpty")
     headers = bucket.commit("a/model", upload, parts[:2], exclude=[3])
     assert headers["opc-multipart-md5"].endswith("-2")
     assert bucket.read("a/model") == bytes([1]) * 1000 + bytes([2]) * 1000
@@ -101,13 +96,13 @@ def test_parts_that_cannot_be_committed(make: Callable[..., Bucket]) -> None:
     again = bucket.part("x", upload, 1, b"y")
     missing = models.CommitMultipartUploadPartDetails(part_num=7, etag="none")
     for parts in ([first, second], [again], [again, missing], [again, again, second], []):
-        assert _refused(partial(bucket.commit, "x", upload, parts)) == (400, "InvalidUploadPart")
-    assert _refused(lambda: bucket.part("x", upload, 0, b"x")) == (400, "InvalidParameter")
-    assert _refused(lambda: bucket.part("y", upload, 1, b"x")) == (404, "NoSuchUpload")
-    assert _refused(lambda: bucket.commit("x", upload, [again, second], if_match="no")) == (412, "NoEtagMatch")
+        assert refusal(partial(bucket.commit, "x", upload, parts)) == (400, "InvalidUploadPart")
+    assert refusal(lambda: bucket.part("x", upload, 0, b"x")) == (400, "InvalidParameter")
+    assert refusal(lambda: bucket.part("y", upload, 1, b"x")) == (404, "NoSuchUpload")
+    assert refusal(lambda: bucket.commit("x", upload, [again, second], if_match="no")) == (412, "NoEtagMatch")
     bucket.commit("x", upload, [again, second])
     assert bucket.read("x") == b"yx"
-    assert _refused(lambda: bucket.commit("x", upload, [again, second])) == (404, "NoSuchUpload")
+    assert refusal(lambda: bucket.commit("x", upload, [again, second])) == (404, "NoSuchUpload")
 
 
 def test_an_aborted_upload_leaves_nothing(make: Callable[..., Bucket]) -> None:
@@ -133,11 +128,11 @@ def test_versions_are_kept_and_come_back(make: Callable[..., Bucket]) -> None:
     bucket = make(versioning="Enabled")
     first, second = (bucket.put("a", content)["version-id"] for content in (b"1", b"2"))
     marker = bucket.delete("a")["version-id"]
-    assert _refused(lambda: bucket.read("a")) == (404, "ObjectNotFound")
+    assert refusal(lambda: bucket.read("a")) == (404, "ObjectNotFound")
     assert bucket.versions() == [("a", marker, True), ("a", second, False), ("a", first, False)]
     assert [bucket.read("a", version_id=version) for version in (first, second)] == [b"1", b"2"]
-    assert _refused(lambda: bucket.read("a", version_id=marker)) == (404, "ObjectNotFound")
-    assert _refused(lambda: bucket.storage.delete_bucket(NAMESPACE, bucket.name)) == (409, "BucketNotEmpty")
+    assert refusal(lambda: bucket.read("a", version_id=marker)) == (404, "ObjectNotFound")
+    assert refusal(lambda: bucket.storage.delete_bucket(NAMESPACE, bucket.name)) == (409, "BucketNotEmpty")
     assert bucket.delete("a", version_id=marker)["is-delete-marker"] == "true"
     assert bucket.read("a") == b"2"
     bucket.delete("a", version_id=second)
@@ -192,12 +187,12 @@ def test_a_copy_is_a_work_request(make: Callable[..., Bucket]) -> None:
     source.delete("a")
     assert target.read("b/c") == b"content"
     assert target.storage.head_object(NAMESPACE, target.name, "b/c").headers["opc-meta-owner"] == "me"
-    assert _refused(copy) == (404, "ObjectNotFound")
+    assert refusal(copy) == (404, "ObjectNotFound")
     source.put("a")
-    assert _refused(lambda: copy(destination_object_if_none_match_e_tag="*")) == (412, "IfNoneMatchFailed")
-    assert _refused(lambda: copy(source_object_if_match_e_tag="stale")) == (412, "NoEtagMatch")
-    assert _refused(lambda: copy(destination_bucket="none")) == (404, "BucketNotFound")
-    assert _refused(lambda: copy(destination_region="elsewhere")) == (400, "InvalidParameter")
+    assert refusal(lambda: copy(destination_object_if_none_match_e_tag="*")) == (412, "IfNoneMatchFailed")
+    assert refusal(lambda: copy(source_object_if_match_e_tag="stale")) == (412, "NoEtagMatch")
+    assert refusal(lambda: copy(destination_bucket="none")) == (404, "BucketNotFound")
+    assert refusal(lambda: copy(destination_region="elsewhere")) == (400, "InvalidParameter")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +205,7 @@ def test_a_range(make: Callable[..., Bucket], wanted: str, content: bytes) -> No
     response = bucket.storage.get_object(NAMESPACE, bucket.name, "a", range=wanted)
     assert (response.status, response.data.content) == (206, content)
     assert response.headers["content-range"].endswith("/10")
-    assert _refused(lambda: bucket.read("a", range="bytes=10-11")) == (416, "InvalidRange")
+    assert refusal(lambda: bucket.read("a", range="bytes=10-11")) == (416, "InvalidRange")
 
 
 def test_lists_of_objects(make: Callable[..., Bucket]) -> None:
@@ -229,7 +224,7 @@ def test_lists_of_objects(make: Callable[..., Bucket]) -> None:
     assert listed(start_after="c", delimiter="/") == (["e"], ["d/"], None)
     item = bucket.storage.list_objects(NAMESPACE, bucket.name, prefix="c", fields="name,size,md5").data.objects[0]
     assert (item.size, bool(item.md5), item.etag) == (1, True, None)
-    assert _refused(lambda: listed(fields="colour")) == (400, "InvalidParameter")
+    assert refusal(lambda: listed(fields="colour")) == (400, "InvalidParameter")
 
 
 def test_many_are_deleted_at_once(make: Callable[..., Bucket]) -> None:
@@ -248,13 +243,13 @@ def test_what_hangs_on_a_bucket(make: Callable[..., Bucket]) -> None:
     assert storage.list_retention_rules(NAMESPACE, bucket.name).data.items == []
     assert storage.list_preauthenticated_requests(NAMESPACE, bucket.name).data == []
     get = storage.get_object_lifecycle_policy
-    assert _refused(lambda: get(NAMESPACE, bucket.name)) == (404, "LifecyclePolicyNotFound")
+    assert refusal(lambda: get(NAMESPACE, bucket.name)) == (404, "LifecyclePolicyNotFound")
     rule = models.ObjectLifecycleRule(name="old", action="DELETE", time_amount=30, time_unit="DAYS", is_enabled=True)
     details = models.PutObjectLifecyclePolicyDetails(items=[rule])
     storage.put_object_lifecycle_policy(NAMESPACE, bucket.name, details)
     assert get(NAMESPACE, bucket.name).data.items[0].time_amount == 30
     storage.delete_object_lifecycle_policy(NAMESPACE, bucket.name)
-    assert _refused(lambda: get(NAMESPACE, bucket.name)) == (404, "LifecyclePolicyNotFound")
+    assert refusal(lambda: get(NAMESPACE, bucket.name)) == (404, "LifecyclePolicyNotFound")
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/", "a//b", "..", "%2e%2e%2f", "a\u2028b", "a" * 1024])
@@ -271,9 +266,9 @@ def test_no_name_is_a_path(make: Callable[..., Bucket], name: str) -> None:
 
 def test_an_upload_that_is_refused_leaves_no_file(make: Callable[..., Bucket]) -> None:
     bucket = make()
-    assert _refused(lambda: bucket.put("a", b"x", if_match="none")) == (412, "NoEtagMatch")
-    assert _refused(lambda: bucket.put("a", b"x", content_md5="AAAA")) == (400, "UnmatchedContentMD5")
-    assert _refused(lambda: bucket.put("a" * 1025)) == (400, "InvalidParameter")
+    assert refusal(lambda: bucket.put("a", b"x", if_match="none")) == (412, "NoEtagMatch")
+    assert refusal(lambda: bucket.put("a", b"x", content_md5="AAAA")) == (400, "UnmatchedContentMD5")
+    assert refusal(lambda: bucket.put("a" * 1025)) == (400, "InvalidParameter")
 
 
 @pytest.mark.parametrize("value", ["a\r\nx-injected: 1", "\0", " a", "a\x7f"])
@@ -286,6 +281,6 @@ def test_nothing_slips_into_headers(make: Callable[..., Bucket], value: str) -> 
         lambda: bucket.upload("b", metadata={"owner": value}),
         lambda: bucket.upload("b", metadata={value: "me"}),
     ):
-        assert _refused(call) == (400, "InvalidParameter")
+        assert refusal(call) == (400, "InvalidParameter")
     read = bucket.storage.get_object(NAMESPACE, bucket.name, "a", http_response_content_type="text/plain; a=ü")
     assert (read.data.content, read.headers["content-type"][:10]) == (b"x", "text/plain")

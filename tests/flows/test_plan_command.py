@@ -12,20 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from tests.support.examples import SMALLEST
 
 ROOT = Path(__file__).parents[2]
 STACKS = ROOT / "stacks"
 EXAMPLES = sorted(STACKS.glob("Pulumi.*.yaml"))
 COMMANDS = ("plan", "access")
-BASE = """\
-config:
-  oci:region: us-ashburn-1
-  trainyard:team: vision
-  trainyard:environment: dev
-  trainyard:compartment: ocid1.compartment.oc1..aaaaaaaavision
-  trainyard:tenancy: ocid1.tenancy.oc1..aaaaaaaacompany
-  trainyard:access: { users: { group: vision-scientists } }
-"""
 JOB = """\
   trainyard:jobs:
     resnet:
@@ -48,7 +40,7 @@ def run(*arguments: str | Path) -> Result:
 @pytest.fixture
 def stack(tmp_path: Path) -> Path:
     file = tmp_path / "Pulumi.vision.yaml"
-    file.write_text(BASE + JOB)
+    file.write_text(SMALLEST + JOB)
     return file
 
 
@@ -78,7 +70,7 @@ def test_a_wrong_name_gets_the_nearest(stack: Path, command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_errors_are_those_of_check(stack: Path, command: str) -> None:
-    stack.write_text(BASE + JOB.replace("framework: pytorch", "framework: pytorhc"))
+    stack.write_text(SMALLEST + JOB.replace("framework: pytorch", "framework: pytorhc"))
     for form in ("text", "json"):
         told, checked = run(command, stack, "--format", form), run("check", stack, "--format", form)
         assert told.exit_code == checked.exit_code == 1
@@ -94,7 +86,7 @@ def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path, command: str) -
 
 
 def test_remarks_go_to_standard_error_and_leave_the_plan_whole(stack: Path) -> None:
-    stack.write_text((BASE + JOB).replace("VM.GPU.A10.1", "VM.GPU.A11.9"))
+    stack.write_text((SMALLEST + JOB).replace("VM.GPU.A10.1", "VM.GPU.A11.9"))
     told = run("plan", stack, "--format", "json")
     assert told.exit_code == 0, told.output
     assert "trainyard check" in told.stderr
@@ -149,7 +141,7 @@ def test_neither_imports_an_sdk(stack: Path, command: str) -> None:
 
 
 def test_no_control_character_of_a_file_reaches_the_terminal(stack: Path) -> None:
-    stack.write_text((BASE + JOB).replace("command: train.py", 'command: "train.py --title \\e[31mred"'))
+    stack.write_text((SMALLEST + JOB).replace("command: train.py", 'command: "train.py --title \\e[31mred"'))
     told = run("plan", stack)
     assert told.exit_code == 0, told.output
     assert "\x1b" not in told.output

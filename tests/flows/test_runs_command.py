@@ -17,9 +17,8 @@ from typing import Any
 import oci
 import pytest
 
-from localcloud.control import Cloud
 from provider.oci import job_runs
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually
+from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
 from tests.support.cloud_world import World
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,11 +31,6 @@ while not (pathlib.Path.home() / "ends").exists() and time.monotonic() < end:
     time.sleep(0.05)
 print("over", flush=True)
 """
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from localcloud.api.operations import Operation
 from localcloud.api.references import kinds_of, rows_of
 from localcloud.api.services import tables
 from localcloud.api.services.network.gateways import services
+from localcloud.api.values import texts_in
 from tests.support.two_teams import Team, now
 
 ROWS = tables.operations()
@@ -181,7 +182,7 @@ def question(
     if "body" in elsewhere and row.method in ("GET", "DELETE"):
         body = own
     text = "&".join(f"{name}={quote(part, safe='')}" for name, part in query.items())
-    sent = tuple(_texts(value)) if spot else ()
+    sent = tuple(texts_in(value)) if spot else ()
     return Question(row.method, f"{path}?{text}" if text else path, body, headers, sent)
 
 
@@ -271,14 +272,3 @@ def _opaque(whose: Team, name: str) -> Any:
         "serviceId": services()[0]["id"], **_TEXTS,
     }  # fmt: skip
     return known.get(name) or "x"
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, str):
-        yield value

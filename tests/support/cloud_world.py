@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What flows through the local cloud stand on: a network, a log, a job that runs a script."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import oci
+import pytest
 
 from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually
 
@@ -138,3 +139,10 @@ def runs_may_log(clients: Clients) -> None:
     except oci.exceptions.ServiceError as error:
         if error.code != "NotAuthorizedOrResourceAlreadyExists":  # another world of the same cloud was first
             raise
+
+
+def refusal(call: Callable[[], Any]) -> tuple[int, str]:
+    """With which status and code the cloud refuses this call."""
+    with pytest.raises(oci.exceptions.ServiceError) as refused:
+        call()
+    return refused.value.status, refused.value.code

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example stacks, and their plans, for every test that looks at them."""
+"""The example stacks, their plans and the smallest stack file, for every test that looks at them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,17 @@ from schemas.model import Stack
 
 STACKS = Path(__file__).parents[2] / "stacks"
 EXAMPLES = tuple(sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml")))
+
+# All that a stack file has to say. Tests add lines to it.
+SMALLEST = """\
+config:
+  oci:region: us-ashburn-1
+  trainyard:team: vision
+  trainyard:environment: dev
+  trainyard:compartment: ocid1.compartment.oc1..aaaaaaaavision
+  trainyard:tenancy: ocid1.tenancy.oc1..aaaaaaaacompany
+  trainyard:access: { users: { group: vision-scientists } }
+"""
 
 
 def stack_file(name: str) -> Path:

@@ -1,18 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is apart on OCI is apart here: VCNs always, subnets by both sides' rules."""
 
-import pytest
-
-from localcloud.control import Cloud
-from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.network_world import ANYWHERE, Network, egress, ingress
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
-
 
 _SERVER = "server = socket.create_server(('', 6000)); tell('listening')\nwhile True: server.accept()[0].close()"
 _CLIENT = """

@@ -10,17 +10,12 @@ import oci
 import pytest
 
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import World
 from tests.support.network_world import ANYWHERE, Network, egress, ingress
 
 core = oci.core.models
 _TEXT = "6 accept\nadd rule inet trainyard ingress accept\n"
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 def _in(**more: Any) -> Any:

@@ -1,19 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What security rules can say besides a port: protocols, the client's port, and rules without state."""
 
-import pytest
-
-from localcloud.control import Cloud
-from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.network_world import ANYWHERE, Network, egress, ingress, ports
 
 SERVER, CLIENT = "10.0.1.0/24", "10.0.2.0/24"
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 _SERVER = """

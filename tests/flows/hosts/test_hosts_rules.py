@@ -4,19 +4,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
-from localcloud.control import Cloud
-from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import World
 from tests.support.network_world import Network, egress, ingress
 
 SUBNET = "10.0.1.0/24"
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 def _connections(evidence: Mapping[str, Any], direction: str) -> dict[int, int]:

@@ -4,8 +4,6 @@
 import oci
 import pytest
 
-from localcloud.control import Cloud
-from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.network_world import (
     ANYWHERE,
@@ -17,11 +15,6 @@ from tests.support.network_world import (
 )
 
 OBJECT_STORAGE_ONLY = "oci-iad-objectstorage"
-
-
-@pytest.fixture(scope="module")
-def world(shared_cloud: Cloud) -> World:
-    return World(Clients(shared_cloud))
 
 
 @pytest.fixture(scope="module")

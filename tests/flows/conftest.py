@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What most flows of the local cloud stand on."""
+
+import pytest
+
+from localcloud.control import Cloud
+from tests.support.cloud_fixture import Clients
+from tests.support.cloud_world import World
+
+
+@pytest.fixture(scope="module")
+def world(shared_cloud: Cloud) -> World:
+    """The clients of the module's cloud. A module that needs another world has a fixture of this name."""
+    return World(Clients(shared_cloud))
