@@ -47,3 +47,10 @@ def test_folders_of_tests_share_through_support_only() -> None:
         stray for name in folders for file in _modules(f"tests/{name}") for stray in _strays(file, f"tests.{name}")
     ]
     assert strays == []
+
+
+def test_no_test_module_imports_another() -> None:
+    """What two of them need is in a module beside them, or in tests/support: then neither runs for the other's sake."""
+    imports = [(file, name) for folder in ("tests", "bench") for file in _modules(folder) for name in _imports(file)]
+    of_tests = [(file, name.split(".")) for file, name in imports if name.startswith("tests.")]
+    assert [str(file) for file, parts in of_tests if any(part.startswith("test_") for part in parts[:-1])] == []

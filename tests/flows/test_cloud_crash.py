@@ -18,14 +18,8 @@ from cli.cloud import cloud as command
 from localcloud import control, processes
 from localcloud.control import Cloud
 from tests.support import traces
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually, local_cloud
+from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually, kill, local_cloud
 from tests.support.cloud_world import World
-
-
-def _kill(cloud: Cloud) -> None:
-    started = processes.start_time(cloud.pid)
-    os.kill(cloud.pid, signal.SIGKILL)
-    eventually(lambda: processes.is_same(cloud.pid, started), lambda alive: not alive)
 
 
 def _create_until_it_breaks(world: World, bucket: str, made: list[str], enough: threading.Event) -> None:
@@ -55,7 +49,7 @@ def test_killed_under_load_it_comes_back_whole(tmp_path: Path) -> None:
                 pool.submit(_create_until_it_breaks, world, f"b{index}", made[index], enough[index])
             assert all(event.wait(LONGEST_SECONDS) for event in enough)
             assert min(map(len, made)) >= 25, "it broke before it was killed"
-            _kill(cloud)
+            kill(cloud)
         again = Clients(control.start(cloud.home))
         for index, identifiers in enumerate(made):
             for identifier in identifiers[:-1]:
@@ -107,7 +101,7 @@ def test_killed_with_a_run_nothing_of_it_lives_on_and_it_begins_again(tmp_path: 
         world = World(Clients(cloud))
         run = world.run(world.job(_TWO_LIVES))
         child = _running_child(world, run)
-        _kill(cloud)
+        kill(cloud)
         eventually(lambda: processes.start_time(child), lambda started: not started)
         again = World(Clients(control.start(cloud.home)))
         said = eventually(lambda: again.lines(run), lambda lines: len(lines) == 2)
@@ -137,7 +131,7 @@ def test_a_run_that_ended_while_nobody_looked_does_not_begin_again(
         os.kill(cloud.pid, signal.SIGSTOP)
         (cloud.home / "runs" / run.id / "node-0" / "ends").touch()
         eventually(lambda: list(cloud.home.glob("runs/*/node-0.result")), bool)
-        _kill(cloud)
+        kill(cloud)
         again, done = _after_a_new_start(cloud, run)
         assert (done.lifecycle_state, said in (done.lifecycle_details or "")) == (state, True)
         assert again.lines(run) == ["here"]
@@ -158,7 +152,7 @@ def test_a_run_that_was_to_end_does_not_begin_again(tmp_path: Path) -> None:
         world.printed(run, "here")
         world.clients.data_science.cancel_job_run(run.id)
         assert world.read(run).lifecycle_state == "CANCELING"
-        _kill(cloud)
+        kill(cloud)
         _, done = _after_a_new_start(cloud, run)
         assert done.lifecycle_state == "CANCELED"
 

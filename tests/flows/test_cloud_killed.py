@@ -15,8 +15,7 @@ import pytest
 
 from localcloud import control
 from localcloud.control import Cloud
-from tests.flows.test_cloud_crash import _kill
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, local_cloud
+from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, kill, local_cloud
 from tests.support.counts import FIRST, wanted
 
 NAMESPACE = "trainyardlocal"
@@ -92,7 +91,7 @@ def test_killed_in_mixed_work(tmp_path: Path, seed: int) -> None:
             begun.wait(LONGEST_SECONDS)
             # The moment is the point of this test, not something to wait for.
             time.sleep(random.Random(seed).uniform(0.05, 0.6))
-            _kill(cloud)
+            kill(cloud)
         again = Clients(control.start(cloud.home))
         for name, content in {**known[0], **known[1]}.items():
             assert _read(again, name) == content, name

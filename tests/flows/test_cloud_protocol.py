@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What clients notice of the protocol: signatures, tokens, pages, errors."""
 
-import base64
 import http.client
 import json
 from email.utils import formatdate
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import oci
 import pytest
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
-from localcloud.api.signatures import sign, signing_string
-from localcloud.api.tenancy import load_private_key
+from localcloud.api.signatures import sign
 from localcloud.control import Cloud
 from tests.support.cloud_fixture import LONGEST_SECONDS
 from tests.support.cloud_world import World
+from tests.support.signing import Signing
 
 core = oci.core.models
 
@@ -32,30 +28,6 @@ def _ask(cloud: Cloud, method: str, target: str, headers: dict[str, str], body: 
         return response.status, json.loads(response.read() or b"null")
     finally:
         connection.close()
-
-
-class Signing:
-    """A client that signs by hand, so that it can sign wrongly."""
-
-    def __init__(self, cloud: Cloud, profile_name: str = "deployer") -> None:
-        profile = oci.config.from_file(str(cloud.config_file), profile_name)
-        self.key_id = f"{profile['tenancy']}/{profile['user']}/{profile['fingerprint']}"
-        self.key = load_private_key(Path(profile["key_file"]))
-        self.cloud = cloud
-        self.host = urlsplit(cloud.endpoint).netloc
-
-    def headers(self, method: str, target: str, body: bytes = b"", date: str = "") -> dict[str, str]:
-        return sign(method, target, self.host, body, self.key_id, self.key, date)
-
-    def without_body(self, method: str, target: str) -> dict[str, str]:
-        """A signature that covers no body, as uploads have it."""
-        named = ("date", "(request-target)", "host")
-        headers = {"date": formatdate(usegmt=True), "host": self.host}
-        signed = self.key.sign(signing_string(method, target, headers, named), PKCS1v15(), hashes.SHA256())
-        return headers | {
-            "authorization": f'Signature version="1",keyId="{self.key_id}",algorithm="rsa-sha256",'
-            f'headers="{" ".join(named)}",signature="{base64.b64encode(signed).decode()}"'
-        }
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from localcloud.control import Cloud
-from tests.flows.test_cloud_protocol import Signing
 from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually
+from tests.support.signing import Signing
 
 MEGABYTE = 1024 * 1024
 

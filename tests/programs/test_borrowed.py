@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.programs.conftest import Record, Written
-from tests.programs.test_examples import PLATFORM
+from tests.support.examples import PLATFORM
 
 Config = dict[str, Any]
 

@@ -13,10 +13,9 @@ import pytest
 
 from tests.programs.conftest import Record
 from tests.programs.tables import table
-from tests.support.examples import EXAMPLES
+from tests.support.examples import EXAMPLES, PLATFORM
 
 TABLES = Path(__file__).parent / "tables"
-PLATFORM = "organization/trainyard/oci-platform"
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.programs.conftest import Record, Written
-from tests.programs.test_examples import PLATFORM
+from tests.support.examples import PLATFORM
 from tests.support.recorder.client import ProgramError
 
 Config = dict[str, Any]

@@ -11,8 +11,7 @@ import pytest
 from policies.rule import Resource, rules
 from policies.verdicts import Unknown
 from tests.programs.conftest import Record, Written
-from tests.programs.test_examples import PLATFORM
-from tests.support.examples import EXAMPLES
+from tests.support.examples import EXAMPLES, PLATFORM
 from tests.support.recorder.client import Recording
 
 

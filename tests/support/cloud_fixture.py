@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Local clouds for tests: `cloud` is a test's own, `shared_cloud` one for the tests of a module."""
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from localcloud import control
+from localcloud import control, processes
 from localcloud.control import Cloud
 
 T = TypeVar("T")
@@ -39,6 +41,13 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
 def shared_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     with local_cloud(tmp_path_factory.mktemp("shared") / "cloud") as started:
         yield started
+
+
+def kill(cloud: Cloud) -> None:
+    """Ends the server as a crash would; its folder stays as it is."""
+    started = processes.start_time(cloud.pid)
+    os.kill(cloud.pid, signal.SIGKILL)
+    eventually(lambda: processes.is_same(cloud.pid, started), lambda alive: not alive)
 
 
 @dataclass(frozen=True)

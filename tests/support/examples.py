@@ -13,6 +13,8 @@ from schemas.load import load_file
 from schemas.model import Stack
 
 STACKS = Path(__file__).parents[2] / "stacks"
+# The stack from which `oci-team` takes what it shares, as Pulumi names it.
+PLATFORM = "organization/trainyard/oci-platform"
 EXAMPLES = tuple(sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml")))
 
 # All that a stack file has to say. Tests add lines to it.

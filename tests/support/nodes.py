@@ -26,7 +26,7 @@ from localcloud.admin import resource_principal
 from localcloud.api.clients import client_variables
 from localcloud.api.ocids import new_ocid
 from provider.oci.job_runs import MAIN_VARIABLE, start_of
-from schemas.model import Job, Role
+from schemas.model import Job, Retry, Role
 from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
 from tests.support.cloud_world import World
 from tests.support.samples import job, plan
@@ -245,3 +245,9 @@ def block(size: int) -> tuple[int, int]:
 def waited(condition: Callable[[], bool], seconds: float = LONGEST_SECONDS) -> None:
     """Until it is so."""
     eventually(condition, bool, seconds)
+
+
+def gang(retries: int = 0, nodes: int = 3) -> Job:
+    """A PyTorch job whose nodes start again together, each so many times."""
+    roles = {"main": Role(1, retry=Retry(retries)), "worker": Role(nodes - 1, retry=Retry(retries))}
+    return planned("pytorch", roles, ports={"data": "all"})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schemas.model import Completion, Job, Retry, Role
-from tests.support.nodes import Nodes, Place, nodes, planned, waited
+from tests.support.nodes import Nodes, Place, gang, nodes, planned, waited
 
 # What each rank does in each of its lives: `RANK:life,life;…`, a life being a code, `kill`, or `wait` (until ended).
 PLAN = """
@@ -40,11 +40,6 @@ def start(run: Nodes, lives: str, *ranks: int, **variables: str) -> Nodes:
     run.script(PLAN)
     run.changes = {**run.changes, "command": ["train.py", lives]}
     return run.start(*ranks, **variables)
-
-
-def gang(retries: int = 0, nodes: int = 3) -> Job:
-    roles = {"main": Role(1, retry=Retry(retries)), "worker": Role(nodes - 1, retry=Retry(retries))}
-    return planned("pytorch", roles, ports={"data": "all"})
 
 
 @pytest.mark.parametrize(

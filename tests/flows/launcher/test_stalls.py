@@ -10,8 +10,7 @@ import pytest
 
 from launcher import exits
 from schemas.model import Job
-from tests.flows.launcher.test_endings import gang
-from tests.support.nodes import Nodes, Place, nodes, planned
+from tests.support.nodes import Nodes, Place, gang, nodes, planned
 
 LIMIT = "2"
 REASON = r"stalled: no output, progress, processor or disk use on any rank for 2 s"

@@ -10,6 +10,8 @@ from iam.compartments import Compartments
 from iam.parse import parse
 from iam.printing import to_text
 from rehearsal.calls import Called, Granting, Grounds, called
+from rehearsal.judgement import Seen
+from rehearsal.model import Artifact, RankSeen, RunSeen
 from rehearsal.planned import Planned, PlannedRule, PlannedStatement
 from rehearsal.traffic import Node, Traffic, traffic
 
@@ -123,3 +125,20 @@ def plan(**more: Any) -> Planned:
         ),
     }
     return Planned(**{**fields, **more})
+
+
+def rank(number: int, state: str = "SUCCEEDED") -> RankSeen:
+    return RankSeen(NODES[number], state, "", {"state": state.lower(), "firstStepSeconds": 0.5 + number})
+
+
+def run(*ranks: RankSeen, **more: Any) -> RunSeen:
+    told = ranks or tuple(rank(number) for number in range(3))
+    return RunSeen("sum", "base", "ring", "own", "environment own", told, (Artifact("sum.txt", 1),), **more)
+
+
+def seen(*runs: RunSeen, **more: Any) -> Seen:
+    fields = {
+        "stack": "ring", "seconds": 12.0, "runs": runs or (run(),), "traffic": seen_traffic(), "calls": seen_calls(),
+        "grounds": grounds(), "planned": plan(), "not_proven": ("bucket data: an empty one stands in",),
+    }  # fmt: skip
+    return Seen(**{**fields, **more})

@@ -13,8 +13,7 @@ from rehearsal.judgement import judged
 from rehearsal.model import RankSeen
 from rehearsal.report import RENDERERS, text
 from tests.support.documents import document
-from tests.unit.rehearsal.recorded import FIRST, MAIN, NODES, SECOND, STORE
-from tests.unit.rehearsal.test_judgement import rank, run, seen
+from tests.unit.rehearsal.recorded import FIRST, MAIN, NODES, SECOND, STORE, rank, run, seen
 
 BUSY, IDLE = Load(52_000, 2, 2.6), Load(13_000, 1, 2.9)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.judgement import Seen, judged, overall
-from rehearsal.model import EXIT_CODES, Artifact, RankSeen, RunSeen
+from rehearsal.judgement import judged, overall
+from rehearsal.model import EXIT_CODES, RankSeen, RunSeen
 from rehearsal.proof import prove
 from rehearsal.report import RENDERERS, as_json, markdown, text
 from rehearsal.traffic import traffic
@@ -24,28 +24,12 @@ from tests.unit.rehearsal.recorded import (
     STORE,
     document,
     flow,
-    grounds,
-    plan,
+    rank,
+    run,
+    seen,
     seen_calls,
     seen_traffic,
 )
-
-
-def rank(number: int, state: str = "SUCCEEDED") -> RankSeen:
-    return RankSeen(NODES[number], state, "", {"state": state.lower(), "firstStepSeconds": 0.5 + number})
-
-
-def run(*ranks: RankSeen, **more: Any) -> RunSeen:
-    told = ranks or tuple(rank(number) for number in range(3))
-    return RunSeen("sum", "base", "ring", "own", "environment own", told, (Artifact("sum.txt", 1),), **more)
-
-
-def seen(*runs: RunSeen, **more: Any) -> Seen:
-    fields = {
-        "stack": "ring", "seconds": 12.0, "runs": runs or (run(),), "traffic": seen_traffic(), "calls": seen_calls(),
-        "grounds": grounds(), "planned": plan(), "not_proven": ("bucket data: an empty one stands in",),
-    }  # fmt: skip
-    return Seen(**{**fields, **more})
 
 
 def test_a_run_whose_ranks_all_finished_has_passed() -> None:
