@@ -6,7 +6,7 @@ PY := .venv/bin/python
 STACK ?= local
 # How many processes run tests: one more than processors, because much of a test is waiting.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
-ROOMS := __main__.py catalog cli components engine iam launcher localcloud policies provider rehearsal schemas
+ROOMS := __main__.py catalog cli components engine iam images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas
 
 .PHONY: help setup up preview down test torture check bench lock clean
 help: ## this list

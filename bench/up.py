@@ -25,10 +25,10 @@ from typing import Any
 import yaml
 
 from bench.harness.rows import ROOT, Aim, Row, in_turns
-from cli.local.stand_ins.resources import empty
-from cli.sessions import DEPLOYER, session_of
 from engine.tools import oci_plugin
 from localcloud import admin
+from localstacks.sessions import DEPLOYER, session_of
+from localstacks.stand_ins.resources import empty
 from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import TERMINAL
 from tests.support.local_team import Team

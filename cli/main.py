@@ -17,17 +17,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "access": ("cli.access:access", "Who may do what, in words, and what the deployer needs."),
     "check": ("cli.check:check", "Judge stack files: shape and meaning, with file, line, reason and remedy."),
     "cloud": ("cli.cloud:cloud", "The local cloud: start, stop, status, reset, log, env."),
-    "down": ("cli.local.down:down", "Take the local stack down again."),
+    "down": ("cli.down:down", "Take the local stack down again."),
     "environments": ("cli.environments:environments", "What stands in for images on this machine: list, make."),
-    "image": ("cli.image.command:image", "The images of a stack's jobs: build, push."),
+    "image": ("cli.image:image", "The images of a stack's jobs: build, push."),
     "plan": ("cli.plan:plan", "What a stack file leads to, without any cloud."),
-    "preview": ("cli.local.command:preview", "What `up` would change on the local cloud."),
+    "preview": ("cli.up:preview", "What `up` would change on the local cloud."),
     "rehearse": (
-        "cli.rehearsal.command:rehearse",
+        "cli.rehearse:rehearse",
         "Try a stack on a local cloud of its own: training, rules and access, for real.",
     ),
-    "runs": ("cli.runs.command:runs", "What runs are doing: states by rank, logs, progress; end them."),
-    "up": ("cli.local.command:up", "Bring a stack up on the local cloud."),
+    "runs": ("cli.runs:runs", "What runs are doing: states by rank, logs, progress; end them."),
+    "up": ("cli.up:up", "Bring a stack up on the local cloud."),
 }
 
 

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("catalog", "cli", "components", "engine", "iam", "policies", "provider", "rehearsal", "schemas")
+ROOMS = (
+    "catalog", "cli", "components", "engine", "iam", "images", "localstacks", "policies", "provider", "rehearsal",
+    "rehearsing", "runstatus", "schemas",
+)  # fmt: skip
 # The doors, and programs that print for other programs or write a page of docs/ from our own tables.
 DOORS = {
     "cli/out.py",

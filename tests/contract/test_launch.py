@@ -13,12 +13,12 @@ import jsonschema
 import pytest
 
 from catalog.frameworks import sound
-from cli.runs import told
 from components.plan.launch import VERSION, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
 from launcher.document import VARIABLE, VERSIONS, LaunchError, read
 from launcher.placeholders import Place, node_values, process_values
 from launcher.status import Status
+from runstatus import told
 from tests.support.examples import EXAMPLES, plan
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "launch.schema.json").read_text("utf-8"))

@@ -19,8 +19,8 @@ from typing import Any
 import oci
 import pytest
 
-from cli.image import login as image_login
-from cli.image.tools import NAMES, TOOLS
+from images import login as image_login
+from images.tools import NAMES, TOOLS
 from localcloud.control import Cloud
 from provider.oci.session import Session
 from tests.support.cloud_fixture import Clients

@@ -9,9 +9,9 @@ import sqlite3
 import pytest
 import yaml
 
-from cli.local.file import localized
-from cli.local.stand_ins.resources import StandIns
 from localcloud.control import Cloud
+from localstacks.file import localized
+from localstacks.stand_ins.resources import StandIns
 from provider.oci.session import Session
 from tests.support.counts import FIRST, wanted
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file

@@ -21,13 +21,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from cli.local.images import stand_by
 from components.oci.deployer import deployer_lines
 from components.plan.build import build_plan
 from components.plan.model import Plan
 from iam.parse import parse
 from iam.permissions import grants
 from localcloud.api.tenancy import private_pem
+from localstacks.images import stand_by
 from schemas.facts import gather
 from schemas.load import load_file
 from tests.support.cloud_fixture import Clients, eventually

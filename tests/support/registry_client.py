@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from cli.image import login as image_login
+from images import login as image_login
 from localcloud.control import Cloud
 from provider.oci.session import Session
 

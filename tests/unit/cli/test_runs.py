@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from cli.runs.causes import cause
-from cli.runs.logs import Merged, prefixed
-from cli.runs.seen import NodeSeen, RunSeen, Wanted, _launched, _nodes
-from cli.runs.text import Screen, about, as_json, duration, progress, text
-from cli.runs.told import status
+from cli.runs_text import Screen, about, as_json, duration, progress, text
 from provider.oci import job_runs
 from provider.oci.logs import Line
 from provider.runs.model import NodeRun
+from runstatus.causes import cause
+from runstatus.logs import Merged, prefixed
+from runstatus.seen import NodeSeen, RunSeen, Wanted, _launched, _nodes
+from runstatus.told import status
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
@@ -91,7 +91,7 @@ def test_a_line_says_its_rank_once() -> None:
 
 def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [Line(3, "c", "run0", "", "third"), Line(1, "a", "run0", "", "first"), Line(2, "b", "run1", "", "second")]
-    monkeypatch.setattr("cli.runs.logs.lines_since", lambda *_: iter(lines))
+    monkeypatch.setattr("runstatus.logs.lines_since", lambda *_: iter(lines))
     merged = Merged(None, None)  # type: ignore[arg-type]  # neither is asked: the lines are given
     seen = [run(node(0), node(1))]
     assert list(merged.new(seen)) == ["[0 worker-0] first", "[1 worker-1] second", "[0 worker-0] third"]
@@ -101,7 +101,7 @@ def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.Monke
 
 def test_one_rank_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [Line(1, "a", "run0", "", "of 0"), Line(2, "b", "run1", "", "of 1")]
-    monkeypatch.setattr("cli.runs.logs.lines_since", lambda *_: iter(lines))
+    monkeypatch.setattr("runstatus.logs.lines_since", lambda *_: iter(lines))
     merged = Merged(None, None, frozenset({1}))  # type: ignore[arg-type]
     assert list(merged.new([run(node(0), node(1))])) == ["[1 worker-1] of 1"]
 

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard down STACK --local`: says what goes and who would miss it, then takes the stack down."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+
+import click
+
+from cli.out import ask, say
+from cli.up import local_command
+from localcloud import control
+from localstacks import letting_go
+from localstacks.going import Going, Look
+from localstacks.leaning import Leaner, leaners
+from localstacks.place import QUIET, Place
+from localstacks.states import PROJECT_NAME, Row, State, described
+from schemas.names import plural
+
+DELETE_DATA = click.option(
+    "--delete-data", is_flag=True, help="Buckets and repositories that the stack file keeps go too."
+)
+YES = click.option("--yes", "-y", is_flag=True, help="Live runs are ended without a question.")
+_TARGET = "--target"
+
+
+@local_command("Takes a stack down again and, when it was the last, stops the local cloud.", DELETE_DATA, YES)
+def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> None:
+    cloud = place.start_cloud()
+    if place.stack in place.stacks():
+        place.claim()
+        _take_down(place, cloud, arguments, delete_data, yes)
+    else:
+        say(f"The stack `{place.stack}` is not up.")
+    left = place.stacks()
+    if others := [name for name in left if name != place.stack]:
+        say(f"Still up: {', '.join(others)}.")
+    if not left:
+        place.remove_stand_ins(cloud)
+        control.stop(place.home / "cloud")
+        say("Nothing is left; the local cloud is stopped.")
+
+
+def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_data: bool, yes: bool) -> None:
+    own, every = place.states()
+    rows = _targeted(own, arguments)
+    protected = [row for row in rows if row.get("protect") and not delete_data]
+    # A retained resource that somebody unprotected leaves the state, and stays in the cloud.
+    staying = [row for row in rows if (row in protected or row.get("retainOnDelete")) and not delete_data]
+    going = [row for row in rows if row not in staying]
+    _nobody_leans_on(place, leaners(own, every, going))
+    _announce(place, Look(cloud).going(going, staying), yes)
+    if delete_data:
+        letting_go.let_go(place)
+    _destroy(place, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
+    _account(place, protected, [row for row in staying if row not in protected])
+
+
+def _account(place: Place, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
+    left = list(place.states()[0].made())
+    if let_go:
+        say(f"\nNo longer of this stack, and still in the cloud: {', '.join(map(described, let_go))}.")
+    if not left:
+        place.forget()
+    elif protected:
+        say(f"\nKept, as the stack file says: {', '.join(map(described, protected))}.")
+        say(f"To remove them and what is in them: {place.command('down', '', '--delete-data')}")
+    else:
+        say(f"\n{plural(len(left), 'resource')} of {place.stack} are still there: `{_TARGET}` named others.")
+
+
+def _targeted(own: State, arguments: Sequence[str]) -> list[Row]:
+    """All that the stack made, or of that what `--target` names."""
+    pairs = pairwise([*arguments, ""])
+    named = {word.partition("=")[2] or after for word, after in pairs if word.partition("=")[0] == _TARGET}
+    return [row for row in own.made() if not named or row["urn"] in named]
+
+
+def _nobody_leans_on(place: Place, found: Sequence[Leaner]) -> None:
+    if not found:
+        return
+    lines = [f"  {leaner.state.stack:12} {leaner}" for leaner in found]
+    remedies = [
+        place.command("down", leaner.state.stack)
+        if leaner.state.project == PROJECT_NAME
+        else f"pulumi destroy --stack organization/{leaner.state.project}/{leaner.state.stack}"
+        for leaner in found
+    ]
+    raise click.ClickException(
+        "\n".join(
+            [f"Nothing was removed: other stacks need what {place.stack} made.", *lines, "Take them down first:"]
+            + [f"  {remedy}" for remedy in remedies]
+        )
+    )
+
+
+def _announce(place: Place, going: Going, yes: bool) -> None:
+    lines = [*(f"ends     {run}" for run in going.live), *going.lines]
+    if not lines:
+        return
+    say("\n".join([f"With the stack {place.stack}:", *(f"  {line}" for line in lines)]))
+    # Pipelines and `make down` in a script go on: there is nobody to ask.
+    if going.live and not yes and sys.stdin.isatty() and not ask("End what still trains?"):
+        raise click.ClickException("Nothing was removed.")
+
+
+def _destroy(place: Place, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]) -> None:
+    # Time went by, perhaps at a question: nothing is emptied that another command is just bringing up.
+    place.claim()
+    letting_go.empty_buckets(cloud, going)
+    code = place.pulumi("destroy", *QUIET, *arguments)
+    # A run that was alive until now may have written once more.
+    if code and letting_go.empty_buckets(cloud, going):
+        code = place.pulumi("destroy", *QUIET, *arguments)
+    if code:
+        sys.exit(code)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard rehearse`: a stack, tried for real on a local cloud of its own, before anyone pays for it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.out import data, json_data, say
+from cli.planning import planned, stack_file
+from cli.running import isolation_option
+from rehearsal.model import EXIT_CODES
+
+if TYPE_CHECKING:
+    from components.plan.model import Plan
+
+SHOWS = {"text": say, "json": json_data, "markdown": data}
+USAGE = 2
+
+
+@click.command()
+@click.argument("stack", metavar="STACK_OR_FILE")
+@click.option("--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="Where stack files are.")
+@click.option("--nodes", type=click.IntRange(min=1), help="At most so many nodes a job [default: as the file says].")
+@click.option(
+    "--code", type=click.Choice(["own", "built-in"]), default="own", help="The team's code, or a tiny program."
+)
+@click.option("--prove", is_flag=True, help="Also: would anything notice a rule or statement that is gone or wider?")
+@click.option("--confirm", type=click.IntRange(min=0), default=0, help="With --prove: confirm so many by a run each.")
+@click.option("--seed", type=int, default=1, help="Which ones are confirmed.")
+@click.option("--minutes", type=click.FloatRange(min=0.1), default=10.0, help="How long a run may take.")
+@click.option("--format", "form", type=click.Choice(list(SHOWS)), default="text", help="For whom.")
+@click.option("--keep", is_flag=True, help="Leave everything up afterwards, to look at.")
+@isolation_option
+def rehearse(
+    stack: str, stacks: Path, nodes: int | None, code: str, prove: bool, confirm: int, seed: int, minutes: float,
+    form: str, keep: bool, isolation: str,
+) -> None:  # fmt: skip
+    """Try STACK_OR_FILE for real: its jobs train under its own port rules and statements, on a cloud of its own.
+
+    \b
+    Exits with 0 when every run was rehearsed and passed, 1 when something failed, 2 when the stack cannot be used,
+    3 when nothing failed but something could not be rehearsed on this machine (the report says what and why).
+
+    Everything is removed afterwards, also after Ctrl-C. Progress goes to stderr, the report to stdout.
+    """
+    file = stack_file(stack, stacks).resolve()
+    plan = _plan(file)
+    from rehearsal.report import RENDERERS
+    from rehearsing.stage import Wishes, rehearsed
+
+    report = rehearsed(file, plan, Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation))
+    SHOWS[form](RENDERERS[form](report))
+    sys.exit(EXIT_CODES[report.verdict])
+
+
+def _plan(file: Path) -> Plan:
+    try:
+        plan = planned(str(file), file.parent, "text")
+    except SystemExit:
+        sys.exit(USAGE)
+    if plan.platform != "oci":
+        raise click.UsageError(f"{plan.stack} runs on {plan.platform}: only stacks on `oci` can be rehearsed")
+    return plan

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs as text and JSON, and a screen that is drawn over itself."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import click
+
+from cli.out import draw, say
+from components.plan.show import json_text, table
+from launcher.escaping import terminal
+from runstatus.causes import cause
+from runstatus.seen import NodeSeen, RunSeen
+from runstatus.told import CUT
+from schemas.names import plural
+
+_COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}
+# So much of a progress line, and of what was dropped, is for people; JSON has the rest.
+_LONGEST, _MOST_DROPPED = 200, 10
+
+
+def text(runs: Sequence[RunSeen], now: datetime, colour: bool = False) -> str:
+    """A head for each run, a row for each of its ranks, and what went wrong."""
+    lines: list[str] = []
+    for run in runs:
+        state = click.style(run.state, fg=_COLOURS.get(run.state), bold=True) if colour else run.state
+        attempt = f", attempt {run.attempt}" if run.attempt is not None else ""
+        head = terminal(f"{run.stack} {run.title}")
+        lines.append(f"{head}: {state}{attempt}, accepted {run.created:%Y-%m-%d %H:%M:%S}")
+        rows = [("rank", "node", "state", "for", ""), *(_row(node, now) for node in run.nodes)]
+        lines += [*map(terminal, table(rows)), *(f"  {line}" for line in wrong(run))]
+    return "\n".join(lines)
+
+
+def wrong(run: RunSeen) -> Iterator[str]:
+    """Which rank failed first, and what was dropped, in lines that no control character of a script is in."""
+    found = cause(run)
+    if found is not None:
+        yield terminal(found.words)
+    for one in (run.dropped or ())[:_MOST_DROPPED]:
+        yield terminal(f"dropped: {one.pair}, {plural(one.packets, 'packet')}: {one.missing}")
+    left = len(run.dropped or ()) - _MOST_DROPPED
+    if left > 0:
+        yield f"and packets of {plural(left, 'other pair')}"
+
+
+def _row(node: NodeSeen, now: datetime) -> tuple[str, ...]:
+    return str(node.rank), node.run.name, node.state, _took(node, now), about(node)
+
+
+def _took(node: NodeSeen, now: datetime) -> str:
+    if not node.run.started_at:
+        return "-"
+    start = datetime.fromisoformat(node.run.started_at)
+    end = datetime.fromisoformat(node.run.finished_at) if node.run.finished_at else now
+    return duration((end - start).total_seconds())
+
+
+def duration(seconds: float) -> str:
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def about(node: NodeSeen) -> str:
+    """Why it is as it is, and how far the training says it has come."""
+    told = node.told or {}
+    # The platform says that the launcher ended with 1; the launcher says why.
+    ended = node.run.state == "FAILED" and told.get("state") in ("failed", "stopped")
+    reason = str(told.get("reason") or "")
+    why = (reason if ended or told.get("state") == "retrying" else "") or node.run.details or reason
+    tries = f"try {told['tries']}" if (told.get("tries") or 0) > 1 else ""
+    return "; ".join(part for part in (progress(told.get("progress")), tries, why) if part)
+
+
+def progress(told: Any) -> str:
+    if isinstance(told, Mapping):
+        told = ", ".join(f"{key} {_short(value)}" for key, value in told.items())
+    words = str(told) if told else ""
+    return words if len(words) <= _LONGEST else words[:_LONGEST] + CUT
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def as_json(runs: Iterable[RunSeen]) -> str:
+    return json_text([_plain(run) for run in runs])
+
+
+def _plain(run: RunSeen) -> dict[str, Any]:
+    return {
+        "stack": run.stack,
+        "job": run.job,
+        "run": run.name,
+        "attempt": run.attempt,
+        "state": run.state,
+        "accepted": run.created.isoformat(),
+        "firstFailure": cause(run),
+        "dropped": run.dropped,
+        "nodes": [
+            {
+                "rank": node.rank,
+                "node": node.run.name,
+                "role": node.role,
+                "id": node.run.id,
+                "state": node.run.state,
+                "details": node.run.details,
+                "startedAt": node.run.started_at,
+                "finishedAt": node.run.finished_at,
+                "launcher": node.told,
+            }
+            for node in run.nodes
+        ],
+    }
+
+
+@dataclass
+class Screen:
+    """On a terminal the table, drawn over the one before; elsewhere a line for each change."""
+
+    terminal: bool
+    _lines: int = 0
+    _known: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    _wrong: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def show(self, runs: Sequence[RunSeen], now: datetime) -> None:
+        if self.terminal:
+            self._draw(text(runs, now, colour=False).split("\n"))
+            return
+        for line in self._changes(runs):
+            say(f"{now:%H:%M:%S} {line}")
+
+    def _draw(self, lines: list[str]) -> None:
+        width, height = shutil.get_terminal_size()
+        # A line that wraps, or more lines than there are, could not be drawn over.
+        shown = [line[: width - 1] for line in lines[: height - 1]]
+        draw(shown, over=self._lines)
+        self._lines = len(shown)
+
+    def _changes(self, runs: Iterable[RunSeen]) -> Iterator[str]:
+        for run in runs:
+            for node in run.nodes:
+                key, said = (run.stack, run.title, node.rank), ": ".join(filter(None, (node.state, about(node))))
+                if self._known.get(key) != said:
+                    self._known[key] = said
+                    yield terminal(f"{run.title} rank {node.rank} {node.run.name}: {said}")
+            for line in wrong(run) if run.over else ():
+                if (run.stack, run.title, line) not in self._wrong:
+                    self._wrong.add((run.stack, run.title, line))
+                    yield f"{terminal(run.title)}: {line}"

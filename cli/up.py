@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard up|preview STACK --local`: plain Pulumi, pointed at the local cloud."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.asking import call_of
+from cli.out import say
+from cli.planning import planned
+from cli.problems import INTERRUPTED
+from cli.running import isolation_option
+from components.plan.model import Plan
+from launcher.escaping import terminal
+from localcloud import admin, control
+from localcloud.isolation import REQUIRED, WHERE_POSSIBLE
+from localstacks import renames
+from localstacks.file import LocalFile
+from localstacks.images import stand_by, untrained
+from localstacks.place import JUDGED, PROJECT, QUIET, Place
+from localstacks.results import own_lines, results, speaking
+from localstacks.sessions import DEPLOYER, session_of
+from provider.base.errors import ProviderError
+from provider.oci.calls import attempt
+from provider.oci.logs import last_lines
+from provider.runs.model import TERMINAL
+
+# Enough to see that it trained and how it ended.
+LAST_LINES = 4
+LINES_READ = 100
+
+
+def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
+    """The arguments these commands share, and how Ctrl-C is told."""
+
+    def declare(body: Callable[..., None]) -> click.Command:
+        @click.argument("stack", default="local")
+        @click.option("--local", is_flag=True, help="On the local cloud. Without it, use `pulumi` itself.")
+        @click.option("--stacks", type=click.Path(path_type=Path), help="Folder of the stack files [default: stacks/].")
+        @isolation_option
+        @click.argument("pulumi_arguments", nargs=-1, type=click.UNPROCESSED)
+        def command(
+            stack: str, local: bool, stacks: Path | None, isolation: str, pulumi_arguments: Sequence[str],
+            **options: bool,
+        ) -> None:  # fmt: skip
+            if not local:
+                raise click.UsageError(
+                    f"say --local for the local cloud; with an account: pulumi {body.__name__} -s {stack}"
+                )
+            place = Place(stack, (stacks or PROJECT / "stacks").resolve(), isolation=isolation)
+            try:
+                body(place, list(pulumi_arguments), **options)
+            except KeyboardInterrupt:
+                flags = [f"--{name.replace('_', '-')}" for name, given in options.items() if given]
+                flags += [] if isolation == REQUIRED else ["--isolation", isolation]
+                again = place.command(body.__name__, "", *flags, *pulumi_arguments)
+                say(f"\nInterrupted: `{again}` goes on from here.", err=True)
+                sys.exit(INTERRUPTED)
+
+        for option in more:
+            command = option(command)
+        command.__doc__ = help_text
+        return click.command(context_settings={"ignore_unknown_options": True})(command)
+
+    return declare
+
+
+@local_command("Brings a stack up on the local cloud. Further arguments go to `pulumi up`.")
+def up(place: Place, arguments: list[str]) -> None:
+    _bring_up(place, arguments)
+
+
+def _bring_up(place: Place, arguments: list[str]) -> None:
+    plan = _plan(place)
+    cloud = place.start_cloud()
+    _must_isolate(place, plan, cloud)
+    place.claim()
+    borrowed = _bring_up_used(place, plan)
+    _tell(place.select(plan, cloud))
+    _tell_of_renames(place, plan)
+    stand_by(cloud, plan, borrowed, place.file.parent)
+    if code := place.pulumi("up", *QUIET, *_judged(arguments), *arguments):
+        sys.exit(code)
+    _account(place, plan, cloud)
+
+
+def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
+    """Ends here, not in each run, where the machine gives no isolation and nobody asked to go without."""
+    if not any(job.runs for job in plan.jobs.values()) or admin.does_without(cloud):
+        return
+    if reason := admin.why_not_enforced(cloud):
+        already = "First, because the cloud runs already: trainyard cloud stop\n" if place.isolation != REQUIRED else ""
+        raise click.ClickException(
+            f"The plan's security rules cannot be in force on this machine: {reason}.\n{already}"
+            f"Without them, for code that you trust: {place.command('up', '', '--isolation', WHERE_POSSIBLE)}"
+        )
+
+
+def _bring_up_used(place: Place, plan: Plan) -> str:
+    """The stack whose outputs this one takes has to be up first; gives the address of its images if they are taken."""
+    used = _used(plan)
+    if not used:
+        return ""
+    if not place.is_up(used):
+        say(f"{place.stack} takes {', '.join(plan.taken)} from {used}: that comes up first.")
+        _bring_up(Place(used, place.file.parent), [])
+    return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
+
+
+@local_command("Shows what `up` would change. Further arguments go to `pulumi preview`.")
+def preview(place: Place, arguments: list[str]) -> None:
+    plan = _plan(place)
+    cloud = place.start_cloud()
+    used = _used(plan)
+    if used and not place.is_up(used):
+        raise click.ClickException(
+            f"{place.stack} takes {', '.join(plan.taken)} from {used}, which is not up.\n"
+            f"Bring it up first: {place.command('up', used)}"
+        )
+    _tell(place.select(plan, cloud))
+    _tell_of_renames(place, plan)
+    sys.exit(place.pulumi("preview", "--non-interactive", *_judged(arguments), *arguments))
+
+
+def _judged(arguments: list[str]) -> tuple[str, ...]:
+    """The policy pack, but for targeted changes: the engine shows a pack what it leaves out without its properties."""
+    return () if any(word.startswith("--target") for word in arguments) else JUDGED
+
+
+def _tell(local: LocalFile) -> None:
+    for remark in local.remarks:
+        say(f"  here: {remark}")
+
+
+def _tell_of_renames(place: Place, plan: Plan) -> None:
+    own, _ = place.states()
+    for text in renames.words(own.rows, plan):
+        say(f"  renamed? {text}")
+
+
+def _plan(place: Place) -> Plan:
+    place.must_have_file()
+    return planned(str(place.file), place.file.parent, "text")
+
+
+def _used(plan: Plan) -> str:
+    return (plan.uses or "").rpartition("/")[2]
+
+
+def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
+    """What there is now, and where to look."""
+    outputs = place.outputs()
+    say(f"\nThe stack `{place.stack}` is up on the local cloud at {cloud.endpoint}.")
+    if unenforced := admin.why_not_enforced(cloud):
+        say(f"  rules    not in force between its nodes: {unenforced}")
+    for key, title in (("bucketUri", "bucket"), ("imagePushAddress", "images"), ("subnetId", "subnet")):
+        if key in outputs:
+            say(f"  {title:8} {outputs[key]}")
+    runs = [(job, run, told) for job, made in outputs.get("jobs", {}).items() for run, told in made["runs"].items()]
+    for job, run, told in runs:
+        say(f"  run      {job}/{run}: {told['state']}")
+        if untrained(plan.jobs[job], place.file.parent):
+            continue
+        for node in speaking(plan.jobs[job].runs[run], told["nodes"] or ()):
+            for line in own_lines(_printed(cloud, node["id"]))[-LAST_LINES:]:
+                say(terminal(f"             {line}"))
+        for line in results(cloud, str(outputs.get("bucket", "")), plan.jobs[job].runs[run], told["nodes"] or ()):
+            say(terminal(f"  left     {line}"))
+    if any(told["state"] not in TERMINAL for _, _, told in runs):
+        say(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")
+    say(f"  console  {cloud.endpoint}/console")
+    say('  look     eval "$(.venv/bin/trainyard cloud env)" and use the OCI CLI; .venv/bin/trainyard cloud log')
+
+
+def _printed(cloud: control.Cloud, run_id: str) -> list[str]:
+    """The last lines of a run, as anybody would read them; none where the stack keeps no logs."""
+    call = call_of("up")
+    session = session_of(cloud, DEPLOYER)
+    try:
+        run = attempt(call, "Read the job run", lambda: session.client("data_science").get_job_run(run_id).data)
+        return last_lines(session, call, run, LINES_READ, looks=1)
+    except ProviderError:
+        # The stack is up all the same.
+        return ["(what it printed could not be read just now)"]

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a push goes, and how the tool is known there: by a short-lived token that the API key gets, for one push."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from images.tools import Tool
+from images.wanted import ImageError
+from provider.base.errors import ProviderError
+from provider.oci.session import Session
+
+# Says where the registry is, when it is not at the host that the images' addresses name.
+ENDPOINT_VARIABLE = "TRAINYARD_REGISTRY"
+# OCIR's own: a signed request for a token, and the user whose password it is.
+TOKEN_PATH = "/20180419/docker/token"
+TOKEN_USER = "BEARER_TOKEN"
+_SECONDS = (10.0, 60.0)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The registry as tools are to reach it."""
+
+    host: str
+    plain_http: bool = False
+    elsewhere: bool = False
+
+    def address(self, image: str) -> str:
+        """What a tool calls an image here."""
+        return f"{self.host}/{image.partition('/')[2]}" if self.elsewhere else image
+
+    @property
+    def url(self) -> str:
+        return f"{'http' if self.plain_http else 'https'}://{self.host}"
+
+
+def endpoint(host: str, environment: Mapping[str, str]) -> Endpoint:
+    """The host itself, unless the environment names another place."""
+    told = environment.get(ENDPOINT_VARIABLE, "")
+    if not told:
+        return Endpoint(host)
+    try:
+        parts = urlsplit(told)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc or parts.path.strip("/"):
+        raise ImageError(f"{ENDPOINT_VARIABLE} is no endpoint: `{told}`\nWrite it as https://HOST or http://HOST:PORT")
+    return Endpoint(parts.netloc, parts.scheme == "http", elsewhere=True)
+
+
+def token(session: Session, place: Endpoint) -> str:
+    """A token of the registry for whoever the session acts as."""
+    try:
+        base = session.client("artifacts").base_client
+    except ProviderError as error:
+        raise ImageError(f"{error.cause}\n{error.remedy}") from None
+    try:
+        answer = base.session.get(f"{place.url}{TOKEN_PATH}", auth=base.signer, timeout=_SECONDS)
+        found = answer.json().get("token", "") if answer.status_code == 200 else ""
+    except (OSError, ValueError) as error:
+        raise ImageError(f"{place.host} cannot be asked for a token: {error}\nCheck the network or the proxy") from None
+    if not found:
+        raise ImageError(
+            f"{place.host} gave no token: it answered {answer.status_code}\nCheck that the API key is the tenancy's"
+        )
+    return str(found)
+
+
+def signed_in(tool: Tool, folder: Path, place: Endpoint, secret: str) -> dict[str, str]:
+    """The variables by which a tool finds the token: in a file of its own that only its owner may read."""
+    known = {place.host: {"auth": base64.b64encode(f"{TOKEN_USER}:{secret}".encode()).decode()}}
+    if tool.auth_variable == "DOCKER_CONFIG":
+        return {tool.auth_variable: str(_docker_folder(folder, known))}
+    file = folder / "auth.json"
+    _write(file, {"auths": known})
+    return {tool.auth_variable: str(file)}
+
+
+def _docker_folder(folder: Path, known: Mapping[str, Any]) -> Path:
+    """Docker keeps its login beside the place of its daemon: that, and nothing else of it, is taken over."""
+    usual = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+    try:
+        config = json.loads((usual / "config.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        config = {}
+    kept = {name: config[name] for name in ("currentContext", "proxies", "cliPluginsExtraDirs") if name in config}
+    _write(folder / "config.json", {**kept, "auths": known})
+    for name in ("contexts", "cli-plugins", "buildx"):
+        if (usual / name).is_dir():
+            (folder / name).symlink_to(usual / name)
+    return folder
+
+
+def _write(file: Path, content: Mapping[str, Any]) -> None:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
+        json.dump(content, opened)

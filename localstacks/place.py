@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stack on the local cloud: where its file is, and the environment in which Pulumi sees nothing else."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socket import gethostname
+from typing import IO, Any
+
+import click
+import psutil
+import yaml
+
+from cli.out import say
+from components.plan.model import Plan
+from engine.local import environment
+from engine.tools import tools_home
+from engine.trusted import open_lock
+from localcloud import control
+from localstacks.file import LocalFile, localized
+from localstacks.stand_ins.resources import StandIns
+from localstacks.states import PROJECT_NAME, State, states
+from schemas.source import read
+
+PROJECT = Path(__file__).resolve().parents[1]
+SALT = "encryptionsalt"
+PROJECT_FILE = f"name: {PROJECT_NAME}\nruntime: python\n"
+# Pulumi's own words for it: nothing to ask, nothing to draw that a log could not hold.
+QUIET = ("--non-interactive", "--skip-preview", "--yes")
+JUDGED = ("--policy-pack", str(PROJECT / "policies"))
+
+
+class Place:
+    """Everything local commands do to one stack is done from here."""
+
+    def __init__(
+        self, stack: str, stacks: Path, home: Path | None = None, output: IO[str] | None = None, isolation: str = ""
+    ) -> None:
+        """`home` keeps what local stacks make; `output` is where Pulumi's own words go, by default to the terminal;
+        `isolation` is what a cloud is started with."""
+        self.stack = stack
+        self.isolation = isolation
+        self._output = output
+        self.file = stacks / f"Pulumi.{stack}.yaml"
+        self.home = (home or default_home()).resolve()
+        # What is up can be taken down when its file is gone: by its copy.
+        if not self.file.is_file() and stack not in self.stacks():
+            raise click.ClickException(self._no_file())
+        # gRPC tells on stderr of every connection that its other side closes.
+        self.env = environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
+        # Pulumi writes the salt of a new stack into the file beside the project it stands in: that is this folder.
+        self.local_file().parent.mkdir(parents=True, exist_ok=True)
+        _write(self.local_file().with_name("Pulumi.yaml"), PROJECT_FILE)
+
+    def _no_file(self) -> str:
+        stacks = self.file.parent
+        there = ", ".join(sorted(file.stem.removeprefix("Pulumi.") for file in stacks.glob("Pulumi.*.yaml")))
+        return f"there is no {self.file}; the stacks of {stacks} are: {there or 'none'}"
+
+    def must_have_file(self) -> None:
+        if not self.file.is_file():
+            raise click.ClickException(f"{self._no_file()}\nIt is still up; to end it: {self.command('down')}")
+
+    def command(self, word: str, stack: str = "", *more: str) -> str:
+        """The line a person types to do `word` to this stack, or to another of the same folder."""
+        folder = self.file.parent
+        where = () if folder == PROJECT / "stacks" else ("--stacks", str(folder))
+        return shlex.join(["trainyard", word, stack or self.stack, "--local", *more, *where])
+
+    def start_cloud(self) -> control.Cloud:
+        cloud = control.start(self.home / "cloud", isolation=self.isolation)
+        self.env |= cloud.env
+        self._unlock()
+        self._mend()
+        return cloud
+
+    def pulumi(self, *arguments: str) -> int:
+        # The stack's own file is never written to: its copy carries the salt of the local passphrase.
+        where = ("--stack", self.stack, "--config-file", str(self.local_file()))
+        words = ["pulumi", *arguments, *where]
+        error = subprocess.STDOUT if self._output else None
+        return subprocess.run(words, env=self.env, cwd=PROJECT, stdout=self._output, stderr=error).returncode
+
+    def local_file(self) -> Path:
+        return self.home / "pulumi" / "stacks" / self.file.name
+
+    def select(self, plan: Plan, cloud: control.Cloud) -> LocalFile:
+        """The stack in the local backend, made when it is not there; gives its file as the local cloud can take it."""
+        copy, written = self.local_file(), read(self.file).data
+        with self._alone():
+            local = localized(written["config"], plan, cloud, StandIns(cloud, plan.network), self.file.parent)
+        salt = {SALT: text} if (text := self._salt()) else {}
+        # Its own order of keys; texts as long as they are.
+        _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
+        if self.stack not in self.stacks():
+            self._init()
+        if local.secrets:
+            pairs = (word for path, value in local.secrets.items() for word in ("--secret", f"{path}={value}"))
+            self._engine("config", "set-all", "--path", "--stack", self.stack, *pairs)
+        return local
+
+    def _init(self) -> None:
+        try:
+            self.state("init", self.stack, "--no-select")
+        except click.ClickException:
+            # Another command may have made it just now; whose turn it is, the engine's lock decides.
+            if self.stack not in self.stacks():
+                raise
+
+    def forget(self) -> None:
+        self.state("rm", self.stack, "--yes", "--preserve-config")
+        self.local_file().unlink(missing_ok=True)
+
+    def stacks(self) -> list[str]:
+        """As the file backend keeps them. `pulumi stack ls` fails when one of them goes while it looks."""
+        return sorted(file.stem for file in self._states().glob("*.json"))
+
+    def _states(self) -> Path:
+        return self.home / "pulumi" / "state" / ".pulumi" / "stacks" / PROJECT_NAME
+
+    def outputs(self, stack: str = "") -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.state("output", "--json", "--stack", stack or self.stack))
+        return told
+
+    def states(self) -> tuple[State, list[State]]:
+        """This stack's state, and those of all stacks that share its backend."""
+        every = states(self._states().parent)
+        here = (PROJECT_NAME, self.stack)
+        own = next((one for one in every if (one.project, one.stack) == here), State(*here, ()))
+        return own, every
+
+    def is_up(self, stack: str) -> bool:
+        """Of a stack that was taken down, what holds data may be left, and outputs that lead nowhere."""
+        _, every = self.states()
+        return any(not row.get("protect") for one in every if one.stack == stack for row in one.made())
+
+    def remove_stand_ins(self, cloud: control.Cloud) -> None:
+        with self._alone():
+            StandIns(cloud).remove()
+
+    def state(self, *arguments: str) -> str:
+        return self._engine("stack", *arguments)
+
+    def _engine(self, *arguments: str) -> str:
+        words = ["pulumi", *arguments, "--cwd", str(self.local_file().parent), "--non-interactive"]
+        done = subprocess.run(words, env=self.env, capture_output=True, text=True)
+        if done.returncode:
+            raise click.ClickException(f"the local state: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def _unlock(self) -> None:
+        """A lock whose engine was killed is nobody's; that of an engine still at work is left to it."""
+        for lock, held in self._locks():
+            if held.get("hostname") == gethostname() and not _is_engine(held.get("pid", 0)):
+                lock.unlink(missing_ok=True)
+
+    def claim(self) -> None:
+        """Says who is at work on the stack: the engine's own words name no command, and a way to break in."""
+        for lock, held in self._locks():
+            raise click.ClickException(
+                f"Another command is at work on the stack `{self.stack}`: process {held.get('pid')} on "
+                f"{held.get('hostname')}, since {str(held.get('timestamp'))[:19]}.\nRun this again when it has ended; "
+                f"if that machine is gone for good, remove {lock}"
+            )
+
+    def _mend(self) -> None:
+        """On a full disk the engine writes half a state; the one before it lies beside it, and `up` adopts the rest."""
+        state = self._states() / f"{self.stack}.json"
+        if not state.exists() or _is_whole(state) or list(self._locks()):
+            return
+        before = state.with_name(f"{state.name}.bak")
+        if not before.exists() or not _is_whole(before):
+            raise click.ClickException(
+                f"{state} is cut off, as by a full disk, and there is none from before.\n"
+                f"To begin anew: trainyard cloud reset, then remove {self.home / 'pulumi'}"
+            )
+        _write(state, before.read_text("utf-8"))
+        say(f"{state} was cut off, as by a full disk: the one before it is taken instead.", err=True)
+
+    def _locks(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        for lock in (self.home / "pulumi" / "state" / ".pulumi" / "locks").glob(f"*/*/{self.stack}/*.json"):
+            try:
+                yield lock, json.loads(lock.read_text("utf-8"))
+            except (OSError, ValueError):
+                continue  # just now let go, or just now written
+
+    def _salt(self) -> str:
+        return str((_data(self.local_file()) or {}).get(SALT, ""))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two stacks that come up at once do not both make what stands in for the same."""
+        with open_lock(self.home / "stand-ins.lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def default_home() -> Path:
+    return tools_home(os.environ)
+
+
+def _is_engine(pid: int) -> bool:
+    try:
+        process = psutil.Process(pid)
+        return "pulumi" in process.name() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _is_whole(file: Path) -> bool:
+    try:
+        return isinstance(json.loads(file.read_text("utf-8")), dict)
+    except ValueError:
+        return False
+
+
+def _data(file: Path) -> Any:
+    return yaml.safe_load(file.read_text("utf-8")) if file.exists() else None
+
+
+def _write(file: Path, text: str) -> None:
+    """Whole or not at all: another command may be reading it."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(text, "utf-8")
+    draft.replace(file)

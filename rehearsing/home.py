@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A local cloud for one rehearsal: made for it, removed with it, and never the one a person works with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from localcloud import control, processes
+from localstacks.place import default_home
+
+OWNER = "owner.json"
+# Beside it, while it is being made or removed, nobody else sweeps.
+_FOLDER = "rehearsals"
+
+
+@contextmanager
+def thrown_away(stack: str, keep: bool = False) -> Iterator[Path]:
+    """A folder for all that a rehearsal makes. Whatever ends the rehearsal ends its cloud and removes the folder."""
+    root = default_home().resolve() / _FOLDER
+    root.mkdir(parents=True, exist_ok=True)
+    sweep(root)
+    home = Path(tempfile.mkdtemp(prefix=f"{stack[:40]}-", dir=root))
+    me = {"pid": os.getpid(), "started": processes.start_time(os.getpid())}
+    (home / OWNER).write_text(json.dumps(me))
+    before = signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        yield home
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if keep:
+            (home / OWNER).unlink()
+        else:
+            _remove(home)
+
+
+def sweep(root: Path) -> None:
+    """Removes what a rehearsal that was killed has left: one whose process is gone."""
+    for home in root.iterdir():
+        try:
+            owner = json.loads((home / OWNER).read_text())
+            alive = processes.is_same(int(owner["pid"]), str(owner["started"]))
+        except (OSError, ValueError, KeyError):
+            continue  # kept on purpose, or just being made
+        if not alive:
+            _remove(home)
+
+
+def _remove(home: Path) -> None:
+    """Once begun it is finished: a second Ctrl-C would leave a cloud behind."""
+    held = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with suppress(OSError):
+            control.stop(home / "cloud")
+        shutil.rmtree(home, ignore_errors=True)
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+
+
+def _as_interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt

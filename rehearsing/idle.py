@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The idle run beside a rehearsed one: the same nodes and services, and a command that only waits.
+
+What a node carries there is what joining and signs of life cost; what it carried in the rehearsed run is judged by that
+(rehearsal/carrying.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cli.out import say
+from rehearsal.carrying import Load, most
+from rehearsal.model import RunSeen
+from rehearsing.evidence import Evidence
+from rehearsing.prove import Again, replace_attempt
+from rehearsing.runs import start, watched
+
+# Long enough for what a node does now and then; a run that took longer is compared with a multiple.
+LONGEST_SECONDS = 60.0
+_SHORTEST_SECONDS = 0.5
+_ATTEMPT = 9000
+
+
+def compared(
+    runs: Sequence[RunSeen], finished: Sequence[Again], evidence: Evidence
+) -> tuple[tuple[RunSeen, ...], tuple[str, ...]]:
+    """The runs with what their serving nodes carry when idle, and what could not be compared."""
+    again = {(one.job.name, one.run.name): one for one in finished}
+    found: list[RunSeen] = []
+    missing: list[str] = []
+    for run in runs:
+        one = again.get((run.job, run.run))
+        if one is None or not any(rank.duty == "serves" and rank.load and rank.load.bytes for rank in run.ranks):
+            found.append(run)
+            continue
+        idle = _idle_loads(one, _seconds(run), evidence)
+        if not idle:
+            what = "whether its serving nodes did more than join: the run to compare with failed"
+            missing.append(f"job {run.job}: {what}")
+        ranks = (replace(rank, idle=_of_role(run, idle, rank.node.role)) for rank in run.ranks)
+        found.append(replace(run, ranks=tuple(ranks)))
+    return tuple(found), tuple(missing)
+
+
+def _of_role(run: RunSeen, idle: Mapping[int, Load], role: str) -> Load | None:
+    """The most that an idle node of the role carried: like nodes differ, and which of them does more is chance."""
+    return most(idle[rank.node.rank] for rank in run.ranks if rank.node.role == role and rank.node.rank in idle)
+
+
+def _seconds(run: RunSeen) -> float:
+    """How long the command ran, on the node where it ran longest."""
+    told = ((rank.told or {}).get("ranSeconds") for rank in run.ranks if rank.duty != "serves")
+    return max(_SHORTEST_SECONDS, *(float(one) for one in told if isinstance(one, int | float)), 0.0)
+
+
+def _idle_loads(again: Again, seconds: float, evidence: Evidence) -> dict[int, Load]:
+    """By rank; empty where the run did not end well."""
+    waits = min(seconds, LONGEST_SECONDS)
+    name = f"{again.job.name}/{again.run.name}"
+    say(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare", err=True)
+    idle = _waiting(replace_attempt(again, _ATTEMPT), waits)
+    started = start(idle.who, idle.plan, idle.job, idle.run, idle.outputs, idle.answers)
+    seen, why = watched(idle.who, idle.plan, started, idle.minutes) if started.nodes else (None, "")
+    if started.refused or why or seen is None or seen.state != "SUCCEEDED":
+        return {}
+    return {rank: load.scaled(seconds / waits) for rank, load in evidence.loads(seen).items()}
+
+
+def _waiting(again: Again, seconds: float) -> Again:
+    """Every node's command is replaced, with whatever would have wrapped it; all else is as it was."""
+    command = ["{python}", "-c", f"import time; time.sleep({seconds:.3f})"]
+    nodes = tuple(
+        replace(node, launch={**node.launch, "command": command, "wrap": []}) if node.launch["command"] else node
+        for node in again.run.nodes
+    )
+    return replace(again, run=replace(again.run, nodes=nodes))

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rehearsal from its first folder to its report: files, cloud, stack, people, runs, evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.out import say
+from cli.planning import planned
+from components.plan.model import JobPlan, Plan
+from localcloud import admin
+from localcloud.control import Cloud
+from localcloud.environments.find import Missing
+from localcloud.hosts import users
+from localcloud.isolation import REMEDY, REQUIRED
+from localstacks.images import environment_of, stand_by
+from localstacks.place import JUDGED, QUIET, Place
+from localstacks.stand_ins.access import stand_in_access, stand_in_groups
+from rehearsal.judgement import SUCCEEDED, Seen, judged
+from rehearsal.model import Rehearsal, RunSeen
+from rehearsal.planned import planned as needed
+from rehearsal.proof import prove
+from rehearsing.evidence import Evidence, secrets_of
+from rehearsing.files import Script, plan_with_runs, prepare, prepare_used, program_of
+from rehearsing.home import thrown_away
+from rehearsing.idle import compared
+from rehearsing.people import People, everyday, look_at_metrics, people
+from rehearsing.prove import Again, confirmed
+from rehearsing.runs import Answers, start, watched
+from schemas.names import plural
+
+_TAIL = 30
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the command was asked for."""
+
+    nodes: int | None = None
+    built_in: bool = False
+    prove: bool = False
+    confirm: int = 0
+    seed: int = 1
+    minutes: float = 10.0
+    keep: bool = False
+    isolation: str = REQUIRED
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stack that is up on its own cloud. `plan` is what is up there, `written` what the team wrote."""
+
+    home: Path
+    place: Place
+    cloud: Cloud
+    script: Script
+    written: Plan
+    plan: Plan
+    granted: Plan
+    network: Plan
+    outputs: Mapping[str, Any]
+    not_proven: tuple[str, ...]
+    unisolated: str = ""
+
+
+def rehearsed(file: Path, plan: Plan, wishes: Wishes) -> Rehearsal:
+    """The report. Whatever happens, nothing of it is left (unless it is to be kept)."""
+    began = time.monotonic()
+    with thrown_away(plan.stack, wishes.keep) as home:
+        stage = _set_up(file, plan, home, wishes)
+        who = people(stage.cloud, stage.plan, stage.granted.access, stage.outputs)
+        _say(f"{plan.stack} is up; its runs are started by {who.words}")
+        everyday(who, stage.cloud, stage.outputs)
+        evidence = Evidence(stage.cloud, who, str(stage.outputs["bucket"]))
+        runs = tuple(_runs(stage, who, evidence, wishes))
+        look_at_metrics(who, stage.cloud)
+        calls = evidence.calls()
+        runs, not_compared = compared(runs, _finished(stage, who, runs, wishes), evidence)
+        seen = Seen(
+            plan.stack, time.monotonic() - began, runs, evidence.traffic(), calls, evidence.grounds(),
+            needed(stage.plan, stage.network, stage.granted), (*stage.not_proven, *not_compared),
+        )  # fmt: skip
+        report = judged(seen)
+        if wishes.prove:
+            proof = prove(seen.traffic, seen.calls, seen.grounds, seen.planned)
+            report = replace(report, proof=proof)
+            if wishes.confirm:
+                report = replace(
+                    report, confirmed=confirmed(_passed(stage, who, report, wishes), seen, wishes.confirm, wishes.seed)
+                )
+        if wishes.keep:
+            _kept(home)
+        return replace(report, seconds=time.monotonic() - began)
+
+
+def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes) -> Stage:
+    script = prepare(file, plan, home, wishes.nodes, wishes.built_in)
+    differences = [
+        *script.mapped.differences,
+        *(f"job {job}: not rehearsed: {why}" for job, whys in script.mapped.not_rehearsed.items() for why in whys),
+    ]
+    if plan.uses and (stood_in := prepare_used(file, plan, home)):
+        differences.append(stood_in)
+    with (home / "pulumi.log").open("w") as output:
+
+        def place_of(name: str) -> Place:
+            place = Place(name, home / "stacks", home, output, wishes.isolation)
+            place.env["TRAINYARD_ARTIFACTS"] = str(home / "artifacts")
+            return place
+
+        place = place_of(plan.stack)
+        cloud = place.start_cloud()
+        _say(f"the team's code runs {_as_whom(cloud)}")
+        used = _bring_up_used(place_of, plan) if plan.uses else None
+        borrowed = (
+            str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
+        )
+        local = place.select(planned(str(place.file), place.file.parent, "text"), cloud)
+        here = plan_with_runs(local.config, script, home)
+        stand_by(cloud, here, borrowed, place.file.parent)
+        granted, stood_in_for = stand_in_access(cloud, here, used)
+        differences += [*local.remarks, *stand_in_groups(cloud, here), *stood_in_for]
+        _up(place)
+    outputs = place.outputs()
+    network = used if used and "network" in plan.taken else here
+    return Stage(
+        home, place, cloud, script, plan, here, granted, network, outputs, tuple(dict.fromkeys(differences)),
+        _unisolated(cloud),
+    )  # fmt: skip
+
+
+def _unisolated(cloud: Cloud) -> str:
+    """Why the team's code does not run here at all: its rules would not hold it, and nobody asked to go without."""
+    reason = "" if admin.does_without(cloud) else admin.why_not_enforced(cloud)
+    return f"its security rules cannot be in force on this machine: {reason}. {REMEDY}" if reason else ""
+
+
+def _bring_up_used(place_of: Callable[[str], Place], plan: Plan) -> Plan:
+    """The stack that this one takes from comes first; gives its plan."""
+    used = place_of((plan.uses or "").rpartition("/")[2])
+    cloud = used.start_cloud()
+    its_plan = planned(str(used.file), used.file.parent, "text")
+    used.select(its_plan, cloud)
+    _up(used)
+    return its_plan
+
+
+def _up(place: Place) -> None:
+    _say(f"bringing up {place.stack}")
+    if place.pulumi("up", *QUIET, *JUDGED):
+        log = (place.home / "pulumi.log").read_text("utf-8", errors="replace").strip().splitlines()
+        raise click.ClickException("\n".join([f"`pulumi up` of {place.stack} failed:", *log[-_TAIL:]]))
+
+
+def _runs(stage: Stage, who: People, evidence: Evidence, wishes: Wishes) -> Iterator[RunSeen]:
+    answers = Answers.of(stage.cloud, stage.outputs, secrets_of(stage.place))
+    for job in stage.plan.jobs.values():
+        reason = _not_rehearsed(stage, job)
+        code, where = _code(stage, job, wishes), _environment_words(stage, job)
+        for run in job.runs.values():
+            if reason:
+                yield RunSeen(job.name, run.name, job.framework, reason=reason)
+                continue
+            _say(f"running {job.name}/{run.name}: {plural(job.nodes, 'node')}")
+            started = start(who, stage.plan, job, run, stage.outputs, answers)
+            seen, why = watched(who, stage.plan, started, wishes.minutes) if started.nodes else (None, "")
+            yield evidence.of_run(started, seen, why, code, where)
+
+
+def _passed(stage: Stage, who: People, report: Rehearsal, wishes: Wishes) -> list[Again]:
+    """The runs that passed, to be started again."""
+    return _again(stage, who, [(run.job, run.run) for run in report.runs if run.verdict == "passed"], wishes)
+
+
+def _finished(stage: Stage, who: People, runs: Iterable[RunSeen], wishes: Wishes) -> list[Again]:
+    """The runs all of whose ranks ended well, to be started again."""
+    well = [run for run in runs if run.ranks and all(rank.state == SUCCEEDED for rank in run.ranks)]
+    return _again(stage, who, [(run.job, run.run) for run in well], wishes)
+
+
+def _again(stage: Stage, who: People, names: Iterable[tuple[str, str]], wishes: Wishes) -> list[Again]:
+    answers = Answers.of(stage.cloud, stage.outputs, secrets_of(stage.place))
+    jobs = stage.plan.jobs
+    return [
+        Again(stage.cloud, who, stage.plan, jobs[job], jobs[job].runs[run], stage.outputs, answers, wishes.minutes)
+        for job, run in names
+    ]
+
+
+def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
+    """Why this job cannot run here at all."""
+    if stage.unisolated:
+        return stage.unisolated
+    if not (stage.place.file.parent / "code" / job.name).exists():
+        return "; ".join(stage.script.mapped.not_rehearsed.get(job.name, ()))
+    found = environment_of(job, stage.place.file.parent)
+    if isinstance(found, Missing):
+        remedy = f" ({found.remedy})" if found.remedy else ""
+        return f"no local environment for {job.framework}: {found.reason}{remedy}"
+    return ""
+
+
+def _environment_words(stage: Stage, job: JobPlan) -> str:
+    found = environment_of(job, stage.place.file.parent)
+    return "" if isinstance(found, Missing) else f"environment {found.name}"
+
+
+def _code(stage: Stage, job: JobPlan, wishes: Wishes) -> str:
+    own = stage.written.jobs[job.name].code
+    built_in = wishes.built_in or not (own and own.folder)
+    return "built-in" if built_in and program_of(stage.written, job.name) else "own"
+
+
+def _as_whom(cloud: Cloud) -> str:
+    if why_not := admin.why_not_enforced(cloud):
+        return f"without the plan's rules, if at all, and as you where this machine has no place for it: {why_not}"
+    return f"{users.words()}, in namespaces and limits of its own, with no way out but the plan's (docs/trust.md)"
+
+
+def _kept(home: Path) -> None:
+    _say(f"kept in {home}")
+    _say(f"look: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}")
+    _say(f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")
+
+
+def _say(words: str) -> None:
+    say(f"rehearse: {words}", err=True)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets of a run that the rules stopped, by who wanted them: the local cloud's firewalls know, OCI tells nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from localcloud import admin
+from localcloud.control import Cloud, CloudError
+from rehearsal.judgement import missed
+from rehearsal.model import DroppedResult
+from rehearsal.traffic import traffic
+from rehearsing.evidence import nodes_of
+from runstatus.seen import RunSeen
+
+
+@dataclass
+class Witness:
+    """Asks the local cloud; of a run that is over once."""
+
+    cloud: Cloud
+    _over: dict[str, tuple[DroppedResult, ...] | None] = field(default_factory=dict)
+
+    def __call__(self, run: RunSeen) -> tuple[DroppedResult, ...] | None:
+        """None where no firewall watched, or its evidence is gone."""
+        first = run.nodes[0].run.id
+        if first not in self._over:
+            found = self._ask(run)
+            if not run.over:
+                return found
+            self._over[first] = found
+        return self._over[first]
+
+    def _ask(self, run: RunSeen) -> tuple[DroppedResult, ...] | None:
+        try:
+            documents = {ocid: admin.evidence(self.cloud, ocid) for ocid in {node.run.id for node in run.nodes}}
+        except CloudError:
+            return None
+        nodes = nodes_of(run, documents)
+        own = {
+            ocid: [node for node, of in zip(nodes, run.nodes, strict=True) if of.run.id == ocid] for ocid in documents
+        }
+        seen = traffic((document, own[ocid]) for ocid, document in documents.items())
+        # Everything here is of one run, whose name stands above.
+        prefix = f"{run.title} "
+        return tuple(replace(one, pair=one.pair.replace(prefix, ""), missing=one.missing.replace(prefix, ""))
+                     for one in missed(seen)) if seen.enforced else None  # fmt: skip

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a registry's answers mean, before a push and after one that failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from images.registry import MEANINGS, Standing, failure, judge
+from images.wanted import ImageError, wanted
+from schemas.model import Registry
+from tests.support.samples import plan
+
+LOGIN = "docker login iad.ocir.io --username 'acme/<user>' --password-stdin"
+DIGEST = f"sha256:{'0' * 64}"
+# The last words of docker, podman and buildah, and what they come to.
+SAID = [
+    ("denied: Anonymous users are only allowed read access on public repos", "does not know who pushes"),
+    ("unauthorized: authentication required", "docker login iad.ocir.io"),
+    ('Error: authenticating creds for "iad.ocir.io": incorrect username or password', "oracleidentitycloudservice"),
+    ("no basic auth credentials", "does not know who pushes"),
+    ("tag 1.0 cannot be overwritten because the repository is immutable", "immutable and has 1.0 already"),
+    ("denied: requested access to the resource is denied", "`trainyard access vision-dev`"),
+    ("Error: writing blob: initiating layer upload: received unexpected HTTP status: 403 Forbidden", "may not push"),
+    ("name unknown: repository name not known to registry", "--target '**::repository'"),
+    ("An image does not exist locally with the tag: iad.ocir.io/acme/vision/dt", "trainyard image build vision-dev"),
+    ("Error: iad.ocir.io/acme/vision/dt:1.0: image not known", "was not built on this machine"),
+    ("dial tcp: lookup iad.ocir.io: no such host", "cannot be reached"),
+    ('Get "https://iad.ocir.io/v2/": dial tcp 192.0.2.1:443: i/o timeout', "cannot be reached"),
+    ("something nobody has heard of", "The last lines above say why"),
+]
+
+
+def _told(said: str) -> str:
+    made = plan(registry=Registry("vision/dt"))
+    return str(failure(said, made, wanted(made, "acme")[0][0], LOGIN))
+
+
+@pytest.mark.parametrize(("said", "told"), SAID)
+def test_last_words_get_a_cause_and_a_remedy(said: str, told: str) -> None:
+    text = _told(f"Copying blob sha256:0f0f\n{said}\n")
+    assert told in text
+    assert "\n" in text
+    assert "{" not in text
+
+
+def test_every_meaning_is_met_by_some_words() -> None:
+    told = [_told(said) for said, _ in SAID]
+    for one in MEANINGS:
+        start = one.cause.rpartition("}")[2]
+        assert any(start in text for text in told), one.cause
+
+
+@pytest.mark.parametrize(
+    ("found", "overwrite", "refused"),
+    [
+        (Standing(True), False, ""),
+        (Standing(True, immutable=True), False, ""),
+        (Standing(False), True, "is not there yet\nMake it first: pulumi up -s vision-dev"),
+        (Standing(True, digest=DIGEST), False, "--overwrite"),
+        (Standing(True, digest=DIGEST), True, ""),
+        (Standing(True, immutable=True, digest=DIGEST), True, "new tag"),
+    ],
+)
+def test_a_push_that_would_do_harm_is_refused(found: Standing, overwrite: bool, refused: str) -> None:
+    made = plan()
+    image = wanted(made, "acme")[0][0]
+    if not refused:
+        judge(made, image, found, overwrite)
+        return
+    with pytest.raises(ImageError) as error:
+        judge(made, image, found, overwrite)
+    assert refused in str(error.value)
