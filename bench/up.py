@@ -141,7 +141,7 @@ class Pair:
         eventually(lambda: [run.lifecycle_state for run in science.list_job_runs(cloud.compartment).data],
                    lambda states: set(states) <= TERMINAL, LONGEST_SECONDS)  # fmt: skip
         for bucket in storage.list_buckets(cloud.namespace, cloud.compartment).data:
-            empty(session, cloud.namespace, bucket.name)
+            empty(session, print, cloud.namespace, bucket.name)
 
     def _slow_up(self) -> None:
         self._empty()

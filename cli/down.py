@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import click
 
-from cli.out import ask, say
+from cli.out import ask, say, say_aside
 from cli.up import local_command
 from localcloud import control
 from localstacks import letting_go
@@ -51,7 +51,7 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
     staying = [row for row in rows if (row in protected or row.get("retainOnDelete")) and not delete_data]
     going = [row for row in rows if row not in staying]
     _nobody_leans_on(place, leaners(own, every, going))
-    _announce(place, Look(cloud).going(going, staying), yes)
+    _announce(place, Look(cloud, say_aside).going(going, staying), yes)
     if delete_data:
         letting_go.let_go(place)
     _destroy(place, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
@@ -109,10 +109,10 @@ def _announce(place: Place, going: Going, yes: bool) -> None:
 def _destroy(place: Place, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]) -> None:
     # Time went by, perhaps at a question: nothing is emptied that another command is just bringing up.
     place.claim()
-    letting_go.empty_buckets(cloud, going)
+    letting_go.empty_buckets(cloud, going, say_aside)
     code = place.pulumi("destroy", *QUIET, *arguments)
     # A run that was alive until now may have written once more.
-    if code and letting_go.empty_buckets(cloud, going):
+    if code and letting_go.empty_buckets(cloud, going, say_aside):
         code = place.pulumi("destroy", *QUIET, *arguments)
     if code:
         sys.exit(code)

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from cli.out import say
+from cli.out import say, say_aside
 from cli.planning import planned
 from cli.problems import TellingGroup
 from cli.running import running_cloud
@@ -86,7 +86,7 @@ def build(
     recipes = {one.address: _recipe(one, gpu, given, additions) for one in images}
     if not images:
         return
-    chosen = image_tools.find(tool, dry_run)
+    chosen = image_tools.find(tool, dry_run, say_aside)
     for one in images:
         _build(chosen, one, recipes[one.address], given, additions, pip_config, dry_run)
     if not dry_run:
@@ -121,7 +121,7 @@ def push(
     images = _images(plan, session, namespace, registry, job, dry_run)
     if not images:
         return
-    chosen = image_tools.find(tool, dry_run)
+    chosen = image_tools.find(tool, dry_run, say_aside)
     for one in images:
         if not dry_run:
             _judge(plan, session, one, overwrite)
@@ -190,7 +190,7 @@ def _build(
         return
     with TemporaryDirectory(prefix="trainyard-image-") as folder:
         make_context(Path(folder), additions)
-        code, _ = image_tools.run(tool, words(Path(folder)))
+        code, _ = image_tools.run(tool, words(Path(folder)), say)
     if code:
         raise ImageError(
             f"{tool.name} did not build {one.address}: it ended with {code}\n"
@@ -223,7 +223,7 @@ def _push(tool: Tool, plan: Plan, one: Wanted, place: Endpoint, session: Session
         known = _signed_in(tool, Path(folder), place, session) if session else {}
         digest_file = Path(folder, "digest")
         for words in image_tools.push_words(tool, one.address, there, place.plain_http, digest_file):
-            code, said = image_tools.run(tool, words, known)
+            code, said = image_tools.run(tool, words, say, known)
             if code:
                 raise image_registry.failure(said, plan, one, login)
         digest = image_tools.pushed_digest(tool, there, digest_file)

@@ -24,6 +24,11 @@ def say(text: object = "", err: bool = False) -> None:
     click.echo(terminal_lines(str(text)), err=err)
 
 
+def say_aside(text: object) -> None:
+    """Progress, for people: to stderr, because stdout belongs to what the command was asked for."""
+    say(text, err=True)
+
+
 def say_in_colour(text: str, colour: bool) -> None:
     """Lines that may hold click's own colours; what others wrote in them has been through `terminal`."""
     if not colour:

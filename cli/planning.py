@@ -7,16 +7,16 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
-from cli.out import say
+from cli.out import say_aside
 from cli.render import show
-from components.plan.build import plan_of
 from components.plan.model import Plan
-from schemas.judge import judge_file
-from schemas.names import plural, suggestion
+from localstacks.planning import StackFileError, plan_file
+from schemas.judge import Judged
+from schemas.names import suggestion
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,11 +48,13 @@ def stack_file(named: str, stacks: Path) -> Path:
 
 def planned(named: str, stacks: Path, form: str) -> Plan:
     """The plan of a stack. Errors are printed as `trainyard check` prints them, and end the command."""
-    file = stack_file(named, stacks)
-    judged = judge_file(file, str(file))
-    if judged.errors or judged.stack is None:
-        show([judged], form)
-        sys.exit(2 if any(finding.code == "TY001" for finding in judged.findings) else 1)
-    if judged.findings:
-        say(f"{plural(len(judged.findings), 'remark')}: trainyard check {file} tells them", err=True)
-    return plan_of(judged)
+    try:
+        return plan_file(stack_file(named, stacks), say_aside)
+    except StackFileError as error:
+        end_with_findings(error.judged, form)
+
+
+def end_with_findings(judged: Judged, form: str) -> NoReturn:
+    """Ends the command as `trainyard check` would: with 2 when the file cannot be read."""
+    show([judged], form)
+    sys.exit(2 if any(finding.code == "TY001" for finding in judged.findings) else 1)

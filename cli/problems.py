@@ -18,6 +18,7 @@ INTERRUPTED = 130
 _IN_WORDS = frozenset(
     {
         "images.wanted.ImageError",
+        "localstacks.errors.LocalStackError",
         "engine.versions.EngineError",
         "localcloud.control.CloudError",
         "provider.base.errors.ProviderError",

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.out import data, json_data, say
-from cli.planning import planned, stack_file
+from cli.out import data, json_data, say, say_aside
+from cli.planning import end_with_findings, planned, stack_file
 from cli.running import isolation_option
+from localstacks.planning import StackFileError
 from rehearsal.model import EXIT_CODES
 
 if TYPE_CHECKING:
@@ -52,7 +53,11 @@ def rehearse(
     from rehearsal.report import RENDERERS
     from rehearsing.stage import Wishes, rehearsed
 
-    report = rehearsed(file, plan, Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation))
+    wishes = Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation)
+    try:
+        report = rehearsed(file, plan, wishes, say_aside)
+    except StackFileError as error:
+        end_with_findings(error.judged, "text")
     SHOWS[form](RENDERERS[form](report))
     sys.exit(EXIT_CODES[report.verdict])
 

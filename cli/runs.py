@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.asking import call_of
-from cli.out import ask, json_data, say, say_in_colour
+from cli.out import ask, json_data, say, say_aside, say_in_colour
 from cli.planning import stack_file
 from cli.running import running_cloud
 from launcher.escaping import terminal
+from provider.base.asking import call_of
 from schemas.source import read
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Asked:
     def looker(self) -> Looker:
         from runstatus.seen import Looker
 
-        looker = Looker(self.session, call_of("runs"), self.wanted)
+        looker = Looker(self.session, call_of("runs", say_aside), self.wanted)
         if self.cloud is not None:
             from runstatus.dropped import Witness
 

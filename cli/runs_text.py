@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,12 +16,12 @@ from components.plan.show import json_text, table
 from launcher.escaping import terminal
 from runstatus.causes import cause
 from runstatus.seen import NodeSeen, RunSeen
-from runstatus.told import CUT
+from runstatus.words import duration, progress
 from schemas.names import plural
 
 _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CANCELED": "yellow"}
-# So much of a progress line, and of what was dropped, is for people; JSON has the rest.
-_LONGEST, _MOST_DROPPED = 200, 10
+# So much of what was dropped is for people; JSON has the rest.
+_MOST_DROPPED = 10
 
 
 def text(runs: Sequence[RunSeen], now: datetime, colour: bool = False) -> str:
@@ -61,15 +61,6 @@ def _took(node: NodeSeen, now: datetime) -> str:
     return duration((end - start).total_seconds())
 
 
-def duration(seconds: float) -> str:
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
 def about(node: NodeSeen) -> str:
     """Why it is as it is, and how far the training says it has come."""
     told = node.told or {}
@@ -79,17 +70,6 @@ def about(node: NodeSeen) -> str:
     why = (reason if ended or told.get("state") == "retrying" else "") or node.run.details or reason
     tries = f"try {told['tries']}" if (told.get("tries") or 0) > 1 else ""
     return "; ".join(part for part in (progress(told.get("progress")), tries, why) if part)
-
-
-def progress(told: Any) -> str:
-    if isinstance(told, Mapping):
-        told = ", ".join(f"{key} {_short(value)}" for key, value in told.items())
-    words = str(told) if told else ""
-    return words if len(words) <= _LONGEST else words[:_LONGEST] + CUT
-
-
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def as_json(runs: Iterable[RunSeen]) -> str:

@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from cli.asking import call_of
-from cli.out import say
+from cli.out import say, say_aside
 from cli.planning import planned
 from cli.problems import INTERRUPTED
 from cli.running import isolation_option
@@ -23,16 +22,11 @@ from localstacks import renames
 from localstacks.file import LocalFile
 from localstacks.images import stand_by, untrained
 from localstacks.place import JUDGED, PROJECT, QUIET, Place
-from localstacks.results import own_lines, results, speaking
-from localstacks.sessions import DEPLOYER, session_of
-from provider.base.errors import ProviderError
-from provider.oci.calls import attempt
-from provider.oci.logs import last_lines
+from localstacks.results import own_lines, printed, results, speaking
 from provider.runs.model import TERMINAL
 
 # Enough to see that it trained and how it ended.
 LAST_LINES = 4
-LINES_READ = 100
 
 
 def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
@@ -52,7 +46,7 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
                 raise click.UsageError(
                     f"say --local for the local cloud; with an account: pulumi {body.__name__} -s {stack}"
                 )
-            place = Place(stack, (stacks or PROJECT / "stacks").resolve(), isolation=isolation)
+            place = Place(stack, (stacks or PROJECT / "stacks").resolve(), say_aside, isolation=isolation)
             try:
                 body(place, list(pulumi_arguments), **options)
             except KeyboardInterrupt:
@@ -108,7 +102,7 @@ def _bring_up_used(place: Place, plan: Plan) -> str:
         return ""
     if not place.is_up(used):
         say(f"{place.stack} takes {', '.join(plan.taken)} from {used}: that comes up first.")
-        _bring_up(Place(used, place.file.parent), [])
+        _bring_up(Place(used, place.file.parent, say_aside), [])
     return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
 
 
@@ -167,23 +161,13 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
         if untrained(plan.jobs[job], place.file.parent):
             continue
         for node in speaking(plan.jobs[job].runs[run], told["nodes"] or ()):
-            for line in own_lines(_printed(cloud, node["id"]))[-LAST_LINES:]:
+            for line in own_lines(printed(cloud, node["id"], say_aside))[-LAST_LINES:]:
                 say(terminal(f"             {line}"))
-        for line in results(cloud, str(outputs.get("bucket", "")), plan.jobs[job].runs[run], told["nodes"] or ()):
+        for line in results(
+            cloud, str(outputs.get("bucket", "")), plan.jobs[job].runs[run], told["nodes"] or (), say_aside
+        ):
             say(terminal(f"  left     {line}"))
     if any(told["state"] not in TERMINAL for _, _, told in runs):
         say(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")
     say(f"  console  {cloud.endpoint}/console")
     say('  look     eval "$(.venv/bin/trainyard cloud env)" and use the OCI CLI; .venv/bin/trainyard cloud log')
-
-
-def _printed(cloud: control.Cloud, run_id: str) -> list[str]:
-    """The last lines of a run, as anybody would read them; none where the stack keeps no logs."""
-    call = call_of("up")
-    session = session_of(cloud, DEPLOYER)
-    try:
-        run = attempt(call, "Read the job run", lambda: session.client("data_science").get_job_run(run_id).data)
-        return last_lines(session, call, run, LINES_READ, looks=1)
-    except ProviderError:
-        # The stack is up all the same.
-        return ["(what it printed could not be read just now)"]

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cli.out import say
 from images.wanted import ImageError
+from provider.base.asking import Tell
 
 _ANSWER_SECONDS = 60.0
 _KEPT = 8192
@@ -82,7 +82,7 @@ def login_words(tool: Tool, host: str, namespace: str) -> str:
     return f"{tool.name} login {host} --username {user} --password-stdin"
 
 
-def find(name: str | None, dry_run: bool) -> Tool:
+def find(name: str | None, dry_run: bool, tell: Tell) -> Tool:
     """The named tool, else the first that is there and answers. A dry run needs none."""
     passed_over: list[str] = []
     for tool in TOOLS:
@@ -91,7 +91,7 @@ def find(name: str | None, dry_run: bool) -> Tool:
         why = _why_not(tool)
         if not why or (dry_run and name):
             for line in passed_over:
-                say(f"Passed over: {line}", err=True)
+                tell(f"Passed over: {line}")
             return tool
         passed_over.append(f"{tool.name}: {why}")
     if dry_run:
@@ -121,14 +121,14 @@ def _why_not(tool: Tool) -> str:
     return said[-1]
 
 
-def run(tool: Tool, words: Sequence[str], more: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Runs a tool with its progress shown as it comes; its exit code, and the last of what it said."""
+def run(tool: Tool, words: Sequence[str], show: Tell, more: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Runs a tool, with each line of its progress shown as it comes; its exit code, and the last of what it said."""
     environment = {**os.environ, **tool.environment, **(more or {})}
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         said = b""
         for line in process.stdout or ():
             # What a registry or a step of the build printed is on its way to the terminal, too.
-            say(line.decode(errors="replace").rstrip("\r\n").replace("\r", "\n"))
+            show(line.decode(errors="replace").rstrip("\r\n").replace("\r", "\n"))
             said = (said + line)[-_KEPT:]
     return process.returncode, said.decode(errors="replace")
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from cli.asking import call_of
-from cli.runs_text import duration
 from localcloud.control import Cloud
 from localstacks.sessions import DEPLOYER, session_of
 from localstacks.states import BUCKET, JOB, LOG, REPOSITORY, Row, name_of
+from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
 from provider.oci import sdk
 from provider.oci.calls import attempt, is_gone
 from provider.runs.model import TERMINAL
+from runstatus.words import duration
 from schemas.names import plural
 
 # Enough to say how much it is; who keeps more knows that it is a lot.
@@ -49,8 +49,9 @@ class Going:
 class Look:
     """Into the local cloud, for what a state does not say."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: Cloud, tell: Tell) -> None:
         self._cloud = cloud
+        self._tell = tell
         self._session = session_of(cloud, DEPLOYER)
 
     def going(self, rows: Sequence[Row], kept: Sequence[Row]) -> Going:
@@ -109,7 +110,7 @@ class Look:
         return plural(repository.image_count, "image") if repository.image_count else ""
 
     def _ask(self, what: str, operation: Callable[[], Any]) -> Any:
-        return attempt(call_of("down"), what, operation)
+        return attempt(call_of("down", self._tell), what, operation)
 
 
 def _together(runs: Sequence[Any]) -> tuple[LiveRun, ...]:

@@ -14,19 +14,19 @@ from pathlib import Path
 from socket import gethostname
 from typing import IO, Any
 
-import click
 import psutil
 import yaml
 
-from cli.out import say
 from components.plan.model import Plan
 from engine.local import environment
 from engine.tools import tools_home
 from engine.trusted import open_lock
 from localcloud import control
+from localstacks.errors import LocalStackError
 from localstacks.file import LocalFile, localized
 from localstacks.stand_ins.resources import StandIns
 from localstacks.states import PROJECT_NAME, State, states
+from provider.base.asking import Tell
 from schemas.source import read
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -41,18 +41,25 @@ class Place:
     """Everything local commands do to one stack is done from here."""
 
     def __init__(
-        self, stack: str, stacks: Path, home: Path | None = None, output: IO[str] | None = None, isolation: str = ""
+        self,
+        stack: str,
+        stacks: Path,
+        tell: Tell,
+        home: Path | None = None,
+        output: IO[str] | None = None,
+        isolation: str = "",
     ) -> None:
         """`home` keeps what local stacks make; `output` is where Pulumi's own words go, by default to the terminal;
         `isolation` is what a cloud is started with."""
         self.stack = stack
+        self._tell = tell
         self.isolation = isolation
         self._output = output
         self.file = stacks / f"Pulumi.{stack}.yaml"
         self.home = (home or default_home()).resolve()
         # What is up can be taken down when its file is gone: by its copy.
         if not self.file.is_file() and stack not in self.stacks():
-            raise click.ClickException(self._no_file())
+            raise LocalStackError(self._no_file())
         # gRPC tells on stderr of every connection that its other side closes.
         self.env = environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
         # Pulumi writes the salt of a new stack into the file beside the project it stands in: that is this folder.
@@ -66,7 +73,7 @@ class Place:
 
     def must_have_file(self) -> None:
         if not self.file.is_file():
-            raise click.ClickException(f"{self._no_file()}\nIt is still up; to end it: {self.command('down')}")
+            raise LocalStackError(f"{self._no_file()}\nIt is still up; to end it: {self.command('down')}")
 
     def command(self, word: str, stack: str = "", *more: str) -> str:
         """The line a person types to do `word` to this stack, or to another of the same folder."""
@@ -95,7 +102,9 @@ class Place:
         """The stack in the local backend, made when it is not there; gives its file as the local cloud can take it."""
         copy, written = self.local_file(), read(self.file).data
         with self._alone():
-            local = localized(written["config"], plan, cloud, StandIns(cloud, plan.network), self.file.parent)
+            local = localized(
+                written["config"], plan, cloud, StandIns(cloud, self._tell, plan.network), self.file.parent
+            )
         salt = {SALT: text} if (text := self._salt()) else {}
         # Its own order of keys; texts as long as they are.
         _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
@@ -109,7 +118,7 @@ class Place:
     def _init(self) -> None:
         try:
             self.state("init", self.stack, "--no-select")
-        except click.ClickException:
+        except LocalStackError:
             # Another command may have made it just now; whose turn it is, the engine's lock decides.
             if self.stack not in self.stacks():
                 raise
@@ -143,7 +152,7 @@ class Place:
 
     def remove_stand_ins(self, cloud: control.Cloud) -> None:
         with self._alone():
-            StandIns(cloud).remove()
+            StandIns(cloud, self._tell).remove()
 
     def state(self, *arguments: str) -> str:
         return self._engine("stack", *arguments)
@@ -152,7 +161,7 @@ class Place:
         words = ["pulumi", *arguments, "--cwd", str(self.local_file().parent), "--non-interactive"]
         done = subprocess.run(words, env=self.env, capture_output=True, text=True)
         if done.returncode:
-            raise click.ClickException(f"the local state: {done.stderr.strip() or done.stdout.strip()}")
+            raise LocalStackError(f"the local state: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
     def _unlock(self) -> None:
@@ -164,7 +173,7 @@ class Place:
     def claim(self) -> None:
         """Says who is at work on the stack: the engine's own words name no command, and a way to break in."""
         for lock, held in self._locks():
-            raise click.ClickException(
+            raise LocalStackError(
                 f"Another command is at work on the stack `{self.stack}`: process {held.get('pid')} on "
                 f"{held.get('hostname')}, since {str(held.get('timestamp'))[:19]}.\nRun this again when it has ended; "
                 f"if that machine is gone for good, remove {lock}"
@@ -177,12 +186,12 @@ class Place:
             return
         before = state.with_name(f"{state.name}.bak")
         if not before.exists() or not _is_whole(before):
-            raise click.ClickException(
+            raise LocalStackError(
                 f"{state} is cut off, as by a full disk, and there is none from before.\n"
                 f"To begin anew: trainyard cloud reset, then remove {self.home / 'pulumi'}"
             )
         _write(state, before.read_text("utf-8"))
-        say(f"{state} was cut off, as by a full disk: the one before it is taken instead.", err=True)
+        self._tell(f"{state} was cut off, as by a full disk: the one before it is taken instead.")
 
     def _locks(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for lock in (self.home / "pulumi" / "state" / ".pulumi" / "locks").glob(f"*/*/{self.stack}/*.json"):

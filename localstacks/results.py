@@ -8,20 +8,22 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cli.asking import call_of
 from components.plan.model import RunPlan
 from localcloud.control import Cloud
 from localstacks.sessions import DEPLOYER, session_of
+from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.oci.calls import attempt
 from provider.oci.job_runs import start_of
+from provider.oci.logs import last_lines
 from runstatus.told import shown
 
 # What a program writes for people to see at a glance; longer ones are only named.
 RESULT = "result.json"
 LONGEST_BYTES = 2000
 MOST_NAMED = 20
+LINES_READ = 100
 
 # As the launcher marks what its framework's services and it itself print, beside the team's program.
 _BESIDE = re.compile(r"^\[\d+(\.\w+)*\.(service|rendezvous|launcher)\] ")
@@ -33,12 +35,24 @@ def speaking(run: RunPlan, nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[s
     return [node for node in nodes if node["name"] in commanding or node["state"] == "FAILED"]
 
 
+def printed(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+    """The last lines of a job run, as anybody would read them; none where the stack keeps no logs."""
+    call = call_of("up", tell)
+    session = session_of(cloud, DEPLOYER)
+    try:
+        run = attempt(call, "Read the job run", lambda: session.client("data_science").get_job_run(run_id).data)
+        return last_lines(session, call, run, LINES_READ, looks=1)
+    except ProviderError:
+        # The stack is up all the same.
+        return ["(what it printed could not be read just now)"]
+
+
 def own_lines(printed: Sequence[str]) -> list[str]:
     """What the team's own program printed; everything, where it printed nothing."""
     return [line for line in printed if not _BESIDE.match(line)] or list(printed)
 
 
-def results(cloud: Cloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def results(cloud: Cloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell) -> Iterator[str]:
     """The objects that its present start has left, and what its result says; `nodes` has the main one first."""
     launch = run.nodes[0].launch if run.nodes else {}
     attempt_folder = str(launch.get("folder") or "").removeprefix("${bucket}/")
@@ -46,7 +60,7 @@ def results(cloud: Cloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str
         return
     folder = f"{attempt_folder}/{start_of(nodes[0]['id'], {})}"
     session = session_of(cloud, DEPLOYER)
-    call, client, namespace = call_of("up"), session.client("object_storage"), cloud.namespace
+    call, client, namespace = call_of("up", tell), session.client("object_storage"), cloud.namespace
     wanted = {"prefix": f"{folder}/output/", "fields": "name,size"}
     try:
         found = attempt(call, "List its output", lambda: client.list_objects(namespace, bucket, **wanted).data.objects)

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 from catalog.tables import table
-from cli.asking import call_of
 from iam.compartments import Compartments
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from localstacks.place import Place
 from localstacks.sessions import DEPLOYER, USER, session_of
+from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
 from provider.oci import logs
 from provider.oci.calls import found
@@ -26,21 +26,10 @@ from rehearsal.traffic import Node, Traffic, traffic
 from rehearsing.people import People
 from rehearsing.runs import Started
 from runstatus import seen as runs_seen
+from runstatus.dropped import nodes_of
 
 _LAST_LINES = 12
 _OUTPUT = "output/"
-
-
-def nodes_of(seen: runs_seen.RunSeen, documents: Mapping[str, Mapping[str, Any]]) -> tuple[Node, ...]:
-    """Every rank with its address: a job run of one node says rank 0, one of node groups says each node's."""
-    ids = [node.run.id for node in seen.nodes]
-    nodes = []
-    for node in seen.nodes:
-        shared = ids.count(node.run.id) > 1
-        told = documents.get(node.run.id, {}).get("nodes", ())
-        address = next((row["address"] for row in told if not shared or row["rank"] == node.rank), "")
-        nodes.append(Node(seen.job, seen.name, node.rank, node.role, node.run.name, str(address or "")))
-    return tuple(nodes)
 
 
 def _loads(
@@ -64,7 +53,8 @@ def _duty(started: Started, node: Node) -> Duty:
 class Evidence:
     """Gathered run by run, told as a whole."""
 
-    def __init__(self, cloud: Cloud, who: People, bucket: str) -> None:
+    def __init__(self, cloud: Cloud, who: People, bucket: str, tell: Tell) -> None:
+        self._tell = tell
         self._cloud, self._who, self._bucket = cloud, who, bucket
         self._documents: list[tuple[Mapping[str, Any], tuple[Node, ...]]] = []
         self._names: dict[str, str] = {self._user(): who.words}
@@ -129,7 +119,7 @@ class Evidence:
 
     def _last_lines(self, seen: runs_seen.RunSeen) -> Iterator[str]:
         """As the run's people read them; those of ranks that succeeded have nothing to tell."""
-        science, call = self._who.session.client("data_science"), call_of("rehearse")
+        science, call = self._who.session.client("data_science"), call_of("rehearse", self._tell)
         for node in seen.nodes:
             try:
                 run = found(call, "Read the job run", partial(science.get_job_run, node.run.id))

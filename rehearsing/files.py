@@ -12,10 +12,11 @@ from typing import Any
 
 import yaml
 
-from cli.planning import planned
 from components.plan.build import plan_of
 from components.plan.model import JobPlan, Plan
 from localstacks.place import PROJECT
+from localstacks.planning import plan_file
+from provider.base.asking import Tell
 from rehearsal.mapping import JOBS, Mapped, mapped, platform_in_place_of, without_runs
 from schemas.code import LEFT_OUT
 from schemas.judge import judge_config
@@ -70,12 +71,12 @@ def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in
     return Script(plan.stack, plan, made, secret)
 
 
-def prepare_used(file: Path, plan: Plan, home: Path) -> str | None:
+def prepare_used(file: Path, plan: Plan, home: Path, tell: Tell) -> str | None:
     """The stack this one takes from: its own file, when it lies beside; else a stand-in, and what to say of it."""
     used = (plan.uses or "").rpartition("/")[2]
     beside = file.with_name(f"Pulumi.{used}.yaml")
     if beside.is_file():
-        prepare(beside, planned(str(beside), file.parent, "text"), home, None, built_in=False)
+        prepare(beside, plan_file(beside, tell), home, None, built_in=False)
         return None
     written = read(file).data["config"]
     stand_in = platform_in_place_of(plan, written)

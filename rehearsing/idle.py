@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cli.out import say
 from rehearsal.carrying import Load, most
 from rehearsal.model import RunSeen
 from rehearsing.evidence import Evidence
@@ -59,10 +58,10 @@ def _idle_loads(again: Again, seconds: float, evidence: Evidence) -> dict[int, L
     """By rank; empty where the run did not end well."""
     waits = min(seconds, LONGEST_SECONDS)
     name = f"{again.job.name}/{again.run.name}"
-    say(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare", err=True)
+    again.tell(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare")
     idle = _waiting(replace_attempt(again, _ATTEMPT), waits)
-    started = start(idle.who, idle.plan, idle.job, idle.run, idle.outputs, idle.answers)
-    seen, why = watched(idle.who, idle.plan, started, idle.minutes) if started.nodes else (None, "")
+    started = start(idle.who, idle.plan, idle.job, idle.run, idle.outputs, idle.answers, idle.tell)
+    seen, why = watched(idle.who, idle.plan, started, idle.minutes, idle.tell) if started.nodes else (None, "")
     if started.refused or why or seen is None or seen.state != "SUCCEEDED":
         return {}
     return {rank: load.scaled(seconds / waits) for rank, load in evidence.loads(seen).items()}

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from cli.out import say
 from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud import admin
 from localcloud.control import Cloud
 from localstacks.sessions import DEPLOYER, session_of
+from provider.base.asking import Tell
 from rehearsal.judgement import Seen
 from rehearsal.mutations import RuleMutation, StatementMutation, of_rules, of_statements
 from rehearsal.proof import Outcome, rule_outcome, statement_outcome
@@ -39,6 +39,7 @@ class Again:
     outputs: Any
     answers: Answers
     minutes: float
+    tell: Tell
 
 
 def confirmed(again: Sequence[Again], seen: Seen, many: int, seed: int) -> tuple[Outcome, ...]:
@@ -93,14 +94,16 @@ def replace_attempt(again: Again, attempt: int) -> Again:
 
 
 def _confirm(again: Again, mutation: Mutation, predicted: Outcome) -> Outcome:
-    say(f"rehearse: confirming by a run: {mutation.title}", err=True)
+    again.tell(f"rehearse: confirming by a run: {mutation.title}")
     change = _without_rule if isinstance(mutation, RuleMutation) else _without_statement
-    evidence = Evidence(again.cloud, again.who, str(again.outputs["bucket"]))
+    evidence = Evidence(again.cloud, again.who, str(again.outputs["bucket"]), again.tell)
     since = evidence.last_call()
     with change(again.cloud, mutation):  # type: ignore[arg-type]  # each takes its own kind
-        started = start(again.who, again.plan, again.job, again.run, again.outputs, again.answers)
+        started = start(again.who, again.plan, again.job, again.run, again.outputs, again.answers, again.tell)
         noticed = _noticed(again, mutation, started, evidence, since)
-        seen, why = watched(again.who, again.plan, started, again.minutes, noticed) if started.nodes else (None, "")
+        seen, why = (
+            watched(again.who, again.plan, started, again.minutes, again.tell, noticed) if started.nodes else (None, "")
+        )
         failed = bool(started.refused) or seen is None or seen.state != "SUCCEEDED"
         shown = noticed()
     if not shown and not failed:

@@ -9,20 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cli.asking import call_of
-from cli.out import say
-from cli.runs_text import progress
 from components.oci.run_inputs import Where, run_inputs
 from components.plan.model import JobPlan, Plan, RunPlan
 from components.plan.naming import expand
 from launcher.escaping import terminal
 from localcloud.control import Cloud
+from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
 from provider.oci.platform import OciPlatform
 from provider.runs.check import with_defaults
 from provider.runs.model import NodeRun, run_spec
 from rehearsing.people import People
 from runstatus.seen import Looker, RunSeen, Wanted
+from runstatus.words import progress
 from schemas.model import EnvValue, Secret
 
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -64,7 +63,9 @@ class Started:
     refused: str = ""
 
 
-def start(who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Answers) -> Started:
+def start(
+    who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Answers, tell: Tell
+) -> Started:
     where = Where(
         outputs["jobs"][job.name]["id"], outputs["projectId"], None, outputs.get("logGroupId"), outputs.get("logId")
     )
@@ -73,19 +74,19 @@ def start(who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Mapping[
     spec = replace(spec, timeouts=replace(spec.timeouts, access=0.0))
     made: list[NodeRun] = []
     try:
-        made.extend(OciPlatform(who.session).ensure(call_of("rehearse"), spec, ()))
+        made.extend(OciPlatform(who.session).ensure(call_of("rehearse", tell), spec, ()))
     except ProviderError as refused:
         return Started(job, run, tuple(made), f"{who.words} could not start it: {refused.cause}")
     return Started(job, run, tuple(made))
 
 
 def watched(
-    who: People, plan: Plan, started: Started, minutes: float, enough: Callable[[], bool] = lambda: False
+    who: People, plan: Plan, started: Started, minutes: float, tell: Tell, enough: Callable[[], bool] = lambda: False
 ) -> tuple[RunSeen | None, str]:
     """The run at its end; if it lasts too long (or `enough` was seen) it is cancelled, and why is told."""
     wanted = Wanted(plan.compartment or "", plan.stack, started.job.name, started.run.name)
-    looker = Looker(who.session, call_of("rehearse"), wanted)
-    deadline, said, why = time.monotonic() + minutes * 60, Said(), ""
+    looker = Looker(who.session, call_of("rehearse", tell), wanted)
+    deadline, said, why = time.monotonic() + minutes * 60, Said(tell), ""
     while True:
         found = looker.look()
         run = found[0] if found else None
@@ -103,7 +104,8 @@ def watched(
 class Said:
     """Progress on stderr: a line for each change of a rank, none for a rank that goes on."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
         self._known: dict[int, str] = {}
 
     def tell(self, run: RunSeen) -> None:
@@ -111,4 +113,4 @@ class Said:
             now = ": ".join(filter(None, (node.state, progress((node.told or {}).get("progress")), node.run.details)))
             if self._known.get(node.rank) != now:
                 self._known[node.rank] = now
-                say(terminal(f"  {run.title} rank {node.rank} {node.run.name}: {now}"), err=True)
+                self._tell(terminal(f"  {run.title} rank {node.rank} {node.run.name}: {now}"))

@@ -9,19 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import click
-
-from cli.out import say
-from cli.planning import planned
 from components.plan.model import JobPlan, Plan
 from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.environments.find import Missing
 from localcloud.hosts import users
 from localcloud.isolation import REMEDY, REQUIRED
+from localstacks.errors import LocalStackError
 from localstacks.images import environment_of, stand_by
 from localstacks.place import JUDGED, QUIET, Place
+from localstacks.planning import plan_file
 from localstacks.stand_ins.access import stand_in_access, stand_in_groups
+from provider.base.asking import Tell
 from rehearsal.judgement import SUCCEEDED, Seen, judged
 from rehearsal.model import Rehearsal, RunSeen
 from rehearsal.planned import planned as needed
@@ -65,19 +64,20 @@ class Stage:
     granted: Plan
     network: Plan
     outputs: Mapping[str, Any]
+    tell: Tell
     not_proven: tuple[str, ...]
     unisolated: str = ""
 
 
-def rehearsed(file: Path, plan: Plan, wishes: Wishes) -> Rehearsal:
-    """The report. Whatever happens, nothing of it is left (unless it is to be kept)."""
+def rehearsed(file: Path, plan: Plan, wishes: Wishes, tell: Tell) -> Rehearsal:
+    """The report; `tell` is given the progress. Whatever happens, nothing is left (unless it is to be kept)."""
     began = time.monotonic()
     with thrown_away(plan.stack, wishes.keep) as home:
-        stage = _set_up(file, plan, home, wishes)
+        stage = _set_up(file, plan, home, wishes, tell)
         who = people(stage.cloud, stage.plan, stage.granted.access, stage.outputs)
-        _say(f"{plan.stack} is up; its runs are started by {who.words}")
+        _tell(tell, f"{plan.stack} is up; its runs are started by {who.words}")
         everyday(who, stage.cloud, stage.outputs)
-        evidence = Evidence(stage.cloud, who, str(stage.outputs["bucket"]))
+        evidence = Evidence(stage.cloud, who, str(stage.outputs["bucket"]), tell)
         runs = tuple(_runs(stage, who, evidence, wishes))
         look_at_metrics(who, stage.cloud)
         calls = evidence.calls()
@@ -95,42 +95,42 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes) -> Rehearsal:
                     report, confirmed=confirmed(_passed(stage, who, report, wishes), seen, wishes.confirm, wishes.seed)
                 )
         if wishes.keep:
-            _kept(home)
+            _kept(home, tell)
         return replace(report, seconds=time.monotonic() - began)
 
 
-def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes) -> Stage:
+def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes, tell: Tell) -> Stage:
     script = prepare(file, plan, home, wishes.nodes, wishes.built_in)
     differences = [
         *script.mapped.differences,
         *(f"job {job}: not rehearsed: {why}" for job, whys in script.mapped.not_rehearsed.items() for why in whys),
     ]
-    if plan.uses and (stood_in := prepare_used(file, plan, home)):
+    if plan.uses and (stood_in := prepare_used(file, plan, home, tell)):
         differences.append(stood_in)
     with (home / "pulumi.log").open("w") as output:
 
         def place_of(name: str) -> Place:
-            place = Place(name, home / "stacks", home, output, wishes.isolation)
+            place = Place(name, home / "stacks", tell, home, output, wishes.isolation)
             place.env["TRAINYARD_ARTIFACTS"] = str(home / "artifacts")
             return place
 
         place = place_of(plan.stack)
         cloud = place.start_cloud()
-        _say(f"the team's code runs {_as_whom(cloud)}")
-        used = _bring_up_used(place_of, plan) if plan.uses else None
+        _tell(tell, f"the team's code runs {_as_whom(cloud)}")
+        used = _bring_up_used(place_of, plan, tell) if plan.uses else None
         borrowed = (
             str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
         )
-        local = place.select(planned(str(place.file), place.file.parent, "text"), cloud)
+        local = place.select(plan_file(place.file, tell), cloud)
         here = plan_with_runs(local.config, script, home)
         stand_by(cloud, here, borrowed, place.file.parent)
         granted, stood_in_for = stand_in_access(cloud, here, used)
         differences += [*local.remarks, *stand_in_groups(cloud, here), *stood_in_for]
-        _up(place)
+        _up(place, tell)
     outputs = place.outputs()
     network = used if used and "network" in plan.taken else here
     return Stage(
-        home, place, cloud, script, plan, here, granted, network, outputs, tuple(dict.fromkeys(differences)),
+        home, place, cloud, script, plan, here, granted, network, outputs, tell, tuple(dict.fromkeys(differences)),
         _unisolated(cloud),
     )  # fmt: skip
 
@@ -141,21 +141,21 @@ def _unisolated(cloud: Cloud) -> str:
     return f"its security rules cannot be in force on this machine: {reason}. {REMEDY}" if reason else ""
 
 
-def _bring_up_used(place_of: Callable[[str], Place], plan: Plan) -> Plan:
+def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, tell: Tell) -> Plan:
     """The stack that this one takes from comes first; gives its plan."""
     used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
-    its_plan = planned(str(used.file), used.file.parent, "text")
+    its_plan = plan_file(used.file, tell)
     used.select(its_plan, cloud)
-    _up(used)
+    _up(used, tell)
     return its_plan
 
 
-def _up(place: Place) -> None:
-    _say(f"bringing up {place.stack}")
+def _up(place: Place, tell: Tell) -> None:
+    _tell(tell, f"bringing up {place.stack}")
     if place.pulumi("up", *QUIET, *JUDGED):
         log = (place.home / "pulumi.log").read_text("utf-8", errors="replace").strip().splitlines()
-        raise click.ClickException("\n".join([f"`pulumi up` of {place.stack} failed:", *log[-_TAIL:]]))
+        raise LocalStackError("\n".join([f"`pulumi up` of {place.stack} failed:", *log[-_TAIL:]]))
 
 
 def _runs(stage: Stage, who: People, evidence: Evidence, wishes: Wishes) -> Iterator[RunSeen]:
@@ -167,9 +167,9 @@ def _runs(stage: Stage, who: People, evidence: Evidence, wishes: Wishes) -> Iter
             if reason:
                 yield RunSeen(job.name, run.name, job.framework, reason=reason)
                 continue
-            _say(f"running {job.name}/{run.name}: {plural(job.nodes, 'node')}")
-            started = start(who, stage.plan, job, run, stage.outputs, answers)
-            seen, why = watched(who, stage.plan, started, wishes.minutes) if started.nodes else (None, "")
+            _tell(stage.tell, f"running {job.name}/{run.name}: {plural(job.nodes, 'node')}")
+            started = start(who, stage.plan, job, run, stage.outputs, answers, stage.tell)
+            seen, why = watched(who, stage.plan, started, wishes.minutes, stage.tell) if started.nodes else (None, "")
             yield evidence.of_run(started, seen, why, code, where)
 
 
@@ -188,7 +188,17 @@ def _again(stage: Stage, who: People, names: Iterable[tuple[str, str]], wishes: 
     answers = Answers.of(stage.cloud, stage.outputs, secrets_of(stage.place))
     jobs = stage.plan.jobs
     return [
-        Again(stage.cloud, who, stage.plan, jobs[job], jobs[job].runs[run], stage.outputs, answers, wishes.minutes)
+        Again(
+            stage.cloud,
+            who,
+            stage.plan,
+            jobs[job],
+            jobs[job].runs[run],
+            stage.outputs,
+            answers,
+            wishes.minutes,
+            stage.tell,
+        )
         for job, run in names
     ]
 
@@ -223,11 +233,11 @@ def _as_whom(cloud: Cloud) -> str:
     return f"{users.words()}, in namespaces and limits of its own, with no way out but the plan's (docs/trust.md)"
 
 
-def _kept(home: Path) -> None:
-    _say(f"kept in {home}")
-    _say(f"look: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}")
-    _say(f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")
+def _kept(home: Path, tell: Tell) -> None:
+    _tell(tell, f"kept in {home}")
+    _tell(tell, f"look: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}")
+    _tell(tell, f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")
 
 
-def _say(words: str) -> None:
-    say(f"rehearse: {words}", err=True)
+def _tell(tell: Tell, words: str) -> None:
+    tell(f"rehearse: {words}")

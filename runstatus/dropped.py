@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from rehearsal.judgement import missed
 from rehearsal.model import DroppedResult
-from rehearsal.traffic import traffic
-from rehearsing.evidence import nodes_of
+from rehearsal.traffic import Node, traffic
 from runstatus.seen import RunSeen
 
 
@@ -45,3 +46,15 @@ class Witness:
         prefix = f"{run.title} "
         return tuple(replace(one, pair=one.pair.replace(prefix, ""), missing=one.missing.replace(prefix, ""))
                      for one in missed(seen)) if seen.enforced else None  # fmt: skip
+
+
+def nodes_of(seen: RunSeen, documents: Mapping[str, Mapping[str, Any]]) -> tuple[Node, ...]:
+    """Every rank with its address: a job run of one node says rank 0, one of node groups says each node's."""
+    ids = [node.run.id for node in seen.nodes]
+    nodes = []
+    for node in seen.nodes:
+        shared = ids.count(node.run.id) > 1
+        told = documents.get(node.run.id, {}).get("nodes", ())
+        address = next((row["address"] for row in told if not shared or row["rank"] == node.rank), "")
+        nodes.append(Node(seen.job, seen.name, node.rank, node.role, node.run.name, str(address or "")))
+    return tuple(nodes)

@@ -27,7 +27,7 @@ def stood_in(cloud: Cloud, name: str, subnet: str = "") -> None:
     if subnet:
         config["trainyard:network"]["subnet"] = subnet
     known = plan(name)
-    localized(config, known, cloud, StandIns(cloud, known.network), STACKS)
+    localized(config, known, cloud, StandIns(cloud, print, known.network), STACKS)
 
 
 def made(cloud: Cloud) -> list[tuple[str, str, str]]:
@@ -55,5 +55,5 @@ def test_examples_share_a_cloud_in_any_order(cloud: Cloud, number: int) -> None:
     for subnet in subnets:  # each with a way to Oracle's services through a gateway of its own VCN
         rule, *_ = core.get_route_table(subnet.route_table_id).data.route_rules
         assert core.get_service_gateway(rule.network_entity_id).data.vcn_id == subnet.vcn_id
-    StandIns(cloud).remove()
+    StandIns(cloud, print).remove()
     assert made(cloud) == before

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli.runs_text import Screen, about, as_json, duration, progress, text
+from cli.runs_text import Screen, about, as_json, text
 from provider.oci import job_runs
 from provider.oci.logs import Line
 from provider.runs.model import NodeRun
@@ -18,6 +18,7 @@ from runstatus.causes import cause
 from runstatus.logs import Merged, prefixed
 from runstatus.seen import NodeSeen, RunSeen, Wanted, _launched, _nodes
 from runstatus.told import status
+from runstatus.words import duration, progress
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 

@@ -35,28 +35,25 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 def test_the_first_that_works_is_taken(install: Install) -> None:
     install("buildah")
-    assert image_tools.find(None, False).name == "buildah"
+    assert image_tools.find(None, False, print).name == "buildah"
     install("podman")
-    assert image_tools.find(None, False).name == "podman"
+    assert image_tools.find(None, False, print).name == "podman"
     install("docker")
-    assert image_tools.find(None, False).name == "docker"
+    assert image_tools.find(None, False, print).name == "docker"
 
 
-def test_one_that_does_not_answer_is_passed_over_and_named(
-    install: Install, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_that_does_not_answer_is_passed_over_and_named(install: Install) -> None:
     install("docker", "echo Cannot connect to the daemon >&2; exit 1")
     install("buildah")
-    assert image_tools.find(None, False).name == "buildah"
-    told = capsys.readouterr().err
-    assert "docker: Cannot connect to the daemon" in told
-    assert "podman: not on PATH" in told
+    told: list[str] = []
+    assert image_tools.find(None, False, told.append).name == "buildah"
+    assert told == ["Passed over: docker: Cannot connect to the daemon", "Passed over: podman: not on PATH"]
 
 
 def test_none_that_works_is_an_error_with_each_reason(install: Install) -> None:
     install("docker", "exit 1")
     with pytest.raises(ImageError) as error:
-        image_tools.find(None, False)
+        image_tools.find(None, False, print)
     assert "docker: it does not say why" in str(error.value)
     assert "podman: not on PATH" in str(error.value)
     assert "apt install buildah" in str(error.value)
@@ -65,15 +62,15 @@ def test_none_that_works_is_an_error_with_each_reason(install: Install) -> None:
 def test_the_one_that_was_named_is_taken_or_nothing(install: Install) -> None:
     install("docker")
     install("buildah")
-    assert image_tools.find("buildah", False).name == "buildah"
+    assert image_tools.find("buildah", False, print).name == "buildah"
     with pytest.raises(ImageError, match="podman: not on PATH"):
-        image_tools.find("podman", False)
+        image_tools.find("podman", False, print)
 
 
 @pytest.mark.usefixtures("install")
 def test_a_dry_run_needs_none() -> None:
-    assert image_tools.find(None, True).name == "docker"
-    assert image_tools.find("podman", True).name == "podman"
+    assert image_tools.find(None, True, print).name == "docker"
+    assert image_tools.find("podman", True, print).name == "podman"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,13 +123,12 @@ def test_a_login_takes_its_token_from_standard_input(name: str) -> None:
     )
 
 
-def test_a_tools_words_are_shown_and_its_last_ones_kept(
-    install: Install, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_a_tools_words_are_shown_and_its_last_ones_kept(install: Install) -> None:
+    shown: list[str] = []
     install("docker", "echo $DOCKER_BUILDKIT; echo wrong >&2; exit 3")
-    code, said = image_tools.run(ROW["docker"], ["docker"])
+    code, said = image_tools.run(ROW["docker"], ["docker"], shown.append)
     assert (code, said.split()) == (3, ["1", "wrong"])
-    assert capfdbinary.readouterr().out.split() == [b"1", b"wrong"]
+    assert shown == ["1", "wrong"]
 
 
 def test_the_digest_is_read_where_each_tool_tells_it(install: Install, tmp_path: Path) -> None:
@@ -151,5 +147,5 @@ def test_a_tool_that_cannot_be_started_is_passed_over(install: Install, tmp_path
     (tmp_path / "podman").write_text("no program")
     (tmp_path / "podman").chmod(0o755)
     install("buildah")
-    assert image_tools.find(None, False).name == "buildah"
+    assert image_tools.find(None, False, print).name == "buildah"
     assert os.environ["PATH"] == str(tmp_path)
