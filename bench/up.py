@@ -27,8 +27,8 @@ import yaml
 from bench.harness.rows import ROOT, Aim, Row, in_turns
 from engine.tools import oci_plugin
 from localcloud import admin
-from localstacks.sessions import DEPLOYER, session_of
-from localstacks.stand_ins.resources import empty
+from localstacks.oci.buckets import empty
+from localstacks.oci.sessions import DEPLOYER, session_of
 from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import TERMINAL
 from tests.support.local_team import Team

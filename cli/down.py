@@ -10,13 +10,13 @@ from itertools import pairwise
 import click
 
 from cli.out import ask, say, say_aside
-from cli.up import local_command
+from cli.up import PLATFORM, local_command
 from localcloud import control
 from localstacks import letting_go
-from localstacks.going import Going, Look
+from localstacks.going import Going
 from localstacks.leaning import Leaner, leaners
 from localstacks.place import QUIET, Place
-from localstacks.states import PROJECT_NAME, Row, State, described
+from localstacks.states import PROJECT_NAME, Row, State
 from schemas.names import plural
 
 DELETE_DATA = click.option(
@@ -38,7 +38,7 @@ def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> No
     if others := [name for name in left if name != place.stack]:
         say(f"Still up: {', '.join(others)}.")
     if not left:
-        place.remove_stand_ins(cloud)
+        place.remove_stand_ins(cloud, PLATFORM)
         control.stop(place.home / "cloud")
         say("Nothing is left; the local cloud is stopped.")
 
@@ -50,8 +50,8 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
     # A retained resource that somebody unprotected leaves the state, and stays in the cloud.
     staying = [row for row in rows if (row in protected or row.get("retainOnDelete")) and not delete_data]
     going = [row for row in rows if row not in staying]
-    _nobody_leans_on(place, leaners(own, every, going))
-    _announce(place, Look(cloud, say_aside).going(going, staying), yes)
+    _nobody_leans_on(place, leaners(own, every, going, PLATFORM))
+    _announce(place, PLATFORM.going(cloud, going, staying, say_aside), yes)
     if delete_data:
         letting_go.let_go(place)
     _destroy(place, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
@@ -61,11 +61,11 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
 def _account(place: Place, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
     left = list(place.states()[0].made())
     if let_go:
-        say(f"\nNo longer of this stack, and still in the cloud: {', '.join(map(described, let_go))}.")
+        say(f"\nNo longer of this stack, and still in the cloud: {', '.join(map(PLATFORM.described, let_go))}.")
     if not left:
         place.forget()
     elif protected:
-        say(f"\nKept, as the stack file says: {', '.join(map(described, protected))}.")
+        say(f"\nKept, as the stack file says: {', '.join(map(PLATFORM.described, protected))}.")
         say(f"To remove them and what is in them: {place.command('down', '', '--delete-data')}")
     else:
         say(f"\n{plural(len(left), 'resource')} of {place.stack} are still there: `{_TARGET}` named others.")
@@ -109,10 +109,10 @@ def _announce(place: Place, going: Going, yes: bool) -> None:
 def _destroy(place: Place, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]) -> None:
     # Time went by, perhaps at a question: nothing is emptied that another command is just bringing up.
     place.claim()
-    letting_go.empty_buckets(cloud, going, say_aside)
+    PLATFORM.empty_buckets(cloud, going, say_aside)
     code = place.pulumi("destroy", *QUIET, *arguments)
     # A run that was alive until now may have written once more.
-    if code and letting_go.empty_buckets(cloud, going, say_aside):
+    if code and PLATFORM.empty_buckets(cloud, going, say_aside):
         code = place.pulumi("destroy", *QUIET, *arguments)
     if code:
         sys.exit(code)

@@ -18,12 +18,16 @@ from cli.problems import TellingGroup
 from cli.running import running_cloud
 from components.plan.model import Plan
 from images import login as image_login
-from images import registry as image_registry
 from images import tools as image_tools
+from images.errors import ImageError
 from images.login import Endpoint
-from images.recipes import PLATFORM, Additions, Recipe, has_gpu, is_arm, make_context, recipe
+from images.oci import registry as image_registry
+from images.oci.addresses import UNKNOWN_NAMESPACE, namespace_of, needs_namespace, wanted
+from images.oci.shapes import has_gpu, is_arm
+from images.oci.token import TOKEN_USER, token
+from images.recipes import PLATFORM, Additions, Recipe, make_context, recipe
 from images.tools import Build, Tool
-from images.wanted import UNKNOWN_NAMESPACE, ImageError, Wanted, needs_namespace, wanted
+from images.wanted import Wanted
 from provider.oci.session import Session
 from schemas.names import suggestion
 
@@ -212,7 +216,7 @@ def _judge(plan: Plan, session: Session, one: Wanted, overwrite: bool) -> None:
 
 def _push(tool: Tool, plan: Plan, one: Wanted, place: Endpoint, session: Session | None, dry_run: bool) -> None:
     there = place.address(one.address)
-    login = image_tools.login_words(tool, place.host, one.namespace)
+    login = image_tools.login_words(tool, place.host, f"{namespace_of(one)}/<user>")
     if dry_run:
         say(f"{one.address}, for {', '.join(job.name for job in one.jobs)}")
         for words in image_tools.push_words(tool, one.address, there, place.plain_http):
@@ -233,7 +237,7 @@ def _push(tool: Tool, plan: Plan, one: Wanted, place: Endpoint, session: Session
 def _signed_in(tool: Tool, folder: Path, place: Endpoint, session: Session) -> dict[str, str]:
     """By a token of the API key; where there is none, the tool's own login has to do."""
     try:
-        return image_login.signed_in(tool, folder, place, image_login.token(session, place))
+        return image_login.signed_in(tool, folder, place, TOKEN_USER, token(session, place))
     except ImageError as error:
         why = str(error).partition("\n")[0]
         say(f"Not signed in by API key ({why}): {tool.name} uses its own login.", err=True)

@@ -17,7 +17,7 @@ INTERRUPTED = 130
 # Errors whose text is made for people, by their names: no command imports what it does not use.
 _IN_WORDS = frozenset(
     {
-        "images.wanted.ImageError",
+        "images.errors.ImageError",
         "localstacks.errors.LocalStackError",
         "engine.versions.EngineError",
         "localcloud.control.CloudError",

@@ -23,7 +23,8 @@ from schemas.source import read
 if TYPE_CHECKING:
     from localcloud.control import Cloud
     from provider.oci.session import Session
-    from runstatus.seen import Looker, RunSeen, Wanted
+    from runstatus.oci.looker import Looker, Wanted
+    from runstatus.seen import RunSeen
 
 PROFILE_KEY = "oci:configFileProfile"
 COMPARTMENT_KEY = "trainyard:compartment"
@@ -47,7 +48,7 @@ class Asked:
     cloud: Cloud | None = None
 
     def looker(self) -> Looker:
-        from runstatus.seen import Looker
+        from runstatus.oci.looker import Looker
 
         looker = Looker(self.session, call_of("runs", say_aside), self.wanted)
         if self.cloud is not None:
@@ -78,9 +79,9 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asked(stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, compartment: str | None) -> Asked:
-    from localstacks.sessions import DEPLOYER, session_of
+    from localstacks.oci.sessions import DEPLOYER, session_of
     from provider.oci.session import Session
-    from runstatus.seen import Wanted
+    from runstatus.oci.looker import Wanted
 
     config = _config(stack, stacks, optional=cloud is not None)
     if cloud is not None:
@@ -181,7 +182,7 @@ def watch(asked: Asked, every: float) -> None:
 @run_arguments
 def logs(asked: Asked, follow: bool, ranks: tuple[int, ...], every: float) -> None:
     """Print what runs printed, all ranks merged in the order of time, each line with its rank."""
-    from runstatus.logs import Merged
+    from runstatus.oci.logs import Merged
 
     looker = asked.looker()
     merged = Merged(asked.session, looker.call, frozenset(ranks))

@@ -19,12 +19,16 @@ from launcher.escaping import terminal
 from localcloud import admin, control
 from localcloud.isolation import REQUIRED, WHERE_POSSIBLE
 from localstacks import renames
+from localstacks.environments import untrained
 from localstacks.file import LocalFile
-from localstacks.images import stand_by, untrained
+from localstacks.oci.platform import OciLocalPlatform
 from localstacks.place import JUDGED, PROJECT, QUIET, Place
-from localstacks.results import own_lines, printed, results, speaking
+from localstacks.platform import LocalPlatform
+from localstacks.results import own_lines, speaking
 from provider.runs.model import TERMINAL
 
+# The only one so far whose stacks come up here.
+PLATFORM: LocalPlatform = OciLocalPlatform()
 # Enough to see that it trained and how it ended.
 LAST_LINES = 4
 
@@ -75,9 +79,9 @@ def _bring_up(place: Place, arguments: list[str]) -> None:
     _must_isolate(place, plan, cloud)
     place.claim()
     borrowed = _bring_up_used(place, plan)
-    _tell(place.select(plan, cloud))
+    _tell(place.select(plan, cloud, PLATFORM))
     _tell_of_renames(place, plan)
-    stand_by(cloud, plan, borrowed, place.file.parent)
+    PLATFORM.ready_images(cloud, plan, borrowed, place.file.parent)
     if code := place.pulumi("up", *QUIET, *_judged(arguments), *arguments):
         sys.exit(code)
     _account(place, plan, cloud)
@@ -116,7 +120,7 @@ def preview(place: Place, arguments: list[str]) -> None:
             f"{place.stack} takes {', '.join(plan.taken)} from {used}, which is not up.\n"
             f"Bring it up first: {place.command('up', used)}"
         )
-    _tell(place.select(plan, cloud))
+    _tell(place.select(plan, cloud, PLATFORM))
     _tell_of_renames(place, plan)
     sys.exit(place.pulumi("preview", "--non-interactive", *_judged(arguments), *arguments))
 
@@ -133,7 +137,7 @@ def _tell(local: LocalFile) -> None:
 
 def _tell_of_renames(place: Place, plan: Plan) -> None:
     own, _ = place.states()
-    for text in renames.words(own.rows, plan):
+    for text in renames.words(own.rows, plan, PLATFORM):
         say(f"  renamed? {text}")
 
 
@@ -161,11 +165,9 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
         if untrained(plan.jobs[job], place.file.parent):
             continue
         for node in speaking(plan.jobs[job].runs[run], told["nodes"] or ()):
-            for line in own_lines(printed(cloud, node["id"], say_aside))[-LAST_LINES:]:
+            for line in own_lines(PLATFORM.printed(cloud, node["id"], say_aside))[-LAST_LINES:]:
                 say(terminal(f"             {line}"))
-        for line in results(
-            cloud, str(outputs.get("bucket", "")), plan.jobs[job].runs[run], told["nodes"] or (), say_aside
-        ):
+        for line in PLATFORM.results(cloud, outputs, plan.jobs[job].runs[run], told["nodes"] or (), say_aside):
             say(terminal(f"  left     {line}"))
     if any(told["state"] not in TERMINAL for _, _, told in runs):
         say(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")

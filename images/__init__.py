@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard image`: the images that a stack's jobs name, built and pushed."""
+"""The images that a stack's jobs name: which they are, what goes into them, the tools that build and push."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a push goes, and how the tool is known there: by a short-lived token that the API key gets, for one push."""
+"""Where a push goes, and how the tool is known there: by a login of its own, for one push."""
 
 from __future__ import annotations
 
@@ -12,17 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from images.errors import ImageError
 from images.tools import Tool
-from images.wanted import ImageError
-from provider.base.errors import ProviderError
-from provider.oci.session import Session
 
 # Says where the registry is, when it is not at the host that the images' addresses name.
 ENDPOINT_VARIABLE = "TRAINYARD_REGISTRY"
-# OCIR's own: a signed request for a token, and the user whose password it is.
-TOKEN_PATH = "/20180419/docker/token"
-TOKEN_USER = "BEARER_TOKEN"
-_SECONDS = (10.0, 60.0)
 
 
 @dataclass(frozen=True)
@@ -56,27 +50,9 @@ def endpoint(host: str, environment: Mapping[str, str]) -> Endpoint:
     return Endpoint(parts.netloc, parts.scheme == "http", elsewhere=True)
 
 
-def token(session: Session, place: Endpoint) -> str:
-    """A token of the registry for whoever the session acts as."""
-    try:
-        base = session.client("artifacts").base_client
-    except ProviderError as error:
-        raise ImageError(f"{error.cause}\n{error.remedy}") from None
-    try:
-        answer = base.session.get(f"{place.url}{TOKEN_PATH}", auth=base.signer, timeout=_SECONDS)
-        found = answer.json().get("token", "") if answer.status_code == 200 else ""
-    except (OSError, ValueError) as error:
-        raise ImageError(f"{place.host} cannot be asked for a token: {error}\nCheck the network or the proxy") from None
-    if not found:
-        raise ImageError(
-            f"{place.host} gave no token: it answered {answer.status_code}\nCheck that the API key is the tenancy's"
-        )
-    return str(found)
-
-
-def signed_in(tool: Tool, folder: Path, place: Endpoint, secret: str) -> dict[str, str]:
+def signed_in(tool: Tool, folder: Path, place: Endpoint, user: str, secret: str) -> dict[str, str]:
     """The variables by which a tool finds the token: in a file of its own that only its owner may read."""
-    known = {place.host: {"auth": base64.b64encode(f"{TOKEN_USER}:{secret}".encode()).decode()}}
+    known = {place.host: {"auth": base64.b64encode(f"{user}:{secret}".encode()).decode()}}
     if tool.auth_variable == "DOCKER_CONFIG":
         return {tool.auth_variable: str(_docker_folder(folder, known))}
     file = folder / "auth.json"

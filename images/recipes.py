@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from catalog.tables import table
-
 PROJECT = Path(__file__).resolve().parents[1]
 IMAGES = Path("launcher", "images")
 OWN = "own"
 # Locks name wheels for one kind of processor.
 PLATFORM = "linux/amd64"
-_ARM = (".A1.", ".A2.", ".A4.", ".GB200.", ".GB300.")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".venv", ".mypy_cache", ".pytest_cache")
 _TEAM = "team"
 _ARGUMENT = re.compile(r"^ARG (\w+)", re.MULTILINE)
@@ -64,15 +61,6 @@ def recipe(framework: str, strategy: str | None, gpu: bool) -> Recipe:
     kind = "gpu" if gpu else "cpu"
     arguments: Mapping[str, str] = {**row.get("always", {}), **row.get(kind, {})}
     return Recipe(f"{title}, {kind}", IMAGES / row["dockerfile"] / "Dockerfile", arguments)
-
-
-def has_gpu(shape: str) -> bool:
-    """Whether a shape has one, also one the table of shapes does not list."""
-    return ".GPU" in shape or bool(table("shapes").get(shape, {}).get("accelerators"))
-
-
-def is_arm(shape: str) -> bool:
-    return any(part in f"{shape}." for part in _ARM)
 
 
 def make_context(folder: Path, additions: Additions) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from images.wanted import ImageError
+from images.errors import ImageError
 from provider.base.asking import Tell
 
 _ANSWER_SECONDS = 60.0
@@ -76,10 +76,9 @@ def push_words(
     return [[tool.name, "push", *plain, *told, address, *there]]
 
 
-def login_words(tool: Tool, host: str, namespace: str) -> str:
+def login_words(tool: Tool, host: str, user: str) -> str:
     """For a person's shell: the token comes from a prompt and goes to the program by its standard input."""
-    user = f"'{namespace}/<user>'"
-    return f"{tool.name} login {host} --username {user} --password-stdin"
+    return f"{tool.name} login {host} --username '{user}' --password-stdin"
 
 
 def find(name: str | None, dry_run: bool, tell: Tell) -> Tool:

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from socket import gethostname
 from typing import IO, Any
@@ -24,7 +25,7 @@ from engine.trusted import open_lock
 from localcloud import control
 from localstacks.errors import LocalStackError
 from localstacks.file import LocalFile, localized
-from localstacks.stand_ins.resources import StandIns
+from localstacks.platform import LocalPlatform
 from localstacks.states import PROJECT_NAME, State, states
 from provider.base.asking import Tell
 from schemas.source import read
@@ -98,13 +99,12 @@ class Place:
     def local_file(self) -> Path:
         return self.home / "pulumi" / "stacks" / self.file.name
 
-    def select(self, plan: Plan, cloud: control.Cloud) -> LocalFile:
+    def select(self, plan: Plan, cloud: control.Cloud, platform: LocalPlatform) -> LocalFile:
         """The stack in the local backend, made when it is not there; gives its file as the local cloud can take it."""
         copy, written = self.local_file(), read(self.file).data
         with self._alone():
-            local = localized(
-                written["config"], plan, cloud, StandIns(cloud, self._tell, plan.network), self.file.parent
-            )
+            stand_in = partial(platform.stand_in, plan=plan, cloud=cloud, tell=self._tell)
+            local = localized(written["config"], plan, stand_in, self.file.parent)
         salt = {SALT: text} if (text := self._salt()) else {}
         # Its own order of keys; texts as long as they are.
         _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
@@ -150,9 +150,9 @@ class Place:
         _, every = self.states()
         return any(not row.get("protect") for one in every if one.stack == stack for row in one.made())
 
-    def remove_stand_ins(self, cloud: control.Cloud) -> None:
+    def remove_stand_ins(self, cloud: control.Cloud, platform: LocalPlatform) -> None:
         with self._alone():
-            StandIns(cloud, self._tell).remove()
+            platform.remove_stand_ins(cloud, self._tell)
 
     def state(self, *arguments: str) -> str:
         return self._engine("stack", *arguments)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from components.plan.model import JobPlan, Plan
 from components.run import TYPE as RUN
+from localstacks.platform import LocalPlatform
 from localstacks.states import Row
 from schemas.names import plural
-
-JOB_PLAN = "trainyard:oci:Job"
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,14 @@ class Renamed:
         return bool(self.gone and self.new)
 
 
-def words(rows: Sequence[Row], plan: Plan) -> Iterator[str]:
+def words(rows: Sequence[Row], plan: Plan, platform: LocalPlatform) -> Iterator[str]:
     """What a renaming without `was:` would lose, and how to keep it."""
-    before = {_name(row) for row in rows if row["type"] == JOB_PLAN}
+    before = {_name(row) for row in rows if row["type"] == platform.job_type}
     runs = {_name(row): row for row in rows if row["type"] == RUN}
     jobs = _renamed(before, {name: job.was for name, job in plan.jobs.items()})
     for name in jobs.gone if jobs else ():
-        yield _of_job(name, jobs.new, sum(key.startswith(f"{name}/") for key in runs))
+        lost = platform.lost_with_job(sum(key.startswith(f"{name}/") for key in runs))
+        yield _of_job(name, jobs.new, lost)
     for name, job in plan.jobs.items():
         if was := next((former for former in (name, *job.was) if former in before), None):
             yield from _of_runs(name, was, job, runs)
@@ -59,11 +59,10 @@ def _of_runs(name: str, was: str, job: JobPlan, runs: Mapping[str, Row]) -> Iter
         )
 
 
-def _of_job(name: str, new: Sequence[str], runs: int) -> str:
+def _of_job(name: str, new: Sequence[str], lost: str) -> str:
     return (
-        f"job {name} is not in the stack file any more, and {_listed(new)} {_is(new)} new: if it was renamed, OCI "
-        f"deletes the job with the records of its {plural(runs, 'run')}, and they are trained anew, in another folder "
-        f"of the bucket, without the checkpoints of {name}.\n"
+        f"job {name} is not in the stack file any more, and {_listed(new)} {_is(new)} new: if it was renamed, "
+        f"{lost}, and they are trained anew, in another folder of the bucket, without the checkpoints of {name}.\n"
         f"    To go on with what it has: `was: {name}` under {_one_of(new)} in the stack file."
     )
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,6 @@ Row = Mapping[str, Any]
 
 # The project that local stacks are of.
 PROJECT_NAME = "trainyard"
-
-BUCKET = "oci:ObjectStorage/bucket:Bucket"
-REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
-DYNAMIC_GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
-JOB = "oci:DataScience/job:Job"
-LOG = "oci:Logging/log:Log"
-# Where a type's own name is not what people call it.
-_WORDS = {REPOSITORY: "repository", "oci:Core/vcn:Vcn": "VCN"}
-_HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True)
@@ -57,9 +47,3 @@ def name_of(row: Row) -> str:
     """What the resource is called in the cloud."""
     values = row.get("outputs") or row.get("inputs") or {}
     return str(values.get("name") or values.get("displayName") or row["urn"].rpartition("::")[2])
-
-
-def described(row: Row) -> str:
-    """`security list demo-local-nodes`."""
-    kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
-    return f"{kind} {name_of(row)}"

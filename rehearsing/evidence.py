@@ -12,8 +12,8 @@ from catalog.tables import table
 from iam.compartments import Compartments
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
+from localstacks.oci.sessions import DEPLOYER, USER, session_of
 from localstacks.place import Place
-from localstacks.sessions import DEPLOYER, USER, session_of
 from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
 from provider.oci import logs

@@ -14,8 +14,8 @@ from components.oci.statements import matching_rule
 from components.plan.model import AccessPlan, Plan
 from localcloud import admin
 from localcloud.control import Cloud
-from localstacks.sessions import DEPLOYER, USER, session_of
-from localstacks.stand_ins.access import dynamic_group
+from localstacks.oci.sessions import DEPLOYER, USER, session_of
+from localstacks.oci.stand_ins.access import dynamic_group
 from provider.oci.session import Session, host_overrides
 
 

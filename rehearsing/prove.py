@@ -15,7 +15,7 @@ from typing import Any
 from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud import admin
 from localcloud.control import Cloud
-from localstacks.sessions import DEPLOYER, session_of
+from localstacks.oci.sessions import DEPLOYER, session_of
 from provider.base.asking import Tell
 from rehearsal.judgement import Seen
 from rehearsal.mutations import RuleMutation, StatementMutation, of_rules, of_statements

@@ -20,7 +20,8 @@ from provider.oci.platform import OciPlatform
 from provider.runs.check import with_defaults
 from provider.runs.model import NodeRun, run_spec
 from rehearsing.people import People
-from runstatus.seen import Looker, RunSeen, Wanted
+from runstatus.oci.looker import Looker, Wanted
+from runstatus.seen import RunSeen
 from runstatus.words import progress
 from schemas.model import EnvValue, Secret
 

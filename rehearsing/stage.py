@@ -15,11 +15,12 @@ from localcloud.control import Cloud
 from localcloud.environments.find import Missing
 from localcloud.hosts import users
 from localcloud.isolation import REMEDY, REQUIRED
+from localstacks.environments import environment_of
 from localstacks.errors import LocalStackError
-from localstacks.images import environment_of, stand_by
+from localstacks.oci.platform import OciLocalPlatform
+from localstacks.oci.stand_ins.access import stand_in_access, stand_in_groups
 from localstacks.place import JUDGED, QUIET, Place
 from localstacks.planning import plan_file
-from localstacks.stand_ins.access import stand_in_access, stand_in_groups
 from provider.base.asking import Tell
 from rehearsal.judgement import SUCCEEDED, Seen, judged
 from rehearsal.model import Rehearsal, RunSeen
@@ -35,6 +36,7 @@ from rehearsing.runs import Answers, start, watched
 from schemas.names import plural
 
 _TAIL = 30
+LOCAL = OciLocalPlatform()
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,9 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes, tell: Tell) -> S
         borrowed = (
             str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
         )
-        local = place.select(plan_file(place.file, tell), cloud)
+        local = place.select(plan_file(place.file, tell), cloud, LOCAL)
         here = plan_with_runs(local.config, script, home)
-        stand_by(cloud, here, borrowed, place.file.parent)
+        LOCAL.ready_images(cloud, here, borrowed, place.file.parent)
         granted, stood_in_for = stand_in_access(cloud, here, used)
         differences += [*local.remarks, *stand_in_groups(cloud, here), *stood_in_for]
         _up(place, tell)
@@ -146,7 +148,7 @@ def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, tell: Tell) -> 
     used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
     its_plan = plan_file(used.file, tell)
-    used.select(its_plan, cloud)
+    used.select(its_plan, cloud, LOCAL)
     _up(used, tell)
     return its_plan
 

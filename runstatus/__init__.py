@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs are doing: command.py asks, seen.py looks, logs.py reads, text.py tells."""
+"""What runs are doing: states by rank, progress, what failed first. Each platform's folder looks for itself."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of a run that the rules stopped, by who wanted them: the local cloud's firewalls know, OCI tells nobody."""
+"""Packets of a run that the rules stopped, by who wanted them. Only the firewalls of the local cloud tell."""
 
 from __future__ import annotations
 
@@ -34,14 +34,17 @@ class Witness:
 
     def _ask(self, run: RunSeen) -> tuple[DroppedResult, ...] | None:
         try:
-            documents = {ocid: admin.evidence(self.cloud, ocid) for ocid in {node.run.id for node in run.nodes}}
+            documents = {
+                identifier: admin.evidence(self.cloud, identifier) for identifier in {node.run.id for node in run.nodes}
+            }
         except CloudError:
             return None
         nodes = nodes_of(run, documents)
         own = {
-            ocid: [node for node, of in zip(nodes, run.nodes, strict=True) if of.run.id == ocid] for ocid in documents
+            identifier: [node for node, of in zip(nodes, run.nodes, strict=True) if of.run.id == identifier]
+            for identifier in documents
         }
-        seen = traffic((document, own[ocid]) for ocid, document in documents.items())
+        seen = traffic((document, own[identifier]) for identifier, document in documents.items())
         # Everything here is of one run, whose name stands above.
         prefix = f"{run.title} "
         return tuple(replace(one, pair=one.pair.replace(prefix, ""), missing=one.missing.replace(prefix, ""))

@@ -1,41 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as the cloud shows them now: job runs put together by their tags, each rank with what its launcher says."""
+"""Runs as they are now, on whatever platform: each rank with its state there and what its launcher says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from provider.base.resource import Call
-from provider.oci import job_runs, logs, status_place
-from provider.oci.calls import attempt, found, refusal
-from provider.oci.session import Session
 from provider.runs.model import NodeRun, overall
-from runstatus import told
 
 if TYPE_CHECKING:
     from rehearsal.model import DroppedResult
-
-_PAGE = 100
-# As stack files have it: a document that asks for more was not written by a stack.
-_MOST_REPLICAS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Launched:
-    """What one node, or one group of like nodes, was told: enough to find what its launcher says.
-
-    `folder` is that of the run's start.
-    """
-
-    role: str
-    ranks: tuple[int, ...]
-    attempt: int
-    folder: str | None
-    log: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +33,7 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True)
 class RunSeen:
-    """`dropped`: packets that the rules of the plan stopped. None where nobody can tell, as in OCI."""
+    """`dropped`: packets that the rules of the plan stopped. None where nobody can tell, as on a real cloud."""
 
     stack: str
     job: str
@@ -78,168 +54,3 @@ class RunSeen:
     @property
     def title(self) -> str:
         return f"{self.job}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Whose runs: every part may be left open. Without `history`, each run's latest attempt only."""
-
-    compartment: str
-    stack: str | None = None
-    job: str | None = None
-    run: str | None = None
-    history: bool = False
-
-    def includes(self, tags: Mapping[str, str]) -> bool:
-        asked = {"stack": self.stack, "job": self.job, "run": self.run}
-        return job_runs.RUN_TAG in tags and all(value in (None, tags.get(key)) for key, value in asked.items())
-
-
-@dataclass
-class Looker:
-    """Looks again and again; what never changes of a job run is asked for once."""
-
-    session: Session
-    call: Call
-    wanted: Wanted
-    witness: Callable[[RunSeen], tuple[DroppedResult, ...] | None] = lambda run: None
-    _launched: dict[str, tuple[Launched, ...]] = field(default_factory=dict)
-    _ended: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    _unreadable: set[str] = field(default_factory=set)
-
-    def look(self, deeply: bool = True) -> list[RunSeen]:
-        """Every run, the oldest first; `deeply` with what the launchers say."""
-        together: dict[str, list[Any]] = {}
-        for run in self._summaries():
-            together.setdefault(run.freeform_tags[job_runs.RUN_TAG], []).append(run)
-        chosen = _latest(together.values()) if not self.wanted.history else list(together.values())
-        seen = [self._run(runs, deeply) for runs in chosen]
-        return sorted(seen, key=lambda run: (run.created, run.title))
-
-    def _summaries(self) -> Iterator[Any]:
-        client, page = self.session.client("data_science"), None
-        while True:
-            options = {"limit": _PAGE, **({"page": page} if page else {})}
-            answer = attempt(
-                self.call, "List the job runs", partial(client.list_job_runs, self.wanted.compartment, **options)
-            )
-            for run in answer.data:
-                if run.lifecycle_state != "DELETED" and self.wanted.includes(run.freeform_tags or {}):
-                    yield run
-            page = answer.headers.get("opc-next-page")
-            if not page:
-                return
-
-    def _run(self, runs: list[Any], deeply: bool) -> RunSeen:
-        nodes: list[NodeSeen] = []
-        launched: list[Launched] = []
-        for run in runs:
-            shown = self._launch(run.id) if deeply else ()
-            launched += shown
-            nodes += _nodes(run, shown)
-        if deeply:
-            folder = next((one.folder for one in launched if one.folder), None)
-            nodes = [replace(node, told=self._told(folder, node)) for node in nodes]
-        tags = runs[0].freeform_tags
-        seen = RunSeen(
-            stack=tags.get("stack", ""),
-            job=tags.get("job", ""),
-            name=tags.get("run", ""),
-            attempt=launched[0].attempt if launched else None,
-            created=min(run.time_accepted for run in runs),
-            nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
-        )
-        # What succeeded missed nothing.
-        return replace(seen, dropped=self.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen
-
-    def _launch(self, run_id: str) -> tuple[Launched, ...]:
-        if run_id not in self._launched:
-            client = self.session.client("data_science")
-            run = found(self.call, "Read the job run", lambda: client.get_job_run(run_id))
-            self._launched[run_id] = tuple(_launched(run)) if run is not None else ()
-        return self._launched[run_id]
-
-    def _told(self, folder: str | None, node: NodeSeen) -> Mapping[str, Any] | None:
-        """The status object of a rank; None while there is none, or where it may not be read."""
-        place = status_place.place(folder)
-        if place is None or node.run.state == "ACCEPTED" or place.bucket in self._unreadable:
-            return None
-        name = place.status(node.rank)
-        if name in self._ended:
-            return self._ended[name]
-        found = self._status(place.namespace, place.bucket, name)
-        if found is not None and node.run.over:
-            self._ended[name] = found
-        return found
-
-    def _status(self, namespace: str, bucket: str, name: str) -> Mapping[str, Any] | None:
-        """One try: progress is a help, states and logs are told without it."""
-        client = self.session.client("object_storage")
-        try:
-            part = f"bytes=0-{told.LONGEST_BYTES - 1}"
-            return told.status(client.get_object(namespace, bucket, name, range=part).data.content)
-        except Exception as error:
-            refused = refusal("Read a status", error)
-            if getattr(error, "code", None) == "NotAuthorizedOrNotFound":
-                self._unreadable.add(bucket)
-                self.call.report.warning(f"progress is not shown: {refused.cause}")
-            return None
-
-
-def _latest(together: Iterable[list[Any]]) -> list[list[Any]]:
-    """Of each run of each job the attempt that was accepted last."""
-    newest: dict[tuple[str, ...], list[Any]] = {}
-    for runs in together:
-        tags = runs[0].freeform_tags
-        key = tuple(tags.get(name, "") for name in ("stack", "job", "run"))
-        if key not in newest or _accepted(runs) > _accepted(newest[key]):
-            newest[key] = runs
-    return list(newest.values())
-
-
-def _accepted(runs: list[Any]) -> datetime:
-    latest: datetime = max(run.time_accepted for run in runs)
-    return latest
-
-
-def _nodes(run: Any, launched: tuple[Launched, ...]) -> Iterator[NodeSeen]:
-    name, role, rank = job_runs.node_of(run.freeform_tags)
-    groups = [one for one in launched if len(launched) > 1 or len(one.ranks) > 1]
-    if name or not groups:
-        log = launched[0].log if launched else None
-        yield NodeSeen(rank, job_runs.node_run(run, name or None), role, log)
-        return
-    for group in groups:
-        for index, one in enumerate(group.ranks):
-            yield NodeSeen(one, job_runs.node_run(run, f"{group.role}-{index}"), group.role, group.log)
-
-
-def _launched(run: Any) -> Iterator[Launched]:
-    place = logs.place_of(run)
-    node = job_runs.node_of(run.freeform_tags or {})
-    layout = run.job_node_configuration_override_details
-    groups = getattr(layout, "job_node_group_configuration_details_list", None) or ()
-    configurations = [group.job_configuration_details for group in groups] or [run.job_configuration_override_details]
-    for configuration in configurations:
-        variables = getattr(configuration, "environment_variables", None) or {}
-        document = status_place.document(variables)
-        ranks = _ranks(document) if groups else (node[2],)
-        role, times = document.get("role"), document.get("attempt")
-        folder = status_place.folder(document, run.id, variables)
-        yield Launched(
-            role if isinstance(role, str) else node[1], ranks, times if type(times) is int else 1, folder, place
-        )
-
-
-def _ranks(document: Mapping[str, Any]) -> tuple[int, ...]:
-    """Those of the document's role: ranks follow the order of roles. Empty where the document is none of ours."""
-    first = 0
-    try:
-        for role in document.get("roles", ()):
-            replicas = min(int(role["replicas"]), _MOST_REPLICAS)
-            if role["name"] == document.get("role"):
-                return tuple(range(first, first + replicas))
-            first += replicas
-    except (KeyError, TypeError, ValueError):
-        return ()
-    return ()

@@ -20,6 +20,7 @@ import oci
 import pytest
 
 from images import login as image_login
+from images.oci.token import TOKEN_USER, token
 from images.tools import NAMES, TOOLS
 from localcloud.control import Cloud
 from provider.oci.session import Session
@@ -221,7 +222,7 @@ def _is_pulled_back(yard: Yard, digest: str) -> None:
     folder = yard.folder / "login"
     folder.mkdir()
     session = Session(profile="deployer", config_file=str(yard.cloud.config_file))
-    login = image_login.signed_in(BUILDAH, folder, place, image_login.token(session, place))
+    login = image_login.signed_in(BUILDAH, folder, place, TOKEN_USER, token(session, place))
     address = place.address(yard.address)
     yard.buildah("pull", "--quiet", "--tls-verify=false", f"docker://{address}", **login)
     told = json.loads(yard.buildah("inspect", "--type", "image", address))

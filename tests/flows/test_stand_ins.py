@@ -11,7 +11,8 @@ import yaml
 
 from localcloud.control import Cloud
 from localstacks.file import localized
-from localstacks.stand_ins.resources import StandIns
+from localstacks.oci.file import stand_in
+from localstacks.oci.stand_ins.resources import StandIns
 from provider.oci.session import Session
 from tests.support.counts import FIRST, wanted
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
@@ -27,7 +28,8 @@ def stood_in(cloud: Cloud, name: str, subnet: str = "") -> None:
     if subnet:
         config["trainyard:network"]["subnet"] = subnet
     known = plan(name)
-    localized(config, known, cloud, StandIns(cloud, print, known.network), STACKS)
+    stand_ins = StandIns(cloud, print, known.network)
+    localized(config, known, lambda file: stand_in(file, known, cloud, stand_ins), STACKS)
 
 
 def made(cloud: Cloud) -> list[tuple[str, str, str]]:

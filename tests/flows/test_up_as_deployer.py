@@ -27,7 +27,7 @@ from components.plan.model import Plan
 from iam.parse import parse
 from iam.permissions import grants
 from localcloud.api.tenancy import private_pem
-from localstacks.images import stand_by
+from localstacks.oci.images import ready_images
 from schemas.facts import gather
 from schemas.load import load_file
 from tests.support.cloud_fixture import Clients, eventually
@@ -115,7 +115,7 @@ def deployer(tmp_path: Path) -> Iterator[Deployer]:
     try:
         team.trainyard("preview", "local")  # makes the cloud and an empty stack
         admin, identity = Clients(team.cloud), Clients(team.cloud).identity
-        stand_by(team.cloud, PLAN)
+        ready_images(team.cloud, PLAN)
         place: dict[str, Any] = {"compartment_id": team.cloud.tenancy, "name": GROUP, "description": "the deployers"}
         group = identity.create_group(models.CreateGroupDetails(**place)).data.id
         user = identity.create_user(models.CreateUserDetails(**place | {"name": "maria"})).data.id

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from images import login as image_login
+from images.oci.token import TOKEN_USER, token
 from localcloud.control import Cloud
 from provider.oci.session import Session
 
@@ -46,11 +47,11 @@ class Tool:
     def signed_in(cloud: Cloud, profile: str = "deployer") -> Tool:
         session = Session(profile=profile, config_file=str(cloud.config_file))
         place = image_login.endpoint("iad.ocir.io", cloud.env)
-        return Tool(cloud, image_login.token(session, place))
+        return Tool(cloud, token(session, place))
 
     def ask(self, method: str, path: str, content: bytes = b"", **headers: str) -> Answer:
         if self.token:
-            known = base64.b64encode(f"{image_login.TOKEN_USER}:{self.token}".encode()).decode()
+            known = base64.b64encode(f"{TOKEN_USER}:{self.token}".encode()).decode()
             headers = {"Authorization": f"Basic {known}", **headers}
         connection = http.client.HTTPConnection(urlsplit(self.cloud.endpoint).netloc, timeout=120)
         try:

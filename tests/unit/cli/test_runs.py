@@ -15,8 +15,9 @@ from provider.oci import job_runs
 from provider.oci.logs import Line
 from provider.runs.model import NodeRun
 from runstatus.causes import cause
-from runstatus.logs import Merged, prefixed
-from runstatus.seen import NodeSeen, RunSeen, Wanted, _launched, _nodes
+from runstatus.oci.logs import Merged, prefixed
+from runstatus.oci.looker import Wanted, _launched, _nodes
+from runstatus.seen import NodeSeen, RunSeen
 from runstatus.told import status
 from runstatus.words import duration, progress
 
@@ -92,7 +93,7 @@ def test_a_line_says_its_rank_once() -> None:
 
 def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [Line(3, "c", "run0", "", "third"), Line(1, "a", "run0", "", "first"), Line(2, "b", "run1", "", "second")]
-    monkeypatch.setattr("runstatus.logs.lines_since", lambda *_: iter(lines))
+    monkeypatch.setattr("runstatus.oci.logs.lines_since", lambda *_: iter(lines))
     merged = Merged(None, None)  # type: ignore[arg-type]  # neither is asked: the lines are given
     seen = [run(node(0), node(1))]
     assert list(merged.new(seen)) == ["[0 worker-0] first", "[1 worker-1] second", "[0 worker-0] third"]
@@ -102,7 +103,7 @@ def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.Monke
 
 def test_one_rank_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [Line(1, "a", "run0", "", "of 0"), Line(2, "b", "run1", "", "of 1")]
-    monkeypatch.setattr("runstatus.logs.lines_since", lambda *_: iter(lines))
+    monkeypatch.setattr("runstatus.oci.logs.lines_since", lambda *_: iter(lines))
     merged = Merged(None, None, frozenset({1}))  # type: ignore[arg-type]
     assert list(merged.new([run(node(0), node(1))])) == ["[1 worker-1] of 1"]
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from catalog.frameworks import framework, names
-from images.recipes import IMAGES, PROJECT, Additions, Recipe, has_gpu, is_arm, make_context, recipe
+from images.oci.shapes import has_gpu, is_arm
+from images.recipes import IMAGES, PROJECT, Additions, Recipe, make_context, recipe
 from tests.support import dockerfiles
 
 FOLDER = PROJECT / IMAGES

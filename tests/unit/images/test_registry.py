@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from images.registry import MEANINGS, Standing, failure, judge
-from images.wanted import ImageError, wanted
+from images.errors import ImageError
+from images.oci.addresses import wanted
+from images.oci.registry import MEANINGS, Standing, failure, judge
 from schemas.model import Registry
 from tests.support.samples import plan
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from images import tools as image_tools
+from images.errors import ImageError
 from images.tools import NAMES, TOOLS, Build
-from images.wanted import ImageError
 
 ADDRESS = "iad.ocir.io/acme/vision/dt:1.0"
 ELSEWHERE = "127.0.0.1:5000/acme/vision/dt:1.0"
@@ -118,7 +118,7 @@ def test_the_words_of_a_push_to_another_endpoint(name: str, commands: list[list[
 @pytest.mark.parametrize("name", NAMES)
 def test_a_login_takes_its_token_from_standard_input(name: str) -> None:
     assert (
-        image_tools.login_words(ROW[name], "iad.ocir.io", "acme")
+        image_tools.login_words(ROW[name], "iad.ocir.io", "acme/<user>")
         == f"{name} login iad.ocir.io --username 'acme/<user>' --password-stdin"
     )
 

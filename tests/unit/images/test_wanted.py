@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from images.wanted import ImageError, needs_namespace, wanted
+from images.errors import ImageError
+from images.oci.addresses import needs_namespace, repository_of, wanted
 from schemas.model import Registry, Uses
 from tests.support.samples import job, plan
 
@@ -22,7 +23,7 @@ def test_jobs_that_share_an_image_share_a_build() -> None:
         ("iad.ocir.io/acme/vision/dt:1.0", ["a", "b"]),
         ("iad.ocir.io/acme/vision/dt:2.0", ["c"]),
     ]
-    assert (images[0].host, images[0].repository, images[0].tag) == ("iad.ocir.io", "vision/dt", "1.0")
+    assert (images[0].host, repository_of(images[0]), images[0].tag) == ("iad.ocir.io", "vision/dt", "1.0")
     assert not remarks
 
 

@@ -12,9 +12,10 @@ import yaml
 
 from localcloud.control import Cloud
 from localcloud.environments.find import Environment, Missing
-from localstacks import images
-from localstacks.file import localized
-from localstacks.stand_ins.resources import KINDS
+from localstacks import environments
+from localstacks.file import LocalFile, localized
+from localstacks.oci.file import stand_in
+from localstacks.oci.stand_ins.resources import KINDS
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 
 CLOUD = Cloud(
@@ -54,14 +55,18 @@ def written(name: str) -> dict[str, Any]:
 def local(name: str, **changes: Any) -> tuple[Any, Made]:
     made = Made()
     config = {**written(name), **{key.replace("__", ":"): value for key, value in changes.items()}}
-    return localized(config, plan(name), CLOUD, made, STACKS), made  # type: ignore[arg-type]
+    return made_local(name, config, made), made
+
+
+def made_local(name: str, config: dict[str, Any], made: Made) -> LocalFile:
+    return localized(config, plan(name), lambda file: stand_in(file, plan(name), CLOUD, made), STACKS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_file_itself_is_never_changed(name: str) -> None:
     before = written(name)
     given = written(name)
-    localized(given, plan(name), CLOUD, Made(), STACKS)  # type: ignore[arg-type]
+    made_local(name, given, Made())
     assert given == before
 
 
@@ -112,7 +117,7 @@ def test_secrets_get_stand_ins_that_stay_the_same() -> None:
 
 def test_what_this_machine_cannot_train_is_only_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = Missing("dask-ml", "it has not been made", "trainyard environments make dask-ml")
-    monkeypatch.setattr(images, "find_for", lambda *_, **__: missing)
+    monkeypatch.setattr(environments, "find_for", lambda *_, **__: missing)
     found, _ = local("oci-dask-lightgbm")
     runs = found.config["trainyard:jobs"]["lightgbm"]["runs"]
     assert {run["until"] for run in runs.values()} == {"accepted"}
@@ -127,7 +132,7 @@ def test_what_this_machine_can_train_is_left_as_it_is(monkeypatch: pytest.Monkey
         asked.append((framework, strategy, modules & {"lightgbm"}))
         return Environment("dask-ml", Path("/python"), "")
 
-    monkeypatch.setattr(images, "find_for", find_for)
+    monkeypatch.setattr(environments, "find_for", find_for)
     found, _ = local("oci-dask-lightgbm")
     assert found.config["trainyard:jobs"] == written("oci-dask-lightgbm")["trainyard:jobs"]
     assert asked == [("dask", None, frozenset({"lightgbm"}))]
@@ -135,8 +140,8 @@ def test_what_this_machine_can_train_is_left_as_it_is(monkeypatch: pytest.Monkey
 
 def test_code_that_lies_elsewhere_is_not_trained_here() -> None:
     job = plan("oci-dask-ml").jobs["clusters"]
-    assert images.untrained(job, STACKS) == "its code comes from git"
-    assert images.untrained(replace(job, code=None), STACKS) == "its code is in its image"
+    assert environments.untrained(job, STACKS) == "its code comes from git"
+    assert environments.untrained(replace(job, code=None), STACKS) == "its code is in its image"
 
 
 def test_the_organization_of_a_used_stack_is_that_of_the_local_backend() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from components.plan.build import build_plan
 from components.plan.model import Plan
+from localstacks.oci.platform import OciLocalPlatform
 from localstacks.renames import words
 from schemas.model import Job, Role, Run, Shape, Stack, Was
 
@@ -68,7 +69,7 @@ def _with_role(role: Role) -> Job:
     ],
 )
 def test_words(jobs: dict[str, Job], parts: list[str]) -> None:
-    told = list(words(BEFORE, _plan(**jobs)))
+    told = list(words(BEFORE, _plan(**jobs), OciLocalPlatform()))
     assert bool(told) == bool(parts)
     assert all(part in told[0] for part in parts), told
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.plan.model import Plan
-from images.wanted import ImageError, Wanted
+from images.errors import ImageError
+from images.oci.addresses import namespace_of, repository_of
+from images.wanted import Wanted
 from provider.base.errors import ProviderError
 from provider.oci.session import Session
 
@@ -77,8 +79,8 @@ _WITHOUT = "To go on without asking OCI: --namespace NAME (Console: your profile
 def failure(said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
     """Why a push failed, from the words the tool ended with."""
     facts = {
-        "host": image.host, "address": image.address, "repository": image.repository, "tag": image.tag,
-        "namespace": image.namespace, "login": login, "stack": plan.stack, "make": make_words(plan),
+        "host": image.host, "address": image.address, "repository": repository_of(image), "tag": image.tag,
+        "namespace": namespace_of(image), "login": login, "stack": plan.stack, "make": make_words(plan),
     }  # fmt: skip
     last = said.casefold()
     for meaning in MEANINGS:
@@ -105,9 +107,9 @@ def standing(session: Session, plan: Plan, image: Wanted) -> Standing | None:
         return None
     client = _asked(lambda: session.client("artifacts", plan.region))
     where = {"compartment_id": plan.compartment}
-    found = _asked(lambda: client.list_container_repositories(display_name=image.repository, **where).data.items)
+    found = _asked(lambda: client.list_container_repositories(display_name=repository_of(image), **where).data.items)
     if not found:
-        return Standing(False) if plan.registry.create and image.repository == plan.registry.repository else None
+        return Standing(False) if plan.registry.create and repository_of(image) == plan.registry.repository else None
     wanted = {"repository_id": found[0].id, "version": image.tag, **where}
     images = _asked(lambda: client.list_container_images(**wanted).data.items)
     if not images:
@@ -121,15 +123,15 @@ def judge(plan: Plan, image: Wanted, found: Standing, overwrite: bool) -> None:
     """Raises where a push would do harm or cannot work."""
     if not found.repository:
         # OCI would make one: in the root compartment, where the stack's own can then not be made.
-        raise ImageError(f"the repository {image.repository} is not there yet\nMake it first: {make_words(plan)}")
+        raise ImageError(f"the repository {repository_of(image)} is not there yet\nMake it first: {make_words(plan)}")
     if found.digest and found.immutable:
         raise ImageError(
-            f"{image.repository} is immutable and has {image.tag} already ({found.digest})\n"
+            f"{repository_of(image)} is immutable and has {image.tag} already ({found.digest})\n"
             "Give the image a new tag in the stack file, then build and push that"
         )
     if found.digest and not overwrite:
         raise ImageError(
-            f"{image.repository} has {image.tag} already ({found.digest}): runs to come would get another image\n"
+            f"{repository_of(image)} has {image.tag} already ({found.digest}): runs to come would get another image\n"
             "Give the image a new tag in the stack file, or say --overwrite"
         )
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from components.oci.statements import matching_rule, policies
 from components.plan.model import Plan
 from localcloud.control import Cloud
-from localstacks.sessions import DEPLOYER, session_of
+from localstacks.oci.sessions import DEPLOYER, session_of
 from provider.oci.session import Session
 
 

@@ -14,13 +14,14 @@ from typing import Any, TypeVar
 
 from components.plan.model import NetworkPlan
 from localcloud.control import Cloud
-from localstacks.sessions import DEPLOYER, session_of
-from localstacks.stand_ins import network as network_of_others
+from localstacks.oci.buckets import empty_and_delete
+from localstacks.oci.calls import ask, unless_gone
+from localstacks.oci.sessions import DEPLOYER, session_of
+from localstacks.oci.stand_ins import network as network_of_others
 from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
 from provider.oci import sdk
-from provider.oci.calls import attempt, is_gone, make_once
-from provider.oci.session import Session
+from provider.oci.calls import make_once
 from schemas.names import is_ocid
 
 RECORD = "stand-ins.json"
@@ -111,7 +112,7 @@ class StandIns:
     def _listed(self, kind: str, place: str) -> list[Any]:
         row = KINDS[kind]
         list_all = getattr(self._session.client(row.client), f"list_{row.noun}s")
-        return list(_ask(self._tell, f"List each {row.words}", lambda: list_all(place, limit=1000)).data)
+        return list(ask(self._tell, f"List each {row.words}", lambda: list_all(place, limit=1000)).data)
 
     def bucket(self, name: str) -> bool:
         """Whether one had to be made; what is there serves as it is."""
@@ -144,7 +145,7 @@ class StandIns:
     def remove(self) -> None:
         """All of them, the last made first: what lies in another goes before it."""
         for key, identifier in reversed(list(self._made.items())):
-            _unless_gone(self._tell, f"Remove what stood in for {key}", self._deletion(key, identifier))
+            unless_gone(self._tell, f"Remove what stood in for {key}", self._deletion(key, identifier))
             del self._made[key]
             self._save()
         self._file.unlink(missing_ok=True)
@@ -180,7 +181,7 @@ class StandIns:
     def _read(self, what: str, identifier: str) -> Any:
         row = KINDS[what]
         get = getattr(self._session.client(row.client), f"get_{row.noun}")
-        return _ask(self._tell, f"Read what stands in for a {row.words}", lambda: get(identifier)).data
+        return ask(self._tell, f"Read what stands in for a {row.words}", lambda: get(identifier)).data
 
     def _widen(self, vcn: str) -> None:
         """Stacks that share a VCN may have their subnets in different parts of it."""
@@ -189,7 +190,7 @@ class StandIns:
             if self._network is not None and not any(ip_network(block).overlaps(ip_network(one)) for one in there):
                 details = self._models("core").AddVcnCidrDetails(cidr_block=block)
                 client = self._session.client("core")
-                _ask(self._tell, "Widen what stands in for a VCN", partial(client.add_vcn_cidr, vcn, details))
+                ask(self._tell, "Widen what stands in for a VCN", partial(client.add_vcn_cidr, vcn, details))
 
     def _make(self, key: str, kind: Kind) -> None:
         around: dict[str, Any] = {field: self._any(what, key) for field, what in kind.within.items()}
@@ -198,7 +199,7 @@ class StandIns:
         if "security_list_ids" in around:
             around["security_list_ids"] = [around["security_list_ids"]]
         gateway = self._any("servicegateway", key) if kind.noun == "route_table" else ""
-        own = _ask(
+        own = ask(
             self._tell,
             f"Read what {key} needs",
             lambda: network_of_others.fields(kind.noun, self._network, self._session, gateway),
@@ -235,7 +236,7 @@ class StandIns:
     def _worked(self, key: str, client: Any, answer: Any) -> str:
         request, deadline = answer.headers["opc-work-request-id"], time.monotonic() + _SECONDS
         what, read = f"Read the work request of {key}", partial(client.get_work_request, request)
-        while (told := _ask(self._tell, what, read).data).status not in ("SUCCEEDED", "FAILED"):
+        while (told := ask(self._tell, what, read).data).status not in ("SUCCEEDED", "FAILED"):
             if time.monotonic() > deadline:
                 break
             time.sleep(0.05)
@@ -252,7 +253,7 @@ class StandIns:
         except ProviderError as error:
             if getattr(error.__cause__, "status", None) != 409:
                 raise
-            made = _ask(self._tell, f"Read {key}", get)
+            made = ask(self._tell, f"Read {key}", get)
             if (made.freeform_tags or {}) != MARK:
                 return
         self._made[key] = identify(made)
@@ -270,34 +271,3 @@ class StandIns:
 
     def _models(self, client: str) -> Any:
         return sdk.module(f"{client}.models")
-
-
-def empty_and_delete(session: Session, tell: Tell, namespace: str, bucket: str) -> None:
-    """A bucket with all that is in it."""
-    empty(session, tell, namespace, bucket)
-    session.client("object_storage").delete_bucket(namespace, bucket)
-
-
-def empty(session: Session, tell: Tell, namespace: str, bucket: str) -> int:
-    """Removes every object in all its versions; how many there were."""
-    client, removed = session.client("object_storage"), 0
-    what, listed = f"Empty the bucket {bucket}", partial(client.list_object_versions, namespace, bucket, limit=1000)
-    while items := _ask(tell, what, listed).data.items:
-        for item in items:
-            delete = partial(client.delete_object, namespace, bucket, item.name, version_id=item.version_id)
-            _unless_gone(tell, what, delete)
-        removed += len(items)
-    return removed
-
-
-def _ask(tell: Tell, what: str, operation: Callable[[], T]) -> T:
-    """The cloud's answer; a busy cloud is asked again, and that is said."""
-    return attempt(call_of(what, tell), what, operation)
-
-
-def _unless_gone(tell: Tell, what: str, delete: Callable[[], Any]) -> None:
-    try:
-        _ask(tell, what, delete)
-    except ProviderError as error:
-        if error.__cause__ is None or not is_gone(error.__cause__):
-            raise

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCI, as stacks on the local cloud ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from components.plan.model import Plan, RunPlan
+from localcloud.control import Cloud
+from localstacks.file import LocalFile
+from localstacks.going import Going
+from localstacks.oci import types
+from localstacks.oci.buckets import empty_buckets
+from localstacks.oci.file import stand_in
+from localstacks.oci.going import Look
+from localstacks.oci.images import ready_images
+from localstacks.oci.results import printed, results
+from localstacks.oci.stand_ins.resources import StandIns
+from localstacks.states import Row, State
+from provider.base.asking import Tell
+from schemas.names import plural
+
+
+class OciLocalPlatform:
+    """`localstacks.platform.LocalPlatform`."""
+
+    job_type = "trainyard:oci:Job"
+
+    def lost_with_job(self, runs: int) -> str:
+        return f"OCI deletes the job with the records of its {plural(runs, 'run')}"
+
+    def described(self, row: Row) -> str:
+        return types.described(row)
+
+    def is_named(self, row: Row, by: State, inputs: str) -> bool:
+        return types.is_named(row, by, inputs)
+
+    def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
+        stand_in(made, plan, cloud, StandIns(cloud, tell, plan.network))
+
+    def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
+        StandIns(cloud, tell).remove()
+
+    def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str, stacks: Path) -> None:
+        ready_images(cloud, plan, borrowed, stacks)
+
+    def printed(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+        return printed(cloud, run_id, tell)
+
+    def results(
+        self, cloud: Cloud, outputs: Mapping[str, Any], run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+    ) -> Iterator[str]:
+        return results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
+
+    def going(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Going:
+        return Look(cloud, tell).going(rows, kept)
+
+    def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
+        return empty_buckets(cloud, rows, tell)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stacks on the local cloud need to know of the platform they are made for; each platform's folder answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from components.plan.model import Plan, RunPlan
+from localcloud.control import Cloud
+from localstacks.file import LocalFile
+from localstacks.going import Going
+from localstacks.states import Row, State
+from provider.base.asking import Tell
+
+
+class LocalPlatform(Protocol):
+    # The component that stands for a job in a state.
+    job_type: str
+
+    def lost_with_job(self, runs: int) -> str:
+        """What happens to a job that is in the stack file no more: the beginning of a sentence."""
+
+    def described(self, row: Row) -> str:
+        """What people call a resource: `security list demo-local-nodes`."""
+
+    def is_named(self, row: Row, by: State, inputs: str) -> bool:
+        """Whether another stack names the resource; `inputs` are those of all its resources, as text."""
+
+    def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
+        """Makes what the stack file takes as there already, and changes the file so that it names that."""
+
+    def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
+        """Removes all that was made so, of every stack."""
+
+    def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str, stacks: Path) -> None:
+        """Makes this machine stand in for every image that the plan names.
+
+        `borrowed` is the address of another stack's images, where this one takes them from there.
+        """
+
+    def printed(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+        """The last lines that a node's run printed."""
+
+    def results(
+        self, cloud: Cloud, outputs: Mapping[str, Any], run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+    ) -> Iterator[str]:
+        """What the present start of a run has left; `nodes` has the main one first."""
+
+    def going(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Going:
+        """What is lost with the resources that go, and what stays with those that are kept."""
+
+    def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
+        """Removes the objects of the buckets among the resources that go; how many there were."""
