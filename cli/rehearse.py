@@ -51,11 +51,12 @@ def rehearse(
     file = stack_file(stack, stacks).resolve()
     plan = _plan(file)
     from rehearsal.report import RENDERERS
+    from rehearsing.oci.platform import OciRehearsalPlatform
     from rehearsing.stage import Wishes, rehearsed
 
     wishes = Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation)
     try:
-        report = rehearsed(file, plan, wishes, say_aside)
+        report = rehearsed(file, plan, wishes, OciRehearsalPlatform(), say_aside)
     except StackFileError as error:
         end_with_findings(error.judged, "text")
     SHOWS[form](RENDERERS[form](report))

@@ -12,9 +12,8 @@ from dataclasses import replace
 
 from rehearsal.carrying import Load, most
 from rehearsal.model import RunSeen
+from rehearsing.again import Again, replace_attempt
 from rehearsing.evidence import Evidence
-from rehearsing.prove import Again, replace_attempt
-from rehearsing.runs import start, watched
 
 # Long enough for what a node does now and then; a run that took longer is compared with a multiple.
 LONGEST_SECONDS = 60.0
@@ -60,8 +59,8 @@ def _idle_loads(again: Again, seconds: float, evidence: Evidence) -> dict[int, L
     name = f"{again.job.name}/{again.run.name}"
     again.tell(f"rehearse: running {name} with a command that only waits {waits:.1f} s, to compare")
     idle = _waiting(replace_attempt(again, _ATTEMPT), waits)
-    started = start(idle.who, idle.plan, idle.job, idle.run, idle.outputs, idle.answers, idle.tell)
-    seen, why = watched(idle.who, idle.plan, started, idle.minutes, idle.tell) if started.nodes else (None, "")
+    started = idle.start()
+    seen, why = idle.watched(started)
     if started.refused or why or seen is None or seen.state != "SUCCEEDED":
         return {}
     return {rank: load.scaled(seconds / waits) for rank, load in evidence.loads(seen).items()}

@@ -6,40 +6,17 @@ must be seen. A sample, by a seed: each takes a run.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud import admin
-from localcloud.control import Cloud
-from localstacks.oci.sessions import DEPLOYER, session_of
-from provider.base.asking import Tell
 from rehearsal.judgement import Seen
-from rehearsal.mutations import RuleMutation, StatementMutation, of_rules, of_statements
+from rehearsal.mutations import RuleMutation, of_rules, of_statements
 from rehearsal.proof import Outcome, rule_outcome, statement_outcome
+from rehearsing.again import Again, replace_attempt
 from rehearsing.evidence import Evidence
-from rehearsing.people import People
-from rehearsing.runs import Answers, Started, start, watched
-
-Mutation = RuleMutation | StatementMutation
-
-
-@dataclass(frozen=True)
-class Again:
-    """The run that is started again, and where."""
-
-    cloud: Cloud
-    who: People
-    plan: Plan
-    job: JobPlan
-    run: RunPlan
-    outputs: Any
-    answers: Answers
-    minutes: float
-    tell: Tell
+from rehearsing.platform import Mutation
+from rehearsing.runs import Started
 
 
 def confirmed(again: Sequence[Again], seen: Seen, many: int, seed: int) -> tuple[Outcome, ...]:
@@ -76,34 +53,14 @@ def sample(seen: Seen, again: Again, many: int, seed: int) -> list[tuple[Mutatio
     return chosen
 
 
-def replace_attempt(again: Again, attempt: int) -> Again:
-    """The same run once more: its folder in the bucket is another, as for any higher attempt."""
-    before = f"/{again.run.attempt}"
-    nodes = tuple(
-        replace(
-            node,
-            launch={
-                **node.launch,
-                "attempt": attempt,
-                "folder": str(node.launch.get("folder") or "").removesuffix(before) + f"/{attempt}",
-            },
-        )
-        for node in again.run.nodes
-    )
-    return replace(again, run=replace(again.run, attempt=attempt, nodes=nodes))
-
-
 def _confirm(again: Again, mutation: Mutation, predicted: Outcome) -> Outcome:
     again.tell(f"rehearse: confirming by a run: {mutation.title}")
-    change = _without_rule if isinstance(mutation, RuleMutation) else _without_statement
-    evidence = Evidence(again.cloud, again.who, str(again.outputs["bucket"]), again.tell)
+    evidence = Evidence(again.platform, again.cloud, again.who, again.outputs, again.tell)
     since = evidence.last_call()
-    with change(again.cloud, mutation):  # type: ignore[arg-type]  # each takes its own kind
-        started = start(again.who, again.plan, again.job, again.run, again.outputs, again.answers, again.tell)
+    with again.platform.without(again.cloud, mutation):
+        started = again.start()
         noticed = _noticed(again, mutation, started, evidence, since)
-        seen, why = (
-            watched(again.who, again.plan, started, again.minutes, again.tell, noticed) if started.nodes else (None, "")
-        )
+        seen, why = again.watched(started, noticed)
         failed = bool(started.refused) or seen is None or seen.state != "SUCCEEDED"
         shown = noticed()
     if not shown and not failed:
@@ -128,34 +85,3 @@ def _noticed(again: Again, mutation: Mutation, started: Started, evidence: Evide
         return any(not row["allowed"] for row in admin.list_calls(again.cloud, since))
 
     return dropped if isinstance(mutation, RuleMutation) else refused
-
-
-@contextmanager
-def _without_rule(cloud: Cloud, mutation: RuleMutation) -> Iterator[None]:
-    network, models = session_of(cloud, DEPLOYER).client("core"), import_module("oci.core.models")
-    rule = mutation.before
-    field = f"{rule.direction}_security_rules"
-    whole = getattr(network.get_security_list(rule.list).data, field)
-    rest = [one for index, one in enumerate(whole) if index != rule.index]
-    network.update_security_list(rule.list, models.UpdateSecurityListDetails(**{field: rest}))
-    try:
-        yield
-    finally:
-        network.update_security_list(rule.list, models.UpdateSecurityListDetails(**{field: whole}))
-
-
-@contextmanager
-def _without_statement(cloud: Cloud, mutation: StatementMutation) -> Iterator[None]:
-    from rehearsal.calls import canonical
-
-    identity, models = session_of(cloud, DEPLOYER).client("identity"), import_module("oci.identity.models")
-    places = (cloud.tenancy, cloud.compartment)
-    (policy,) = (one for place in places for one in identity.list_policies(place, name=mutation.policy).data)
-    rest = [text for text in policy.statements if canonical(text) != mutation.before]
-    # A policy is never empty: this one grants what nobody here asks for.
-    kept = rest or ["Allow group Administrators to inspect tag-namespaces in tenancy"]
-    identity.update_policy(policy.id, models.UpdatePolicyDetails(statements=kept))
-    try:
-        yield
-    finally:
-        identity.update_policy(policy.id, models.UpdatePolicyDetails(statements=policy.statements))

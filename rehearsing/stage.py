@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from components.plan.model import JobPlan, Plan
+from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.environments.find import Missing
@@ -17,8 +17,6 @@ from localcloud.hosts import users
 from localcloud.isolation import REMEDY, REQUIRED
 from localstacks.environments import environment_of
 from localstacks.errors import LocalStackError
-from localstacks.oci.platform import OciLocalPlatform
-from localstacks.oci.stand_ins.access import stand_in_access, stand_in_groups
 from localstacks.place import JUDGED, QUIET, Place
 from localstacks.planning import plan_file
 from provider.base.asking import Tell
@@ -26,17 +24,17 @@ from rehearsal.judgement import SUCCEEDED, Seen, judged
 from rehearsal.model import Rehearsal, RunSeen
 from rehearsal.planned import planned as needed
 from rehearsal.proof import prove
-from rehearsing.evidence import Evidence, secrets_of
+from rehearsing.again import Again
+from rehearsing.evidence import Evidence
 from rehearsing.files import Script, plan_with_runs, prepare, prepare_used, program_of
 from rehearsing.home import thrown_away
 from rehearsing.idle import compared
-from rehearsing.people import People, everyday, look_at_metrics, people
-from rehearsing.prove import Again, confirmed
-from rehearsing.runs import Answers, start, watched
+from rehearsing.people import People
+from rehearsing.platform import RehearsalPlatform
+from rehearsing.prove import confirmed
 from schemas.names import plural
 
 _TAIL = 30
-LOCAL = OciLocalPlatform()
 
 
 @dataclass(frozen=True)
@@ -66,22 +64,23 @@ class Stage:
     granted: Plan
     network: Plan
     outputs: Mapping[str, Any]
+    platform: RehearsalPlatform
     tell: Tell
     not_proven: tuple[str, ...]
     unisolated: str = ""
 
 
-def rehearsed(file: Path, plan: Plan, wishes: Wishes, tell: Tell) -> Rehearsal:
+def rehearsed(file: Path, plan: Plan, wishes: Wishes, platform: RehearsalPlatform, tell: Tell) -> Rehearsal:
     """The report; `tell` is given the progress. Whatever happens, nothing is left (unless it is to be kept)."""
     began = time.monotonic()
     with thrown_away(plan.stack, wishes.keep) as home:
-        stage = _set_up(file, plan, home, wishes, tell)
-        who = people(stage.cloud, stage.plan, stage.granted.access, stage.outputs)
+        stage = _set_up(file, plan, home, wishes, platform, tell)
+        who = platform.people(stage.cloud, stage.plan, stage.granted.access, stage.outputs)
         _tell(tell, f"{plan.stack} is up; its runs are started by {who.words}")
-        everyday(who, stage.cloud, stage.outputs)
-        evidence = Evidence(stage.cloud, who, str(stage.outputs["bucket"]), tell)
+        platform.everyday(who, stage.cloud, stage.outputs)
+        evidence = Evidence(platform, stage.cloud, who, stage.outputs, tell)
         runs = tuple(_runs(stage, who, evidence, wishes))
-        look_at_metrics(who, stage.cloud)
+        platform.look_at_metrics(who, stage.cloud)
         calls = evidence.calls()
         runs, not_compared = compared(runs, _finished(stage, who, runs, wishes), evidence)
         seen = Seen(
@@ -101,7 +100,7 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes, tell: Tell) -> Rehearsal:
         return replace(report, seconds=time.monotonic() - began)
 
 
-def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes, tell: Tell) -> Stage:
+def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes, platform: RehearsalPlatform, tell: Tell) -> Stage:
     script = prepare(file, plan, home, wishes.nodes, wishes.built_in)
     differences = [
         *script.mapped.differences,
@@ -119,21 +118,21 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes, tell: Tell) -> S
         place = place_of(plan.stack)
         cloud = place.start_cloud()
         _tell(tell, f"the team's code runs {_as_whom(cloud)}")
-        used = _bring_up_used(place_of, plan, tell) if plan.uses else None
+        used = _bring_up_used(place_of, plan, platform, tell) if plan.uses else None
         borrowed = (
             str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
         )
-        local = place.select(plan_file(place.file, tell), cloud, LOCAL)
+        local = place.select(plan_file(place.file, tell), cloud, platform.local)
         here = plan_with_runs(local.config, script, home)
-        LOCAL.ready_images(cloud, here, borrowed, place.file.parent)
-        granted, stood_in_for = stand_in_access(cloud, here, used)
-        differences += [*local.remarks, *stand_in_groups(cloud, here), *stood_in_for]
+        platform.local.ready_images(cloud, here, borrowed, place.file.parent)
+        granted, stood_in_for = platform.stand_in_access(cloud, here, used)
+        differences += [*local.remarks, *platform.stand_in_groups(cloud, here), *stood_in_for]
         _up(place, tell)
     outputs = place.outputs()
     network = used if used and "network" in plan.taken else here
     return Stage(
-        home, place, cloud, script, plan, here, granted, network, outputs, tell, tuple(dict.fromkeys(differences)),
-        _unisolated(cloud),
+        home, place, cloud, script, plan, here, granted, network, outputs, platform, tell,
+        tuple(dict.fromkeys(differences)), _unisolated(cloud),
     )  # fmt: skip
 
 
@@ -143,12 +142,12 @@ def _unisolated(cloud: Cloud) -> str:
     return f"its security rules cannot be in force on this machine: {reason}. {REMEDY}" if reason else ""
 
 
-def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, tell: Tell) -> Plan:
+def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, platform: RehearsalPlatform, tell: Tell) -> Plan:
     """The stack that this one takes from comes first; gives its plan."""
     used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
     its_plan = plan_file(used.file, tell)
-    used.select(its_plan, cloud, LOCAL)
+    used.select(its_plan, cloud, platform.local)
     _up(used, tell)
     return its_plan
 
@@ -161,7 +160,7 @@ def _up(place: Place, tell: Tell) -> None:
 
 
 def _runs(stage: Stage, who: People, evidence: Evidence, wishes: Wishes) -> Iterator[RunSeen]:
-    answers = Answers.of(stage.cloud, stage.outputs, secrets_of(stage.place))
+    to_start = _starter(stage, who, wishes)
     for job in stage.plan.jobs.values():
         reason = _not_rehearsed(stage, job)
         code, where = _code(stage, job, wishes), _environment_words(stage, job)
@@ -170,8 +169,9 @@ def _runs(stage: Stage, who: People, evidence: Evidence, wishes: Wishes) -> Iter
                 yield RunSeen(job.name, run.name, job.framework, reason=reason)
                 continue
             _tell(stage.tell, f"running {job.name}/{run.name}: {plural(job.nodes, 'node')}")
-            started = start(who, stage.plan, job, run, stage.outputs, answers, stage.tell)
-            seen, why = watched(who, stage.plan, started, wishes.minutes, stage.tell) if started.nodes else (None, "")
+            one = to_start(job, run)
+            started = one.start()
+            seen, why = one.watched(started)
             yield evidence.of_run(started, seen, why, code, where)
 
 
@@ -187,22 +187,19 @@ def _finished(stage: Stage, who: People, runs: Iterable[RunSeen], wishes: Wishes
 
 
 def _again(stage: Stage, who: People, names: Iterable[tuple[str, str]], wishes: Wishes) -> list[Again]:
-    answers = Answers.of(stage.cloud, stage.outputs, secrets_of(stage.place))
-    jobs = stage.plan.jobs
-    return [
-        Again(
-            stage.cloud,
-            who,
-            stage.plan,
-            jobs[job],
-            jobs[job].runs[run],
-            stage.outputs,
-            answers,
-            wishes.minutes,
-            stage.tell,
+    again = _starter(stage, who, wishes)
+    return [again(stage.plan.jobs[job], stage.plan.jobs[job].runs[run]) for job, run in names]
+
+
+def _starter(stage: Stage, who: People, wishes: Wishes) -> Callable[[JobPlan, RunPlan], Again]:
+    answers = stage.platform.answers(stage.cloud, stage.outputs, stage.place)
+
+    def again(job: JobPlan, run: RunPlan) -> Again:
+        return Again(
+            stage.platform, stage.cloud, who, stage.plan, job, run, stage.outputs, answers, wishes.minutes, stage.tell
         )
-        for job, run in names
-    ]
+
+    return again
 
 
 def _not_rehearsed(stage: Stage, job: JobPlan) -> str:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCI, as rehearsals ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+from components.plan.model import AccessPlan, JobPlan, Plan, RunPlan
+from localcloud.control import Cloud
+from localstacks.oci.platform import OciLocalPlatform
+from localstacks.place import Place
+from provider.base.asking import Tell
+from rehearsal.calls import Grounds
+from rehearsal.model import Artifact
+from rehearsing.oci import access, evidence, mutations, people, runs
+from rehearsing.people import People
+from rehearsing.platform import Mutation, Outputs
+from rehearsing.runs import Answers, Started, Watch
+from runstatus.seen import RunSeen
+
+
+class OciRehearsalPlatform:
+    """`rehearsing.platform.RehearsalPlatform`."""
+
+    local = OciLocalPlatform()
+
+    def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+        return access.stand_in_access(cloud, plan, used)
+
+    def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
+        return access.stand_in_groups(cloud, plan)
+
+    def people(self, cloud: Cloud, plan: Plan, granted: AccessPlan, outputs: Outputs) -> People:
+        return people.people(cloud, plan, granted, outputs)
+
+    def everyday(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+        people.everyday(who, cloud, outputs)
+
+    def look_at_metrics(self, who: People, cloud: Cloud) -> None:
+        people.look_at_metrics(who, cloud)
+
+    def answers(self, cloud: Cloud, outputs: Outputs, place: Place) -> Answers:
+        return runs.answers(cloud, outputs, place)
+
+    def start(
+        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+    ) -> Started:
+        return runs.start(who, plan, job, run, outputs, answers, tell)
+
+    def watch(self, who: People, plan: Plan, started: Started, tell: Tell) -> Watch:
+        return runs.watch(who, plan, started, tell)
+
+    def caller(self, cloud: Cloud) -> str:
+        return evidence.caller(cloud)
+
+    def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: Started) -> Iterator[Artifact]:
+        return evidence.artifacts(cloud, who, outputs, started)
+
+    def last_lines(self, who: People, seen: RunSeen, tell: Tell) -> Iterator[str]:
+        return evidence.last_lines(who, seen, tell)
+
+    def grounds(self, cloud: Cloud) -> Grounds:
+        return evidence.grounds(cloud)
+
+    def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
+        return mutations.without(cloud, mutation)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts and watches job runs of OCI Data Science, in the name of the stack's people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from components.oci.run_inputs import Where, run_inputs
+from components.plan.model import JobPlan, Plan, RunPlan
+from localcloud.control import Cloud
+from localstacks.place import Place
+from provider.base.asking import Tell, call_of
+from provider.base.errors import ProviderError
+from provider.oci.platform import OciPlatform
+from provider.runs.check import with_defaults
+from provider.runs.model import NodeRun, run_spec
+from rehearsing.people import People
+from rehearsing.runs import Answers, Started
+from runstatus.oci.looker import Looker, Wanted
+from runstatus.seen import RunSeen
+
+
+def answers(cloud: Cloud, outputs: Mapping[str, Any], place: Place) -> Answers:
+    """What the placeholders of OCI stand for, now that the stack is up."""
+    known = {
+        "namespace": cloud.namespace,
+        "registry": str(outputs["imagePushAddress"]),
+        "bucket": str(outputs["bucketUri"]),
+        **{f"secret.{name}": ocid for name, ocid in _secrets(place).items()},
+    }
+    return Answers(known)
+
+
+def _secrets(place: Place) -> dict[str, str]:
+    """OCIDs of the stack's vault secrets, by the names that `${secret.…}` uses."""
+    rows = json.loads(place.state("export", "--stack", place.stack))["deployment"].get("resources") or ()
+    return {
+        row["urn"].rpartition("::secret-")[2]: row["id"] for row in rows if row["type"] == "oci:Vault/secret:Secret"
+    }
+
+
+def start(
+    who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Answers, tell: Tell
+) -> Started:
+    where = Where(
+        outputs["jobs"][job.name]["id"], outputs["projectId"], None, outputs.get("logGroupId"), outputs.get("logId")
+    )
+    inputs = with_defaults(run_inputs(plan, job, run, where, answers))
+    spec = run_spec(f"rehearsal of {plan.stack}: {job.name}/{run.name}", inputs)
+    spec = replace(spec, timeouts=replace(spec.timeouts, access=0.0))
+    made: list[NodeRun] = []
+    try:
+        made.extend(OciPlatform(who.session).ensure(call_of("rehearse", tell), spec, ()))
+    except ProviderError as refused:
+        return Started(job, run, tuple(made), f"{who.words} could not start it: {refused.cause}")
+    return Started(job, run, tuple(made))
+
+
+@dataclass
+class Watch:
+    """`rehearsing.platform.Watch`."""
+
+    who: People
+    started: Started
+    looker: Looker
+
+    def look(self) -> RunSeen | None:
+        found = self.looker.look()
+        return found[0] if found else None
+
+    def cancel(self) -> None:
+        OciPlatform(self.who.session).cancel(self.looker.call, list(self.started.nodes))
+
+
+def watch(who: People, plan: Plan, started: Started, tell: Tell) -> Watch:
+    wanted = Wanted(plan.compartment or "", plan.stack, started.job.name, started.run.name)
+    return Watch(who, started, Looker(who.session, call_of("rehearse", tell), wanted))
