@@ -6,12 +6,14 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from cli.out import harmless, prepare, say
 
+CHECKOUT = Path(__file__).resolve().parents[1]
 # What a shell expects of a command that Ctrl-C ended: 128 and the number of SIGINT.
 INTERRUPTED = 130
 # Errors whose text is made for people, by their names: no command imports what it does not use.
@@ -36,6 +38,11 @@ def words(problem: BaseException) -> str | None:
     if type(problem).__module__ == "oci.exceptions":
         why = getattr(problem, "message", None) or problem
         return f"the cloud refused a call: {why}\nOf the local cloud, `trainyard cloud log` shows the call and why."
+    if isinstance(problem, ModuleNotFoundError) and (CHECKOUT / str(problem.name).partition(".")[0]).is_dir():
+        return (
+            f"the environment of this checkout was made before {problem.name} was part of it\n"
+            "Bring it up to date with: make setup"
+        )
     if isinstance(problem, OSError):
         where = f"{problem.filename}: " if problem.filename else ""
         return f"{where}{problem.strerror or problem}; TRAINYARD_HOME says where a local stack keeps its things"

@@ -23,6 +23,12 @@ def test_a_mistake_of_ours_is_not_told_but_shown() -> None:
         _invoke(KeyError("x"))
 
 
+def test_a_room_that_is_newer_than_the_environment_is_told_with_the_remedy() -> None:
+    """Somebody pulls a release that has another folder of modules, and types a command without `make`."""
+    assert "make setup" in (words(ModuleNotFoundError(name="localstacks.place")) or "")
+    assert words(ModuleNotFoundError(name="nowhere")) is None, "a library that is missing is shown as it is"
+
+
 def _invoke(problem: BaseException) -> tuple[int, str]:
     group = TellingGroup("group")
 
