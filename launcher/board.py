@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from launcher.completion import Final
 from launcher.document import Launch
-from launcher.oci.bucket import Stored
+from launcher.stores import Stored
 
 SUCCEEDED, FAILED, RETRY, STOPPED = "succeeded", "failed", "retry", "stopped"
 FOLDER = "peers/"

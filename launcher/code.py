@@ -3,44 +3,38 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from launcher.document import LaunchError, MissingError
-from launcher.oci.connection import BucketError, Connection
-from launcher.oci.principal import Signer, secrets_endpoint
+from launcher.document import Launch
+from launcher.errors import LaunchError, MissingError
 from launcher.say import Voice
 
-# The names under which images of ADS are told the same.
-URL, BRANCH, COMMIT, SECRET = (f"OCI__RUNTIME_{name}" for name in ("URI", "GIT_BRANCH", "GIT_COMMIT", "GIT_SECRET_ID"))
 _SECONDS = 600
 _KEY = "repository-key"
 
 
-def fetch(environment: Mapping[str, str], root: Path, say: Voice) -> str:
+def fetch(launch: Launch, environment: Mapping[str, str], root: Path, say: Voice) -> str:
     """The folder with the code, empty where none comes from git."""
-    url = environment.get(URL)
-    if not url:
+    git = launch.git
+    if git is None:
         return ""
     target = root / "code"
     if target.exists():
         return str(target)
     told = {**environment, "GIT_TERMINAL_PROMPT": "0"}
-    secret = environment.get(SECRET)
-    if secret:
-        told["GIT_SSH_COMMAND"] = _ssh(root, _secret(environment, secret, say))
-    branch = ["--branch", environment[BRANCH]] if environment.get(BRANCH) else []
+    if git.secret:
+        told["GIT_SSH_COMMAND"] = _ssh(root, launch.identity.secret(git.secret, say))
+    branch = ["--branch", git.branch] if git.branch else []
     try:
-        _git(["clone", "--quiet", *branch, "--", url, str(target)], told)
+        _git(["clone", "--quiet", *branch, "--", git.url, str(target)], told)
     finally:
         (root / _KEY).unlink(missing_ok=True)
-    if environment.get(COMMIT):
-        _git(["-C", str(target), "checkout", "--quiet", "--detach", environment[COMMIT], "--"], told)
-    say(f"code of {url} cloned" + (f" at {environment[COMMIT][:12]}" if environment.get(COMMIT) else ""))
+    if git.commit:
+        _git(["-C", str(target), "checkout", "--quiet", "--detach", git.commit, "--"], told)
+    say(f"code of {git.url} cloned" + (f" at {git.commit[:12]}" if git.commit else ""))
     return str(target)
 
 
@@ -57,17 +51,6 @@ def _git(words: list[str], environment: Mapping[str, str]) -> None:
     if done.returncode:
         said = done.stdout.decode(errors="replace").strip().splitlines()
         raise MissingError(f"the code cannot be had from git: {said[-1] if said else f'code {done.returncode}'}")
-
-
-def _secret(environment: Mapping[str, str], ocid: str, say: Voice) -> bytes:
-    connection = Connection(secrets_endpoint(environment), Signer(environment), say)
-    try:
-        bundle = json.loads(connection.call("GET", f"/20190301/secretbundles/{ocid}").content)
-        return base64.b64decode(bundle["secretBundleContent"]["content"])
-    except (BucketError, ValueError, KeyError) as error:
-        raise MissingError(f"the secret that opens the code's repository cannot be read: {error}") from None
-    finally:
-        connection.close()
 
 
 def _ssh(root: Path, key: bytes) -> str:

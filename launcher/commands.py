@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launcher import frameworks, placeholders
-from launcher.document import Launch, LaunchError
+from launcher.document import Launch
+from launcher.errors import LaunchError
 from launcher.placeholders import Place
 from launcher.processes import Spec
-
-# Where OCI unpacks a job's artifact, in the home of the node's user.
-_ARTIFACT = "decompressed_artifact"
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str
     """Everything filled in, nothing started. Lines are marked with the node's rank."""
     values = {**placeholders.node_values(launch, place), **frameworks.values(launch, place.addresses)}
     told = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
-    folder = code or code_folder(launch.command, environment)
+    folder = code or code_folder(launch)
     commands = tuple(_commands(launch, values, told, folder))
     first = commands[0].environment if commands else _environment(launch, values, told, 0)
     services = frameworks.helpers(launch, place, first, folder)
@@ -87,13 +85,11 @@ def _script_only(words: Sequence[str]) -> list[str]:
     return list(words[1:] if words[0] in ("python", "python3") else words)
 
 
-def code_folder(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Where the command's script lies: here, or where OCI unpacked the job's artifact."""
-    here = Path.cwd()
-    home = environment.get("HOME")
-    scripts = [word for word in command[:2] if word.endswith((".py", ".sh")) and not os.path.isabs(word)]
-    if not home or not scripts or (here / scripts[0]).exists():
+def code_folder(launch: Launch) -> str:
+    """Where the command's script lies: here, or where the platform unpacked the job's code."""
+    here, unpacked = Path.cwd(), launch.identity.unpacked()
+    scripts = [word for word in launch.command[:2] if word.endswith((".py", ".sh")) and not os.path.isabs(word)]
+    if unpacked is None or not scripts or (here / scripts[0]).exists():
         return str(here)
-    unpacked = Path(home) / _ARTIFACT
     inside = [unpacked, *sorted(path for path in unpacked.glob("*") if path.is_dir())]
     return str(next((folder for folder in inside if (folder / scripts[0]).exists()), here))

@@ -14,14 +14,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from launcher import ads, board
+from launcher import board
 from launcher.board import Board, Event
-from launcher.document import Launch, LaunchError
-from launcher.oci.bucket import Folder
-from launcher.oci.connection import REFUSED, BucketError
+from launcher.document import Launch
+from launcher.errors import LaunchError
 from launcher.settings import number
+from launcher.stores import REFUSED, Folder, Open, StoreError
 
 LOST_VARIABLE = "TRAINYARD_LOST_SECONDS"
 LOST_SECONDS = 60.0
@@ -46,6 +46,31 @@ def watching_interval(nodes: int) -> float:
     return min(max(1.0, nodes / 16), 6.0)
 
 
+class Strangers(Protocol):
+    """Nodes of the run with another launcher: what they are told and heard in, a folder in the store that they know."""
+
+    @property
+    def folder(self) -> Folder:
+        """Where they look."""
+
+    @property
+    def members(self) -> frozenset[int]:
+        """The ranks that only they have."""
+
+    @property
+    def alone(self) -> str:
+        """Why they do not start again with the others, for people."""
+
+    def announcement(self, address: str) -> tuple[str, Any]:
+        """An object by which they know that this node is there."""
+
+    def farewell(self) -> tuple[str, Any]:
+        """An object by which they know that the main node has ended for good."""
+
+    def events(self, ours: Mapping[int, Event], since: float) -> list[Event]:
+        """Their signs, as the board has them; for ranks that none of ours has."""
+
+
 @dataclass
 class _Pulse:
     """When a rank was last heard, by our own clock."""
@@ -59,7 +84,8 @@ class Desk:
     """Everything a node says to and hears from the folder."""
 
     launch: Launch
-    folder: Folder
+    uri: str
+    open_folder: Open
     environment: Mapping[str, str]
     say: Callable[[str], None]
     _posts: OrderedDict[tuple[Folder, str], bytes] = field(default_factory=OrderedDict)
@@ -72,7 +98,8 @@ class Desk:
         self.refused: str = ""
         self.interval = meeting_interval(self.launch.nodes, 0.0)
         self.watches = self.launch.nodes > 1
-        self.ads = ads.exchange(self.launch, self.folder, self.environment)
+        self.folder = self.open_folder(self.uri)
+        self.strangers = self.launch.identity.strangers(self.launch, self.open_folder)
         self._board = Board((), 0.0)
         self._round = 0
         self._here = ""
@@ -95,8 +122,8 @@ class Desk:
         with self._changed:
             self._here = name
         self.post(name, content)
-        if self.ads is not None and not generation:
-            self.post(*self.ads.announcement(address), self.ads.folder)
+        if self.strangers is not None and not generation:
+            self.post(*self.strangers.announcement(address), self.strangers.folder)
 
     def renew(self) -> None:
         """Says once more, and soon, that this node is there."""
@@ -107,8 +134,8 @@ class Desk:
     def end(self, generation: int, how: str, code: int) -> None:
         """Says how this node's processes have ended."""
         self.post(board.end_name(generation, self.launch.rank, self.nonce, how, code), {})
-        if self.ads is not None and self.launch.rank == 0 and how != board.RETRY:
-            self.post(ads.STOP, ads.STOP, self.ads.folder)
+        if self.strangers is not None and self.launch.rank == 0 and how != board.RETRY:
+            self.post(*self.strangers.farewell(), self.strangers.folder)
 
     def sign(self, generation: int, number: int, content: Any) -> None:
         """Says that this node is idle, by an odd number, or active again, by an even one."""
@@ -165,7 +192,7 @@ class Desk:
 
     def _run(self) -> None:
         next_read = 0.0
-        self.folder.connection.stopped = lambda: self._closed
+        self.folder.give_up_when(lambda: self._closed)
         while not self._closed:
             try:
                 posted = self._post_one()
@@ -173,7 +200,7 @@ class Desk:
                     self._read()
                     next_read = time.monotonic() + self.interval * random.uniform(0.8, 1.2)
                 self._refused_since = 0.0
-            except BucketError as error:
+            except StoreError as error:
                 self._pulses.clear()
                 self._trouble(error)
             except LaunchError as error:
@@ -209,11 +236,11 @@ class Desk:
         own = [event.at for event in found if event.nonce == self.nonce and event.address]
         since = self._board.since or (min(own) if own else 0.0)
         ours = Board(found, since)
-        theirs = self.ads.events(ours.current(), since) if self.ads is not None else []
+        theirs = self.strangers.events(ours.current(), since) if self.strangers is not None else []
         with self._changed:
             self._board = Board((*found, *theirs), since)
             self._round += 1
-            # Who is known by ADS's files alone gives no further sign of life.
+            # Strangers give no further sign of life.
             self._feel(ours.current())
             self._changed.notify_all()
 
@@ -224,7 +251,7 @@ class Desk:
             if pulse is None or pulse.at != event.at:
                 self._pulses[rank] = _Pulse(event.at, now)
 
-    def _trouble(self, error: BucketError) -> None:
+    def _trouble(self, error: StoreError) -> None:
         """What passes is tried again; a refusal may be access that is not in force yet."""
         now = time.monotonic()
         if error.status in REFUSED:

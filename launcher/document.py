@@ -8,30 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from launcher import platforms
+from launcher.errors import LaunchError
+from launcher.identities import Git, Identity
+
 VARIABLE = "TRAINYARD_LAUNCH"
-# A document with a wait that older images do not know has version 2: they refuse it, and do not start too early.
-VERSIONS = (1, 2)
+# What older images would pass over has a higher version, so that they refuse it: 2 a wait, 3 code that the document
+# names.
+VERSIONS = (1, 2, 3)
 # Where the document says nothing of it.
 STALL_MINUTES = 30
-
-_PAI_ROLE, _PAI_INDEX = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
-
-
-class LaunchError(Exception):
-    """The node cannot start; the text says why and what to do. No retry would mend it."""
-
-
-class MissingError(Exception):
-    """Something that should have come did not in time; the text says what and what to do. A retry may mend it."""
-
-
-class PeerFailedError(Exception):
-    """Another node failed for good before this one could start. `code` None: it was lost."""
-
-    def __init__(self, rank: int, code: int | None, text: str) -> None:
-        super().__init__(text)
-        self.rank = rank
-        self.code = code
 
 
 @dataclass(frozen=True)
@@ -65,8 +51,9 @@ class Awaited:
 
 @dataclass(frozen=True)
 class Launch:
-    """One node's part in a run."""
+    """One node's part in a run, and who the node is to its platform."""
 
+    identity: Identity
     stack: str
     job: str
     name: str
@@ -80,6 +67,7 @@ class Launch:
     gang: bool
     folder: str | None
     checkpoints: str | None
+    git: Git | None
     peers: Mapping[str, Any]
     ports: Mapping[str, Port]
     start: tuple[str, ...]
@@ -167,7 +155,7 @@ def read(environment: Mapping[str, str]) -> Launch:
         read_here = " and ".join(map(str, VERSIONS))
         raise LaunchError(f"{VARIABLE} has version {found}, this image reads {read_here}: build the image anew")
     try:
-        launch = _launch(document, _rank(document, environment))
+        launch = _launch(document, platforms.identity_of(document, environment))
         launch = replace(launch, gang=launch.gang and not launch.elastic)
     except KeyError as error:
         raise LaunchError(
@@ -183,31 +171,9 @@ def read(environment: Mapping[str, str]) -> Launch:
     return launch
 
 
-def _rank(document: Mapping[str, Any], environment: Mapping[str, str]) -> int:
-    """The document's own, else the one the cluster tells."""
-    if document["rank"] is not None:
-        return int(document["rank"])
-    if document["peers"]["from"] == "openpai":
-        return _task(document, environment)
-    told = environment.get("NODE_RANK", "")
-    if not told.isdigit():
-        raise LaunchError("NODE_RANK is not set: in node groups OCI Data Science tells each node its rank by it")
-    return int(told)
-
-
-def _task(document: Mapping[str, Any], environment: Mapping[str, str]) -> int:
-    """OpenPAI's tasks are counted role by role, in the document's order."""
-    name, index = environment.get(_PAI_ROLE), environment.get(_PAI_INDEX, "")
-    first = 0
-    for role in document["roles"]:
-        if role["name"] == name and index.isdigit():
-            return first + int(index)
-        first += int(role["replicas"])
-    raise LaunchError(f"{_PAI_ROLE} and {_PAI_INDEX} do not name a task of this run: start it as an OpenPAI job")
-
-
-def _launch(document: Mapping[str, Any], rank: int) -> Launch:
+def _launch(document: Mapping[str, Any], identity: Identity) -> Launch:
     return Launch(
+        identity=identity,
         stack=document["stack"],
         job=document["job"],
         name=document["run"],
@@ -215,7 +181,7 @@ def _launch(document: Mapping[str, Any], rank: int) -> Launch:
         framework=document["framework"],
         strategy=document["strategy"],
         node=document["node"],
-        rank=rank,
+        rank=int(document["rank"]) if document["rank"] is not None else identity.rank(),
         role=document["role"],
         roles=tuple(
             Role(row["name"], row["replicas"], row["service"], row["minFailed"], row["minSucceeded"])
@@ -224,6 +190,7 @@ def _launch(document: Mapping[str, Any], rank: int) -> Launch:
         gang=document["gang"],
         folder=document["folder"],
         checkpoints=document["checkpoints"],
+        git=Git(**document["code"]["git"]) if "code" in document else identity.git(),
         peers=dict(document["peers"]),
         ports={label: _port(row) for label, row in document["ports"].items()},
         start=tuple(document["start"]),

@@ -22,16 +22,14 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from launcher.board import seconds
-from launcher.document import MissingError
-from launcher.oci.bucket import Folder, Stored
-from launcher.oci.connection import REFUSED, BucketError
+from launcher.errors import MissingError
 from launcher.say import Voice
+from launcher.stores import EXISTS, REFUSED, Folder, Stored, StoreError
 from launcher.waiting import Wait
 
 # Beside the checkpoints, not among them: what lies there is the team's own.
 SUFFIX = ".writers"
 _CLAIMS, _WRITING = "claims/", "writing/"
-_EXISTS = 412
 _LOOK_SECONDS = 0.5
 # A writer is heard so often before it counts as dead, and after so much of that time unheard it writes no more.
 _RENEWALS, _UNHEARD = 6, 0.5
@@ -94,13 +92,13 @@ class Fence:
             if renews.ident is not None:
                 renews.join()
             # What cannot be removed now counts as dead soon.
-            with suppress(BucketError):
+            with suppress(StoreError):
                 self._folder.remove(self._own)
 
     def goes_on(self) -> bool:
-        """Whether this node may write one more object; BucketError where it may, but is not heard just now."""
+        """Whether this node may write one more object; StoreError where it may, but is not heard just now."""
         if not self.over and self._unheard():
-            raise BucketError(0, "the object store has not been reached for too long to write on")
+            raise StoreError(0, "the object store has not been reached for too long to write on")
         return not self.over
 
     def guarded(self, file: IO[bytes]) -> IO[bytes]:
@@ -115,7 +113,7 @@ class Fence:
         while not self._claimed:
             try:
                 self._claim()
-            except BucketError as error:
+            except StoreError as error:
                 if error.status not in REFUSED:
                     raise
                 if wait.waited > access_seconds or not wait.turn(_LOOK_SECONDS):
@@ -127,8 +125,8 @@ class Fence:
     def _claim(self) -> None:
         try:
             self._folder.put(f"{_CLAIMS}{self.start}", b"{}", new=True)
-        except BucketError as error:
-            if error.status != _EXISTS:
+        except StoreError as error:
+            if error.status != EXISTS:
                 raise
         self._claimed = True
 
@@ -160,7 +158,7 @@ class Fence:
         """What older starts have left says nothing any more, now that a newer claim is there."""
         for item in listed:
             if (_writer(item.name)[0] or item.name[len(_CLAIMS) :]) != self.start:
-                with suppress(BucketError):
+                with suppress(StoreError):
                     self._folder.remove(item.name)
 
     def _renew(self, folder: Folder) -> None:
@@ -172,7 +170,7 @@ class Fence:
         folder = self.connect()
         while not done.wait(self.lost_after / _RENEWALS):
             # A node that is not heard stops by itself.
-            with suppress(BucketError):
+            with suppress(StoreError):
                 self._renew(folder)
                 self._look(folder)
 

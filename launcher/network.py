@@ -8,13 +8,18 @@ import socket
 import struct
 from collections.abc import Mapping
 
+from launcher.errors import LaunchError
+
 ADDRESS_VARIABLE = "TRAINYARD_NODE_ADDRESS"
 _SIOCGIFADDR = 0x8915
 
 
 def own_address(environment: Mapping[str, str], towards: str) -> str:
     """The address that others reach us by: what the platform says, else the source of what we send towards one."""
-    return environment.get(ADDRESS_VARIABLE) or source_towards(towards)
+    told = environment.get(ADDRESS_VARIABLE)
+    if not told and not towards:
+        raise LaunchError(f"{ADDRESS_VARIABLE} is not set: a store that is a folder does not tell a node its address")
+    return told or source_towards(towards)
 
 
 def source_towards(host: str) -> str:

@@ -11,7 +11,8 @@ from launcher import commands, exits, network, peers
 from launcher.board import FAILED, RETRY, STOPPED, SUCCEEDED, Board
 from launcher.completion import Final, Verdict, verdict
 from launcher.desk import Desk
-from launcher.document import Launch, LaunchError, MissingError, PeerFailedError
+from launcher.document import Launch
+from launcher.errors import LaunchError, MissingError, PeerFailedError
 from launcher.peers.meeting import named
 from launcher.pin import Pin
 from launcher.placeholders import Place
@@ -26,8 +27,8 @@ from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, REA
 from launcher.waiting import StoppedError, Wait, patience
 from launcher.workplace import Workplace
 
-_REMEDY = "see whether its job run started (capacity, limits, image) and what it printed, then raise `attempt`"
-_RESTORE_REMEDY = "cancel the run's earlier job runs that still live, then raise `attempt`"
+_REMEDY = "see whether it started (capacity, limits, image) and what it printed, then raise `attempt`"
+_RESTORE_REMEDY = "cancel the run's earlier starts that still live, then raise `attempt`"
 # How long nodes may go on by themselves once the run has succeeded without them.
 LINGER_VARIABLE = "TRAINYARD_LINGER_SECONDS"
 LINGER_SECONDS = 30.0

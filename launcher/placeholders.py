@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from launcher.document import Launch, LaunchError
+from launcher.document import Launch
+from launcher.errors import LaunchError
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?)\}")
 

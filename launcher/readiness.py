@@ -8,7 +8,8 @@ import time
 from dataclasses import dataclass, field
 
 from launcher import exits, frameworks, network
-from launcher.document import Awaited, Launch, LaunchError
+from launcher.document import Awaited, Launch
+from launcher.errors import LaunchError
 from launcher.placeholders import Place
 from launcher.processes import Attempt, Children, Spec
 from launcher.say import Voice

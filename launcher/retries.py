@@ -15,7 +15,7 @@ from launcher import exits
 from launcher.settings import number
 
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
-# The longest that OCI lets a run last, for runs that nobody tells their own.
+# Thirty days, for runs that nobody tells their own.
 MAXIMUM_MINUTES = 43200.0
 _FIRST_PAUSE = 0.2
 # By kind. A transient failure may last: a registry is down, a file system is mounted late.

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from launcher.document import LaunchError
+from launcher.errors import LaunchError
 
 _OFF, _ON = ("", "0"), ("1",)
 

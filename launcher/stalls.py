@@ -22,9 +22,8 @@ from launcher.board import FAILED, RETRY, SUCCEEDED, Board
 from launcher.desk import Desk
 from launcher.document import Launch
 from launcher.escaping import terminal
-from launcher.oci.bucket import Folder
-from launcher.oci.connection import BucketError, Connection
 from launcher.say import Voice
+from launcher.stores import StoreError
 
 VARIABLE = "TRAINYARD_STALL_SECONDS"
 # So many readings within the limit: each averages what comes in bursts.
@@ -62,7 +61,6 @@ class Stalls:
     say: Voice
     last_line: Callable[[], str]
     report: Callable[[str], None]
-    connect: Callable[[], Connection]
     _idleness: Idleness = field(init=False)
     _active: tuple[str, ...] = field(default=(), init=False)
     _generation: int = field(default=0, init=False)
@@ -181,14 +179,16 @@ class Stalls:
             return
         self.say(f"rank {self.launch.label(self.launch.rank)} printed last: {self._last or _NOTHING}")
         # The desk's thread has a connection of its own.
-        folder = Folder(self.desk.folder.uri, self.connect())
+        folder = self.desk.open_folder(self.desk.uri)
         try:
             for rank, event in sorted(idle.items()):
                 if rank != self.launch.rank:
                     content = folder.get(self.desk.sign_of(event))
                     self.say(f"rank {self.launch.label(rank)} printed last: {_told(content) or _NOTHING}")
-        except BucketError as error:
+        except StoreError as error:
             self.say(f"what the other ranks printed last cannot be read: {error}")
+        finally:
+            folder.close()
 
 
 def _told(content: bytes | None) -> str:

@@ -7,8 +7,9 @@ import os
 import sys
 from collections.abc import Mapping
 
-from launcher import exits, settings
-from launcher.document import Launch, LaunchError, read
+from launcher import exits, platforms, settings
+from launcher.document import Launch, read
+from launcher.errors import LaunchError
 from launcher.escaping import terminal, terminal_lines
 from launcher.say import Voice, secret_values
 
@@ -30,7 +31,7 @@ VARIABLES = {
     "TRAINYARD_STALL_SECONDS": "after how long without any activity a gang counts as stalled; 0: never (1800)",
     "TRAINYARD_MAXIMUM_MINUTES": "the run's maximum runtime, until which transient failures are tried again (43200)",
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
-    "TRAINYARD_ADS_PEERS": "1: other nodes of the run may have images that ADS built (docs/launcher.md)",
+    "TRAINYARD_START": "the name of this start of the run, alike on all nodes, where the platform gives none",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
     "TRAINYARD_PIN_LIBRARY": "the library that keeps data ports to their range",
 }
@@ -43,10 +44,9 @@ EXIT_CODES = (
 def main(arguments: list[str]) -> int:
     """The code to end with."""
     if arguments in (["--help"], ["-h"]):
-        width = max(map(len, VARIABLES))
-        print(
-            _HELP + "\n".join(f"  {name:{width}}  {what}" for name, what in VARIABLES.items()) + f"\n\nIt {EXIT_CODES}."
-        )
+        named = {**VARIABLES, **platforms.variables()}
+        width = max(map(len, named))
+        print(_HELP + "\n".join(f"  {name:{width}}  {what}" for name, what in named.items()) + f"\n\nIt {EXIT_CODES}.")
         return 0
     if arguments not in ([], ["--check"]):
         asked = terminal(" ".join(arguments))
@@ -71,34 +71,27 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher import stalls
     from launcher.activity import Meter, noise_of
     from launcher.node import Node
-    from launcher.oci.connection import Connection
-    from launcher.oci.principal import Signer, storage_endpoint
     from launcher.pin import Pin
     from launcher.processes import Children
     from launcher.retries import Retries
     from launcher.signals import Signals
     from launcher.starts import placed
     from launcher.status import Reporter
+    from launcher.stores import opener
     from launcher.workplace import Workplace
 
     say = Voice(f"{launch.rank}.launcher", secret_values(environment, launch.secrets))
-    signer = Signer(environment)
-    launch = placed(launch, environment)
-
-    def connect() -> Connection:
-        return Connection(storage_endpoint(environment), signer, say)
-
+    launch, open_folder = placed(launch), opener(environment, say)
     signals, children = Signals(), Children(noise_of(launch.framework, launch.processes).complaint)
-    workplace = Workplace(launch, environment, say, connect)
+    workplace = Workplace(launch, environment, say, open_folder)
     desk = None
     if launch.folder is not None:
         from launcher.desk import Desk
-        from launcher.oci.bucket import Folder
 
-        desk = Desk(launch, Folder(launch.folder, connect()), environment, say)
+        desk = Desk(launch, launch.folder, open_folder, environment, say)
     reporter = Reporter(launch, desk, str(workplace.progress))
     limit = settings.number(environment, stalls.VARIABLE, launch.stall_minutes * 60)
     meter = Meter(lambda: children.written, str(workplace.progress))
-    watch = stalls.Stalls(launch, limit, desk, meter, say, lambda: children.last_line, reporter.idle, connect)
+    watch = stalls.Stalls(launch, limit, desk, meter, say, lambda: children.last_line, reporter.idle)
     pin, retries = Pin(launch, environment, say), Retries.of(launch.retries, environment)
     return Node(launch, environment, say, signals, children, desk, workplace, reporter, pin, watch, retries).run()

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from launcher import exits
 from launcher.commands import Work
-from launcher.document import Launch, LaunchError, MissingError
+from launcher.document import Launch
+from launcher.errors import LaunchError, MissingError
 from launcher.placeholders import Place
 from launcher.processes import Children, Spec
 from launcher.readiness import Readiness

@@ -13,15 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher.fence import Fence, FencedError
-from launcher.oci.bucket import Folder
-from launcher.oci.connection import BucketError
 from launcher.say import Voice
+from launcher.stores import NOT_TAKEN, ChangedError, Folder, StoreError
 
 # Drafts by the usual names: their writers will rename them.
 _DRAFTS = (".tmp", ".temp", ".part", ".partial", "~", ".trainyard-new")
 _CHUNK = 1 << 20
-# What an object store says of one object that it does not take; of the digest it says so by name.
-_NOT_TAKEN = 400
 Stamp = tuple[int, int]
 
 
@@ -136,17 +133,15 @@ class Sync:
                 body = file if self.fence is None else self.fence.guarded(file)
                 etag = self.folder.put_file(self._object(name), body, stamp[0], stamp[1] / 1e9, md5)
         except FencedError:
-            # The connection holds half of a request.
-            self.folder.connection.close()
-            raise BucketError(0, f"{name} was being put while this node was away for too long") from None
-        except FileNotFoundError:
+            raise StoreError(0, f"{name} was being put while this node was away for too long") from None
+        except (FileNotFoundError, ChangedError):
             return 0
         except (PermissionError, UnicodeEncodeError) as error:
             return self._pass_over(name, error)
-        except BucketError as error:
-            if error.status != _NOT_TAKEN:
+        except StoreError as error:
+            if error.status != NOT_TAKEN:
                 raise
-            return 0 if "MD5" in str(error) else self._pass_over(name, error)
+            return self._pass_over(name, error)
         self._known[name] = (stamp, etag)
         self._put.add(name)
         return 1

@@ -12,7 +12,7 @@ from launcher.say import Voice
 from launcher.settings import number
 
 PEERS_VARIABLE = "TRAINYARD_WAIT_SECONDS"
-# OCI may take a quarter of an hour from the first node of a run to the last.
+# A platform may take a quarter of an hour from the first node of a run to the last.
 PEERS_SECONDS = 1800.0
 _JITTER = 0.2
 _SAY_EVERY = 10.0

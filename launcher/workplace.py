@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher.code import fetch
 from launcher.desk import ACCESS_SECONDS, ACCESS_VARIABLE, LOST_SECONDS, LOST_VARIABLE
-from launcher.document import Launch, MissingError
+from launcher.document import Launch
+from launcher.errors import MissingError
 from launcher.fence import SUFFIX, Fence
-from launcher.oci.bucket import Folder
-from launcher.oci.connection import BucketError, Connection
 from launcher.say import Voice
 from launcher.settings import number, writable_folder
 from launcher.starts import name_of
+from launcher.stores import Open, StoreError
 from launcher.sync import Sync
 from launcher.waiting import Wait
 
@@ -32,7 +32,7 @@ class Workplace:
     launch: Launch
     environment: Mapping[str, str]
     say: Voice
-    connect: Callable[[], Connection]
+    open_folder: Open
     root: Path = field(init=False)
     _checkpoints: Sync | None = field(default=None, init=False)
     _fence: Fence | None = field(default=None, init=False)
@@ -52,12 +52,12 @@ class Workplace:
             self._checkpoints = self._sync(self.checkpoints, self.launch.checkpoints, "", self._fence)
 
     def _sync(self, local: Path, uri: str, below: str, fence: Fence | None = None) -> Sync:
-        return Sync(local, Folder(uri, self.connect()), below, self.say, fence)
+        return Sync(local, self.open_folder(uri), below, self.say, fence)
 
     def _fence_of(self, uri: str) -> Fence:
-        start = name_of(self.launch, self.environment) or f"attempt-{self.launch.attempt}"
+        start = name_of(self.launch) or f"attempt-{self.launch.attempt}"
         lost_after = number(self.environment, LOST_VARIABLE, LOST_SECONDS)
-        return Fence(lambda: Folder(uri + SUFFIX, self.connect()), start, self.launch.rank, self.say, lost_after)
+        return Fence(lambda: self.open_folder(uri + SUFFIX), start, self.launch.rank, self.say, lost_after)
 
     @property
     def output(self) -> Path:
@@ -81,12 +81,12 @@ class Workplace:
             "TRAINYARD_OUTPUT": str(self.output),
             "TRAINYARD_CHECKPOINTS": str(self.checkpoints),
             "TRAINYARD_PROGRESS": str(self.progress),
-            "OCI__SYNC_DIR": self.environment.get("OCI__SYNC_DIR") or str(self.output),
+            **self.launch.identity.outputs(str(self.output)),
         }
 
     def code(self) -> str:
-        """The folder of code that comes from git; empty where it lies in the image or the job's artifact."""
-        return fetch(self.environment, self.root, self.say)
+        """The folder of code that comes from git; empty where the image has it, or the platform brings it."""
+        return fetch(self.launch, self.environment, self.root, self.say)
 
     def restore(self, wait: Wait) -> None:
         """The bucket's checkpoints, before every life; from then on they are kept there."""
@@ -96,7 +96,7 @@ class Workplace:
             self._fence.enter(wait, number(self.environment, ACCESS_VARIABLE, ACCESS_SECONDS))
             with self._lock:
                 count = self._checkpoints.restore()
-        except (BucketError, OSError) as error:
+        except (StoreError, OSError) as error:
             raise MissingError(f"checkpoints cannot be fetched from {self.launch.checkpoints}: {error}") from None
         if count:
             self.say(f"{count} file{'s' * (count > 1)} of checkpoints restored from {self.launch.checkpoints}")
@@ -113,7 +113,7 @@ class Workplace:
                     if self._checkpoints is not None and not self._done.is_set():
                         self._checkpoints.changed()
                 troubled = False
-            except (BucketError, OSError) as error:
+            except (StoreError, OSError) as error:
                 if not troubled:
                     self.say(f"checkpoints are not kept just now, and tried again: {error}")
                 troubled = True
@@ -130,7 +130,7 @@ class Workplace:
         try:
             with self._lock:
                 self._checkpoints.everything(whole)
-        except (BucketError, OSError) as error:
+        except (StoreError, OSError) as error:
             self.say(f"checkpoints could not be kept: {error}")
             return False
         return True
@@ -148,10 +148,10 @@ class Workplace:
 
     def _save(self, uri: str) -> bool:
         below = "output" if self.launch.rank == 0 else f"output/rank-{self.launch.rank}"
-        folders = {self.output, Path(self.variables["OCI__SYNC_DIR"])}
+        folders = {self.output, *map(Path, self.launch.identity.outputs(str(self.output)).values())}
         try:
             count = sum(self._sync(folder, uri, below).everything(whole=True) for folder in sorted(folders))
-        except (BucketError, OSError) as error:
+        except (StoreError, OSError) as error:
             self.say(f"what was written to {self.output} could not be put into the bucket: {error}")
             return False
         if count:

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from launcher.document import Launch, LaunchError
+from launcher.document import Launch
+from launcher.errors import LaunchError
 from launcher.placeholders import Place
 from launcher.processes import Spec
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from launcher.document import Launch, LaunchError
+from launcher.document import Launch
+from launcher.errors import LaunchError
 
 # Parameter servers are led by a chief. Workers among themselves have none: task 0 leads, as in Keras' tutorial.
 _SERVERS, _CHIEF, _WORKER = "ps", "chief", "worker"

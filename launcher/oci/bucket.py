@@ -6,30 +6,35 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import quote
 
-from launcher.document import LaunchError
-from launcher.oci.connection import Answer, BucketError, Connection
+from launcher.errors import LaunchError
+from launcher.oci.connection import Answer, Connection
+from launcher.oci.principal import Signer, storage_endpoint
+from launcher.say import Voice
+from launcher.stores import Stored, StoreError
 
 _URI = re.compile(r"oci://([^@/]+)@([^/]+)/?(.*)")
 _MTIME = "opc-meta-mtime"
 
 
-@dataclass(frozen=True)
-class Stored:
-    """One object of a list; the name is relative to the folder."""
+class Store:
+    """OCI's object storage. All connections sign with one key, by one clock."""
 
-    name: str
-    modified: str
-    size: int
-    etag: str
+    def __init__(self, environment: Mapping[str, str], say: Voice) -> None:
+        self._environment = environment
+        self._say = say
+        self._signer = Signer(environment)
+
+    def folder(self, uri: str) -> BucketFolder:
+        """With a connection of its own."""
+        return BucketFolder(uri, Connection(storage_endpoint(self._environment), self._signer, self._say))
 
 
-class Folder:
+class BucketFolder:
     """`oci://<bucket>@<namespace>/<prefix>`: the names below are relative to it."""
 
     def __init__(self, uri: str, connection: Connection) -> None:
@@ -38,9 +43,18 @@ class Folder:
             raise LaunchError(f"`{uri}` is no folder in a bucket: oci://<bucket>@<namespace>/<folder>")
         bucket, namespace, prefix = match.groups()
         self.uri = uri
-        self.connection = connection
+        self.host = connection.host_name
+        self._connection = connection
         self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self._base = f"/n/{quote(namespace, safe='')}/b/{quote(bucket, safe='')}/o"
+
+    def give_up_when(self, stopped: Callable[[], bool]) -> None:
+        """Ends a long series of attempts once this is so."""
+        self._connection.stopped = stopped
+
+    def close(self) -> None:
+        """Ends the connection; the next use opens it again."""
+        self._connection.close()
 
     def list(self, below: str) -> list[Stored]:
         """All objects below, in order of their names."""
@@ -52,7 +66,7 @@ class Folder:
             query = f"prefix={quote(prefix, safe='')}&fields=name,timeModified,size,etag&limit=1000"
             if start:
                 query += f"&start={quote(start, safe='')}"
-            page: Any = json.loads(self.connection.call("GET", f"{self._base}?{query}").content)
+            page: Any = json.loads(self._connection.call("GET", f"{self._base}?{query}").content)
             for row in page["objects"]:
                 name = row["name"][len(self._prefix) :]
                 yield Stored(name, row.get("timeModified", ""), row.get("size", 0), row.get("etag", ""))
@@ -65,19 +79,19 @@ class Folder:
         headers = {"content-type": "application/json", "content-length": str(len(content))}
         if new:
             headers["if-none-match"] = "*"
-        return self._etag(self.connection.call("PUT", self._target(name), content, headers))
+        return self._etag(self._connection.call("PUT", self._target(name), content, headers))
 
     def put_file(self, name: str, file: IO[bytes], size: int, mtime: float, md5: str) -> str:
         """Streams a file of a known size and digest, which the store verifies; its etag."""
         headers = {"content-type": "application/octet-stream", "content-length": str(size), "content-md5": md5}
         headers[_MTIME] = repr(mtime)
-        return self._etag(self.connection.call("PUT", self._target(name), file, headers))
+        return self._etag(self._connection.call("PUT", self._target(name), file, headers))
 
     def get(self, name: str) -> bytes | None:
         """The content, None where there is no such object."""
         try:
-            return self.connection.call("GET", self._target(name)).content
-        except BucketError as error:
+            return self._connection.call("GET", self._target(name)).content
+        except StoreError as error:
             if error.status == 404:
                 return None
             raise
@@ -87,7 +101,7 @@ class Folder:
         draft = f"{path}.trainyard-new"
         try:
             with open(draft, "wb") as file:
-                answer = self.connection.call("GET", self._target(name), into=file)
+                answer = self._connection.call("GET", self._target(name), into=file)
             mtime = answer.headers.get(_MTIME)
             if mtime:
                 # Somebody else may have put the object, with another idea of a time.
@@ -102,8 +116,8 @@ class Folder:
     def remove(self, name: str) -> None:
         """Gone, whether or not it was there."""
         try:
-            self.connection.call("DELETE", self._target(name))
-        except BucketError as error:
+            self._connection.call("DELETE", self._target(name))
+        except StoreError as error:
             if error.status != 404:
                 raise
 

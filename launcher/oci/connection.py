@@ -15,24 +15,15 @@ from urllib.parse import urlsplit
 
 from launcher.oci.principal import Signer
 from launcher.say import Voice
+from launcher.stores import NOT_TAKEN, ChangedError, StoreError
 
 Body = Union[bytes, "IO[bytes]", None]
-# May be access that is not in force yet.
-REFUSED = frozenset({400, 401, 403, 404})
 _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})
 _SKEW_SECONDS = 30.0
 # A signature holds for five minutes; a poll that asks the same again need not be signed again so soon.
 _SIGNATURE_SECONDS = 60.0
 _LONGEST_PAUSE = 8.0
 _SAY_AFTER = 5.0
-
-
-class BucketError(Exception):
-    """A call that failed for good, or for too long."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
 
 
 @dataclass(frozen=True)
@@ -74,7 +65,7 @@ class Connection:
         while True:
             try:
                 return self._once(method, target, body, headers or {}, into)
-            except BucketError as error:
+            except StoreError as error:
                 if error.status == 401 and unsigned < 2:
                     unsigned += 1
                     continue
@@ -83,10 +74,14 @@ class Connection:
                 problem = str(error)
             except (OSError, http.client.HTTPException) as error:
                 problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            except BaseException:
+                # The connection may hold half of a request.
+                self.close()
+                raise
             self.close()
             waited = time.monotonic() - started
             if waited > self.seconds or self.stopped():
-                raise BucketError(0, f"the object store at {self.host} did not serve for {waited:.0f} s: {problem}")
+                raise StoreError(0, f"the object store at {self.host} did not serve for {waited:.0f} s: {problem}")
             if waited > _SAY_AFTER and not said:
                 said = True
                 self._say(f"the object store does not serve ({problem}); trying for {self.seconds:.0f} s")
@@ -120,7 +115,9 @@ class Connection:
             text = f"{told['code']}: {told['message']}"
         except (ValueError, KeyError, TypeError):
             text = response.reason
-        raise BucketError(response.status, f"{response.status} {text} ({target.partition('?')[0]})")
+        # Of a wrong digest the object store says so by name.
+        kind = ChangedError if response.status == NOT_TAKEN and "MD5" in text else StoreError
+        raise kind(response.status, f"{response.status} {text} ({target.partition('?')[0]})")
 
     def _learn_clock(self, date: str | None) -> None:
         """A clock that is off makes every signature stale: go by the cloud's."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from email.utils import formatdate
 from pathlib import Path
 
-from launcher.document import LaunchError
+from launcher.errors import LaunchError
 from launcher.oci.rsa import KeyFormError, PrivateKey, read_pem
 
 _TOKEN, _KEY = "OCI_RESOURCE_PRINCIPAL_RPST", "OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the addresses of the other nodes come from: a small choice, by name. Only the chosen one is imported."""
+"""Where the addresses of the other nodes come from: the store, a list, or the platform. Only the source is imported."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
+from launcher import platforms
 from launcher.desk import Desk
-from launcher.document import Launch, LaunchError
+from launcher.document import Launch
 from launcher.waiting import Wait
 
-# Each has `find(asked)`, which gives addresses by rank.
+# Each has `find(asked)`, which gives addresses by rank, as the platforms' own have.
 _MODULES = {
     "bucket": "launcher.peers.bucket",
-    "cluster-metadata": "launcher.peers.cluster_metadata",
-    "openpai": "launcher.peers.openpai",
     "list": "launcher.peers.fixed",
 }
 
@@ -34,9 +33,8 @@ class Asked:
 def find(asked: Asked) -> dict[int, str]:
     """Addresses of all that take part, by rank; MissingError naming who did not come."""
     source = asked.launch.peers["from"]
-    if source not in _MODULES:
-        raise LaunchError(f"peers come from `{source}`, which this image does not know: build it anew")
-    found: dict[int, str] = import_module(_MODULES[source]).find(asked)
+    module = import_module(_MODULES[source]) if source in _MODULES else platforms.peers_of(source)
+    found: dict[int, str] = module.find(asked)
     if source != "bucket" and asked.desk is not None and asked.desk.watches:
         asked.desk.arrive(asked.generation, found[asked.launch.rank])
         if asked.generation:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from launcher.board import RENEW_SECONDS, Board
 from launcher.desk import Desk, meeting_interval, watching_interval
-from launcher.document import Launch, MissingError, PeerFailedError
+from launcher.document import Launch
+from launcher.errors import MissingError, PeerFailedError
 from launcher.waiting import Wait
 
 # An end from before our own arrival may be of an earlier life of a node that begins again: it gets so long to appear.

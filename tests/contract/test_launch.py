@@ -15,7 +15,8 @@ import pytest
 from catalog.frameworks import sound
 from components.plan.launch import VERSION, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
-from launcher.document import VARIABLE, VERSIONS, LaunchError, read
+from launcher.document import VARIABLE, VERSIONS, read
+from launcher.errors import LaunchError
 from launcher.placeholders import Place, node_values, process_values
 from launcher.status import Status
 from runstatus import told
@@ -57,7 +58,26 @@ def test_ranks_are_counted_once_and_the_main_role_is_first(name: str) -> None:
 
 def test_writer_reader_and_schema_speak_of_the_same_versions() -> None:
     assert {node.launch["version"] for node in nodes("oci-pytorch-ddp")} == {VERSION}
-    assert (VERSION, VERSION_WITH_WAITS) == VERSIONS == tuple(SCHEMA["properties"]["version"]["enum"])
+    assert {VERSION, VERSION_WITH_WAITS} < set(VERSIONS)
+    assert list(VERSIONS) == SCHEMA["properties"]["version"]["enum"]
+
+
+def test_code_that_the_document_names_is_what_the_schema_describes() -> None:
+    node = next(nodes("oci-pytorch-ddp"))
+    git = {"url": "https://git.example.com/t.git", "branch": "main", "commit": "9f2c1e7", "secret": "key"}
+    written = {**json.loads(json.dumps(node.launch)), "version": 3, "folder": "file:///runs/x", "code": {"git": git}}
+    jsonschema.validate(written, SCHEMA)
+    told = read({VARIABLE: json.dumps(written), "OCI__RUNTIME_URI": "https://elsewhere.example.com/t.git"}).git
+    assert told is not None
+    assert (
+        vars(told)
+        == git
+        == {name: git[name] for name in SCHEMA["properties"]["code"]["properties"]["git"]["properties"]}
+    )
+    with pytest.raises(jsonschema.ValidationError, match="3 was expected"):
+        jsonschema.validate({**written, "version": 2}, SCHEMA)
+    with pytest.raises(LaunchError, match="unexpected keyword argument 'tag'"):
+        read({VARIABLE: json.dumps({**written, "code": {"git": {**git, "tag": "v1"}}})})
 
 
 def test_what_a_launcher_says_of_itself_reaches_those_who_read_it() -> None:

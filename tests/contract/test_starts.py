@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from launcher.document import LaunchError
+from launcher.errors import LaunchError
 from launcher.starts import name_of, placed
 from localcloud.api.ocids import fixed_ocid
 from provider.oci import job_runs
@@ -29,22 +29,20 @@ def test_launchers_and_readers_name_a_start_alike(
 ) -> None:
     """By what a job run's own configuration says of it, or by the main job run's OCID alone."""
     told = {job_runs.MAIN_VARIABLE: main} if main else {}
-    by_launcher = name_of(launch(rank, peers=source), {**told, "JOB_RUN_OCID": own})
+    by_launcher = name_of(launch(rank, {**told, "JOB_RUN_OCID": own}, peers=source))
     assert by_launcher == job_runs.start_of(own, told) == job_runs.start_of(MAIN, {})
     assert by_launcher
     assert MAIN.endswith(by_launcher), "people find the job run by it"
 
 
 def test_every_node_group_is_of_the_one_job_run() -> None:
-    names = {name_of(launch(rank, peers=GROUPS), {"JOB_RUN_OCID": MAIN}) for rank in range(3)}
+    names = {name_of(launch(rank, {"JOB_RUN_OCID": MAIN}, peers=GROUPS)) for rank in range(3)}
     assert names == {job_runs.start_of(MAIN, {})}
 
 
 def test_attempts_of_an_openpai_job_are_starts() -> None:
-    node = launch(1, peers={"from": "openpai"})
-
     def name(job: str, **attempt: str) -> str:
-        return name_of(node, {"PAI_JOB_NAME": job, **attempt})
+        return name_of(launch(1, {"PAI_JOB_NAME": job, **attempt}, peers={"from": "openpai"}))
 
     first, second = (name("vision~base", FC_FRAMEWORK_ATTEMPT_INSTANCE_UID=uid) for uid in ("0_a", "1_b"))
     assert len({first, second, name("vision~base"), name("vision~tuned", FC_FRAMEWORK_ATTEMPT_INSTANCE_UID="0_a")}) == 4
@@ -53,20 +51,21 @@ def test_attempts_of_an_openpai_job_are_starts() -> None:
 
 
 def test_without_any_name_the_attempt_alone_tells_starts_apart() -> None:
-    alone = launch(0, peers={"from": "list", "addresses": ["a", "b", "c"]})
-    assert placed(alone, {"JOB_RUN_OCID": MAIN}) == alone
-    assert placed(launch(0, folder=None, checkpoints=None), {"JOB_RUN_OCID": MAIN}).folder is None
+    alone = launch(0, {"JOB_RUN_OCID": MAIN}, peers={"from": "list", "addresses": ["a", "b", "c"]})
+    assert placed(alone) == alone
+    assert placed(launch(0, {"JOB_RUN_OCID": MAIN}, folder=None, checkpoints=None)).folder is None
 
 
 @pytest.mark.parametrize(("rank", "environment"), [(0, {}), (1, {}), (1, {"JOB_RUN_OCID": OTHER})])
 def test_a_node_that_could_meet_an_earlier_start_says_so(rank: int, environment: Mapping[str, str]) -> None:
     with pytest.raises(LaunchError, match="MAIN_JOB_RUN_OCID is not set, so this node could meet nodes of an earlier"):
-        name_of(launch(rank), environment)
+        name_of(launch(rank, environment))
 
 
 def test_the_folder_is_that_of_the_start() -> None:
-    node = launch(1, folder="oci://b@ns/job/run/2", checkpoints="oci://b@ns/job/run/checkpoints")
-    found = placed(node, {job_runs.MAIN_VARIABLE: MAIN, "JOB_RUN_OCID": OTHER})
+    told = {job_runs.MAIN_VARIABLE: MAIN, "JOB_RUN_OCID": OTHER}
+    node = launch(1, told, folder="oci://b@ns/job/run/2", checkpoints="oci://b@ns/job/run/checkpoints")
+    found = placed(node)
     assert found.folder == f"oci://b@ns/job/run/2/{job_runs.start_of(MAIN, {})}"
     assert found.checkpoints == node.checkpoints, "starts share their checkpoints"
     assert json.dumps(found.options) == json.dumps(node.options)

@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from launcher.document import VARIABLE, Launch, read
+from schemas.model import NOTHING
 from tests.support.samples import job, plan
 
 
 def document(number: int = 0, **changes: Any) -> dict[str, Any]:
     """Of one of three PyTorch nodes."""
     node = plan(jobs={"train": job(ports={"data": "all"})}).jobs["train"].runs["base"].nodes[number]
-    return {**json.loads(json.dumps(node.launch)), **changes}
+    text = json.dumps(node.launch).replace("${bucket}", "oci://runs@space")
+    return {**json.loads(text), **changes}
 
 
-def launch(number: int = 0, **changes: Any) -> Launch:
-    """The same, as the launcher has it."""
-    return read({VARIABLE: json.dumps(document(number, **changes))})
+def launch(number: int = 0, environment: Mapping[str, str] = NOTHING, **changes: Any) -> Launch:
+    """The same, as the launcher has it on a node with such an environment."""
+    return read({**environment, VARIABLE: json.dumps(document(number, **changes))})

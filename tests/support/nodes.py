@@ -162,7 +162,8 @@ class Nodes:
         found: dict[str, Any] = json.loads(text.replace("${bucket}", bucket).replace("/base", f"/{self.name}"))
         if self.place is None:
             everyone = [self.address(rank) for rank in range(len(self.documents))]
-            found |= {"folder": None, "checkpoints": None, "peers": {"from": "list", "addresses": everyone}}
+            alone = {"folder": None, "checkpoints": None, "peers": {"from": "list", "addresses": everyone}}
+            found |= {**alone, **self.changes}
         return found
 
     def environment(self, rank: int) -> dict[str, str]:
@@ -174,8 +175,8 @@ class Nodes:
         told = {name: str(value) for name, value in self.documents[rank].environment.items()}
         return {
             **given, **told, "PYTHONPATH": str(ROOT), "HOME": str(home), "TRAINYARD_NODE_ADDRESS": self.address(rank),
-            "TRAINYARD_LAUNCH": json.dumps(self.document(rank)), MAIN_VARIABLE: self.main,
-            **(self.place.environment if self.place else {}), **self.variables,
+            "TRAINYARD_LAUNCH": json.dumps(self.document(rank)),
+            **({MAIN_VARIABLE: self.main, **self.place.environment} if self.place else {}), **self.variables,
         }  # fmt: skip
 
     def start(self, *ranks: int, **variables: str) -> Nodes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import os
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -15,27 +14,7 @@ from typing import Any
 
 from schemas.model import Code, Git
 from tests.support.nodes import Place, nodes, planned
-
-
-def repository(folder: Path) -> tuple[str, str]:
-    """Its address and the commit before the last."""
-    folder.mkdir()
-    environment = {
-        "PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1",
-        **{f"GIT_{who}_{what}": "someone" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-    }  # fmt: skip
-
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=folder, env=environment, check=True, capture_output=True, text=True)
-        return done.stdout.strip()
-
-    git("init", "--quiet", "--initial-branch", "main")
-    for number in (1, 2):
-        (folder / "main.py").write_text(f"import helper; print('code', {number}, helper.WORD)")
-        (folder / "helper.py").write_text("WORD = 'helps'")
-        git("add", ".")
-        git("commit", "--quiet", "-m", str(number))
-    return f"file://{folder}", git("rev-parse", "HEAD~1")
+from tests.support.repository import repository
 
 
 def test_the_named_commit_runs(place: Place, tmp_path: Path) -> None:

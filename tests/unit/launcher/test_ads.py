@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from launcher import ads
-from launcher.ads import Ads, exchange
 from launcher.board import Board, Event
-from launcher.document import LaunchError
-from launcher.oci.bucket import Folder, Stored
+from launcher.desk import Strangers
+from launcher.document import VARIABLE, read
+from launcher.errors import LaunchError
+from launcher.oci import ads
+from launcher.oci.ads import Ads
+from launcher.oci.bucket import BucketFolder
 from launcher.oci.connection import Connection
 from launcher.oci.principal import Signer
 from launcher.say import Voice
-from tests.support.documents import launch
+from launcher.stores import Open, Stored
+from tests.support.documents import document
 
 NOW = 1_900_000_000.0
 TOLD = {
@@ -26,7 +30,7 @@ TOLD = {
 }  # fmt: skip
 
 
-class Shelf(Folder):
+class Shelf(BucketFolder):
     """A folder whose objects lie in memory."""
 
     def __init__(self) -> None:
@@ -51,11 +55,23 @@ def _text(at: float) -> str:
 
 def told(number: int = 1, **changes: str) -> Ads:
     shelf = Shelf()
-    found = exchange(launch(number), shelf, {**TOLD, **changes})
-    assert found is not None
-    assert found.folder.uri == shelf.uri
-    found.folder = shelf
+    found = exchange(number, lambda uri: _same(uri, shelf), {**TOLD, **changes})
+    assert isinstance(found, Ads)
     return found
+
+
+def exchange(
+    number: int, open_folder: Open, environment: Mapping[str, str], source: str = "bucket"
+) -> Strangers | None:
+    """As a node with this environment looks for nodes that ADS's images run on."""
+    text = json.dumps(document(number, peers={"from": source}))
+    made = read({VARIABLE: text, **environment})
+    return made.identity.strangers(made, open_folder)
+
+
+def _same(uri: str, shelf: Shelf) -> Shelf:
+    assert uri == shelf.uri
+    return shelf
 
 
 def shelf_of(found: Ads) -> Shelf:
@@ -148,11 +164,11 @@ def test_stop_ends_them_and_one_of_an_earlier_start_is_said() -> None:
 )
 def test_what_cannot_be_met_so_is_said(changes: dict[str, str], why: str) -> None:
     with pytest.raises(LaunchError, match=why):
-        exchange(launch(1), Shelf(), {**TOLD, **changes})
+        exchange(1, lambda _: Shelf(), {**TOLD, **changes})
     with pytest.raises(LaunchError, match="peers come from cluster-metadata"):
-        exchange(launch(1, peers={"from": "cluster-metadata"}), Shelf(), TOLD)
+        exchange(1, lambda _: Shelf(), TOLD, "cluster-metadata")
 
 
 def test_nobody_looks_unless_told_to() -> None:
-    assert exchange(launch(1), Shelf(), {**TOLD, "TRAINYARD_ADS_PEERS": "0"}) is None
-    assert exchange(launch(1), Shelf(), {}) is None
+    assert exchange(1, lambda _: Shelf(), {**TOLD, "TRAINYARD_ADS_PEERS": "0"}) is None
+    assert exchange(1, lambda _: Shelf(), {}) is None

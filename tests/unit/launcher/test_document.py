@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from launcher.document import VARIABLE, LaunchError, read
+from launcher.document import VARIABLE, read
+from launcher.errors import LaunchError
 from launcher.escaping import MASK
 from launcher.placeholders import filled
 from launcher.say import Voice, secret_values
@@ -34,7 +35,8 @@ ROOT = Path(__file__).parents[3]
         ("[]", "has version None"),
         (json.dumps({"version": 9}), "build the image anew"),
         (json.dumps(document(roles=[])), "rank 0 is none of the run's 0 nodes"),
-        (json.dumps(document(rank=None)), "NODE_RANK is not set"),
+        (json.dumps(document(rank=None, peers={"from": "cluster-metadata"})), "NODE_RANK is not set"),
+        (json.dumps(document(rank=None, folder=None, checkpoints=None)), "nothing here tells one"),
         (json.dumps(document(role="worker")), "belongs to the role `main`"),
         (json.dumps({key: value for key, value in document().items() if key != "gang"}), "lacks 'gang'"),
         (json.dumps(document(ports=3)), "is not a launch document"),

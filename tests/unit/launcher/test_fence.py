@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from launcher import fence
-from launcher.document import MissingError
+from launcher.errors import MissingError
 from launcher.fence import Fence, FencedError
-from launcher.oci.bucket import Folder, Stored
-from launcher.oci.connection import BucketError, Connection
+from launcher.oci.bucket import BucketFolder
+from launcher.oci.connection import Connection
 from launcher.oci.principal import Signer
 from launcher.say import Voice
+from launcher.stores import Stored, StoreError
 from launcher.waiting import Wait
 from tests.support.counts import FIRST, wanted
 
@@ -36,9 +37,9 @@ class Store:
     def put(self, name: str, new: bool) -> None:
         with self.lock:
             if self.refuses:
-                raise BucketError(self.refuses, "refused")
+                raise StoreError(self.refuses, "refused")
             if new and name in self.objects:
-                raise BucketError(412, "it is there")
+                raise StoreError(412, "it is there")
             self.now += 0.001
             self.objects[name] = self.now
 
@@ -47,7 +48,7 @@ class Store:
             return [Stored(name, _text(at), 2, "etag") for name, at in sorted(self.objects.items())]
 
 
-class Shelf(Folder):
+class Shelf(BucketFolder):
     """A folder whose objects lie in a store of this process."""
 
     def __init__(self, store: Store) -> None:
@@ -195,7 +196,7 @@ def test_who_sleeps_too_long_in_the_middle_of_a_write_does_not_finish_it(monkeyp
         clock[0] += 31.0
         with pytest.raises(FencedError):
             body.read(4)
-        with pytest.raises(BucketError):
+        with pytest.raises(StoreError):
             one.goes_on()
     with one.writing() as may:
         assert may, "heard again, and nobody has come"

@@ -11,10 +11,10 @@ import pytest
 
 from launcher import peers
 from launcher.board import Board, Event, end_name, events, here_name, seconds
-from launcher.document import LaunchError, MissingError
-from launcher.oci.bucket import Stored
+from launcher.errors import LaunchError, MissingError
 from launcher.peers import Asked
 from launcher.say import Voice
+from launcher.stores import Stored
 from launcher.waiting import StoppedError, Wait
 from tests.support.documents import launch
 

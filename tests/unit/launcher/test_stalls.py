@@ -16,10 +16,10 @@ from launcher import activity, board, exits
 from launcher.activity import Meter, Reading, network_bytes, used
 from launcher.board import Board, events, here_name, sign_name
 from launcher.gpus import Gpus
-from launcher.oci.bucket import Stored
 from launcher.retries import Retries
 from launcher.say import Voice
 from launcher.stalls import Idleness, Stalls
+from launcher.stores import Stored
 from tests.support.documents import launch
 
 BEFORE = Reading(output=100, progress=(10, 1), ticks={(7, "a"): 500}, network=1_000_000, disk={}, gpu=0)
@@ -185,7 +185,7 @@ class Desk:
 def watch(desk: Desk | None, limit: float = 600.0, number: int = 0, **changes: Any) -> Stalls:
     meter = Meter(lambda: 0, "/nowhere")
     told = launch(number, **changes)
-    return Stalls(told, limit, desk, meter, Voice(), lambda: "line", lambda why: None, None)  # type: ignore[arg-type]
+    return Stalls(told, limit, desk, meter, Voice(), lambda: "line", lambda why: None)  # type: ignore[arg-type]
 
 
 def test_who_is_watched() -> None:

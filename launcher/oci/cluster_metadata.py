@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 
-from launcher.document import LaunchError, MissingError
+from launcher.errors import LaunchError, MissingError
 from launcher.peers import Asked
 from launcher.peers.meeting import named
 

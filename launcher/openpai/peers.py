@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from launcher.document import LaunchError
+from launcher.errors import LaunchError
 from launcher.peers import Asked
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from launcher.board import SUCCEEDED, Event, seconds
-from launcher.document import Launch, LaunchError
-from launcher.oci.bucket import Folder, Stored
-from launcher.settings import flag
+from launcher.document import Launch
+from launcher.errors import LaunchError
+from launcher.oci.identity import ADS_VARIABLE
+from launcher.stores import Folder, Open, Stored
 from launcher.waiting import patience
 
-VARIABLE = "TRAINYARD_ADS_PEERS"
 STOP = "stop"
 _MAIN, _WORKER = "MAIN", "WORKER"
 # What a node's file says, by kind of cluster and mode; its first key is the address. ADS makes variables of all of it.
@@ -44,6 +44,7 @@ class Ads:
     job_run: str
     oldest: float
     members: frozenset[int] = frozenset()
+    alone: str = "nodes whose images ADS built do not start again with the others: raise `attempt`"
     _looked: bool = False
     _known: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -52,6 +53,10 @@ class Ads:
         name = "MAIN_config.json" if self.mode == _MAIN else f"{self.mode}_{self.job_run}_config.json"
         told = {"ip": address, "folder": self.folder.uri}
         return name, {key: text.format(**told) for key, text in self.files[self.mode].items()}
+
+    def farewell(self) -> tuple[str, str]:
+        """What the main node leaves when it ends for good."""
+        return STOP, STOP
 
     def events(self, ours: Mapping[int, Event], since: float) -> list[Event]:
         """Signs of the nodes that only ADS's files tell of, as the board has them; for ranks that nobody else has."""
@@ -100,20 +105,17 @@ def _read(content: bytes | None, key: str) -> str:
         return ""
 
 
-def exchange(launch: Launch, folder: Folder, environment: Mapping[str, str]) -> Ads | None:
-    """None unless the node is told to look for such nodes; LaunchError where the two kinds cannot train together."""
-    if not flag(environment, VARIABLE) or launch.nodes == 1:
-        return None
+def exchange(launch: Launch, open_folder: Open, environment: Mapping[str, str]) -> Ads:
+    """LaunchError where the two kinds of nodes cannot train together."""
     absent = [name for name in _NEEDED if not environment.get(name)]
     if absent or launch.peers["from"] != "bucket":
         why = f"{', '.join(absent)} not set" if absent else f"peers come from {launch.peers['from']}"
-        raise LaunchError(f"{VARIABLE} is for job runs of one node each that meet in the bucket, but {why}")
+        raise LaunchError(f"{ADS_VARIABLE} is for job runs of one node each that meet in the bucket, but {why}")
     cluster, mode = environment["OCI__CLUSTER_TYPE"], environment["OCI__MODE"]
     if cluster not in _FILES or mode not in _FILES[cluster]:
         raise LaunchError(
-            f"{VARIABLE}: our launcher and images built with ADS train together with {' and '.join(_FILES)} only, not"
-            f" as {mode} of {cluster} (docs/launcher.md says why): use one kind of image for the whole run"
+            f"{ADS_VARIABLE}: our launcher and images built with ADS train together with {' and '.join(_FILES)} only,"
+            f" not as {mode} of {cluster} (docs/launcher.md says why): use one kind of image for the whole run"
         )
     uri = f"{environment['OCI__WORK_DIR'].rstrip('/')}/{environment['JOB_OCID']}"
-    theirs = Folder(uri, folder.connection)
-    return Ads(launch, theirs, _FILES[cluster], mode, environment["JOB_RUN_OCID"], patience(environment))
+    return Ads(launch, open_folder(uri), _FILES[cluster], mode, environment["JOB_RUN_OCID"], patience(environment))

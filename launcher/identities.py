@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who a node is, as its platform tells it. A platform's own class answers what is not as it is here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from launcher.errors import LaunchError
+
+if TYPE_CHECKING:
+    from launcher.desk import Strangers
+    from launcher.document import Launch
+    from launcher.say import Voice
+    from launcher.stores import Open
+
+START_VARIABLE = "TRAINYARD_START"
+# It becomes a folder's name.
+_START = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class Git:
+    """A repository that every node clones. `secret` is what the platform calls the key to it."""
+
+    url: str
+    branch: str = ""
+    commit: str = ""
+    secret: str = ""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The answers of a platform that has nothing of its own: everything is in the launch document, or neutral."""
+
+    document: Mapping[str, Any]
+    environment: Mapping[str, str]
+
+    @property
+    def source(self) -> str:
+        """Where peers come from."""
+        return str(self.document["peers"]["from"])
+
+    def rank(self) -> int:
+        """This node's rank, where the document leaves it to the platform."""
+        raise LaunchError("the launch document names no `rank`, and nothing here tells one: start it through its stack")
+
+    def start(self, rank: int, nodes: int) -> str:
+        """The name of this start of the run, alike on all nodes; empty where only the attempt tells starts apart."""
+        name = self.environment.get(START_VARIABLE, "")
+        if name and not _START.fullmatch(name):
+            raise LaunchError(f"{START_VARIABLE} is {name!a}: use letters, digits, `-` and `_` only")
+        if not name and nodes > 1 and self.source == "bucket":
+            raise LaunchError(
+                f"{START_VARIABLE} is not set, so this node could meet nodes of an earlier start: start the run through"
+                " its stack, or give every node the same new name in this variable"
+            )
+        return name
+
+    def git(self) -> Git | None:
+        """Code from git that the platform tells of in its own way."""
+        return None
+
+    def secret(self, name: str, say: Voice) -> bytes:
+        """The content of a secret that the platform keeps."""
+        raise LaunchError(f"the code's repository needs the secret {name}, and nothing here keeps secrets for a node")
+
+    def unpacked(self) -> Path | None:
+        """Where the platform unpacks the job's code."""
+        return None
+
+    def outputs(self, folder: str) -> Mapping[str, str]:
+        """Variables by which scripts made for the platform know their output folder, with the folder of each."""
+        return {}
+
+    def strangers(self, launch: Launch, open_folder: Open) -> Strangers | None:
+        """The other nodes whose images have another launcher, where this node is to meet such nodes."""
+        return None

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which platform a node is on: the only place in the launcher that names platforms. Only what is used is imported.
+
+A platform may have a store, a source of peers' addresses, and an identity (launcher/identities.py) for its nodes. The
+launch document says which: by the scheme of a folder's address, or by where peers come from. Where it says neither,
+the environment does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from launcher.errors import LaunchError
+from launcher.identities import Identity
+
+
+@dataclass(frozen=True)
+class Row:
+    """One platform's modules. `stores` by scheme: a module with `Store`. `peers` by source: a module with `find`.
+
+    `identity`: a module with `Own` and `VARIABLES`. Variables that begin as `told` says are on its nodes only.
+    """
+
+    stores: Mapping[str, str] = field(default_factory=dict)
+    peers: Mapping[str, str] = field(default_factory=dict)
+    identity: str = ""
+    told: tuple[str, ...] = ()
+
+
+ROWS = (
+    Row(
+        stores={"oci": "launcher.oci.bucket"},
+        peers={"cluster-metadata": "launcher.oci.cluster_metadata"},
+        identity="launcher.oci.identity",
+        told=("JOB_RUN_OCID", "MAIN_JOB_RUN_OCID", "OCI_RESOURCE_PRINCIPAL_", "OCI__"),
+    ),
+    Row(
+        peers={"openpai": "launcher.openpai.peers"},
+        identity="launcher.openpai.identity",
+        told=("PAI_",),
+    ),
+    # A folder that all nodes mount belongs to no platform: any may have one.
+    Row(stores={"file": "launcher.shared.store"}),
+)
+
+
+def store_of(uri: str) -> ModuleType:
+    """The module that opens a folder with this address."""
+    scheme = _scheme(uri)
+    for row in ROWS:
+        if scheme in row.stores:
+            return import_module(row.stores[scheme])
+    schemes = ", ".join(f"{scheme}://" for row in ROWS for scheme in row.stores)
+    raise LaunchError(f"this image cannot open `{uri}`, only {schemes}: build it anew if the address is right")
+
+
+def peers_of(source: str) -> ModuleType:
+    """The module that asks a platform for the addresses of the nodes."""
+    for row in ROWS:
+        if source in row.peers:
+            return import_module(row.peers[source])
+    raise LaunchError(f"peers come from `{source}`, which this image does not know: build it anew")
+
+
+def identity_of(document: Mapping[str, Any], environment: Mapping[str, str]) -> Identity:
+    """Who this node is to its platform; the neutral answers where no platform is recognised."""
+    module = next(_fitting(document, environment), "")
+    own: type[Identity] = import_module(module).Own if module else Identity
+    return own(document, environment)
+
+
+def _fitting(document: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
+    """The document comes first: somebody may try a node by hand on a machine of another platform."""
+    rows = [row for row in ROWS if row.identity]
+    source, scheme = document["peers"]["from"], _scheme(document["folder"] or "")
+    yield from (row.identity for row in rows if source in row.peers)
+    yield from (row.identity for row in rows if scheme in row.stores)
+    yield from (row.identity for row in rows if any(name.startswith(row.told) for name in environment))
+
+
+def variables() -> dict[str, str]:
+    """What each platform's own variables are for, by name: for `--help`."""
+    found: dict[str, str] = {}
+    for row in ROWS:
+        found.update(import_module(row.identity).VARIABLES if row.identity else {})
+    return found
+
+
+def _scheme(uri: str) -> str:
+    scheme, found, _ = uri.partition("://")
+    return scheme if found else ""

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`file:///path`: objects are files below a folder. Each is written beside its place and moved there, so that nobody
+sees half of one.
+
+An object was put when its file last changed by the file system's clock (ctime): the file's own time stays the script's.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import hashlib
+import itertools
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+from urllib.parse import unquote, urlsplit
+
+from launcher.errors import LaunchError
+from launcher.say import Voice
+from launcher.stores import EXISTS, NOT_TAKEN, ChangedError, Stored, StoreError
+
+_DRAFT = ".trainyard-draft-"
+_CHUNK = 1 << 20
+# What keeps a file from being written for good, by HTTP's status; all else may pass.
+_STATUSES = {
+    errno.EACCES: 403, errno.EPERM: 403, errno.EROFS: 403, errno.EEXIST: EXISTS, errno.ENAMETOOLONG: NOT_TAKEN,
+    errno.EISDIR: NOT_TAKEN, errno.ENOTDIR: NOT_TAKEN,
+}  # fmt: skip
+_numbers = itertools.count()
+
+
+class Store:
+    """Folders of this machine need no identity: who may write is the file system's affair."""
+
+    def __init__(self, environment: Mapping[str, str], say: Voice) -> None:
+        pass
+
+    def folder(self, uri: str) -> SharedFolder:
+        """The folder need not be there yet."""
+        return SharedFolder(uri)
+
+
+class SharedFolder:
+    """Names are paths below the folder."""
+
+    host = ""
+
+    def __init__(self, uri: str) -> None:
+        parts = urlsplit(uri)
+        if parts.netloc or not parts.path.startswith("/") or parts.query or parts.fragment:
+            raise LaunchError(f"`{uri}` is not a folder of this machine: write file:///path")
+        self.uri = uri
+        self._root = Path(unquote(parts.path))
+
+    def give_up_when(self, stopped: Callable[[], bool]) -> None:
+        """Nothing is tried again here."""
+
+    def close(self) -> None:
+        """Nothing is kept open here."""
+
+    def list(self, below: str) -> list[Stored]:
+        """All files whose paths begin so, in order."""
+        with _told():
+            return sorted(self._files(below), key=lambda item: item.name)
+
+    def _files(self, below: str) -> Iterator[Stored]:
+        for place, _, names in os.walk(self._root / below.rpartition("/")[0]):
+            for name in names:
+                path = Path(place, name)
+                found = str(path.relative_to(self._root))
+                if found.startswith(below) and not name.startswith(_DRAFT):
+                    # Somebody may remove it meanwhile.
+                    with suppress(FileNotFoundError):
+                        status = path.stat()
+                        yield Stored(found, _text(status.st_ctime_ns), status.st_size, _etag(status))
+
+    def put(self, name: str, content: bytes, new: bool = False) -> str:
+        """A small object."""
+        with _told(), self._draft(name) as (draft, target):
+            draft.write_bytes(content)
+            return _moved(draft, target, new)
+
+    def put_file(self, name: str, file: IO[bytes], size: int, mtime: float, md5: str) -> str:
+        """A copy of a file, if it is still the file that was announced."""
+        digest = hashlib.md5(usedforsecurity=False)
+        with _told(), self._draft(name) as (draft, target):
+            file.seek(0)
+            with open(draft, "wb") as copy:
+                while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
+                    copy.write(chunk)
+            if base64.b64encode(digest.digest()).decode() != md5:
+                raise ChangedError(NOT_TAKEN, f"{name} changed while it was being put")
+            os.utime(draft, (mtime, mtime))
+            return _moved(draft, target)
+
+    def get(self, name: str) -> bytes | None:
+        """A small object."""
+        with _told():
+            try:
+                return self._path(name).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def get_file(self, name: str, path: str) -> str:
+        """A copy, moved to `path` when it is whole."""
+        draft = f"{path}.trainyard-new"
+        with _told():
+            try:
+                with open(self._path(name), "rb") as source, open(draft, "wb") as copy:
+                    shutil.copyfileobj(source, copy, _CHUNK)
+                    status = os.fstat(source.fileno())
+                os.utime(draft, ns=(status.st_mtime_ns, status.st_mtime_ns))
+                os.replace(draft, path)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.remove(draft)
+        return _etag(status)
+
+    def remove(self, name: str) -> None:
+        """Its folder stays: somebody may be about to write there."""
+        with _told(), suppress(FileNotFoundError):
+            self._path(name).unlink()
+
+    def _path(self, name: str) -> Path:
+        if not name or any(part in ("", ".", "..") for part in name.split("/")):
+            raise StoreError(NOT_TAKEN, f"{name!a} is not a name that a file can have here")
+        return self._root / name
+
+    @contextmanager
+    def _draft(self, name: str) -> Iterator[tuple[Path, Path]]:
+        """Where to write an object, and where to move it. A draft that was not moved goes."""
+        target = self._path(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.parent / f"{_DRAFT}{socket.gethostname()}-{os.getpid()}-{next(_numbers)}"
+        try:
+            yield draft, target
+        finally:
+            with suppress(FileNotFoundError):
+                draft.unlink()
+
+
+def _moved(draft: Path, target: Path, new: bool = False) -> str:
+    """The etag of this file, even if somebody has put another there since."""
+    with open(draft, "rb") as held:
+        if new:
+            os.link(draft, target)
+            draft.unlink()
+        else:
+            draft.replace(target)
+        return _etag(os.fstat(held.fileno()))
+
+
+def _etag(status: os.stat_result) -> str:
+    return f"{status.st_ino:x}-{status.st_ctime_ns:x}-{status.st_size:x}"
+
+
+def _text(nanoseconds: int) -> str:
+    seconds, rest = divmod(nanoseconds, 10**9)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:09d}Z"
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What the system says, as a store says it."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(_STATUSES.get(error.errno or 0, 0), str(error)) from None
