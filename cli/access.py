@@ -9,12 +9,8 @@ import click
 
 from cli.out import json_data, say
 from cli.planning import planned, stack_arguments
-from components.oci import access_report
-from components.oci.statements import group_named
+from components.plan.platform import platform_of
 from components.plan.show import json_text
-from iam.errors import StatementError
-
-PLATFORM = "oci"
 
 
 @click.command()
@@ -26,14 +22,11 @@ def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
     Statements whose permissions no document names outright are marked. Exits with 1 when the file has errors.
     """
     made = planned(stack, stacks, form)
-    if made.platform != PLATFORM:
-        raise click.ClickException(f"{made.stack} runs on {made.platform}: it has no policy statements of OCI")
     try:
-        group_named("group", deployers)
-    except StatementError as wrong:
+        report = platform_of(made.platform).access_report(made, deployers)
+    except ValueError as wrong:
         raise click.UsageError(f"--deployers: {wrong}") from None
-    found = access_report.report(made, deployers)
     if form == "json":
-        json_data(json_text(found))
+        json_data(json_text(report))
     else:
-        say(access_report.text(found))
+        say(report.text())

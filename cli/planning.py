@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from catalog.platforms import platforms
 from cli.out import say_aside
 from cli.render import show
 from components.plan.model import Plan
@@ -58,3 +59,8 @@ def end_with_findings(judged: Judged, form: str) -> NoReturn:
     """Ends the command as `trainyard check` would: with 2 when the file cannot be read."""
     show([judged], form)
     sys.exit(2 if any(finding.code == "TY001" for finding in judged.findings) else 1)
+
+
+def require_local_cloud(plan: Plan) -> None:
+    if not platforms()[plan.platform].get("local"):
+        raise click.UsageError(f"{plan.stack} runs on {plan.platform}: no local cloud stands in for that yet")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.out import data, json_data, say, say_aside
-from cli.planning import end_with_findings, planned, stack_file
+from cli.planning import end_with_findings, planned, require_local_cloud, stack_file
 from cli.running import isolation_option
 from localstacks.planning import StackFileError
 from rehearsal.model import EXIT_CODES
@@ -51,12 +51,12 @@ def rehearse(
     file = stack_file(stack, stacks).resolve()
     plan = _plan(file)
     from rehearsal.report import RENDERERS
-    from rehearsing.oci.platform import OciRehearsalPlatform
+    from rehearsing.platform import rehearsal_platform_of
     from rehearsing.stage import Wishes, rehearsed
 
     wishes = Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation)
     try:
-        report = rehearsed(file, plan, wishes, OciRehearsalPlatform(), say_aside)
+        report = rehearsed(file, plan, wishes, rehearsal_platform_of(plan.platform), say_aside)
     except StackFileError as error:
         end_with_findings(error.judged, "text")
     SHOWS[form](RENDERERS[form](report))
@@ -68,6 +68,5 @@ def _plan(file: Path) -> Plan:
         plan = planned(str(file), file.parent, "text")
     except SystemExit:
         sys.exit(USAGE)
-    if plan.platform != "oci":
-        raise click.UsageError(f"{plan.stack} runs on {plan.platform}: only stacks on `oci` can be rehearsed")
+    require_local_cloud(plan)
     return plan

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from cli.out import say, say_aside
-from cli.planning import planned
+from cli.planning import planned, require_local_cloud
 from cli.problems import INTERRUPTED
 from cli.running import isolation_option
 from components.plan.model import Plan
@@ -21,14 +21,12 @@ from localcloud.isolation import REQUIRED, WHERE_POSSIBLE
 from localstacks import renames
 from localstacks.environments import untrained
 from localstacks.file import LocalFile
-from localstacks.oci.platform import OciLocalPlatform
 from localstacks.place import JUDGED, PROJECT, QUIET, Place
-from localstacks.platform import LocalPlatform
+from localstacks.platform import LocalPlatform, local_platform
 from localstacks.results import own_lines, speaking
 from provider.runs.model import TERMINAL
 
-# The only one so far whose stacks come up here.
-PLATFORM: LocalPlatform = OciLocalPlatform()
+PLATFORM: LocalPlatform = local_platform()
 # Enough to see that it trained and how it ended.
 LAST_LINES = 4
 
@@ -143,7 +141,9 @@ def _tell_of_renames(place: Place, plan: Plan) -> None:
 
 def _plan(place: Place) -> Plan:
     place.must_have_file()
-    return planned(str(place.file), place.file.parent, "text")
+    plan = planned(str(place.file), place.file.parent, "text")
+    require_local_cloud(plan)
+    return plan
 
 
 def _used(plan: Plan) -> str:

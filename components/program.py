@@ -6,16 +6,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pulumi
 import yaml
 from pulumi.runtime import config
 
-from catalog.tables import table
+from catalog.platforms import platforms
 from components.plan.build import plan_of
+from components.plan.platform import deploying_platform_of
 from components.refusal import RefusedError
 from components.voice import ending, warn
 from schemas.findings import Path as KeyPath
@@ -40,10 +39,14 @@ def run() -> None:
     )
     _tell(judged)
     plan = plan_of(judged)
+    if not platforms()[plan.platform]["deploys"]:
+        raise ending(f"This release of trainyard does not deploy to {plan.platform} yet. Nothing was changed.")
     try:
-        made = deployer(plan.platform)(plan, judged.folder)
+        made = deploying_platform_of(plan.platform).deploy(plan, judged.folder)
     except RefusedError as refused:
         raise ending(_refused(judged, refused)) from None
+    except ModuleNotFoundError as missing:
+        raise ending(not_installed(plan.platform, missing)) from None
     for key, value in made.items():
         pulumi.export(key, value)
 
@@ -61,16 +64,12 @@ def stack_file(name: str) -> Path:
     return root / (project.get("stackConfigDir") or ".") / f"Pulumi.{name}.yaml"
 
 
-def deployer(platform: str) -> Any:
-    """The platform's `deploy`, imported only when it is the stack's own."""
-    row = table("platforms")[platform]
-    try:
-        return import_module(row["module"]).deploy
-    except ModuleNotFoundError as missing:
-        raise ending(
-            f"The platform `{platform}` needs the Python package `{missing.name}`.\n"
-            f"Install it: `pulumi install`, or {sys.executable} -m pip install -r {CHECKOUT / row['requirements']}"
-        ) from None
+def not_installed(platform: str, missing: ModuleNotFoundError) -> str:
+    file = CHECKOUT / platforms()[platform]["requirements"]
+    return (
+        f"The platform `{platform}` needs the Python package `{missing.name}`.\n"
+        f"Install it: `pulumi install`, or {sys.executable} -m pip install -r {file}"
+    )
 
 
 def _tell(judged: Judged) -> None:

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from catalog.platforms import platform_folder, platforms
 from components.plan.model import Plan, RunPlan
 from localcloud.control import Cloud
 from localstacks.file import LocalFile
@@ -53,3 +55,10 @@ class LocalPlatform(Protocol):
 
     def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
         """Removes the objects of the buckets among the resources that go; how many there were."""
+
+
+def local_platform() -> LocalPlatform:
+    """The one platform so far that the local cloud stands in for."""
+    (name,) = (name for name, row in platforms().items() if row.get("local"))
+    found: LocalPlatform = import_module(f"localstacks.{platform_folder(name)}.platform").PLATFORM
+    return found

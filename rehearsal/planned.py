@@ -9,9 +9,7 @@ from ipaddress import ip_network
 from typing import Any
 
 import iam
-from components.oci import rules as oci_rules
-from components.oci import statements as oci_statements
-from components.plan.model import SERVICES, Plan
+from components.plan.model import SERVICES
 from iam.parse import parse
 from policies.rule import Resource, rules
 from rehearsal.calls import Granting
@@ -84,24 +82,6 @@ class Planned:
             tags = dict(self.policy_tags)
             found |= _refused(Resource(POLICY, {"statements": list(policy.statements), "freeformTags": tags}))
         return frozenset(found)
-
-
-def planned(plan: Plan, network_of: Plan | None = None, access_of: Plan | None = None) -> Planned:
-    """From plans alone, whatever a cloud made of them. The others are of stacks from which this one takes a part."""
-    net, access = network_of or plan, access_of or plan
-    network, lines = oci_rules.security_rules(net.network), oci_statements.lines(access)
-    found = [
-        PlannedRule(direction, rule.peer, (rule.ports.first, rule.ports.last) if rule.ports else None, rule.description)
-        for direction, side in (("ingress", network.ingress), ("egress", network.egress))
-        for rule in side
-    ]
-    return Planned(
-        least=access.access.mode == "least-privilege" and net.network.mode == "least",
-        rules=tuple(found),
-        statements=tuple(PlannedStatement(line.text, line.why, line.trust) for line in lines),
-        list_tags={**net.tags, **oci_rules.tags(net.network)},
-        policy_tags={**access.tags, **oci_statements.tags(access, lines)},
-    )
 
 
 def _each(ports: Ports) -> frozenset[int]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from importlib import import_module
 from typing import Any, Protocol
 
-from components.plan.model import AccessPlan, JobPlan, Plan, RunPlan
+from catalog.platforms import platform_folder
+from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud.control import Cloud
 from localstacks.place import Place
 from localstacks.platform import LocalPlatform
@@ -15,6 +17,7 @@ from provider.base.asking import Tell
 from rehearsal.calls import Grounds
 from rehearsal.model import Artifact
 from rehearsal.mutations import RuleMutation, StatementMutation
+from rehearsal.planned import Planned
 from rehearsing.people import People
 from rehearsing.runs import Answers, Started, Watch
 from runstatus.seen import RunSeen
@@ -33,8 +36,11 @@ class RehearsalPlatform(Protocol):
     def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
         """Makes the groups that the stack names and that exist elsewhere; says which."""
 
-    def people(self, cloud: Cloud, plan: Plan, granted: AccessPlan, outputs: Outputs) -> People:
-        """In whose name runs are started. `granted` says to whom access is given."""
+    def people(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+        """In whose name runs are started. `granted` is the plan that says to whom access is given."""
+
+    def needed(self, plan: Plan, network_of: Plan, access_of: Plan) -> Planned:
+        """The rules and statements that the plans ask for; network and access may be those of other stacks."""
 
     def everyday(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
         """What people do around their runs, as far as the stack grants it."""
@@ -67,3 +73,8 @@ class RehearsalPlatform(Protocol):
 
     def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
         """The cloud without one rule or statement, as long as the context lasts."""
+
+
+def rehearsal_platform_of(name: str) -> RehearsalPlatform:
+    found: RehearsalPlatform = import_module(f"rehearsing.{platform_folder(name)}.platform").PLATFORM
+    return found

@@ -22,7 +22,6 @@ from localstacks.planning import plan_file
 from provider.base.asking import Tell
 from rehearsal.judgement import SUCCEEDED, Seen, judged
 from rehearsal.model import Rehearsal, RunSeen
-from rehearsal.planned import planned as needed
 from rehearsal.proof import prove
 from rehearsing.again import Again
 from rehearsing.evidence import Evidence
@@ -75,7 +74,7 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes, platform: RehearsalPlatfor
     began = time.monotonic()
     with thrown_away(plan.stack, wishes.keep) as home:
         stage = _set_up(file, plan, home, wishes, platform, tell)
-        who = platform.people(stage.cloud, stage.plan, stage.granted.access, stage.outputs)
+        who = platform.people(stage.cloud, stage.plan, stage.granted, stage.outputs)
         _tell(tell, f"{plan.stack} is up; its runs are started by {who.words}")
         platform.everyday(who, stage.cloud, stage.outputs)
         evidence = Evidence(platform, stage.cloud, who, stage.outputs, tell)
@@ -85,7 +84,7 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes, platform: RehearsalPlatfor
         runs, not_compared = compared(runs, _finished(stage, who, runs, wishes), evidence)
         seen = Seen(
             plan.stack, time.monotonic() - began, runs, evidence.traffic(), calls, evidence.grounds(),
-            needed(stage.plan, stage.network, stage.granted), (*stage.not_proven, *not_compared),
+            platform.needed(stage.plan, stage.network, stage.granted), (*stage.not_proven, *not_compared),
         )  # fmt: skip
         report = judged(seen)
         if wishes.prove:

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from schemas.model import Stack
 
-# OCI keeps the first two addresses and the last one of every subnet.
-RESERVED_ADDRESSES = 3
-
 
 def addresses_needed(stack: Stack) -> int:
     """Every run of every job may be live at once, and each node has an address."""

@@ -9,10 +9,10 @@ PORTS = {"https": 443, "http": 80, "ssh": 22, "git": 9418}
 _URL = re.compile(r"(?:(?P<scheme>[a-z+]+)://)?(?:[^/@]*@)?(?P<host>[^/:]+)(?::(?P<port>\d+)(?=/|$))?")
 
 
-def inside_oci(url: str) -> bool:
-    """Whether the service gateway leads there."""
-    found = _URL.match(url)
-    return found is not None and found["host"].endswith(".oraclecloud.com")
+def host_of(url: str) -> str:
+    """Whom git connects to; empty where the text is no address."""
+    matched = _URL.match(url)
+    return matched["host"] if matched else ""
 
 
 def port_of(url: str) -> int:

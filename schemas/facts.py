@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from catalog import frameworks
-from catalog.tables import table
+from catalog.platforms import platforms
 from schemas.code import files
 from schemas.model import Job, Stack
+from schemas.platforms import stack_file
 
 # A folder is not walked further than this: whoever names / or a home folder gets an answer at once.
 MOST_FILES = 20_000
@@ -47,9 +48,11 @@ class OwnFramework:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    shapes: Mapping[str, Mapping[str, Any]]
-    regions: Mapping[str, str]
+    """`shapes`, `regions` (each with its short name) and `realms` are those of the stack's platform."""
+
     platforms: Mapping[str, Mapping[str, Any]]
+    shapes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    regions: Mapping[str, str] = field(default_factory=dict)
     realms: Mapping[str, str] = field(default_factory=dict)
     own_frameworks: Mapping[str, OwnFramework] = field(default_factory=dict)
     folders: Mapping[str, Folder] = field(default_factory=dict)
@@ -87,10 +90,8 @@ def gather(stack: Stack, folder: Path) -> Facts:
     root = _root(folder)
     named = {job.code.folder for job in stack.jobs.values() if job.code and job.code.folder}
     return Facts(
-        shapes=table("shapes"),
-        regions=table("regions")["keys"],
-        platforms=table("platforms"),
-        realms=table("regions")["realms"],
+        platforms=platforms(),
+        **stack_file(stack.platform).facts(),
         own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
         folders={name: _look(folder / name, root) for name in named},
     )

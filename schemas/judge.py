@@ -7,11 +7,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from catalog.platforms import platforms
 from schemas.checks import check, rules
 from schemas.facts import Facts, gather
 from schemas.findings import Finding, Severity
 from schemas.load import Loaded, load_config, load_file
 from schemas.model import Stack
+from schemas.platforms import stack_file
 from schemas.source import Source, titles
 
 # Found by looking at several stacks at once (schemas/together.py): code -> title and severity.
@@ -63,6 +65,7 @@ def _judge(loaded: Loaded) -> Judged:
 
 def codes() -> dict[str, str]:
     """Every code and its title, in order."""
-    meanings = {code: rule.title for code, rule in rules().items()}
+    own = [rules(), *(stack_file(name).rules() for name in platforms())]
+    meanings = {code: rule.title for each in own for code, rule in each.items()}
     several = {code: title for code, (title, _) in OF_SEVERAL.items()}
     return dict(sorted({**titles(), **meanings, **several}.items()))

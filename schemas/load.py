@@ -9,22 +9,20 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path as FilePath
 from typing import Any
 
+from catalog.platforms import platforms
+from schemas.compose import schema_of
 from schemas.convert import ShapeError, camel, columns, seal, structure
 from schemas.findings import Finding
 from schemas.model import Stack
 from schemas.names import nearest
+from schemas.platforms import stack_file
 from schemas.scalars import finite, within_64_bits
-from schemas.shape import Problem, problems, schema
+from schemas.shape import Problem, namespaces, platform_of, problems
 from schemas.source import Source, read
 
 NAMESPACE = "trainyard:"
 # What Linux takes in one environment variable, less its name and some room.
 MOST_CONFIGURATION = 128 * 1024 - 1024
-# Where a platform's region stands; platforms without regions have no row.
-REGION_KEYS = {"oci": "oci:region", "aws-dl1": "aws:region"}
-_REGION_EXAMPLES = {"oci": "us-ashburn-1", "aws-dl1": "us-east-1"}
-# Namespaces that are nobody's slip of `trainyard`.
-_OTHERS = frozenset({"trainyard", "oci", "aws", "pulumi"})
 _NEAR = 0.8
 
 
@@ -68,9 +66,10 @@ def load_config(
     written = source.data.get("config") if isinstance(source.data, Mapping) else None
     in_file: Mapping[str, Any] = written if isinstance(written, Mapping) else {}
     source.findings.clear()
+    kind = stack_file(platform_of({"config": values})).stack
     config: dict[str, Any] = {}
     for key, text in values.items():
-        hint = _hint(key)
+        hint = _hint(kind, key)
         value = text if hint in _TEXTS else _parsed(text)
         if key in secret_keys and hint is not None:
             value = _with_secrets(value, in_file[key]) if _holds_secret(in_file.get(key)) else seal(hint, value)
@@ -81,9 +80,9 @@ def load_config(
 _TEXTS = (None, str, str | None)
 
 
-def _hint(key: str) -> Any:
+def _hint(kind: Any, key: str) -> Any:
     """The type of a key of ours; None for others."""
-    return columns(Stack).get(key.removeprefix(NAMESPACE)) if key.startswith(NAMESPACE) else None
+    return columns(kind).get(key.removeprefix(NAMESPACE)) if key.startswith(NAMESPACE) else None
 
 
 def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -91,8 +90,9 @@ def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
     config = data.get("config")
     if not isinstance(config, Mapping):
         return data
+    kind = stack_file(platform_of(data)).stack
     read = {
-        key: _parsed(value) if isinstance(value, str) and _hint(key) not in _TEXTS else value
+        key: _parsed(value) if isinstance(value, str) and _hint(kind, key) not in _TEXTS else value
         for key, value in config.items()
     }
     return {**data, "config": read}
@@ -152,12 +152,17 @@ def _shape_problems(data: Mapping[str, Any], source: Source) -> list[Problem]:
     return found
 
 
+def region_key(platform: str) -> str:
+    """The key of the file that holds the region; empty where a platform has none."""
+    return str(platforms()[platform].get("region", {}).get("key", ""))
+
+
 def _region_problem(config: Mapping[str, Any]) -> list[Problem]:
-    platform = config.get("trainyard:platform", "oci")
-    key = REGION_KEYS.get(platform) if isinstance(platform, str) else None
-    if key is None or key in config:
+    platform = platform_of({"config": config})
+    key = region_key(platform)
+    if not key or key in config:
         return []
-    remedy = f"add `{key}: {_REGION_EXAMPLES[platform]}`, the region everything is in"
+    remedy = f"add `{key}: {platforms()[platform]['region']['example']}`, the region everything is in"
     return [Problem("TY012", ("config",), f"`{key}` is missing", remedy)]
 
 
@@ -166,8 +171,11 @@ def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
     found = []
     for key in config:
         namespace, _, name = key.partition(":")
-        if name and namespace not in _OTHERS and _nearly_ours(namespace):
-            known = (own.removeprefix(NAMESPACE) for own in schema()["$defs"]["config"]["properties"])
+        if name and namespace not in namespaces() and _nearly_ours(namespace):
+            known = (
+                own.removeprefix(NAMESPACE)
+                for own in schema_of(platform_of({"config": config}))["$defs"]["config"]["properties"]
+            )
             remedy = f"did you mean `{NAMESPACE}{nearest(name, known) or name}`?"
             found.append(Problem("TY010", ("config", key), f"`{key}` is not known here", remedy))
     return found
@@ -198,12 +206,13 @@ def _build(data: Mapping[str, Any], name: str, opaque: bool) -> Stack | None:
     config: Mapping[str, Any] = data["config"]
     if opaque:
         config = _without_ciphertext(config)
-    own = {camel(column.name) for column in fields(Stack)} - {"name", "region"}
+    platform = platform_of(data)
+    kind = stack_file(platform).stack
+    own = {camel(column.name) for column in fields(kind)} - {"name", "region"}
     values = {key: config[NAMESPACE + key] for key in own if NAMESPACE + key in config}
-    platform = values.get("platform", "oci")
-    region = config.get(REGION_KEYS.get(platform, ""), "")
+    region = config.get(region_key(platform), "")
     try:
-        return structure(Stack, {**values, "name": name, "region": region})
+        return structure(kind, {**values, "name": name, "region": region})
     except ShapeError:
         return None
 

@@ -2,18 +2,18 @@
 """What a team wrote, as frozen values: the Stack.
 
 Field names are the keys of the stack file in snake_case; `schemas/convert.py` goes both ways by these types alone,
-so a key is described in two places only: here and in stack.schema.json (a contract test holds them together).
+so a key is described in two places only: here and in neutral.schema.json (a contract test holds them together).
+What one platform only has stands in its folder: schemas/<platform>/model.py and section.schema.json.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
-K = TypeVar("K")
-V = TypeVar("V")
+from catalog.platforms import default_platform
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -23,7 +23,9 @@ Layout = Literal["run-per-node", "node-groups"]
 Until = Literal["accepted", "started", "finished"]
 # A gang of nodes that does nothing for so long is ended; what the launcher does where nothing else is said.
 STALL_MINUTES = 30
-Concern = Literal["network", "access", "bucket", "registry", "logs", "project"]
+Concern = Literal["network", "access", "bucket", "registry", "logs"]
+# Who answers for a concern: this stack makes it, it exists already, or another stack has it.
+Answers = Literal["made", "existing", "taken"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +87,10 @@ class Was:
 
 
 @dataclass(frozen=True, slots=True)
-class Users:
-    """Who starts runs: a group (API keys) or a dynamic group (notebook sessions); `notebooks` makes the latter."""
-
-    group: str | None = None
-    dynamic_group: str | None = None
-    notebooks: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Narrow:
-    """Whether documented statements are narrowed to the stack's own repository and bucket."""
-
-    repository: bool = True
-    bucket: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Access:
+    """Who may do what. Whom it is granted to, a platform says in its own words."""
+
     mode: AccessMode = "least-privilege"
-    users: Users = Users()
-    runs: str | None = None  # an existing dynamic group of job runs; made when absent
-    domain: str | None = None
-    domain_endpoint: str | None = None  # of that identity domain, where groups are made in it
-    scope: Literal["compartment", "tenancy"] = "compartment"
-    narrow: Narrow = Narrow()
-    home_region: str | None = None
     existing: bool = False
 
 
@@ -120,11 +100,20 @@ class Network:
     subnet_cidr: str | None = None
     mode: NetworkMode = "least"
     nat: bool = False
-    vcn: str | None = None
     subnet: str | None = None
-    route_table: str | None = None  # for a subnet made in an existing VCN
-    compartment: str | None = None  # where an existing network lives, when not beside the jobs
     frameworks: tuple[str, ...] = ()
+
+    # The largest and the smallest block that the platform takes, and how many addresses of a subnet it keeps.
+    prefixes: ClassVar[tuple[int, int]] = (1, 32)
+    reserved_addresses: ClassVar[int] = 0
+    # What may be said of an existing subnet, and the key that names an existing network to make a subnet in.
+    beside_subnet: ClassVar[tuple[str, ...]] = ("subnet",)
+    inside_key: ClassVar[str] = ""
+
+    @property
+    def inside(self) -> str | None:
+        """The existing network in which a subnet is made."""
+        return getattr(self, self.inside_key) if self.inside_key else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,31 +134,9 @@ class Registry:
 
 
 @dataclass(frozen=True, slots=True)
-class ExistingLog:
-    group: str
-    log: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Logs:
     enabled: bool = True
-    existing: ExistingLog | None = None
     retention_days: int = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    name: str | None = None
-    existing: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Vault:
-    """A vault and key that exist, and the secrets this stack keeps in them."""
-
-    vault: str
-    key: str
-    secrets: Mapping[str, Secret] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +144,7 @@ class Uses:
     """Another stack, and which concerns it answers for."""
 
     stack: str
-    take: tuple[Concern, ...] = ("network", "access")
+    take: tuple[str, ...] = ("network", "access")
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,25 +251,84 @@ class Job:
         return sum(role.replicas for role in self.roles.values())
 
 
-@dataclass(frozen=True, slots=True)
+class Place(NamedTuple):
+    """One part of where a stack lies: its key in the file, in words, and the value."""
+
+    key: str
+    words: str
+    value: str | None
+
+
+class NamedAlike(NamedTuple):
+    """A thing that can be there once: `where`, what it is, and the concern it belongs to."""
+
+    where: tuple[str | None, ...]
+    what: str
+    concern: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """One stack file. `name` is Pulumi's name of the stack, `folder` where paths in the file start from."""
+    """One stack file. `name` is Pulumi's name of the stack, `folder` where paths in the file start from.
+
+    What only one platform has is in its own Stack (schemas/<platform>/model.py), which has these columns as well.
+    """
 
     name: str
     team: str
     environment: str
     region: str
-    platform: str = "oci"
-    compartment: str | None = None
-    tenancy: str | None = None
+    platform: str = field(default_factory=default_platform)
     access: Access = Access()
     network: Network = Network()
     bucket: Bucket = Bucket()
     registry: Registry = Registry()
     logs: Logs = Logs()
-    project: Project = Project()
-    vault: Vault | None = None
     uses: Uses | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     frameworks: Mapping[str, str] = field(default_factory=dict)  # own framework -> its file, beside the stack file
     jobs: Mapping[str, Job] = field(default_factory=dict)
+
+    # Variables that the platform sets on a node -> what for. Names and prefixes: a prefix ends with an underscore.
+    variables: ClassVar[Mapping[str, str]] = NOTHING
+    # Folders of a node that are the platform's own.
+    system_folders: ClassVar[tuple[str, ...]] = ()
+
+    def answer(self, concern: str) -> Answers:
+        """Who answers for the network, the access, the bucket and so on."""
+        if self.uses is not None and concern in self.uses.take:
+            return "taken"
+        return "existing" if self._exists(concern) else "made"
+
+    def makes(self, concern: str) -> bool:
+        return self.answer(concern) == "made"
+
+    def references(self) -> tuple[str, ...]:
+        """`${…}` that the platform answers, beside those that every platform does."""
+        return ()
+
+    def is_inside(self, host: str) -> bool:
+        """Whether nodes reach a host without the internet."""
+        return False
+
+    def place(self) -> tuple[Place, ...]:
+        """Where the stack lies, as far as two stacks that share something must lie in the same place."""
+        return ()
+
+    def named_alike(self) -> Iterator[NamedAlike]:
+        """What is called by team and environment alone, beside the bucket and the repository."""
+        return iter(())
+
+    @property
+    def account(self) -> str | None:
+        """Within what the name of a bucket or repository is there once."""
+        return None
+
+    def _exists(self, concern: str) -> bool:
+        match concern:
+            case "network":
+                return self.network.subnet is not None
+            case "logs":
+                return not self.logs.enabled
+            case _:
+                return bool(getattr(getattr(self, concern), "existing", None))

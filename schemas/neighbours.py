@@ -66,7 +66,7 @@ def _like(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
 def _hints(stack: Stack) -> Iterator[_Hint]:
     """A name stands in a file as it is, or is made of a team and an environment that stand there."""
     bucket, repository = stack.bucket.name or "", stack.registry.repository or ""
-    yield from ((name,) for name in (bucket, repository, stack.network.vcn) if name)
+    yield from ((name,) for name in (bucket, repository, stack.network.inside) if name)
     names = f"{stack.team}-{stack.environment}"
     yield from ((f"{names}-training",), (f"{stack.team}/{stack.environment}/training",))
     for text, mark in (

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import sys
 
+from catalog.platforms import platforms
 from schemas.checks import rules
 from schemas.judge import OF_SEVERAL, codes
+from schemas.platforms import stack_file
 
 _HEAD = """\
 <!-- SPDX-License-Identifier: Apache-2.0 -->
@@ -22,11 +24,13 @@ TY716 to TY719 are found by looking at several files: those that are checked at 
 
 
 def render() -> str:
-    meaning = rules()
+    by_code = {code: (rule.severity, "every") for code, rule in rules().items()}
+    for name in platforms():
+        own = stack_file(name).rules()
+        by_code = {**{code: (rule.severity, name) for code, rule in own.items()}, **by_code}
     lines = []
     for code, title in codes().items():
-        rule = meaning.get(code)
-        severity, platform = (rule.severity, rule.platform or "every") if rule else (_severity(code), "every")
+        severity, platform = by_code.get(code, (_severity(code), "every"))
         lines.append(f"| {code} | {severity} | {platform} | {title} |\n")
     return _HEAD + "".join(lines)
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping
 
 REFERENCES: Mapping[str, str] = {
-    "registry": "address of the stack's repository: <region key>.ocir.io/<namespace>/<repository>",
-    "bucket": "the stack's bucket, as oci://<name>@<namespace>",
-    "namespace": "the tenancy's object storage namespace",
+    "registry": "address of the stack's repository",
+    "bucket": "the stack's bucket, as a URL",
     "region": "the stack's region",
     "team": "trainyard:team",
     "environment": "trainyard:environment",
@@ -17,8 +16,6 @@ REFERENCES: Mapping[str, str] = {
     "job": "name of the job",
     "run": "name of the run",
 }
-# `${secret.<name>}` is the OCID of a secret of trainyard:vault.
-SECRET = "secret."
 _REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
 
 

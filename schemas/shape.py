@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import Draft202012Validator, extend
 
+from catalog.platforms import default_platform, platforms
+from schemas.compose import PLATFORM_KEY, schema_of
 from schemas.findings import Path
 from schemas.names import listing, nearest
 
@@ -47,17 +48,17 @@ class Problem(NamedTuple):
     remedy: str
 
 
-@cache
-def schema() -> Mapping[str, Any]:
-    """stack.schema.json, read once."""
-    loaded: dict[str, Any] = json.loads((FilePath(__file__).parent / "stack.schema.json").read_text("utf-8"))
-    return loaded
+def platform_of(data: Any) -> str:
+    """The platform that a file names; the default one where it names none that there is."""
+    config = data.get("config") if isinstance(data, Mapping) else None
+    named = config.get(PLATFORM_KEY) if isinstance(config, Mapping) else None
+    return named if isinstance(named, str) and named in platforms() else default_platform()
 
 
 @cache
-def _validator() -> Any:
+def _validator(platform: str) -> Any:
     kind: Any = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
-    return kind(schema())
+    return kind(schema_of(platform))
 
 
 @cache
@@ -74,8 +75,9 @@ def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[Va
 def problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})) -> list[Problem]:
     """Everything about a file's values that the schema refuses. `written`: how what is no text was written."""
     seen: dict[Problem, None] = {}
-    for error in _validator().iter_errors(data):
-        for problem in _translate(error):
+    platform = platform_of(data)
+    for error in _validator(platform).iter_errors(data):
+        for problem in _translate(error, platform):
             as_written = written.get(problem.path)
             if as_written is not None and problem.remedy.startswith(_QUOTE):
                 problem = problem._replace(remedy=f'{_QUOTE}: "{as_written}"')
@@ -83,7 +85,7 @@ def problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})) -> l
     return list(seen)
 
 
-def _translate(error: Any) -> Iterator[Problem]:
+def _translate(error: Any, platform: str) -> Iterator[Problem]:
     path: Path = tuple(error.absolute_path)
     if "propertyNames" in error.absolute_schema_path:
         why = error.schema.get("patternErrorMessage", error.message)
@@ -97,14 +99,14 @@ def _translate(error: Any) -> Iterator[Problem]:
         wanted = error.validator == "anyOf" and {"$ref": "#/$defs/secret"} in error.validator_value
         yield _must_be_secret(path) if wanted else _no_secret(path)
     else:
-        yield from _TRANSLATORS.get(str(error.validator), _malformed)(error, path)
+        yield from _TRANSLATORS.get(str(error.validator), _malformed)(error, path, platform)
 
 
 def _no_secret(path: Path) -> Problem:
     return Problem("TY016", path, "cannot be a secret", "write the value itself, without `secure:`")
 
 
-def _unknown(error: Any, path: Path) -> Iterator[Problem]:
+def _unknown(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     known = set(error.schema.get("properties", ()))
     patterns = [re.compile(pattern) for pattern in error.schema.get("patternProperties", ())]
     free = [key for key in error.schema.get("properties", ()) if key not in error.instance]
@@ -113,16 +115,31 @@ def _unknown(error: Any, path: Path) -> Iterator[Problem]:
     for number, key in enumerate(wrong):
         remedy = None
         if path == ("config",):
+            if elsewhere := [name for name in platforms() if key in _keys(name)]:
+                message = f"`{key}` is not known on the platform `{platform}`"
+                yield Problem("TY010", (*path, key), message, f"remove it; {listing(elsewhere)} has it")
+                continue
             remedy = _with_namespace(key, error.instance[key], free if number < MOST_GUESSES else [])
         elif number < MOST_GUESSES and (close := nearest(key, free)) is not None:
             remedy = f"did you mean `{close}`?"
         yield Problem("TY010", (*path, key), f"`{key}` is not known here", remedy or every)
 
 
+def _keys(platform: str) -> Collection[str]:
+    keys: Collection[str] = schema_of(platform)["$defs"]["config"]["properties"]
+    return keys
+
+
+@cache
+def namespaces() -> frozenset[str]:
+    """Of the keys that we know, and Pulumi's own."""
+    return frozenset(key.partition(":")[0] for name in platforms() for key in _keys(name)) | {"pulumi"}
+
+
 def _with_namespace(key: str, value: Any, free: list[str]) -> str | None:
     """Names are compared without their namespace, which would make all of them look alike."""
     namespace, _, name = key.rpartition(":")
-    if not namespace and isinstance(value, Mapping) and key in ("trainyard", "oci", "aws", "pulumi"):
+    if not namespace and isinstance(value, Mapping) and key in namespaces():
         first = next(iter(value), "team")
         return f"write the namespace before each key, without another level: `{key}:{first}: …`"
     close = nearest(name, [own.partition(":")[2] for own in free])
@@ -131,7 +148,7 @@ def _with_namespace(key: str, value: Any, free: list[str]) -> str | None:
     return None if ":" in key else f"write its namespace before it: `trainyard:{key}`"
 
 
-def _missing(error: Any, path: Path) -> Iterator[Problem]:
+def _missing(error: Any, path: Path, _: str) -> Iterator[Problem]:
     if error.schema.get("title") == "a secret":
         yield _must_be_secret(path)
         return
@@ -141,7 +158,7 @@ def _missing(error: Any, path: Path) -> Iterator[Problem]:
             yield Problem("TY012", path, f"`{key}` is missing", f"add `{key}: {_yaml(example)}`")
 
 
-def _wrong_type(error: Any, path: Path) -> Iterator[Problem]:
+def _wrong_type(error: Any, path: Path, _: str) -> Iterator[Problem]:
     wanted = error.schema.get("title")
     if wanted == "a secret":
         yield _must_be_secret(path)
@@ -166,7 +183,7 @@ def _does_not_fit(value: Any, path: Path, wanted: str, explained: str | None = N
     return Problem("TY011", path, f"is {_kind(value)}; {wanted} is wanted", explained or f"write {wanted}")
 
 
-def _not_allowed(error: Any, path: Path) -> Iterator[Problem]:
+def _not_allowed(error: Any, path: Path, _: str) -> Iterator[Problem]:
     choices = [str(choice) for choice in error.validator_value]
     value = str(error.instance)[:60]
     close = nearest(value, choices)
@@ -174,7 +191,7 @@ def _not_allowed(error: Any, path: Path) -> Iterator[Problem]:
     yield Problem("TY013", path, f"`{value}` is not one of {listing(choices)}", remedy)
 
 
-def _alternatives(error: Any, path: Path) -> Iterator[Problem]:
+def _alternatives(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     """Of several alternatives, the one whose kind of value was written is judged; else all are named."""
     branches: dict[int, list[Any]] = {}
     for part in error.context or ():
@@ -182,14 +199,14 @@ def _alternatives(error: Any, path: Path) -> Iterator[Problem]:
     for parts in branches.values():
         if not any(part.validator == "type" and not part.path for part in parts):
             for part in parts:
-                yield from _translate(part)
+                yield from _translate(part, platform)
             return
-    yield _does_not_fit(error.instance, path, " or ".join(_title(branch) for branch in error.validator_value))
+    yield _does_not_fit(error.instance, path, " or ".join(_title(branch, platform) for branch in error.validator_value))
 
 
-def _title(branch: Mapping[str, Any]) -> str:
+def _title(branch: Mapping[str, Any], platform: str) -> str:
     if "$ref" in branch:
-        branch = schema()["$defs"][branch["$ref"].rsplit("/", 1)[-1]]
+        branch = schema_of(platform)["$defs"][branch["$ref"].rsplit("/", 1)[-1]]
     return str(branch["title"])
 
 
@@ -201,7 +218,7 @@ _SAYS = {
 }
 
 
-def _malformed(error: Any, path: Path) -> Iterator[Problem]:
+def _malformed(error: Any, path: Path, _: str) -> Iterator[Problem]:
     limit = error.validator_value
     match error.validator:
         case "minimum":

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schemas.checks.access import made as makes_access
-from schemas.checks.network import made as makes_subnet
 from schemas.checks.registry import at
 from schemas.findings import Finding
 from schemas.findings import Path as FindingPath
@@ -82,48 +80,34 @@ def _again(one: Judged, stack: Stack, first: dict[_Made, Judged]) -> Iterator[Fi
 
 
 def _makes(stack: Stack) -> Iterator[_Made]:
-    tenancy = stack.tenancy or stack.compartment
-    taken = stack.uses.take if stack.uses else ()
     names = f"{stack.team}-{stack.environment}"
-    for where, what, source in _named_by_prefix(stack, names):
-        remedy = f"give it another team or environment, or take {source} from that stack (`uses`)"
+    for where, what, concern in stack.named_alike():
+        remedy = f"give it another team or environment, or take {concern} from that stack (`uses`)"
         yield _Made(where, what, at("environment"), remedy)
-    if stack.bucket.existing is None and "bucket" not in taken:
+    here = (stack.platform, stack.account, stack.region)
+    if stack.makes("bucket"):
         name = stack.bucket.name or f"{names}-training"
         remedy = f"choose another name, or `bucket: {{ existing: {name} }}` in one of them"
-        yield _Made((tenancy, stack.region), f"the bucket `{name}`", at("bucket", "name"), remedy)
-    if stack.registry.existing is None and "registry" not in taken:
+        yield _Made(here, f"the bucket `{name}`", at("bucket", "name"), remedy)
+    if stack.makes("registry"):
         name = stack.registry.repository or f"{stack.team}/{stack.environment}/training"
         remedy = f"choose another name, or `registry: {{ existing: {name} }}` in one of them"
-        yield _Made((tenancy, stack.region), f"the repository `{name}`", at("registry", "repository"), remedy)
-
-
-def _named_by_prefix(stack: Stack, names: str) -> Iterator[tuple[tuple[str | None, ...], str, str]]:
-    """What is called by team and environment alone: where, what, and the concern it belongs to."""
-    tenancy = stack.tenancy or stack.compartment
-    if makes_access(stack):
-        groups = {"runs": not stack.access.runs, "notebooks": stack.access.users.notebooks}
-        for group in (group for group, makes in groups.items() if makes):
-            yield (tenancy, stack.access.domain), f"the group `{names}-{group}`", "the access"
-        yield (stack.compartment,), f"the policies of `{names}`", "the access"
-    logs = stack.logs
-    if logs.enabled and logs.existing is None and not (stack.uses and "logs" in stack.uses.take):
-        yield (stack.compartment, stack.region), f"the log group `{names}-training`", "the logs"
+        yield _Made(here, f"the repository `{name}`", at("registry", "repository"), remedy)
 
 
 def _overlaps(one: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Finding]:
     network = stack.network
-    if network.vcn is None or network.subnet_cidr is None or not makes_subnet(stack):
+    if network.inside is None or network.subnet_cidr is None or not stack.makes("network"):
         return
     try:
         block = ipaddress.IPv4Network(network.subnet_cidr)
     except ValueError:
         return
-    others = subnets.setdefault(network.vcn, [])
+    others = subnets.setdefault(network.inside, [])
     taken = next((row for row in others if block.overlaps(row[0]) and _is_another(row[1], one)), None)
     if taken:
-        message = f"{block} overlaps {taken[0]}, which {taken[1].source.file} takes in the same VCN"
-        remedy = "choose a free part of the VCN's addresses"
+        message = f"{block} overlaps {taken[0]}, which {taken[1].source.file} takes in the same network"
+        remedy = "choose a free part of that network's addresses"
         yield _located(one, "TY114", at("network", "subnetCidr"), message, remedy)
     others.append((block, one))
 

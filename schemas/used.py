@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from schemas.checks.registry import Wrong, at
-from schemas.load import REGION_KEYS
+from schemas.load import region_key
 from schemas.model import Stack, Uses
 from schemas.names import listing
 
@@ -38,17 +38,19 @@ def used(stack: Stack, uses: Uses, beside: Beside) -> Iterator[tuple[str, Wrong]
 
 
 def _elsewhere(stack: Stack, owner: Stack) -> Iterator[tuple[str, Wrong]]:
-    region = ("config", REGION_KEYS.get(stack.platform, "oci:region"))
-    places = (
+    region = ("config", region_key(stack.platform))
+    places = [
         (at("platform"), "on the platform", "trainyard:platform", stack.platform, owner.platform),
         (region, "in the region", region[-1], stack.region, owner.region),
-        (at("tenancy"), "in the tenancy", "trainyard:tenancy", stack.tenancy, owner.tenancy),
-    )
+    ]
+    for ours_at, theirs_at in zip(stack.place(), owner.place(), strict=False):
+        key = ours_at.key
+        places.append((at(key), ours_at.words, f"trainyard:{key}", ours_at.value or "", theirs_at.value or ""))
     for path, where, key, ours, theirs in places:
         if ours and theirs and ours != theirs:
             message = f"the stack `{owner.name}`, which this one takes from, is {where} `{theirs}`, not `{ours}`"
             yield "TY716", Wrong(path, message, f"write `{key}: {theirs}`, or use a stack of `{ours}`")
-            # Another platform's regions and tenancies say nothing.
+            # Of another platform nothing else can be compared.
             return
 
 

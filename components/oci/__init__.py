@@ -1,1 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The plan as resources of OCI Data Science. Nothing is imported before it is asked for: most commands need little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from components.plan.platform import AccessReport, Meeting, Words
+from schemas.model import Layout, Run
+
+if TYPE_CHECKING:
+    from components.oci.plan import OciPlan
+    from components.plan.launch import Part
+    from components.plan.model import Plan
+    from components.plan.resolved import ResolvedJob
+    from schemas.oci.model import OciStack
+
+_MEETINGS: Mapping[Layout, Meeting] = {
+    "run-per-node": Meeting("bucket", "addresses are exchanged in the bucket"),
+    "node-groups": Meeting("cluster-metadata", "addresses and ranks are those of OCI's own list of nodes"),
+}
+
+
+class OciPlatform:
+    way_to_services = "through the service gateway"
+
+    def lower(self, stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
+        from components.oci.lower import lower
+
+        return lower(stack, plan, jobs)
+
+    def circumstances(self, stack: OciStack) -> frozenset[str]:
+        return frozenset({"joins"})
+
+    def meeting(self, layout: Layout) -> Meeting:
+        return _MEETINGS[layout]
+
+    def environments(
+        self, job: ResolvedJob, part: Part, names: Mapping[str, str], run: Run, ranks: range
+    ) -> Iterator[Mapping[str, str]]:
+        from components.oci.ads import environments
+
+        return environments(job, part, names, run, ranks)
+
+    def words(self, plan: OciPlan) -> Words:
+        from components.oci.words import words
+
+        return words(plan)
+
+    def access_report(self, plan: OciPlan, deployers: str) -> AccessReport:
+        from components.oci.access_report import report
+
+        return report(plan, deployers)
+
+    def registry(self, plan: OciPlan, namespace: str) -> str:
+        from components.oci.registry import registry_host
+
+        return f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
+
+    def deploy(self, plan: OciPlan, folder: Path) -> dict[str, Any]:
+        from components.oci.deploy import deploy
+
+        return deploy(plan, folder)
+
+
+PLATFORM = OciPlatform()

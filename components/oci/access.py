@@ -10,15 +10,15 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.context import credentials
+from components.oci.plan import OciPlan
 from components.oci.statements import matching_rule, policies, tags
-from components.plan.model import Plan
 
 DYNAMIC_GROUP_SCHEMA = "urn:ietf:params:scim:schemas:oracle:idcs:DynamicResourceGroup"
 
 
 @dataclass(frozen=True)
 class AccessArgs:
-    plan: Plan
+    plan: OciPlan
     prefix: str
     tags: Mapping[str, str]
 
@@ -92,7 +92,7 @@ class Access(pulumi.ComponentResource):
             )
 
 
-def _home_region(plan: Plan) -> str:
+def _home_region(plan: OciPlan) -> str:
     if plan.access.home_region:
         return plan.access.home_region
     # Asked for at once: what there is to make depends on the answer.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import iam
 from components.oci.deployer import deployer_lines
-from components.oci.statements import STATEMENTS_ON_A_PATH, Line, matching_rule, policies
-from components.plan.model import Plan
+from components.oci.plan import OciPlan
+from components.oci.statements import STATEMENTS_ON_A_PATH, Line, group_named, matching_rule, policies
 from components.plan.show import table
 from iam.permissions import grants, is_documented
 from iam.printing import grant_text, location_text, subject_text
@@ -65,9 +65,14 @@ class Report:
     def rights(self) -> tuple[Right, ...]:
         return tuple(right for policy in (*self.policies, *self.wanted) for right in policy.rights)
 
+    def text(self) -> str:
+        parts = (_who(self), _groups(self), _statements(self), _deployer(self), _uncertain(self))
+        return "\n".join(line for part in parts for line in part)
 
-def report(plan: Plan, deployers: str) -> Report:
+
+def report(plan: OciPlan, deployers: str) -> Report:
     """`deployers`: the group of the people who run `pulumi up`; nothing in a stack file names it."""
+    group_named("group", deployers)
     prefix = f"{plan.team}-{plan.environment}"
     taken = "access" in plan.taken
     outside = replace(plan, access=replace(plan.access, create=not (plan.access.create or taken)))
@@ -85,7 +90,7 @@ def report(plan: Plan, deployers: str) -> Report:
     )
 
 
-def _policies(plan: Plan) -> tuple[PolicyReport, ...]:
+def _policies(plan: OciPlan) -> tuple[PolicyReport, ...]:
     return tuple(
         PolicyReport(
             f"{plan.team}-{plan.environment}-{key}",
@@ -96,11 +101,11 @@ def _policies(plan: Plan) -> tuple[PolicyReport, ...]:
     )
 
 
-def _rights(plan: Plan, lines: Iterable[Line]) -> tuple[Right, ...]:
+def _rights(plan: OciPlan, lines: Iterable[Line]) -> tuple[Right, ...]:
     return tuple(_right(plan, line) for line in lines)
 
 
-def _right(plan: Plan, line: Line) -> Right:
+def _right(plan: OciPlan, line: Line) -> Right:
     statement = line.statement
     unsure = line.trust != "documented"
     return Right(
@@ -114,7 +119,7 @@ def _right(plan: Plan, line: Line) -> Right:
     )
 
 
-def _words(plan: Plan, statement: iam.Statement) -> str:
+def _words(plan: OciPlan, statement: iam.Statement) -> str:
     """`list and read repos in the compartment, only where …`."""
     grant, place = statement.grant, location_text(statement.location)
     if isinstance(grant, iam.PermissionGrant):
@@ -127,11 +132,11 @@ def _words(plan: Plan, statement: iam.Statement) -> str:
     return f"{what} in {place.replace('tenancy', 'the whole tenancy')}{only}"
 
 
-def _place(plan: Plan, tenancy: bool) -> str:
+def _place(plan: OciPlan, tenancy: bool) -> str:
     return f"tenancy {plan.tenancy or ''}".strip() if tenancy else f"compartment {plan.compartment or ''}".strip()
 
 
-def _dynamic_groups(plan: Plan) -> Iterator[DynamicGroup]:
+def _dynamic_groups(plan: OciPlan) -> Iterator[DynamicGroup]:
     access, taken = plan.access, "access" in plan.taken
     making = access.create and access.make_runs_group
     runs = f"that of {plan.uses}" if taken else access.runs_group
@@ -140,11 +145,6 @@ def _dynamic_groups(plan: Plan) -> Iterator[DynamicGroup]:
         making = access.create and access.make_notebooks_group
         rule = matching_rule(plan, "notebooks") if making else None
         yield DynamicGroup(access.users_dynamic_group, "users, from notebook sessions", making, rule)
-
-
-def text(found: Report) -> str:
-    parts = (_who(found), _groups(found), _statements(found), _deployer(found), _uncertain(found))
-    return "\n".join(line for part in parts for line in part)
 
 
 def _who(found: Report) -> Iterator[str]:

@@ -12,9 +12,9 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
+from components.oci.plan import OciPlan
 from components.oci.registry import registry_host
 from components.oci.uses import Borrowed
-from components.plan.model import Plan
 from components.plan.naming import expand
 from schemas.model import EnvValue, Secret
 
@@ -30,7 +30,7 @@ class Context:
     An output costs Pulumi a task or two, and a thousand runs ask for the same few: each is made once.
     """
 
-    plan: Plan
+    plan: OciPlan
     namespace: pulumi.Output[str]
     secret_ids: Mapping[str, pulumi.Output[str]]
     borrowed: Borrowed

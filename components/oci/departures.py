@@ -13,7 +13,7 @@ import pulumi
 import pulumi_oci as oci
 
 from catalog.tables import table
-from components.plan.model import Plan
+from components.oci.plan import OciPlan
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.names import is_ocid, plural
@@ -27,7 +27,7 @@ _PROTECTED = (
 Outputs = Mapping[str, Any]
 
 
-def departures(plan: Plan) -> Iterator[Wrong]:
+def departures(plan: OciPlan) -> Iterator[Wrong]:
     """One for each thing with contents that this `up` would part with; raises RefusedError for another region."""
     before = _outputs()
     _same_region(plan, before)
@@ -46,14 +46,14 @@ def _outputs() -> Outputs:
     return answer.get("outputs") or {}
 
 
-def _unless_refused(look: Callable[[Plan, Outputs], Iterator[Wrong]], plan: Plan, before: Outputs) -> list[Wrong]:
+def _unless_refused(look: Callable[[OciPlan, Outputs], Iterator[Wrong]], plan: OciPlan, before: Outputs) -> list[Wrong]:
     try:
         return list(look(plan, before))
     except Exception:  # Pulumi raises nothing more precise for what a provider answers
         return []
 
 
-def _same_region(plan: Plan, before: Outputs) -> None:
+def _same_region(plan: OciPlan, before: Outputs) -> None:
     keys = table("regions")["keys"]
     names = {key: name for name, key in keys.items()}
     for output in _REGIONAL:
@@ -65,7 +65,7 @@ def _same_region(plan: Plan, before: Outputs) -> None:
         raise RefusedError([Wrong(("config", "oci:region"), message, remedy)])
 
 
-def _bucket(plan: Plan, before: Outputs) -> Iterator[Wrong]:
+def _bucket(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     old = before.get("bucket")
     if not old or ("bucket" not in plan.taken and old == plan.bucket.name):
         return
@@ -85,7 +85,7 @@ def _bucket(plan: Plan, before: Outputs) -> Iterator[Wrong]:
     yield Wrong(at("bucket"), f"the bucket `{old}` {holds}; nothing moves them. {fate}", remedy)
 
 
-def _repository(plan: Plan, before: Outputs) -> Iterator[Wrong]:
+def _repository(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     old = str(before.get("imagePushAddress") or "").split("/", 2)[-1]
     if not old or ("registry" not in plan.taken and old == plan.registry.repository):
         return
@@ -98,7 +98,7 @@ def _repository(plan: Plan, before: Outputs) -> Iterator[Wrong]:
             yield Wrong(at("registry"), message, remedy)
 
 
-def _log(plan: Plan, before: Outputs) -> Iterator[Wrong]:
+def _log(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     group, old = before.get("logGroupId"), before.get("logId")
     if plan.logs.create or not group or not old or old == plan.logs.log:
         return
@@ -108,6 +108,6 @@ def _log(plan: Plan, before: Outputs) -> Iterator[Wrong]:
         yield Wrong(at("logs"), message, "copy what you need of it first (`trainyard runs logs`)")
 
 
-def _is_ours(plan: Plan, tags: Mapping[str, str] | None) -> bool:
+def _is_ours(plan: OciPlan, tags: Mapping[str, str] | None) -> bool:
     marks = {"managed-by": "trainyard", "stack": plan.stack}
     return marks.items() <= dict(tags or {}).items()

@@ -20,9 +20,10 @@ from components.oci.lean import make_lean
 from components.oci.logs import Logs, LogsArgs
 from components.oci.network import Network, NetworkArgs
 from components.oci.outputs import outputs
+from components.oci.plan import OciPlan
 from components.oci.storage import Storage, StorageArgs
 from components.oci.uses import Borrowed
-from components.plan.model import JobPlan, Plan
+from components.plan.model import JobPlan
 from components.refusal import RefusedError
 from components.run import RunProvider
 from components.voice import warn
@@ -37,7 +38,7 @@ ARTIFACTS_FOLDER = Path(".trainyard", "artifacts")
 RUN_SETTINGS = {"configFileProfile": "profile"}
 
 
-def deploy(plan: Plan, folder: Path) -> dict[str, Any]:
+def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and gives back what the stack exports. Paths in the plan start at `folder`."""
     make_lean()
     plan = found(plan)
@@ -59,19 +60,19 @@ def deploy(plan: Plan, folder: Path) -> dict[str, Any]:
     return outputs(here, network, place, jobs)
 
 
-def _storage(plan: Plan, prefix: str, namespace: pulumi.Output[str], access: tuple[pulumi.Resource, ...]) -> Storage:
+def _storage(plan: OciPlan, prefix: str, namespace: pulumi.Output[str], access: tuple[pulumi.Resource, ...]) -> Storage:
     parts = plan.bucket, plan.registry, plan.vault
     key_access = access if plan.bucket.key else ()
     return Storage("storage", StorageArgs(*parts, plan.compartment or "", namespace, prefix, plan.tags, key_access))
 
 
-def _network(plan: Plan, prefix: str) -> Network | None:
+def _network(plan: OciPlan, prefix: str) -> Network | None:
     if not plan.network.create:
         return None
     return Network("network", NetworkArgs(plan.network, plan.compartment or "", prefix, plan.tags))
 
 
-def _project(plan: Plan, borrowed: Borrowed) -> pulumi.Input[str]:
+def _project(plan: OciPlan, borrowed: Borrowed) -> pulumi.Input[str]:
     known = borrowed.get("project", "projectId") or plan.project.project
     if known is not None:
         return known
@@ -84,7 +85,7 @@ def _project(plan: Plan, borrowed: Borrowed) -> pulumi.Input[str]:
     ).id
 
 
-def _logs(plan: Plan, borrowed: Borrowed) -> dict[str, Any]:
+def _logs(plan: OciPlan, borrowed: Borrowed) -> dict[str, Any]:
     if not plan.logs.enabled:
         return {"log_group": None, "log": None}
     if plan.logs.create:
@@ -96,7 +97,9 @@ def _logs(plan: Plan, borrowed: Borrowed) -> dict[str, Any]:
     }
 
 
-def _jobs(plan: Plan, here: Context, place: Place, folder: Path, after: tuple[pulumi.Resource, ...]) -> dict[str, Job]:
+def _jobs(
+    plan: OciPlan, here: Context, place: Place, folder: Path, after: tuple[pulumi.Resource, ...]
+) -> dict[str, Job]:
     if not plan.jobs:
         return {}
     named = credentials()
@@ -108,7 +111,7 @@ def _jobs(plan: Plan, here: Context, place: Place, folder: Path, after: tuple[pu
     }
 
 
-def _artifact(plan: Plan, job: JobPlan, folder: Path) -> Artifact | None:
+def _artifact(plan: OciPlan, job: JobPlan, folder: Path) -> Artifact | None:
     if job.code is None or job.code.folder is None:
         return None
     code = (folder / job.code.folder).resolve()

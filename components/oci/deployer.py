@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import iam
 from catalog.tables import table
 from components.oci.needs import Need, permissions_of, smallest, weakest
+from components.oci.plan import OciPlan
 from components.oci.statements import Line, group_named, lines, place_of, verb_grant
-from components.plan.model import Plan
 from schemas.names import is_ocid
 
 # Where, what, for which kinds of thing, and how sure that is.
 Granted = tuple[iam.Location, iam.Grant, tuple[str, ...], iam.Trust]
 
 
-def deployer_lines(plan: Plan, group: str) -> tuple[Line, ...]:
+def deployer_lines(plan: OciPlan, group: str) -> tuple[Line, ...]:
     """The least policy under which the plan's own deployer can bring it up and take it down."""
     granted = [*_by_operations(plan), *_by_verbs(plan)]
     return tuple(
@@ -25,7 +25,7 @@ def deployer_lines(plan: Plan, group: str) -> tuple[Line, ...]:
     )
 
 
-def _by_operations(plan: Plan) -> Iterator[Granted]:
+def _by_operations(plan: OciPlan) -> Iterator[Granted]:
     needed: dict[tuple[iam.Location, str], Need] = {}
     for kind, place in _makes(plan):
         for named in table("oci_access")["deployer"].get(kind, ()):
@@ -39,13 +39,13 @@ def _by_operations(plan: Plan) -> Iterator[Granted]:
         yield place, grant, tuple(dict.fromkeys(need.why)), weakest([*need.trusts, grant.trust])
 
 
-def _by_verbs(plan: Plan) -> Iterator[Granted]:
+def _by_verbs(plan: OciPlan) -> Iterator[Granted]:
     for kind, place in _makes(plan):
         for words in table("oci_access")["deployer_verbs"].get(kind, ()):
             yield place, verb_grant(words), (kind,), "documented"
 
 
-def _makes(plan: Plan) -> list[tuple[str, iam.Location]]:
+def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
     """What the deployer makes, and where that lives."""
     here, tenancy = place_of(plan.compartment), iam.Tenancy()
     network = place_of(plan.network.compartment or plan.compartment)
@@ -77,7 +77,7 @@ def _makes(plan: Plan) -> list[tuple[str, iam.Location]]:
     return [*((kind, place) for wanted, kind, place in makes if wanted), *_looks_at(plan, here, network)]
 
 
-def _looks_at(plan: Plan, here: iam.Location, network: iam.Location) -> Iterator[tuple[str, iam.Location]]:
+def _looks_at(plan: OciPlan, here: iam.Location, network: iam.Location) -> Iterator[tuple[str, iam.Location]]:
     """What exists already, by OCID or by name (components/oci/existing.py asks for it)."""
     taken = (
         (plan.network.vcn, "VCN", network),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pulumi_oci as oci
 
-from components.plan.model import LogsPlan, NetworkPlan, Plan
+from components.oci.plan import OciLogsPlan, OciNetworkPlan, OciPlan
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.findings import Path
@@ -59,7 +59,7 @@ PROJECT = Kind(
 )
 
 
-def found(plan: Plan) -> Plan:
+def found(plan: OciPlan) -> OciPlan:
     """The plan with the OCID of all that exists already; raises RefusedError with everything that does not."""
     search, here = _Search(), plan.compartment or ""
     project = search.one(PROJECT, plan.project.project, at("project", "existing"), here)
@@ -76,7 +76,7 @@ def found(plan: Plan) -> Plan:
     return made
 
 
-def _network(search: _Search, network: NetworkPlan, place: str) -> NetworkPlan:
+def _network(search: _Search, network: OciNetworkPlan, place: str) -> OciNetworkPlan:
     return replace(
         network,
         vcn=search.one(VCN, network.vcn, at("network", "vcn"), place),
@@ -85,7 +85,7 @@ def _network(search: _Search, network: NetworkPlan, place: str) -> NetworkPlan:
     )
 
 
-def _logs(search: _Search, logs: LogsPlan, place: str) -> LogsPlan:
+def _logs(search: _Search, logs: OciLogsPlan, place: str) -> OciLogsPlan:
     before = len(search.wrongs)
     group = search.one(LOG_GROUP, logs.group, at("logs", "existing", "group"), place)
     # In a group that is not there no log can be looked for.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
-from components.plan.model import LogsPlan
+from components.oci.plan import OciLogsPlan
 
 
 @dataclass(frozen=True)
 class LogsArgs:
-    plan: LogsPlan
+    plan: OciLogsPlan
     compartment: str
     tags: Mapping[str, str]
 

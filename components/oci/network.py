@@ -10,8 +10,8 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
+from components.oci.plan import OciNetworkPlan
 from components.oci.rules import ANYWHERE, TCP, SecurityRule, SecurityRules, lists, security_rules, tags
-from components.plan.model import NetworkPlan
 
 # Every region has one service of this kind of name: bucket, registry, logging and Data Science behind one gateway.
 ALL_SERVICES = r"All .* Services In Oracle Services Network"
@@ -19,7 +19,7 @@ ALL_SERVICES = r"All .* Services In Oracle Services Network"
 
 @dataclass(frozen=True)
 class NetworkArgs:
-    plan: NetworkPlan
+    plan: OciNetworkPlan
     compartment: str
     prefix: str
     tags: Mapping[str, str]

@@ -11,9 +11,9 @@ import pulumi
 from components.oci.context import Context
 from components.oci.jobs import Job, Place
 from components.oci.network import Network
+from components.oci.plan import OciNetworkPlan
 from components.oci.registry import registry_host
 from components.oci.rules import security_rules
-from components.plan.model import NetworkPlan
 
 CONSOLE = "https://cloud.oracle.com"
 
@@ -61,5 +61,5 @@ def outputs(here: Context, network: Network | None, place: Place, jobs: Mapping[
     return {name: value for name, value in exported.items() if value is not None}
 
 
-def _ports(network: NetworkPlan) -> list[str]:
+def _ports(network: OciNetworkPlan) -> list[str]:
     return [str(rule.ports or "all") for rule in security_rules(network).ingress]

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from components.plan.model import INTERNET, SERVICES, NetworkPlan, PortRule
+from components.oci.plan import OciNetworkPlan
+from components.plan.model import INTERNET, SERVICES, PortRule
 from schemas.model import PortRange
 
 TCP = "6"
@@ -39,7 +40,7 @@ class SecurityRules:
     egress: tuple[SecurityRule, ...]
 
 
-def security_rules(network: NetworkPlan) -> SecurityRules:
+def security_rules(network: OciNetworkPlan) -> SecurityRules:
     """Nodes of one subnet share one list, so rules between roles become rules within the subnet, both ways."""
     # The documents' own rules are kept one by one: who checks a network against them looks for each.
     merged = _by_range if network.mode == "documented" else _merged
@@ -60,7 +61,7 @@ def lists(rules: SecurityRules) -> tuple[SecurityRules, ...]:
     )
 
 
-def tags(network: NetworkPlan) -> dict[str, str]:
+def tags(network: OciNetworkPlan) -> dict[str, str]:
     """Who needs every port, if anybody does: on the list itself, where people and policies look for the reason."""
     needed_by = sorted({rule.framework or network.mode for rule in network.rules if rule.ports is None})
     return {ALL_TCP: ", ".join(needed_by)} if needed_by else {}

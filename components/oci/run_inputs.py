@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from components.plan.model import JobPlan, NodePlan, Plan, RunPlan
+from components.oci.plan import OciPlan
+from components.plan.model import JobPlan, NodePlan, RunPlan
 from schemas.model import EnvValue
 
 
@@ -30,11 +31,11 @@ class Where:
     log: Any
 
 
-def tags(plan: Plan, job: JobPlan) -> dict[str, str]:
+def tags(plan: OciPlan, job: JobPlan) -> dict[str, str]:
     return {**plan.tags, "job": job.name}
 
 
-def run_inputs(plan: Plan, job: JobPlan, run: RunPlan, where: Where, filler: Filler) -> dict[str, Any]:
+def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: Filler) -> dict[str, Any]:
     return {
         "platform": "oci",
         "job": where.job,

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import iam
 from catalog.tables import table
 from components.oci.needs import Need, permissions, smallest, weakest
-from components.plan.model import AccessPlan, Grant, Plan
+from components.oci.plan import OciAccessPlan, OciPlan
+from components.plan.model import Grant
 from schemas.names import is_ocid
 
 # OCI's default limit on statements in one policy.
@@ -51,7 +52,7 @@ class Line:
         return iam.to_text(self.statement)
 
 
-def lines(plan: Plan) -> tuple[Line, ...]:
+def lines(plan: OciPlan) -> tuple[Line, ...]:
     """Every statement the plan asks for, in an order that only its content decides."""
     if not plan.access.create:
         return ()
@@ -59,7 +60,7 @@ def lines(plan: Plan) -> tuple[Line, ...]:
     return tuple(by_mode[plan.access.mode](plan))
 
 
-def policies(plan: Plan) -> dict[str, tuple[Line, ...]]:
+def policies(plan: OciPlan) -> dict[str, tuple[Line, ...]]:
     """The statements by policy: those of the tenancy apart, each policy within OCI's limit."""
     named: dict[str, tuple[Line, ...]] = {}
     for tenancy, what in ((False, "access"), (True, "access-tenancy")):
@@ -71,14 +72,14 @@ def policies(plan: Plan) -> dict[str, tuple[Line, ...]]:
     return named
 
 
-def tags(plan: Plan, policy: Iterable[Line]) -> dict[str, str]:
+def tags(plan: OciPlan, policy: Iterable[Line]) -> dict[str, str]:
     """That the tenancy is meant, and why: on the policy itself, where people and policy packs look for it."""
     if not any(isinstance(line.statement.location, iam.Tenancy) for line in policy):
         return {}
     return {TENANCY_WIDE: "proof-of-concept" if plan.access.mode == "proof-of-concept" else "chosen"}
 
 
-def matching_rule(plan: Plan, what: str) -> str:
+def matching_rule(plan: OciPlan, what: str) -> str:
     """Which resources belong to the dynamic group `runs` or `notebooks`."""
     open_to_all = plan.access.mode == "proof-of-concept"
     kinds = KINDS_OF_RESOURCE["proof-of-concept" if open_to_all else what]
@@ -88,7 +89,7 @@ def matching_rule(plan: Plan, what: str) -> str:
     return iam.condition_text(iam.AllOf((*types, iam.equals("resource.compartment.id", plan.compartment or ""))))
 
 
-def subject(plan: Plan, who: str) -> iam.Subject:
+def subject(plan: OciPlan, who: str) -> iam.Subject:
     access = plan.access
     match who:
         case "runs":
@@ -101,7 +102,7 @@ def subject(plan: Plan, who: str) -> iam.Subject:
             return users(access)
 
 
-def users(access: AccessPlan) -> iam.Subject:
+def users(access: OciAccessPlan) -> iam.Subject:
     if access.users_dynamic_group:
         return group_named("dynamic-group", access.users_dynamic_group, access.domain)
     return group_named("group", access.users_group or "", access.domain)
@@ -115,11 +116,11 @@ def group_named(kind: Literal["group", "dynamic-group"], name: str, domain: str 
     return iam.Subject(kind, (iam.Named(rest, own_domain) if slash else iam.Named(name, domain),))
 
 
-def has_users(access: AccessPlan) -> bool:
+def has_users(access: OciAccessPlan) -> bool:
     return bool(access.users_group or access.users_dynamic_group)
 
 
-def location(plan: Plan, compartment: str | None = None) -> iam.Location:
+def location(plan: OciPlan, compartment: str | None = None) -> iam.Location:
     return iam.Tenancy() if plan.access.tenancy_wide else place_of(compartment or plan.compartment)
 
 
@@ -129,7 +130,7 @@ def place_of(compartment: str | None) -> iam.Location:
     return iam.Tenancy() if ocid.startswith("ocid1.tenancy.") else iam.CompartmentId(ocid)
 
 
-def _line(plan: Plan, who: str, grant: iam.Grant, why: Iterable[str], trust: iam.Trust, where: Any = None) -> Line:
+def _line(plan: OciPlan, who: str, grant: iam.Grant, why: Iterable[str], trust: iam.Trust, where: Any = None) -> Line:
     here = location(plan, where[0] if where else None)
     condition = iam.equals(*where[1]) if where and where[1] else None
     return Line(
@@ -141,14 +142,14 @@ def _line(plan: Plan, who: str, grant: iam.Grant, why: Iterable[str], trust: iam
     )
 
 
-def _proof_of_concept(plan: Plan) -> Iterator[Line]:
+def _proof_of_concept(plan: OciPlan) -> Iterator[Line]:
     for row in table("oci_access")["proof-of-concept"]:
         yield _line(
             plan, row["who"], verb_grant(row["grant"]), ("proof of concept, as Oracle documents it",), "documented"
         )
 
 
-def _documented(plan: Plan) -> Iterator[Line]:
+def _documented(plan: OciPlan) -> Iterator[Line]:
     access = plan.access
     narrow = {
         "repository": plan.registry.repository if access.narrow_repository else None,
@@ -168,16 +169,16 @@ def _documented(plan: Plan) -> Iterator[Line]:
     yield from _from_grants(plan, beyond)
 
 
-def _beyond_documents(plan: Plan, grant: Grant) -> bool:
+def _beyond_documents(plan: OciPlan, grant: Grant) -> bool:
     other_bucket = grant.what == "objects" and grant.target not in (None, plan.bucket.name)
     return other_bucket or grant.what in BEYOND_DOCUMENTS
 
 
-def _least(plan: Plan) -> Iterator[Line]:
+def _least(plan: OciPlan) -> Iterator[Line]:
     yield from _from_grants(plan, plan.access.grants)
 
 
-def _from_grants(plan: Plan, grants: Iterable[Grant]) -> Iterator[Line]:
+def _from_grants(plan: OciPlan, grants: Iterable[Grant]) -> Iterator[Line]:
     """Grants on the same kind of resource, narrowed alike, become one statement."""
     needed: dict[tuple[str, str, Any], Need] = {}
     for grant in grants:
@@ -204,7 +205,7 @@ def _condition(grant: Grant) -> tuple[str, str] | None:
     return (SECRET_ID if grant.what == "secrets" and is_ocid(grant.target) else VARIABLES[grant.what]), grant.target
 
 
-def _network_compartment(plan: Plan, grant: Grant) -> str | None:
+def _network_compartment(plan: OciPlan, grant: Grant) -> str | None:
     return plan.network.compartment if grant.what == "subnet" else None
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
-from components.plan.model import BucketPlan, RegistryPlan, VaultPlan
+from components.oci.plan import VaultPlan
+from components.plan.model import BucketPlan, RegistryPlan
 
 # The stack file's word, and OCI's.
 VERSIONING: Mapping[bool | str, str] = {True: "Enabled", False: "Disabled", "suspended": "Suspended"}

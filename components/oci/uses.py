@@ -8,7 +8,7 @@ from typing import Any
 
 import pulumi
 
-from components.plan.model import Plan
+from components.oci.plan import OciPlan
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 
@@ -26,7 +26,7 @@ TAKEN = {
 class Borrowed:
     """Answers from the stack named under `uses`, for the concerns it was asked to answer for."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: OciPlan) -> None:
         self._taken = plan.taken
         self._stack = None
         if plan.uses:
@@ -40,7 +40,7 @@ class Borrowed:
         return self._stack.require_output(output)
 
 
-def _must_answer(plan: Plan, stack: str) -> None:
+def _must_answer(plan: OciPlan, stack: str) -> None:
     """Asked for at once: a reference that leads nowhere would end the program in its midst."""
     try:
         answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack}).value
@@ -54,6 +54,6 @@ def _must_answer(plan: Plan, stack: str) -> None:
         raise RefusedError([Wrong(at("uses", "take"), message, remedy)])
 
 
-def _missing(plan: Plan, outputs: Collection[str]) -> list[str]:
+def _missing(plan: OciPlan, outputs: Collection[str]) -> list[str]:
     taken = [concern for concern in plan.taken if concern != "logs" or plan.logs.enabled]
     return [name for concern in taken for name in TAKEN[concern] if name not in outputs]

@@ -5,24 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from catalog.frameworks import Framework
-from components.plan.launch import Part, ads_environment, document, filled, part_of, stall_minutes
+from components.plan.launch import Part, document, filled, part_of, stall_minutes
 from components.plan.model import JobPlan, NodePlan, RolePlan, RunPlan
 from components.plan.naming import expand, known, physical
-from components.plan.ports import of_role
-from schemas.model import EnvValue, Job, Layout, Run, Stack
+from components.plan.platform import Platform
+from components.plan.resolved import ResolvedJob
+from schemas.model import EnvValue, Job, Run, Stack
 
 OUR_IMAGE = "${registry}"
-# How the launcher learns of the others' addresses.
-MEET: Mapping[Layout, str] = {
-    "run-per-node": "addresses are exchanged in the bucket",
-    "node-groups": "addresses and ranks are those of OCI's own list of nodes",
-}
 
 
-def job_plan(stack: Stack, name: str, framework: Framework) -> JobPlan:
-    job = stack.jobs[name]
-    parts = {role: part_of(stack, job, framework, role) for role in _ordered(framework, job)}
+def job_plan(stack: Stack, resolved: ResolvedJob, platform: Platform) -> JobPlan:
+    job, name, framework = resolved.spec, resolved.name, resolved.framework
+    meeting = platform.meeting(job.layout)
+    parts = {role: part_of(stack, resolved, role, meeting.source) for role in resolved.roles}
     return JobPlan(
         name=name,
         was=job.was.names,
@@ -30,79 +26,71 @@ def job_plan(stack: Stack, name: str, framework: Framework) -> JobPlan:
         display_name=physical(stack, name),
         framework=job.framework,
         strategy=framework.strategy,
-        ranks=f"{framework.rank}; {MEET[job.layout]}",
+        ranks=f"{framework.rank}; {meeting.words}",
         layout=job.layout,
         image=expand(job.image, known(stack, job.was.first(name))),
         image_is_ours=job.image.startswith(OUR_IMAGE),
         shape=job.shape,
-        roles=tuple(_role(framework, job, role) for role in _ordered(framework, job)),
+        roles=tuple(_role(resolved, role) for role in resolved.roles),
         code=job.code,
         inputs=job.inputs,
         block_storage_gb=job.block_storage_gb,
         maximum_runtime_minutes=job.maximum_runtime_minutes,
-        stall_minutes=stall_minutes(job, framework),
-        runs={key: _run(stack, name, key, framework, parts) for key in job.runs},
+        stall_minutes=stall_minutes(resolved),
+        runs={key: _run(stack, resolved, key, parts, platform) for key in job.runs},
     )
 
 
-def _ordered(framework: Framework, job: Job) -> list[str]:
-    """Roles as the framework lists them, its main role first: ranks follow this order."""
-    return [role for role in framework.roles if role in job.roles and job.roles[role].replicas]
-
-
-def _role(framework: Framework, job: Job, role: str) -> RolePlan:
-    spec = job.roles[role]
+def _role(job: ResolvedJob, role: str) -> RolePlan:
+    spec = job.spec.roles[role]
     wanted = spec.completion.min_succeeded
     return RolePlan(
         name=role,
-        called=spec.was.first(role),
+        called=job.called(role),
         replicas=spec.replicas,
-        mode=framework.roles[role].mode,
-        ports=of_role(framework, job, role),
+        mode=job.framework.roles[role].mode,
+        ports=job.listens_on(role),
         minimum_success=spec.replicas if wanted is None or wanted < 0 else min(wanted, spec.replicas),
-        carries=framework.roles[role].carries,
+        carries=job.framework.roles[role].carries,
     )
 
 
-def _run(stack: Stack, job_name: str, run_name: str, framework: Framework, parts: Mapping[str, Part]) -> RunPlan:
-    job = stack.jobs[job_name]
-    run = job.runs[run_name]
-    nodes = _groups if job.layout == "node-groups" else _single_nodes
+def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Part], platform: Platform) -> RunPlan:
+    run = job.spec.runs[run_name]
     # A run that was renamed goes on where it was: its folder, and what its nodes are told, keep the oldest name.
-    names = known(stack, job.was.first(job_name), run.was.first(run_name))
+    names = known(stack, job.spec.was.first(job.name), run.was.first(run_name))
+    groups = job.spec.layout == "node-groups"
+    nodes = _groups(job, run, names, parts) if groups else _single_nodes(job, run, names, parts, platform)
     return RunPlan(
         name=run_name,
         was=run.was.names,
-        display_name=physical(stack, job_name, run_name),
+        display_name=physical(stack, job.name, run_name),
         attempt=run.attempt,
         until=run.until,
-        nodes=tuple(nodes(job, run, names, framework, parts)),
+        nodes=tuple(nodes),
     )
 
 
 def _single_nodes(
-    job: Job, run: Run, names: Mapping[str, str], framework: Framework, parts: Mapping[str, Part]
+    job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, Part], platform: Platform
 ) -> Iterator[NodePlan]:
     rank = 0
     for role, part in parts.items():
-        told, own = ads_environment(part, names, run), _own(job, run, role, names)
-        # ADS counts parameter servers apart.
-        counted = framework.roles[role].mode != "PS"
-        for index in range(job.roles[role].replicas):
+        ranks, own = range(rank, rank + job.spec.roles[role].replicas), _own(job.spec, run, role, names)
+        for index, told in enumerate(platform.environments(job, part, names, run, ranks)):
             node = f"{part.called}-{index}"
-            environment: dict[str, EnvValue] = {**told, **({"RANK": str(rank)} if counted else {}), **own}
-            yield NodePlan(node, part.called, rank, environment, document(part, names, job, run, node, rank))
-            rank += 1
+            environment: dict[str, EnvValue] = {**told, **own}
+            launch = document(part, names, job, run, node, ranks[index])
+            yield NodePlan(node, part.called, ranks[index], environment, launch)
+        rank = ranks.stop
 
 
-def _groups(
-    job: Job, run: Run, names: Mapping[str, str], framework: Framework, parts: Mapping[str, Part]
-) -> Iterator[NodePlan]:
+def _groups(job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, Part]) -> Iterator[NodePlan]:
     rank = 0
     for role, part in parts.items():
-        plan = _role(framework, job, role)
+        plan = _role(job, role)
         launch = document(part, names, job, run, part.called, None)
-        environment = _own(job, run, role, names)
+        environment = _own(job.spec, run, role, names)
         yield NodePlan(part.called, part.called, rank, environment, launch, plan.replicas, plan.minimum_success)
         rank += plan.replicas
 

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Plan: all that follows from a stack file, platform-neutral, as frozen values that print and compare.
+"""The Plan: all that follows from a stack file on every platform, as frozen values that print and compare.
 
-Text in a plan may still hold `${namespace}` and other names of `LATER`: only a deployment knows them.
+Text in a plan may still hold `${registry}`, other names of `LATER`, and the platform's own: a deployment fills them in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeVar
 
-from schemas.model import AccessMode, Code, EnvValue, Input, Layout, NetworkMode, PortRange, Secret, Shape, Until
+from schemas.model import AccessMode, Code, EnvValue, Input, Layout, NetworkMode, PortRange, Shape, Until
+
+T = TypeVar("T")
 
 # References that `build_plan` leaves in texts because only the platform can answer them.
-LATER = ("namespace", "registry", "bucket")
+LATER = ("registry", "bucket")
 
 Evidence = Literal["measured", "documented", "inferred"]
 Who = Literal["users", "runs", "service", "bucket-service"]
@@ -46,10 +48,7 @@ class NetworkPlan:
     cidr: str
     subnet_cidr: str
     nat: bool
-    vcn: str | None
     subnet: str | None
-    route_table: str | None
-    compartment: str | None
     rules: tuple[PortRule, ...]
 
 
@@ -68,17 +67,6 @@ class Grant:
 class AccessPlan:
     mode: AccessMode
     create: bool
-    users_group: str | None
-    users_dynamic_group: str | None
-    make_notebooks_group: bool
-    runs_group: str
-    make_runs_group: bool
-    domain: str | None
-    domain_endpoint: str | None
-    tenancy_wide: bool
-    narrow_repository: bool
-    narrow_bucket: bool
-    home_region: str | None
     grants: tuple[Grant, ...]
 
 
@@ -105,28 +93,12 @@ class LogsPlan:
     create: bool
     group_name: str
     log_name: str
-    group: str | None
-    log: str | None
     retention_days: int
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectPlan:
-    name: str
-    create: bool
-    project: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class VaultPlan:
-    vault: str
-    key: str
-    secrets: Mapping[str, Secret]
-
-
-@dataclass(frozen=True, slots=True)
 class RolePlan:
-    """A set of like nodes: the ports each listens on and how it is started. `called`: by the nodes, and by OCI.
+    """A set of like nodes: the ports each listens on and how it is started. `called`: by the nodes.
 
     `carries`: it is there to be used.
     """
@@ -194,23 +166,26 @@ class JobPlan:
         return sum(role.replicas for role in self.roles)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
+    """What one platform only has is in its own Plan (components/<platform>/plan.py), which has these columns too."""
+
     stack: str
     team: str
     environment: str
     platform: str
     region: str
-    compartment: str | None
-    tenancy: str | None
     tags: Mapping[str, str]
     network: NetworkPlan
     access: AccessPlan
     bucket: BucketPlan
     registry: RegistryPlan
     logs: LogsPlan
-    project: ProjectPlan
     uses: str | None
     taken: tuple[str, ...]
-    vault: VaultPlan | None = None
     jobs: Mapping[str, JobPlan] = field(default_factory=dict)
+
+
+def extended(kind: Callable[..., T], base: Any, **columns: Any) -> T:
+    """A platform's own kind of plan: what the neutral one says, and the columns that it has on top."""
+    return kind(**{column.name: getattr(base, column.name) for column in fields(base)} | columns)

@@ -10,6 +10,7 @@ from math import isfinite, isnan
 from typing import Any, TypeVar
 
 from components.plan.model import Grant, JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
+from components.plan.platform import Words, platform_of
 from schemas.convert import camel
 from schemas.model import PortRange, Secret
 
@@ -51,7 +52,15 @@ def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> Iterator[str]:
 
 def text(plan: Plan) -> str:
     """The whole plan, in the order in which it is brought up."""
-    return "\n".join([*_head(plan), *_access(plan), *_network(plan.network), *_storage(plan), *_jobs(plan)])
+    words = platform_of(plan.platform).words(plan)
+    parts = (
+        _head(plan, words),
+        _access(plan, words),
+        _network(plan.network, words),
+        _storage(plan, words),
+        _jobs(plan),
+    )
+    return "\n".join(line for part in parts for line in part)
 
 
 def node(plan: Plan, path: str) -> NodePlan:
@@ -80,36 +89,30 @@ def ports_text(ports: PortRange | None) -> str:
     return "all" if ports is None else str(ports)
 
 
-def _made(create: bool) -> str:
+def made_or_not(create: bool) -> str:
     return "made by this stack" if create else "not made by this stack"
 
 
-def _head(plan: Plan) -> Iterator[str]:
-    yield f"{plan.stack}: team {plan.team}, environment {plan.environment}, on {plan.platform} in {plan.region}"
-    rows = [("compartment", plan.compartment), ("tenancy", plan.tenancy)]
+def _head(plan: Plan, words: Words) -> Iterator[str]:
+    where = f" in {plan.region}" if plan.region else ""
+    yield f"{plan.stack}: team {plan.team}, environment {plan.environment}, on {plan.platform}{where}"
+    rows = list(words.place)
     if plan.uses:
         rows.append(("uses", f"{', '.join(plan.taken)} of stack {plan.uses}"))
     rows.append(("tags", ", ".join(f"{key}={value}" for key, value in plan.tags.items())))
     yield from table((title, value) for title, value in rows if value)
 
 
-def _whose(plan: Plan, concern: str, name: str) -> str:
+def whose(plan: Plan, concern: str, name: str) -> str:
     """The name of a thing; where another stack makes it only that knows the name."""
     return f"that of {plan.uses}" if concern in plan.taken else name
 
 
-def _access(plan: Plan) -> Iterator[str]:
+def _access(plan: Plan, words: Words) -> Iterator[str]:
     access = plan.access
     yield ""
-    yield f"Access: {access.mode}, {_made(access.create)}"
-    users = [("users", f"group {access.users_group}")] if access.users_group else []
-    if access.users_dynamic_group:
-        new = " (made)" if access.make_notebooks_group else ""
-        users.append(("users", f"dynamic group {access.users_dynamic_group}{new}"))
-    new = " (made)" if access.make_runs_group and access.create else ""
-    runs = _whose(plan, "access", f"dynamic group {access.runs_group}{new}")
-    place = "the tenancy" if access.tenancy_wide else "the compartment"
-    yield from table([*users, ("runs", runs), ("where", place)])
+    yield f"Access: {access.mode}, {made_or_not(access.create)}"
+    yield from table(words.principals)
     if access.create and access.mode != "least-privilege":
         yield "  The statements of this mode grant more than what is needed here; `trainyard access` shows them:"
     elif not access.create:
@@ -119,20 +122,15 @@ def _access(plan: Plan) -> Iterator[str]:
 
 def _grant(plan: Plan, grant: Grant) -> tuple[str, str, str, str]:
     concern = {plan.bucket.name: "bucket", plan.registry.repository: "registry"}.get(grant.target or "", "")
-    return grant.who, f"{grant.does} {grant.what}", _whose(plan, concern, grant.target or ""), grant.why
+    return grant.who, f"{grant.does} {grant.what}", whose(plan, concern, grant.target or ""), grant.why
 
 
-def _network(network: NetworkPlan) -> Iterator[str]:
+def _network(network: NetworkPlan, words: Words) -> Iterator[str]:
     yield ""
-    yield f"Network: {network.mode}, {_made(network.create)}"
+    yield f"Network: {network.mode}, {made_or_not(network.create)}"
+    yield from table(words.network)
     if not network.create:
-        yield from table([("subnet", network.subnet or "of the stack it uses")])
         yield "  What the subnet has to let through:"
-    else:
-        own = "to Oracle's services, and out through NAT" if network.nat else "to Oracle's services only"
-        way_out = "where the route table of that VCN leads" if network.vcn else own
-        vcn = [("in VCN", network.vcn)] if network.vcn else [("network", network.cidr)]
-        yield from table([*vcn, ("subnet", network.subnet_cidr), ("way out", way_out)])
     yield from table(
         [
             ("FROM", "TO", "PORTS", "EVIDENCE", "WHY"),
@@ -144,10 +142,10 @@ def _network(network: NetworkPlan) -> Iterator[str]:
     )
 
 
-def _storage(plan: Plan) -> Iterator[str]:
+def _storage(plan: Plan, words: Words) -> Iterator[str]:
     yield ""
     yield "Storage"
-    bucket, registry, logs, project = plan.bucket, plan.registry, plan.logs, plan.project
+    bucket, registry = plan.bucket, plan.registry
     kept = {True: "kept on destroy", False: "removed on destroy"}
     versions = (
         "versioned"
@@ -159,20 +157,16 @@ def _storage(plan: Plan) -> Iterator[str]:
     own_key = f", encrypted with {bucket.key}" if bucket.key else ""
     made_bucket = f", {versions}, {kept[bucket.keep]}{own_key}" if bucket.create else ""
     made_registry = f", {'immutable, ' if registry.immutable else ''}{kept[registry.keep]}" if registry.create else ""
-    log = f"{logs.log_name} in {logs.group_name}, {_made(logs.create)}, {logs.retention_days} days"
-    rows = [
-        ("bucket", f"{_whose(plan, 'bucket', bucket.name)}, {_made(bucket.create)}{made_bucket}"),
-        (
-            "repository",
-            f"{_whose(plan, 'registry', registry.repository)}, {_made(registry.create)}{made_registry}",
-        ),
-        ("log", log if logs.create else _whose(plan, "logs", f"{logs.log} in {logs.group}")),
-        ("project", f"{_whose(plan, 'project', project.project or project.name)}, {_made(project.create)}"),
-    ]
-    rows = [row for row in rows if row[0] != "log" or logs.enabled]
-    if plan.vault:
-        rows.append(("secrets", f"{', '.join(plan.vault.secrets)} in {plan.vault.vault}"))
-    yield from table(rows)
+    yield from table(
+        [
+            ("bucket", f"{whose(plan, 'bucket', bucket.name)}, {made_or_not(bucket.create)}{made_bucket}"),
+            (
+                "repository",
+                f"{whose(plan, 'registry', registry.repository)}, {made_or_not(registry.create)}{made_registry}",
+            ),
+            *words.storage,
+        ]
+    )
 
 
 def _jobs(plan: Plan) -> Iterator[str]:

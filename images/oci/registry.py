@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from components.oci.plan import oci_plan
 from components.plan.model import Plan
 from images.errors import ImageError
 from images.oci.addresses import namespace_of, repository_of
@@ -103,10 +104,11 @@ def namespace(session: Session) -> str:
 
 def standing(session: Session, plan: Plan, image: Wanted) -> Standing | None:
     """What the registry has; None where nobody can tell: the repository belongs to another compartment."""
-    if plan.compartment is None:
+    place = oci_plan(plan).compartment
+    if place is None:
         return None
     client = _asked(lambda: session.client("artifacts", plan.region))
-    where = {"compartment_id": plan.compartment}
+    where = {"compartment_id": place}
     found = _asked(lambda: client.list_container_repositories(display_name=repository_of(image), **where).data.items)
     if not found:
         return Standing(False) if plan.registry.create and repository_of(image) == plan.registry.repository else None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from components.oci.plan import oci_plan
 from components.plan.model import Plan, RunPlan
 from localcloud.control import Cloud
 from localstacks.file import LocalFile
@@ -38,7 +39,7 @@ class OciLocalPlatform:
         return types.is_named(row, by, inputs)
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
-        stand_in(made, plan, cloud, StandIns(cloud, tell, plan.network))
+        stand_in(made, plan, cloud, StandIns(cloud, tell, oci_plan(plan).network))
 
     def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
         StandIns(cloud, tell).remove()
@@ -59,3 +60,6 @@ class OciLocalPlatform:
 
     def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
         return empty_buckets(cloud, rows, tell)
+
+
+PLATFORM = OciLocalPlatform()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 
+from components.oci.plan import OciPlan
 from components.oci.statements import matching_rule, policies
 from components.plan.model import Plan
 from localcloud.control import Cloud
@@ -14,7 +15,7 @@ from localstacks.oci.sessions import DEPLOYER, session_of
 from provider.oci.session import Session
 
 
-def stand_in_access(cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+def stand_in_access(cloud: Cloud, plan: OciPlan, used: Plan | None) -> tuple[Plan, list[str]]:
     """The plan by which access is given: the stack's, that of the one it takes access from, or of what stands in."""
     if plan.access.create:
         return plan, []
@@ -36,7 +37,7 @@ def stand_in_access(cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, 
     return asked, ["policies and groups exist elsewhere: the least that the stack needs stands in for them"]
 
 
-def stand_in_groups(cloud: Cloud, plan: Plan) -> Iterator[str]:
+def stand_in_groups(cloud: Cloud, plan: OciPlan) -> Iterator[str]:
     """The runs' group, where the stack names one that exists elsewhere."""
     access = plan.access
     if access.create and not access.make_runs_group:

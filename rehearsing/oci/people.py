@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
+from components.oci.plan import OciAccessPlan, OciPlan
 from components.oci.statements import matching_rule
-from components.plan.model import AccessPlan, Plan
 from localcloud import admin
 from localcloud.control import Cloud
 from localstacks.oci.sessions import DEPLOYER, USER, session_of
@@ -19,7 +19,7 @@ from rehearsing.oci.access import dynamic_group
 from rehearsing.people import People
 
 
-def people(cloud: Cloud, plan: Plan, granted: AccessPlan, outputs: Mapping[str, Any]) -> People:
+def people(cloud: Cloud, plan: OciPlan, granted: OciAccessPlan, outputs: Mapping[str, Any]) -> People:
     """`granted` says to whom access is given: in the stack, or in the one it takes its access from."""
     deployer = session_of(cloud, DEPLOYER)
     if granted.users_group:

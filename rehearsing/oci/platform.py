@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
-from components.plan.model import AccessPlan, JobPlan, Plan, RunPlan
+from components.oci.plan import oci_plan
+from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud.control import Cloud
 from localstacks.oci.platform import OciLocalPlatform
 from localstacks.place import Place
 from provider.base.asking import Tell
 from rehearsal.calls import Grounds
 from rehearsal.model import Artifact
+from rehearsal.planned import Planned
 from rehearsing.oci import access, evidence, mutations, people, runs
+from rehearsing.oci.planned import planned
 from rehearsing.people import People
 from rehearsing.platform import Mutation, Outputs
 from rehearsing.runs import Answers, Started, Watch
@@ -26,13 +29,16 @@ class OciRehearsalPlatform:
     local = OciLocalPlatform()
 
     def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        return access.stand_in_access(cloud, plan, used)
+        return access.stand_in_access(cloud, oci_plan(plan), used)
 
     def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
-        return access.stand_in_groups(cloud, plan)
+        return access.stand_in_groups(cloud, oci_plan(plan))
 
-    def people(self, cloud: Cloud, plan: Plan, granted: AccessPlan, outputs: Outputs) -> People:
-        return people.people(cloud, plan, granted, outputs)
+    def people(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+        return people.people(cloud, oci_plan(plan), oci_plan(granted).access, outputs)
+
+    def needed(self, plan: Plan, network_of: Plan, access_of: Plan) -> Planned:
+        return planned(oci_plan(plan), oci_plan(network_of), oci_plan(access_of))
 
     def everyday(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
         people.everyday(who, cloud, outputs)
@@ -46,10 +52,10 @@ class OciRehearsalPlatform:
     def start(
         self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
     ) -> Started:
-        return runs.start(who, plan, job, run, outputs, answers, tell)
+        return runs.start(who, oci_plan(plan), job, run, outputs, answers, tell)
 
     def watch(self, who: People, plan: Plan, started: Started, tell: Tell) -> Watch:
-        return runs.watch(who, plan, started, tell)
+        return runs.watch(who, oci_plan(plan), started, tell)
 
     def caller(self, cloud: Cloud) -> str:
         return evidence.caller(cloud)
@@ -65,3 +71,6 @@ class OciRehearsalPlatform:
 
     def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
         return mutations.without(cloud, mutation)
+
+
+PLATFORM = OciRehearsalPlatform()

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from components.oci.plan import OciPlan
 from components.oci.run_inputs import Where, run_inputs
-from components.plan.model import JobPlan, Plan, RunPlan
+from components.plan.model import JobPlan, RunPlan
 from localcloud.control import Cloud
 from localstacks.place import Place
 from provider.base.asking import Tell, call_of
@@ -43,7 +44,7 @@ def _secrets(place: Place) -> dict[str, str]:
 
 
 def start(
-    who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Answers, tell: Tell
+    who: People, plan: OciPlan, job: JobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Answers, tell: Tell
 ) -> Started:
     where = Where(
         outputs["jobs"][job.name]["id"], outputs["projectId"], None, outputs.get("logGroupId"), outputs.get("logId")
@@ -75,6 +76,6 @@ class Watch:
         OciPlatform(self.who.session).cancel(self.looker.call, list(self.started.nodes))
 
 
-def watch(who: People, plan: Plan, started: Started, tell: Tell) -> Watch:
+def watch(who: People, plan: OciPlan, started: Started, tell: Tell) -> Watch:
     wanted = Wanted(plan.compartment or "", plan.stack, started.job.name, started.run.name)
     return Watch(who, started, Looker(who.session, call_of("rehearse", tell), wanted))

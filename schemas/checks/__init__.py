@@ -24,15 +24,16 @@ from schemas.checks.registry import RULES, Rule
 from schemas.facts import Facts
 from schemas.findings import Finding
 from schemas.model import Stack
+from schemas.platforms import stack_file
 
 
 def rules() -> Mapping[str, Rule]:
+    """The checks of every platform."""
     return RULES
 
 
 def check(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """Everything that is wrong with what a stack means."""
-    for rule in RULES.values():
-        if rule.platform in (None, stack.platform):
-            for wrong in rule.check(stack, facts):
-                yield Finding(rule.code, wrong.path, wrong.message, wrong.remedy, rule.severity)
+    for rule in (*RULES.values(), *stack_file(stack.platform).rules().values()):
+        for wrong in rule.check(stack, facts):
+            yield Finding(rule.code, wrong.path, wrong.message, wrong.remedy, rule.severity)

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from catalog.frameworks import Framework
 from schemas.checks.registry import Wrong, at, rule
@@ -15,34 +15,17 @@ from schemas.facts import Facts
 from schemas.findings import Path
 from schemas.model import EnvValue, Stack
 
-# Prefix -> who sets the variable. Names and prefixes: a prefix ends with an underscore.
+# Prefix -> who sets the variable, on every platform. Names and prefixes: a prefix ends with an underscore.
 OWNED = {
-    "OCI__": "ADS images read and trainyard sets it",
-    "OCI_RESOURCE_PRINCIPAL_": "OCI gives it to every run: it is the run's identity",
     "TRAINYARD_": "trainyard's launcher reads it",
-    "JOB_OCID": "OCI Data Science sets it",
-    "JOB_RUN_OCID": "OCI Data Science sets it",
-    "PROJECT_OCID": "OCI Data Science sets it",
-    "JOB_RUN_ENTRYPOINT": "OCI Data Science starts the code artifact by it",
-    "CONTAINER_CUSTOM_IMAGE": "OCI Data Science takes the container from it; it follows from `image`",
-    "CONTAINER_ENTRYPOINT": "OCI Data Science starts the container by it",
-    "CONTAINER_CMD": "OCI Data Science starts the container by it",
-    "CLUSTER_NODES_METADATA_FILE": "OCI Data Science sets it in node groups",
-    "INITIAL_CLUSTER_SIZE": "OCI Data Science sets it in node groups",
-    "NODE_COUNT": "OCI Data Science sets it in node groups",
     "NODE_RANK": "it says which node this is",
-    "MAIN_JOB_RUN_OCID": "nodes find the main node by it",
     "RANK": "it says which process this is",
     "LOCAL_RANK": "it says which process this is",
     "WORLD_SIZE": "the number of processes follows from the roles",
     "MASTER_ADDR": "the launcher finds the main node's address",
     "MASTER_PORT": "it follows from `ports`",
     "TF_CONFIG": "the launcher writes it from the roles",
-    "CONDA_ENV_": "the environment is a container, not conda",
 }
-# Of all variables of a run, names and values together; trainyard's own take up to a few thousand of them.
-MOST_CHARACTERS = 20_000
-OUR_CHARACTERS = 3_000
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:(?:PG|DB|MYSQL|REDIS|SMTP)?(?:PASSWORD|PASSWD|PASSPHRASE)|PWD_?SECRET|SECRETS?|TOKENS?|API_?KEYS?"
     r"|ACCESS_?KEYS?|PRIVATE_?KEYS?|SECRET_?KEYS?|STORAGE_?KEYS?|ACCOUNT_?KEYS?|KAGGLE_KEY|SIGNING_?KEYS?|ENCRYPTION_?KEYS?"
@@ -89,11 +72,11 @@ def _variables(stack: Stack) -> Iterator[tuple[Path, str, EnvValue, str]]:
                 yield at("jobs", job, "runs", run, "env", name), name, value, job
 
 
-def _owner(name: str) -> str | None:
-    upper = name.upper()
-    if upper in OWNED:
-        return OWNED[upper]
-    return next((why for prefix, why in OWNED.items() if prefix.endswith("_") and upper.startswith(prefix)), None)
+def _owner(stack: Stack, name: str) -> str | None:
+    upper, owned = name.upper(), {**OWNED, **stack.variables}
+    if upper in owned:
+        return owned[upper]
+    return next((why for prefix, why in owned.items() if prefix.endswith("_") and upper.startswith(prefix)), None)
 
 
 def _set_by(framework: Framework) -> set[str]:
@@ -105,7 +88,7 @@ def _set_by(framework: Framework) -> set[str]:
 def reserved(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for path, name, _, job in _variables(stack):
         framework = facts.framework(stack.jobs[job])
-        why = _owner(name)
+        why = _owner(stack, name)
         if why is None and framework is not None and name in _set_by(framework):
             why = f"{framework.name}'s launcher sets it"
         if why is not None:
@@ -131,24 +114,6 @@ def secret_value(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for path, name, value, _job in _variables(stack):
         if isinstance(value, str) and not _SECRET_NAME.search(name) and looks_secret(value):
             yield Wrong(path, f"the value of `{name}` looks like a secret and stands in plain text", _make_secret(path))
-
-
-@rule("TY505", "more environment than OCI takes", platform="oci")
-def too_much(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        for run, one in job.runs.items():
-            # The command and its arguments are told in the environment too: to the launcher, and to ADS.
-            words = 2 * sum(len(word) + 4 for word in (job.command, *one.args))
-            largest = max((_characters({**job.env, **role.env, **one.env}) for role in job.roles.values()), default=0)
-            if largest + words + OUR_CHARACTERS > MOST_CHARACTERS:
-                message = f"each node is told more than {MOST_CHARACTERS} characters: variables, command and arguments"
-                remedy = "keep what is long in the bucket, or in a file of the code folder"
-                yield Wrong(at("jobs", name, "runs", run), message, remedy)
-
-
-def _characters(variables: Mapping[str, EnvValue]) -> int:
-    known = ((key, value if isinstance(value, str) else value.value or "") for key, value in variables.items())
-    return sum(len(key) + len(value) for key, value in known)
 
 
 @rule("TY504", "a secret in a command, an address or a tag")

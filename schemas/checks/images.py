@@ -15,12 +15,11 @@ _IMAGE = re.compile(
     r"(?P<name>\$\{[A-Za-z.-]+\}(?:/[a-z0-9._${}/-]+)?|[A-Za-z0-9][A-Za-z0-9._:${}/-]*?)"
     r"(?::(?P<tag>[A-Za-z0-9_$][A-Za-z0-9_.${}-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
-_OCIR = re.compile(r"(?P<key>[a-z0-9-]+)\.ocir\.io|ocir\.(?P<region>[a-z0-9-]+)\.oci\.[a-z0-9.-]+")
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 OURS = "${registry}"
 
 
-class _Image(NamedTuple):
+class Image(NamedTuple):
     job: str
     text: str
     name: str
@@ -32,39 +31,30 @@ class _Image(NamedTuple):
         return self.name.split("/", 1)[0] if "/" in self.name else ""
 
 
-def _images(stack: Stack) -> Iterator[_Image]:
+def images_of(stack: Stack) -> Iterator[Image]:
     for job, spec in stack.jobs.items():
         if match := _IMAGE.fullmatch(spec.image):
-            yield _Image(job, spec.image, match["name"], match["tag"], match["digest"])
+            yield Image(job, spec.image, match["name"], match["tag"], match["digest"])
 
 
-def _path(image: _Image) -> tuple[str | int, ...]:
+def path_of(image: Image) -> tuple[str | int, ...]:
     return at("jobs", image.job, "image")
 
 
 @rule("TY301", "an image without tag or digest")
 def untagged(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for image in _images(stack):
+    for image in images_of(stack):
         if image.tag is None and image.digest is None:
             message = f"`{image.text}` has neither tag nor digest: nobody knows which image runs"
-            yield Wrong(_path(image), message, f"add a tag: `{image.text}:1.0`")
+            yield Wrong(path_of(image), message, f"add a tag: `{image.text}:1.0`")
 
 
 @rule("TY302", "the tag `latest`", severity="warning")
 def latest(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for image in _images(stack):
+    for image in images_of(stack):
         if image.tag == "latest" and image.digest is None:
             message = "`latest` is another image after the next push: runs cannot be repeated"
-            yield Wrong(_path(image), message, "use a version as tag, or a digest")
-
-
-@rule("TY303", "an image the nodes cannot pull", platform="oci")
-def elsewhere(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for image in _images(stack):
-        if "${" in image.name or "://" in image.text or _OCIR.fullmatch(image.host):
-            continue
-        message = f"`{image.text}` is not in OCI's registry; job runs pull from there only"
-        yield Wrong(_path(image), message, f"push it to the stack's repository and write `{OURS}:<tag>`")
+            yield Wrong(path_of(image), message, "use a version as tag, or a digest")
 
 
 @rule("TY304", "a malformed image")
@@ -83,37 +73,11 @@ def malformed(stack: Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(path, message, f"write `{match['name'].lower()[:200]}`")
 
 
-@rule("TY305", "an image of another region", platform="oci")
-def other_region(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for image in _images(stack):
-        match = _OCIR.fullmatch(image.host)
-        if match is None or stack.region not in facts.regions:
-            continue
-        ours = facts.regions[stack.region]
-        theirs = match["key"] or facts.regions.get(match["region"], "")
-        if theirs and theirs not in (ours, stack.region):
-            message = f"`{image.host}` is not the registry of {stack.region}, which is {ours}.ocir.io"
-            yield Wrong(_path(image), message, f"push the image there and write `{OURS}:<tag>`")
-
-
-@rule("TY306", "an image outside the stack's repository", severity="warning", platform="oci")
-def other_repository(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    ours = stack.registry.existing or stack.registry.repository or f"{stack.team}/{stack.environment}/training"
-    for image in _images(stack):
-        match = _OCIR.fullmatch(image.host)
-        if match is None or stack.access.mode == "proof-of-concept":
-            continue
-        repository = image.name.split("/", 2)[-1]
-        if repository != ours:
-            message = f"`{repository}` is not the stack's repository `{ours}`; the runs may read that one only"
-            yield Wrong(_path(image), message, f"write `{OURS}:<tag>`, or name it as `registry: {{ existing: … }}`")
-
-
 @rule("TY307", "a tag that may not be pushed again", severity="warning")
 def immutable_latest(stack: Stack, _: Facts) -> Iterator[Wrong]:
     if not stack.registry.immutable:
         return
-    for image in _images(stack):
+    for image in images_of(stack):
         if image.tag == "latest":
             message = "the repository is immutable: `latest` can be pushed once, and never again"
-            yield Wrong(_path(image), message, "use a version as tag")
+            yield Wrong(path_of(image), message, "use a version as tag")

@@ -5,28 +5,24 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
+from dataclasses import fields
 
-from schemas.addresses import RESERVED_ADDRESSES, addresses_needed
+from schemas.addresses import addresses_needed
 from schemas.checks.registry import Wrong, at, rule
-from schemas.cloning import inside_oci
+from schemas.cloning import host_of
+from schemas.convert import camel, default_of
 from schemas.facts import Facts
 from schemas.model import Network, Stack
 from schemas.names import suggestion
 
-LARGEST, SMALLEST = 16, 30
 _PRIVATE = tuple(ipaddress.IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 _REFUSED = tuple(
     ipaddress.IPv4Network(block) for block in ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")
 )
 
 
-def made(stack: Stack) -> bool:
-    """Whether this stack makes a subnet."""
-    return stack.network.subnet is None and not (stack.uses and "network" in stack.uses.take)
-
-
 def _blocks(network: Network) -> Iterator[tuple[str, str]]:
-    if network.vcn is None:
+    if network.inside is None:
         yield "cidr", network.cidr
     if network.subnet_cidr is not None:
         yield "subnetCidr", network.subnet_cidr
@@ -49,19 +45,20 @@ def malformed(stack: Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("network", key), f"`{text}` is not the first address of its block", f"write `{block}`")
 
 
-@rule("TY102", "an address block is larger or smaller than OCI takes", platform="oci")
+@rule("TY102", "an address block is larger or smaller than the platform takes")
 def wrong_size(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    largest, smallest = stack.network.prefixes
     for key, text in _blocks(stack.network):
         block = _parsed(text)
-        if block and not LARGEST <= block.prefixlen <= SMALLEST:
-            message = f"/{block.prefixlen} is outside what OCI takes, /{LARGEST} to /{SMALLEST}"
-            yield Wrong(at("network", key), message, f"choose a prefix from /{LARGEST} to /{SMALLEST}")
+        if block and not largest <= block.prefixlen <= smallest:
+            message = f"/{block.prefixlen} is outside what {stack.platform} takes, /{largest} to /{smallest}"
+            yield Wrong(at("network", key), message, f"choose a prefix from /{largest} to /{smallest}")
 
 
 @rule("TY103", "the subnet lies outside its network")
 def outside(stack: Stack, _: Facts) -> Iterator[Wrong]:
     whole, part = _parsed(stack.network.cidr), _parsed(stack.network.subnet_cidr)
-    if stack.network.vcn is None and whole and part and not part.subnet_of(whole):
+    if stack.network.inside is None and whole and part and not part.subnet_of(whole):
         yield Wrong(at("network", "subnetCidr"), f"{part} is not inside {whole}", f"choose a part of {whole}")
 
 
@@ -69,17 +66,16 @@ def outside(stack: Stack, _: Facts) -> Iterator[Wrong]:
 def too_small(stack: Stack, _: Facts) -> Iterator[Wrong]:
     network = stack.network
     key = "subnetCidr" if network.subnet_cidr else "cidr"
-    block = _parsed(network.subnet_cidr or (network.cidr if network.vcn is None else None))
-    if not made(stack) or block is None:
+    block = _parsed(network.subnet_cidr or (network.cidr if network.inside is None else None))
+    if not stack.makes("network") or block is None:
         return
-    needed = addresses_needed(stack) + RESERVED_ADDRESSES
+    reserved = network.reserved_addresses
+    needed = addresses_needed(stack) + reserved
     if block.num_addresses < needed:
         prefix = 32 - (needed - 1).bit_length()
-        message = (
-            f"{block} has {block.num_addresses} addresses; the runs need {needed - RESERVED_ADDRESSES} "
-            f"and OCI keeps {RESERVED_ADDRESSES}"
-        )
-        larger = f"use /{prefix} or larger, or " if prefix >= LARGEST else "use "
+        kept = f" and {stack.platform} keeps {reserved}" if reserved else ""
+        message = f"{block} has {block.num_addresses} addresses; the runs need {needed - reserved}{kept}"
+        larger = f"use /{prefix} or larger, or " if prefix >= network.prefixes[0] else "use "
         yield Wrong(at("network", key), message, f"{larger}fewer nodes and runs")
 
 
@@ -103,32 +99,24 @@ def unusable(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY107", "an existing network and one to make are both described")
 def existing_and_made(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    network, default = stack.network, Network()
+    network = stack.network
+    described = [column for column in fields(network) if getattr(network, column.name) != default_of(column)]
     if network.subnet is not None:
-        beside = {
-            "cidr": network.cidr != default.cidr,
-            "subnetCidr": network.subnet_cidr is not None,
-            "mode": network.mode != default.mode,
-            "frameworks": bool(network.frameworks),
-            "nat": network.nat,
-            "vcn": network.vcn is not None,
-            "routeTable": network.route_table is not None,
-        }
-        for key in (key for key, said in beside.items() if said):
+        for key in (camel(column.name) for column in described if column.name not in network.beside_subnet):
             message = f"`{key}` has no effect beside `subnet`: that network exists"
             yield Wrong(at("network", key), message, f"remove `{key}`, or remove `subnet` to have one made")
-    elif network.vcn is not None and network.cidr != default.cidr:
-        message = "`cidr` has no effect beside `vcn`: that network has its addresses"
+    elif network.inside is not None and network.cidr != Network().cidr:
+        message = f"`cidr` has no effect beside `{network.inside_key}`: that network has its addresses"
         yield Wrong(at("network", "cidr"), message, "give the new subnet's addresses as `subnetCidr`")
 
 
 @rule("TY108", "the internet is needed and not reachable")
 def no_way_out(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    if not made(stack) or stack.network.nat:
+    if not stack.makes("network") or stack.network.nat:
         return
     for name, job in stack.jobs.items():
         git = job.code.git if job.code else None
-        if git and not inside_oci(git.url):
+        if git and not stack.is_inside(host_of(git.url)):
             message = "the nodes clone from the internet, and their private subnet has no way out"
             yield Wrong(at("jobs", name, "code", "git"), message, "set `nat: true` under `trainyard:network`")
 
@@ -141,29 +129,6 @@ def unknown_framework(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             yield Wrong(at("network", "frameworks", index), f"`{name}` is no framework", remedy)
 
 
-@rule("TY110", "an existing VCN needs to know the new subnet", platform="oci")
-def vcn_without_subnet(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    network = stack.network
-    if network.vcn is None or network.subnet is not None:
-        return
-    if network.subnet_cidr is None:
-        message = "a subnet is made in the existing VCN, but its addresses are not said"
-        yield Wrong(at("network", "vcn"), message, "add `subnetCidr`, a free part of the VCN's addresses")
-    if network.route_table is None:
-        message = "the new subnet would get the VCN's default route table, which often leads nowhere"
-        yield Wrong(at("network", "vcn"), message, "add `routeTable`, one with a service gateway")
-
-
-@rule("TY111", "a setting speaks of a network that is not there", severity="warning")
-def without_effect(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    network = stack.network
-    if network.route_table and not network.vcn and not network.subnet:
-        yield Wrong(at("network", "routeTable"), "has no effect without `vcn`", "remove it, or name the VCN")
-    if network.compartment and not (network.vcn or network.subnet):
-        message = "has no effect: it says where an existing network lives"
-        yield Wrong(at("network", "compartment"), message, "remove it, or name `vcn` or `subnet`")
-
-
 @rule("TY112", "all TCP is open in a production environment", severity="warning")
 def open_production(stack: Stack, _: Facts) -> Iterator[Wrong]:
     if stack.network.mode == "proof-of-concept" and is_production(stack):
@@ -173,7 +138,7 @@ def open_production(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY113", "the documented ports do not carry this framework", severity="warning")
 def undocumented_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    if stack.network.mode != "documented" or not made(stack):
+    if stack.network.mode != "documented" or not stack.makes("network"):
         return
     for name, job in stack.jobs.items():
         row = facts.framework(job)
@@ -185,9 +150,7 @@ def undocumented_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             if port.when and not job.options.get(port.when, row.options[port.when].default):
                 continue
             if not port.documented and port.evidence == "measured" and job.ports.get(port.label) != "all":
-                message = (
-                    f"`{job.framework}` also needs its `{port.label}` ports, which Oracle's documents leave closed"
-                )
+                message = f"`{job.framework}` also needs its `{port.label}` ports, which the documents leave closed"
                 yield Wrong(
                     at("jobs", name, "framework"),
                     message,

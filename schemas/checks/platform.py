@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
 from schemas.findings import Path
-from schemas.model import Job, Network, Role, Stack
+from schemas.model import Job, Role, Stack
+from schemas.names import listing
 
 _Asked = Callable[[Stack], Iterator[Path]]
 
@@ -31,22 +32,8 @@ def _node_groups(stack: Stack) -> Iterator[Path]:
 
 
 def _network(stack: Stack) -> Iterator[Path]:
-    if stack.network != Network():
+    if stack.network != type(stack.network)():
         yield at("network")
-
-
-def _vault(stack: Stack) -> Iterator[Path]:
-    if stack.vault is not None:
-        yield at("vault")
-
-
-def _logs(stack: Stack) -> Iterator[Path]:
-    if stack.logs.existing is not None:
-        yield at("logs", "existing")
-
-
-def _framework(name: str) -> _Asked:
-    return lambda stack: (at("jobs", key, "framework") for key, job in stack.jobs.items() if job.framework == name)
 
 
 # Feature of a platform's `lacks` -> where a stack asks for it.
@@ -54,11 +41,6 @@ FEATURES: Mapping[str, _Asked] = {
     "failed-nodes": _failed_nodes,
     "node-groups": _node_groups,
     "network": _network,
-    "vault": _vault,
-    "oci-logs": _logs,
-    "framework-dask": _framework("dask"),
-    "framework-horovod": _framework("horovod"),
-    "framework-tensorflow": _framework("tensorflow"),
 }
 
 
@@ -70,8 +52,19 @@ def lacking(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             yield Wrong(path, f"{stack.platform} cannot do this: {reason}", "remove it, or choose another platform")
 
 
-@rule("TY902", "the platform is not deployed to yet")
+@rule("TY903", "the platform does not train with this framework")
+def not_trained(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    row = facts.platforms[stack.platform]
+    trained: Sequence[str] | None = row.get("trains")
+    for name, job in stack.jobs.items():
+        if trained is not None and job.framework not in trained:
+            message = f"{stack.platform} does not train with `{job.framework}`: {row['why']}"
+            yield Wrong(at("jobs", name, "framework"), message, f"use {listing(trained)}, or another platform")
+
+
+@rule("TY902", "the platform is not deployed to yet", severity="warning")
 def not_deployed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if not facts.platforms[stack.platform]["deploys"]:
-        message = f"this release of trainyard does not deploy to {stack.platform}"
-        yield Wrong(at("platform"), message, "use `oci`")
+        message = f"this release of trainyard checks and plans for {stack.platform}, and does not deploy to it yet"
+        deploying = [name for name, row in facts.platforms.items() if row["deploys"]]
+        yield Wrong(at("platform"), message, f"to deploy, use {listing(deploying)}")

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How meaning checks are declared: a function a code, put into one table by a decorator."""
+"""How meaning checks are declared: one function for each code, put into a table by a decorator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from schemas.facts import Facts
 from schemas.findings import Path, Severity
-from schemas.model import Stack
 
 
 class Wrong(NamedTuple):
@@ -20,7 +19,9 @@ class Wrong(NamedTuple):
     remedy: str
 
 
-Check = Callable[[Stack, Facts], Iterator[Wrong]]
+# A check of a platform takes that platform's own Stack.
+Check = Callable[[Any, Facts], Iterator[Wrong]]
+Declare = Callable[[Check], Check]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +29,26 @@ class Rule:
     code: str
     title: str
     severity: Severity
-    platform: str | None
     check: Check
 
 
-RULES: dict[str, Rule] = {}
+class Rules(dict[str, Rule]):
+    """Checks by code. The checks of every platform are in one; each platform has one of its own."""
+
+    def rule(self, code: str, title: str, severity: Severity = "error") -> Declare:
+        """Declares a check."""
+
+        def declare(check: Check) -> Check:
+            if code in self:
+                raise ValueError(f"{code} is declared twice")
+            self[code] = Rule(code, title, severity, check)
+            return check
+
+        return declare
 
 
-def rule(code: str, title: str, severity: Severity = "error", platform: str | None = None) -> Callable[[Check], Check]:
-    """Declares a check; with a platform, it is asked for stacks of that platform only."""
-
-    def declare(check: Check) -> Check:
-        if code in RULES:
-            raise ValueError(f"{code} is declared twice")
-        RULES[code] = Rule(code, title, severity, platform, check)
-        return check
-
-    return declare
+RULES = Rules()
+rule = RULES.rule
 
 
 def at(key: str, *rest: str | int) -> Path:

@@ -11,27 +11,13 @@ from schemas.checks.commands import commands, words_of
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts, Folder
 from schemas.model import STALL_MINUTES, Job, Stack
-from schemas.names import nearest, suggestion
+from schemas.names import nearest
 
-SHORTEST, LONGEST = 10, 30 * 24 * 60
-SMALLEST_DISK, LARGEST_DISK = 50, 10_240
 # What a deployment may reasonably wait for: a day.
 LONGEST_WAIT = 24 * 60
 LARGEST_CODE = 100_000_000
-MOST_MOUNTS = 5
-_SYSTEM_FOLDERS = ("/bin", "/dev", "/etc", "/home/datascience/decompressed_artifact", "/lib", "/proc", "/sys", "/usr")
-_MOUNTED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_SYSTEM_FOLDERS = ("/bin", "/dev", "/etc", "/lib", "/proc", "/sys", "/usr")
 _SCRIPT = re.compile(r"[\w./-]+\.(?:py|sh)")
-
-
-@rule("TY801", "a maximum runtime OCI does not take", platform="oci")
-def runtime(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        minutes = job.maximum_runtime_minutes
-        if not SHORTEST <= minutes <= LONGEST:
-            message = f"{minutes} minutes; OCI ends runs after {SHORTEST} to {LONGEST} (30 days)"
-            use = SHORTEST if minutes < SHORTEST else LONGEST
-            yield Wrong(at("jobs", name, "maximumRuntimeMinutes"), message, f"use {use}, or what the training takes")
 
 
 @rule("TY802", "a deployment would wait too long for a run", severity="warning")
@@ -54,16 +40,6 @@ def stall(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if job.nodes < 2 or not framework.gang or job.options.get("elastic") is True:
             message = "has no effect: stalls are looked for only where no node can go on without the others"
             yield Wrong(at("jobs", name, "stallMinutes"), message, "remove it; `maximumRuntimeMinutes` ends every run")
-
-
-@rule("TY803", "block storage OCI does not have", platform="oci")
-def disk(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        size = job.block_storage_gb
-        if not SMALLEST_DISK <= size <= LARGEST_DISK:
-            message = f"{size} GB; a node's disk has {SMALLEST_DISK} to {LARGEST_DISK}"
-            use = SMALLEST_DISK if size < SMALLEST_DISK else LARGEST_DISK
-            yield Wrong(at("jobs", name, "blockStorageGb"), message, f"use {use}")
 
 
 def _code(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, str, Folder]]:
@@ -152,47 +128,6 @@ def unreadable_command(stack: Stack, _: Facts) -> Iterator[Wrong]:
                 yield Wrong(where, "is empty", "name the training script")
 
 
-@rule("TY811", "an unknown shape", severity="warning", platform="oci")
-def unknown_shape(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        if job.shape.name not in facts.shapes:
-            remedy = suggestion(job.shape.name, facts.shapes)
-            if not remedy.startswith("did"):
-                remedy = "check its name; a new shape works all the same"
-            message = f"`{job.shape.name}` is not in the catalog of shapes"
-            yield Wrong(at("jobs", name, "shape"), message, remedy)
-
-
-@rule("TY812", "a flexible shape without its size", platform="oci")
-def flexible(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        shape = job.shape
-        if shape.name.endswith(".Flex") and (shape.ocpus is None or shape.memory_gb is None):
-            message = f"{shape.name} is flexible: it needs `ocpus` and `memoryGb`"
-            remedy = f"write `shape: {{ name: {shape.name}, ocpus: 4, memoryGb: 64 }}`"
-            yield Wrong(at("jobs", name, "shape"), message, remedy)
-
-
-@rule("TY813", "a fixed shape with a size", platform="oci")
-def fixed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        shape = job.shape
-        known = shape.name in facts.shapes and not facts.shapes[shape.name].get("flex")
-        if known and (shape.ocpus is not None or shape.memory_gb is not None):
-            message = f"{shape.name} has a fixed size: `ocpus` and `memoryGb` have no effect"
-            yield Wrong(at("jobs", name, "shape"), message, f"write `shape: {shape.name}`")
-
-
-@rule("TY814", "memory that does not go with the OCPUs", platform="oci")
-def memory(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        ocpus, gigabytes = job.shape.ocpus, job.shape.memory_gb
-        if ocpus and gigabytes and not ocpus <= gigabytes <= 64 * ocpus:
-            message = f"{gigabytes:g} GB for {ocpus:g} OCPUs; OCI has 1 to 64 GB for each"
-            remedy = f"use {ocpus:g} to {64 * ocpus:g} GB"
-            yield Wrong(at("jobs", name, "shape", "memoryGb"), message, remedy)
-
-
 @rule("TY815", "input data mounted where it cannot be")
 def mounts(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
@@ -200,23 +135,13 @@ def mounts(stack: Stack, _: Facts) -> Iterator[Wrong]:
         for index, item in enumerate(job.inputs):
             path = at("jobs", name, "inputs", index, "mount")
             mount = item.mount.rstrip("/")
-            if ".." in mount.split("/") or any(mount == top or mount.startswith(f"{top}/") for top in _SYSTEM_FOLDERS):
+            own = (*_SYSTEM_FOLDERS, *stack.system_folders)
+            if ".." in mount.split("/") or any(mount == top or mount.startswith(f"{top}/") for top in own):
                 yield Wrong(path, f"`{item.mount}` belongs to the node's own system", "mount it under /data")
-            if stack.platform == "oci" and not _MOUNTED.fullmatch(mount.rpartition("/")[2]):
-                message = f"`{item.mount}` ends in a name that OCI does not mount"
-                yield Wrong(path, message, "use letters, digits, `-` and `_`, beginning with a letter or digit")
             if mount in seen:
                 message = f"`{item.mount}` is the mount of input {seen[mount] + 1} too"
                 yield Wrong(path, message, "give each input a folder of its own")
             seen.setdefault(mount, index)
-
-
-@rule("TY816", "more mounts than OCI takes", platform="oci")
-def too_many_mounts(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        if len(job.inputs) > MOST_MOUNTS:
-            message = f"{len(job.inputs)} inputs; a job mounts up to {MOST_MOUNTS}"
-            yield Wrong(at("jobs", name, "inputs"), message, "read several prefixes through one mount")
 
 
 @rule("TY817", "an input of everything the runs write", severity="warning")

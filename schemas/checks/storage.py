@@ -13,9 +13,10 @@ from schemas.model import Stack
 
 # Files that hold keys as a rule: whoever may read the job may read what travels with it.
 _KEYS = re.compile(
-    r"(?:.*/)?(?:id_(?:rsa|dsa|ecdsa|ed25519)|\.env(?:\.[a-z]+)?|\.netrc|\.pypirc|\.pgpass|kaggle\.json|\.oci/config"
-    r"|\.aws/credentials|[^/]*(?:private|api|secret)[_-]?key[^/]*\.pem|[^/]*\.(?:p12|pfx|kdbx))"
+    r"(?:.*/)?(?:id_(?:rsa|dsa|ecdsa|ed25519)|\.env(?:\.[a-z]+)?|\.netrc|\.pypirc|\.pgpass|kaggle\.json|\.[a-z]+/(?:config|credentials)"
+    r"|[^/]*(?:private|api|secret)[_-]?key[^/]*\.pem|[^/]*\.(?:p12|pfx|kdbx))"
 )
+_NO_PREFIX = re.compile(r"/|[a-z][a-z0-9+.-]*://")
 _GIT = re.compile(r"(?:(?:https?|ssh|git)://[^\s/]+/\S+|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:\S+)")
 
 
@@ -46,12 +47,11 @@ def keys_in_code(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def prefix(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for index, item in enumerate(job.inputs):
-            if item.prefix.startswith(("/", "oci://")):
+            if _NO_PREFIX.match(item.prefix):
                 bare = item.prefix.lstrip("/")
                 message = f"`{item.prefix[:80]}`: names of objects do not begin so, and the mount would be empty"
-                remedy = (
-                    f"write `{bare}`" if not bare.startswith("oci:") else "write what stands after the bucket's name"
-                )
+                is_url = "://" in item.prefix
+                remedy = "write what stands after the bucket's name" if is_url else f"write `{bare}`"
                 yield Wrong(at("jobs", name, "inputs", index, "prefix"), message, remedy)
 
 

@@ -20,8 +20,9 @@ import oci
 import pytest
 
 from components.oci.deployer import deployer_lines
+from components.oci.plan import OciPlan, VaultPlan
 from components.oci.statements import Line, lines, policies, users
-from components.plan.model import Grant, Plan, VaultPlan
+from components.plan.model import Grant
 from iam.parse import parse
 from iam.permissions import grants
 from iam.printing import subject_text
@@ -44,7 +45,7 @@ class Day:
     """The steps of one person's work, through the official SDK. What is made is kept by name."""
 
     clients: Clients
-    plan: Plan
+    plan: OciPlan
     number: int
     made: dict[str, str] = field(default_factory=dict)
 
@@ -291,12 +292,12 @@ def _cleaned(day: Day, admin: Clients) -> None:
             continue  # gone already, or never made
 
 
-def _of_users(made: Plan) -> list[Line]:
+def _of_users(made: OciPlan) -> list[Line]:
     people = users(made.access)
     return [line for line in lines(made) if line.statement.subject == people]
 
 
-def _everything() -> Plan:
+def _everything() -> OciPlan:
     """The example with what it leaves out: a way out to the internet, and a secret in a vault."""
     made = plan(EXAMPLE)
     vault = VaultPlan("ocid1.vault.oc1.iad.v", "ocid1.key.oc1.iad.k", {"token": Secret()})

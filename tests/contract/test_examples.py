@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,19 +12,19 @@ import pytest
 import yaml
 
 from schemas.checks import check
+from schemas.compose import schema_of
 from schemas.facts import gather
 from tests.support.examples import EXAMPLES, STACKS, stack, stack_file
 
-SCHEMA = json.loads((STACKS.parent / "schemas" / "stack.schema.json").read_text("utf-8"))
+SCHEMA = schema_of("oci")
 SCRIPTS = sorted(STACKS.glob("examples/**/*.py"))
 
 # Keys no example may use, and why.
 SECRETS = {"#/$defs/vault/properties/secrets", "#/$defs/secret/properties/secure"}
 PULUMIS = {f"#/properties/{key}" for key in ("encryptionsalt", "secretsprovider", "encryptedkey", "environment")}
-# A platform without an example yet; what was renamed, as no example was;
+# What was renamed, as no example was;
 # what `check` warns of; what only ADS's own images read; a port like any other.
 NOT_SHOWN = {
-    "#/$defs/config/properties/aws:region",
     *(f"#/$defs/{kind}/properties/was" for kind in ("job", "run", "role/anyOf")),
 } | {
     f"#/$defs/job/properties/{key}"

@@ -15,10 +15,9 @@ import yaml
 
 import iam
 from catalog.tables import table
+from components.oci.plan import OciPlan
 from components.oci.rules import security_rules
 from components.oci.statements import lines, matching_rule
-from components.plan.build import build_plan
-from components.plan.model import Plan
 from iam.parse import parse
 from iam.permissions import known_words, verb_covers
 from iam.printing import grant_text
@@ -26,6 +25,7 @@ from schemas.judge import codes
 from schemas.load import load_config
 from schemas.model import PortRange
 from tests.support.examples import plan, stack, stack_file
+from tests.support.oci_plans import oci_plan
 
 HERE = Path(__file__).parent
 TABLES = HERE.parent / "programs" / "tables"
@@ -50,7 +50,7 @@ def rows(kind: str) -> list[Any]:
     return [pytest.param(row, id=f"{row['seed']} {row['line'][:60]} {row.get('ports', '')}") for row in chosen]
 
 
-def planned(row: Row) -> Plan:
+def planned(row: Row) -> OciPlan:
     """The plan of the row's example, with what `with` changes in its file."""
     if "with" not in row:
         return plan(row["stack"])
@@ -62,7 +62,7 @@ def planned(row: Row) -> Plan:
     values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
     loaded = load_config(values, (), row["stack"])
     assert loaded.stack is not None, loaded.findings
-    return build_plan(loaded.stack)
+    return oci_plan(loaded.stack)
 
 
 def _merged(before: Any, change: Any) -> Any:
@@ -73,7 +73,7 @@ def _merged(before: Any, change: Any) -> Any:
     return kept | {key: _merged(kept.get(key), value) for key, value in change.items()}
 
 
-def filled(text: str, made: Plan) -> str:
+def filled(text: str, made: OciPlan) -> str:
     access = made.access
     users = (
         f"dynamic-group {access.users_dynamic_group}" if access.users_dynamic_group else f"group {access.users_group}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stack.schema.json and schemas/model.py say the same, and the schema explains every key."""
+"""The schema and the model of each platform say the same, the schema explains every key, and editors have it all."""
 
 from __future__ import annotations
 
@@ -7,34 +7,72 @@ import json
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from importlib import import_module
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from jsonschema.validators import Draft202012Validator
 
 from catalog import frameworks
-from catalog.tables import table
+from catalog.platforms import platform_folder, platforms
+from schemas import model
+from schemas.compose import COMPOSED, composed, pretty, schema_of
 from schemas.convert import camel, default_of, unstructure
-from schemas.load import NAMESPACE
+from schemas.load import NAMESPACE, region_key
 from schemas.model import Secret, Stack
-from schemas.shape import schema
+from schemas.platforms import stack_file
 
-SCHEMA = schema()
 # A type of the model whose file form is not a mapping of its fields, or whose keys are free.
 SCALARS = (str, int, float, bool, Secret)
 
 
-def resolved(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A subschema with the definition it refers to; what stands beside the reference wins."""
-    if "$ref" not in part:
-        return dict(part)
-    return {**resolved(SCHEMA["$defs"][part["$ref"].rsplit("/", 1)[-1]]), **part}
+class Compared:
+    """The model and the schema of one platform, side by side."""
 
+    def __init__(self, platform: str) -> None:
+        self.platform, self.kind, self.schema = platform, stack_file(platform).stack, schema_of(platform)
+        self.pairs = list(self._pairs(self.kind, self.schema["$defs"]["config"], platform))
 
-def as_mapping(part: Mapping[str, Any]) -> dict[str, Any]:
-    """The subschema for a mapping, where a shorthand is allowed too."""
-    whole = resolved(part)
-    return next((resolved(branch) for branch in whole.get("anyOf", ()) if "properties" in resolved(branch)), whole)
+    def resolved(self, part: Mapping[str, Any]) -> dict[str, Any]:
+        """A subschema with the definition it refers to; what stands beside the reference wins."""
+        if "$ref" not in part:
+            return dict(part)
+        return {**self.resolved(self.schema["$defs"][part["$ref"].rsplit("/", 1)[-1]]), **part}
+
+    def as_mapping(self, part: Mapping[str, Any]) -> dict[str, Any]:
+        """The subschema for a mapping, where a shorthand is allowed too."""
+        whole = self.resolved(part)
+        branches = (self.resolved(branch) for branch in whole.get("anyOf", ()))
+        return next((branch for branch in branches if "properties" in branch), whole)
+
+    def properties(self, kind: Any, part: Mapping[str, Any]) -> dict[str, Any]:
+        if kind is not self.kind:
+            return dict(part["properties"])
+        ours = {key.removeprefix(NAMESPACE): value for key, value in part["properties"].items() if NAMESPACE in key}
+        region = region_key(self.platform)
+        return {**ours, "region": part["properties"][region]} if region else ours
+
+    def columns(self, kind: Any) -> list[Any]:
+        """The fields that stand in a file: the stack's own name is in the file's name, and not all have regions."""
+        left_out = {"name"} if region_key(self.platform) else {"name", "region"}
+        return [column for column in fields(kind) if kind is not self.kind or column.name not in left_out]
+
+    def _pairs(self, kind: Any, part: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+        """Every dataclass of the model below `kind`, with the subschema of the same place."""
+        yield where, kind, self.as_mapping(part)
+        for key, hint in keys(kind).items():
+            below = self.properties(kind, self.as_mapping(part)).get(key)
+            if below is not None:
+                yield from self._below(hint, below, f"{where}.{key}")
+
+    def _below(self, hint: Any, part: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+        for choice in alternatives(hint):
+            if str(get_origin(choice)) == "<class 'collections.abc.Mapping'>":
+                yield from self._below(get_args(choice)[1], self.resolved(part)["additionalProperties"], f"{where}.*")
+            elif get_origin(choice) is tuple:
+                yield from self._below(get_args(choice)[0], self.resolved(part)["items"], f"{where}[]")
+            elif is_dataclass(choice) and choice is not Secret and "properties" in self.as_mapping(part):
+                yield from self._pairs(choice, part, where)
 
 
 def alternatives(hint: Any) -> list[Any]:
@@ -43,84 +81,62 @@ def alternatives(hint: Any) -> list[Any]:
     return [hint]
 
 
-def pairs(kind: Any, part: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """Every dataclass of the model below `kind`, with the subschema of the same place."""
-    yield where, kind, as_mapping(part)
-    for key, hint in keys(kind).items():
-        below = properties(kind, as_mapping(part)).get(key)
-        if below is not None:
-            yield from _below(hint, below, f"{where}.{key}")
-
-
-def _below(hint: Any, part: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    for choice in alternatives(hint):
-        if get_origin(choice) is Mapping or str(get_origin(choice)) == "<class 'collections.abc.Mapping'>":
-            yield from _below(get_args(choice)[1], resolved(part)["additionalProperties"], f"{where}.*")
-        elif get_origin(choice) is tuple:
-            yield from _below(get_args(choice)[0], resolved(part)["items"], f"{where}[]")
-        elif is_dataclass(choice) and choice is not Secret and "properties" in as_mapping(part):
-            yield from pairs(choice, part, where)
-
-
 def keys(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {camel(column.name): hints[column.name] for column in fields(kind)}
 
 
-def properties(kind: Any, part: Mapping[str, Any]) -> dict[str, Any]:
-    if kind is not Stack:
-        return dict(part["properties"])
-    ours = {key.removeprefix(NAMESPACE): value for key, value in part["properties"].items() if NAMESPACE in key}
-    return {**ours, "region": part["properties"]["oci:region"]}
+COMPARED = {platform: Compared(platform) for platform in platforms()}
+PAIRS = [(one, *pair) for one in COMPARED.values() for pair in one.pairs]
+every_pair = pytest.mark.parametrize(("one", "where", "kind", "part"), PAIRS, ids=[where for _, where, _, _ in PAIRS])
 
 
-PAIRS = list(pairs(Stack, SCHEMA["$defs"]["config"], "config"))
+def dataclasses_of(module: Any) -> set[type]:
+    found = {value for value in vars(module).values() if isinstance(value, type) and is_dataclass(value)}
+    return {value for value in found if value.__module__ == module.__name__}
 
 
-def columns(kind: Any) -> list[Any]:
-    """The fields that stand in a file; the stack's own name is in the file's name."""
-    return [column for column in fields(kind) if (kind, column.name) != (Stack, "name")]
+def test_every_dataclass_of_the_models_was_compared() -> None:
+    """A platform's own kind of a class stands for the neutral one."""
+    named = dataclasses_of(model)
+    for platform in platforms():
+        named |= dataclasses_of(import_module(f"schemas.{platform_folder(platform)}.model"))
+    kinds = {kind for _, _, kind, _ in PAIRS}
+    assert named - kinds == {Secret, model.PortRange, model.Was, Stack}
 
 
-def test_every_dataclass_of_the_model_was_compared() -> None:
-    from schemas import model
-
-    named = {value for value in vars(model).values() if isinstance(value, type) and is_dataclass(value)}
-    assert {kind for _, kind, _ in PAIRS} == named - {Secret, model.PortRange, model.Was}
-
-
-@pytest.mark.parametrize(("where", "kind", "part"), PAIRS, ids=[where for where, _, _ in PAIRS])
-def test_schema_and_model_name_the_same_keys(where: str, kind: Any, part: dict[str, Any]) -> None:
-    assert set(properties(kind, part)) == {camel(column.name) for column in columns(kind)}
+@every_pair
+def test_schema_and_model_name_the_same_keys(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
+    assert set(one.properties(kind, part)) == {camel(column.name) for column in one.columns(kind)}
     assert part["additionalProperties"] is False
 
 
-@pytest.mark.parametrize(("where", "kind", "part"), PAIRS, ids=[where for where, _, _ in PAIRS])
-def test_schema_and_model_demand_the_same_keys(where: str, kind: Any, part: dict[str, Any]) -> None:
-    demanded = {camel(column.name) for column in columns(kind) if default_of(column) is MISSING}
+@every_pair
+def test_schema_and_model_demand_the_same_keys(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
+    demanded = {camel(column.name) for column in one.columns(kind) if default_of(column) is MISSING}
     in_schema = {key.removeprefix(NAMESPACE) for key in part.get("required", ())}
     # The region's key is the platform's; load.py demands it.
-    assert in_schema == demanded - ({"region"} if kind is Stack else set())
+    assert in_schema == demanded - ({"region"} if kind is one.kind else set())
 
 
-@pytest.mark.parametrize(("where", "kind", "part"), PAIRS, ids=[where for where, _, _ in PAIRS])
-def test_schema_and_model_have_the_same_defaults(where: str, kind: Any, part: dict[str, Any]) -> None:
-    for column in columns(kind):
+@every_pair
+def test_schema_and_model_have_the_same_defaults(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
+    for column in one.columns(kind):
         default = default_of(column)
-        said = resolved(properties(kind, part)[camel(column.name)]).get("default", MISSING)
+        said = one.resolved(one.properties(kind, part)[camel(column.name)]).get("default", MISSING)
         if default is MISSING or default is None or is_dataclass(default):
             assert said is MISSING, column.name
         else:
             assert said == unstructure(default), column.name
 
 
-@pytest.mark.parametrize(("where", "kind", "part"), PAIRS, ids=[where for where, _, _ in PAIRS])
-def test_schema_and_model_allow_the_same_words(where: str, kind: Any, part: dict[str, Any]) -> None:
+@every_pair
+def test_schema_and_model_allow_the_same_words(one: Compared, where: str, kind: Any, part: dict[str, Any]) -> None:
     for key, hint in keys(kind).items():
-        below = resolved(properties(kind, part).get(key, {}))
+        below = one.resolved(one.properties(kind, part).get(key, {}))
         for choice in alternatives(hint):
             if get_origin(choice) is tuple:
-                choice, below = get_args(choice)[0], resolved(below.get("items", {}))
+                choice, below = get_args(choice)[0], one.resolved(below.get("items", {}))
             if get_origin(choice) is Literal:
                 assert tuple(below["enum"]) == get_args(choice), key
 
@@ -132,7 +148,8 @@ def described(part: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]
             yield f"{where}/*", dict(free)
         for table_name in ("properties", "patternProperties"):
             for key, value in part.get(table_name, {}).items():
-                if isinstance(value, Mapping):
+                # What chooses a platform's section is no key.
+                if isinstance(value, Mapping) and "const" not in value:
                     yield f"{where}/{key}", dict(value)
         for key, value in part.items():
             yield from described(value, f"{where}/{key}")
@@ -141,7 +158,25 @@ def described(part: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]
             yield from described(value, f"{where}/{index}")
 
 
+SCHEMA = composed()
+OCI = schema_of("oci")
 KEYS = list(described(SCHEMA))
+
+
+def test_the_schema_for_editors_is_what_the_sections_make_of_it() -> None:
+    assert COMPOSED.read_text("utf-8") == pretty(SCHEMA) + "\n", "run: python -m schemas.compose"
+
+
+@pytest.mark.parametrize("platform", platforms())
+def test_editors_judge_a_file_as_the_platforms_own_schema_does(platform: str) -> None:
+    """One key of each platform, in a file of this one."""
+    whole, own = Draft202012Validator(SCHEMA), Draft202012Validator(schema_of(platform))
+    names = {"trainyard:platform": platform, "trainyard:team": "a", "trainyard:environment": "b"}
+    every = {key for one in platforms() for key in schema_of(one)["$defs"]["config"]["properties"]}
+    for key in sorted(every):
+        for value in ("vpc-0a1b", {"runs": "a"}, {"vpc": "vpc-0a1b"}, {"vcn": "ocid1.vcn.oc1.iad.a"}, 7):
+            file = {"config": {key: value, **names}}
+            assert whole.is_valid(file) == own.is_valid(file), file
 
 
 @pytest.mark.parametrize(("where", "part"), KEYS, ids=[where for where, _ in KEYS])
@@ -172,12 +207,12 @@ def built_in(kind: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", ["roles", "options", "ports"])
 def test_an_editor_knows_what_the_built_in_frameworks_know(kind: str) -> None:
-    in_schema = SCHEMA["$defs"]["job"]["properties"][kind]["properties"]
+    in_schema = OCI["$defs"]["job"]["properties"][kind]["properties"]
     assert {key: part["description"] for key, part in in_schema.items()} == built_in(kind)
 
 
 def test_an_editor_completes_the_names_of_frameworks_and_strategies() -> None:
-    job = SCHEMA["$defs"]["job"]["properties"]
+    job = OCI["$defs"]["job"]["properties"]
     assert set(job["framework"]["examples"]) == set(frameworks.names())
     strategies = {one for name in frameworks.names() for one in frameworks.document(name).get("strategies", ())}
     assert set(job["strategy"]["examples"]) == strategies
@@ -190,7 +225,7 @@ def test_the_schema_is_a_schema_and_every_pattern_says_what_it_means() -> None:
 
 
 def test_schema_and_catalog_know_the_same_platforms_and_frameworks() -> None:
-    config = SCHEMA["$defs"]["config"]["properties"]
-    assert config["trainyard:platform"]["enum"] == list(table("platforms"))
-    said = SCHEMA["$defs"]["job"]["properties"]["framework"]["description"]
+    config = OCI["$defs"]["config"]["properties"]
+    assert config["trainyard:platform"]["enum"] == list(platforms())
+    said = OCI["$defs"]["job"]["properties"]["framework"]["description"]
     assert all(name in said for name in frameworks.names())

@@ -22,8 +22,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from components.oci.deployer import deployer_lines
-from components.plan.build import build_plan
-from components.plan.model import Plan
+from components.oci.plan import OciPlan
 from iam.parse import parse
 from iam.permissions import grants
 from localcloud.api.tenancy import private_pem
@@ -33,16 +32,17 @@ from schemas.load import load_file
 from tests.support.cloud_fixture import Clients, eventually
 from tests.support.counts import FIRST, wanted
 from tests.support.local_team import LONGEST_SECONDS, ONE_NODE, ROOT, Team, summary
+from tests.support.oci_plans import oci_plan
 
 pytestmark = pytest.mark.engine
 
 
-def _plan() -> Plan:
+def _plan() -> OciPlan:
     """Of the stack that the flows of `up` stand on."""
     stack = load_file(ONE_NODE / "Pulumi.local.yaml").stack
     assert stack is not None
     frameworks = gather(stack, ONE_NODE).own_frameworks
-    return build_plan(stack, {key: own.columns for key, own in frameworks.items()})
+    return oci_plan(stack, {key: own.columns for key, own in frameworks.items()})
 
 
 GROUP = "deployers"

@@ -6,11 +6,11 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from components.plan.build import build_plan
-from components.plan.model import Plan
+from components.oci.plan import OciPlan
 from schemas.facts import gather
 from schemas.load import load_file
-from schemas.model import Stack
+from schemas.oci.model import OciStack
+from tests.support.oci_plans import oci_plan
 
 STACKS = Path(__file__).parents[2] / "stacks"
 # The stack from which `oci-team` takes what it shares, as Pulumi names it.
@@ -34,14 +34,15 @@ def stack_file(name: str) -> Path:
 
 
 @cache
-def stack(name: str) -> Stack:
+def stack(name: str) -> OciStack:
     loaded = load_file(stack_file(name))
     if loaded.stack is None:
         raise ValueError(f"{name}: {loaded.findings}")
+    assert isinstance(loaded.stack, OciStack)
     return loaded.stack
 
 
 @cache
-def plan(name: str) -> Plan:
+def plan(name: str) -> OciPlan:
     facts = gather(stack(name), STACKS)
-    return build_plan(stack(name), {key: own.columns for key, own in facts.own_frameworks.items()})
+    return oci_plan(stack(name), {key: own.columns for key, own in facts.own_frameworks.items()})

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from components.plan.build import build_plan
-from components.plan.model import Plan
-from schemas.model import Access, Job, Role, Run, Shape, Stack, Users
+from components.oci.plan import OciPlan
+from schemas.model import Job, Role, Run, Shape
+from schemas.oci.model import OciAccess, OciStack, Users
+from tests.support.oci_plans import oci_plan
 
 COMPARTMENT = "ocid1.compartment.oc1..vision"
 TENANCY = "ocid1.tenancy.oc1..company"
@@ -28,19 +29,19 @@ def job(framework: str = "pytorch", roles: Mapping[str, int] | None = None, **ch
     return replace(sample, **changes)
 
 
-def stack(*, jobs: Mapping[str, Job] | None = None, **changes: Any) -> Stack:
-    sample = Stack(
+def stack(*, jobs: Mapping[str, Job] | None = None, **changes: Any) -> OciStack:
+    sample = OciStack(
         name="vision-dev",
         team="vision",
         environment="dev",
         region="us-ashburn-1",
         compartment=COMPARTMENT,
         tenancy=TENANCY,
-        access=Access(users=Users(group="scientists")),
+        access=OciAccess(users=Users(group="scientists")),
         jobs={"train": job()} if jobs is None else jobs,
     )
     return replace(sample, **changes)
 
 
-def plan(*, jobs: Mapping[str, Job] | None = None, **changes: Any) -> Plan:
-    return build_plan(stack(jobs=jobs, **changes))
+def plan(*, jobs: Mapping[str, Job] | None = None, **changes: Any) -> OciPlan:
+    return oci_plan(stack(jobs=jobs, **changes))

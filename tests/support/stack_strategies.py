@@ -13,27 +13,8 @@ from hypothesis import strategies as st
 
 from schemas.convert import unstructure
 from schemas.load import NAMESPACE
-from schemas.model import (
-    Access,
-    Bucket,
-    Completion,
-    ExistingLog,
-    Git,
-    Input,
-    Job,
-    Network,
-    PortRange,
-    Project,
-    Retry,
-    Role,
-    Run,
-    Secret,
-    Shape,
-    Stack,
-    Uses,
-    Vault,
-    Was,
-)
+from schemas.model import Bucket, Completion, Git, Input, Job, PortRange, Retry, Role, Run, Secret, Shape, Uses, Was
+from schemas.oci.model import ExistingLog, OciAccess, OciNetwork, OciStack, Project, Vault
 
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 words = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)
@@ -47,21 +28,21 @@ numbers = st.floats(0.1, 1e6, allow_nan=False) | st.integers(1, 1000).map(float)
 
 # Fields whose schema is narrower than their type.
 NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
-    (Stack, "team"): names,
-    (Stack, "environment"): names,
-    (Stack, "region"): texts,
-    (Stack, "platform"): st.just("oci"),
-    (Stack, "compartment"): ocids,
-    (Stack, "tenancy"): ocids,
-    (Stack, "jobs"): st.deferred(lambda: st.dictionaries(names, of(Job), max_size=2)),
-    (Stack, "tags"): st.dictionaries(words, texts, max_size=2),
-    (Stack, "frameworks"): st.dictionaries(words, texts, max_size=1),
-    (Access, "domain_endpoint"): st.just("https://idcs.example.com"),
-    (Network, "vcn"): ocids,
-    (Network, "subnet"): ocids,
-    (Network, "route_table"): ocids,
-    (Network, "compartment"): ocids,
-    (Network, "frameworks"): st.lists(texts, unique=True, max_size=2).map(tuple),
+    (OciStack, "team"): names,
+    (OciStack, "environment"): names,
+    (OciStack, "region"): texts,
+    (OciStack, "platform"): st.just("oci"),
+    (OciStack, "compartment"): ocids,
+    (OciStack, "tenancy"): ocids,
+    (OciStack, "jobs"): st.deferred(lambda: st.dictionaries(names, of(Job), max_size=2)),
+    (OciStack, "tags"): st.dictionaries(words, texts, max_size=2),
+    (OciStack, "frameworks"): st.dictionaries(words, texts, max_size=1),
+    (OciAccess, "domain_endpoint"): st.just("https://idcs.example.com"),
+    (OciNetwork, "vcn"): ocids,
+    (OciNetwork, "subnet"): ocids,
+    (OciNetwork, "route_table"): ocids,
+    (OciNetwork, "compartment"): ocids,
+    (OciNetwork, "frameworks"): st.lists(texts, unique=True, max_size=2).map(tuple),
     (Bucket, "key"): ocids,
     (ExistingLog, "group"): ocids,
     (ExistingLog, "log"): ocids,
@@ -119,10 +100,10 @@ def _of_type(hint: Any) -> st.SearchStrategy[Any]:
     return {str: texts, bool: st.booleans(), int: whole, float: numbers}[hint]
 
 
-stacks = of(Stack)
+stacks = of(OciStack)
 
 
-def as_config(stack: Stack) -> dict[str, Any]:
+def as_config(stack: OciStack) -> dict[str, Any]:
     """What stands under `config:` in the file of a stack."""
     plain = unstructure(stack)
     rest = {key: value for key, value in plain.items() if key not in ("name", "region")}

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_network
 from typing import Any
 
+from components.oci.plan import OciNetworkPlan
 from components.oci.rules import TCP, SecurityRule, security_rules
-from components.plan.model import NetworkPlan
 from provider.oci import sdk
 from provider.oci.session import Session
 
@@ -17,7 +17,7 @@ _VCN_PREFIX = 16
 _SERVICES = "SERVICE_CIDR_BLOCK"
 
 
-def fields(noun: str, network: NetworkPlan | None, session: Session, gateway: str) -> Mapping[str, Any]:
+def fields(noun: str, network: OciNetworkPlan | None, session: Session, gateway: str) -> Mapping[str, Any]:
     """What a stand-in of this kind is made with; `network` None where nobody asks what is in it."""
     match noun:
         case "vcn":
@@ -37,7 +37,7 @@ def fields(noun: str, network: NetworkPlan | None, session: Session, gateway: st
     return {}
 
 
-def _rules(network: NetworkPlan | None, session: Session) -> Mapping[str, Any]:
+def _rules(network: OciNetworkPlan | None, session: Session) -> Mapping[str, Any]:
     if network is None:
         return {"ingress_security_rules": [], "egress_security_rules": []}
     planned, services = security_rules(network), _services(session).cidr_block

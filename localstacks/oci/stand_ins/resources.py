@@ -12,7 +12,7 @@ from functools import partial
 from ipaddress import ip_network
 from typing import Any, TypeVar
 
-from components.plan.model import NetworkPlan
+from components.oci.plan import OciNetworkPlan
 from localcloud.control import Cloud
 from localstacks.oci.buckets import empty_and_delete
 from localstacks.oci.calls import ask, unless_gone
@@ -69,7 +69,7 @@ KINDS: Mapping[str, Kind] = {
 class StandIns:
     """Those of one local cloud, by the OCID or name that stack files call them."""
 
-    def __init__(self, cloud: Cloud, tell: Tell, network: NetworkPlan | None = None) -> None:
+    def __init__(self, cloud: Cloud, tell: Tell, network: OciNetworkPlan | None = None) -> None:
         """`network` is what the stack asks of a network: one that stands in has its addresses and its rules."""
         self._cloud = cloud
         self._tell = tell

@@ -6,18 +6,22 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pulumi
 import pytest
 
-from components.program import deployer
+from components.plan.platform import deploying_platform_of
+from components.program import not_installed
+from tests.support.examples import plan
 
 
-def test_a_platform_whose_packages_are_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_platform_whose_packages_are_missing_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delitem(sys.modules, "components.oci.deploy", raising=False)
     monkeypatch.delitem(sys.modules, "components.oci.access", raising=False)
     monkeypatch.setitem(sys.modules, "pulumi_oci", None)
-    with pytest.raises(pulumi.RunError, match="needs the Python package `pulumi_oci`") as refused:
-        deployer("oci")
-    assert "`pulumi install`" in str(refused.value)
-    named = Path(str(refused.value).split(" -r ")[1])
-    assert named.is_file()
+    with pytest.raises(ModuleNotFoundError) as missing:
+        deploying_platform_of("oci").deploy(plan("local"), tmp_path)
+    told = not_installed("oci", missing.value)
+    assert "needs the Python package `pulumi_oci`" in told
+    assert "`pulumi install`" in told
+    assert Path(told.split(" -r ")[1]).is_file()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,8 +65,6 @@ def test_who_has_to_be_asked_for_the_namespace() -> None:
     assert needs_namespace(plan(jobs={"a": job(image="iad.ocir.io/${namespace}/dt:1.0")}), "iad.ocir.io/acme/dt")
 
 
-def test_a_stack_without_jobs_or_on_another_platform() -> None:
+def test_a_stack_without_jobs() -> None:
     with pytest.raises(ImageError, match="has no jobs\nAdd one"):
         wanted(plan(jobs={}), "acme")
-    with pytest.raises(ImageError, match="runs on openpai\n"):
-        wanted(replace(plan(), platform="openpai"), "acme")

@@ -10,7 +10,8 @@ from components.plan.build import build_plan
 from components.plan.model import Plan
 from localstacks.oci.platform import OciLocalPlatform
 from localstacks.renames import words
-from schemas.model import Job, Role, Run, Shape, Stack, Was
+from schemas.model import Job, Role, Run, Shape, Was
+from schemas.oci.model import OciStack
 
 OWN = {
     "mine": {
@@ -28,7 +29,7 @@ JOB = Job("mine", "${registry}:1", Shape("VM.Standard3.Flex", 1, 8), {"main": Ro
 
 
 def _plan(**jobs: Job) -> Plan:
-    return build_plan(Stack("s", "team", "dev", "us-ashburn-1", jobs=jobs), OWN)
+    return build_plan(OciStack(name="s", team="team", environment="dev", region="us-ashburn-1", jobs=jobs), OWN)
 
 
 def _rows(plan: Plan) -> list[dict[str, Any]]:

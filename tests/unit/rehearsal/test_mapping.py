@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
+from components.oci.plan import OciPlan
 from components.plan.build import plan_of
-from components.plan.model import Plan
 from rehearsal.mapping import SMALL_SHAPE, Mapped, mapped, platform_in_place_of, without_runs
-from rehearsal.planned import planned
+from rehearsing.oci.planned import planned
 from schemas.judge import Judged, judge_config
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
+from tests.support.oci_plans import on_oci
 
 OCI = [name for name in EXAMPLES if plan(name).platform == "oci"]
 
@@ -35,8 +36,8 @@ def judged(config: dict[str, Any], name: str) -> Judged:
     return judge_config(texts, secret, name, STACKS / f"Pulumi.{name}.yaml")
 
 
-def again(config: dict[str, Any], name: str) -> Plan:
-    return plan_of(judged(config, name))
+def again(config: dict[str, Any], name: str) -> OciPlan:
+    return on_oci(plan_of(judged(config, name)))
 
 
 @pytest.mark.parametrize("name", OCI)
@@ -99,6 +100,6 @@ def test_a_stack_of_others_is_stood_in_for_by_one_that_opens_what_is_needed(tmp_
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
     found = judged(platform, "oci-platform")
     assert found.errors == ()
-    opened = {rule.ports for rule in planned(plan_of(found)).rules}
+    opened = {rule.ports for rule in planned(on_oci(plan_of(found))).rules}
     needed = {rule.ports for rule in planned(plan("oci-team")).rules}
     assert needed <= opened

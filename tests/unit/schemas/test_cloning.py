@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.cloning import inside_oci, port_of
+from schemas.cloning import host_of, port_of
+from tests.support.samples import stack
 
 
 @pytest.mark.parametrize(
@@ -27,10 +28,10 @@ from schemas.cloning import inside_oci, port_of
     ],
 )
 def test_the_port_and_whether_the_service_gateway_leads_there(url: str, port: int, inside: bool) -> None:
-    assert (port_of(url), inside_oci(url)) == (port, inside)
+    assert (port_of(url), stack().is_inside(host_of(url))) == (port, inside)
 
 
 @given(url=st.text(max_size=60))
 def test_any_text_has_a_port(url: str) -> None:
     assert 0 < port_of(url) < 65536
-    assert isinstance(inside_oci(url), bool)
+    assert host_of(url) in url

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 
 from schemas.convert import ShapeError, camel, seal, structure, unstructure
-from schemas.model import Code, Git, Job, PortRange, Role, Run, Secret, Shape, Stack, Vault
+from schemas.model import Code, Git, Job, PortRange, Role, Run, Secret, Shape
+from schemas.oci.model import OciStack, Vault
 from tests.support.stack_strategies import stacks
 
 JOB = {"framework": "pytorch", "image": "i:1", "shape": "VM.GPU.A10.1", "roles": {"main": 1}, "command": "train.py"}
@@ -60,7 +61,7 @@ def test_seal_wraps_every_place_a_secret_may_stand_and_no_other() -> None:
     jobs = {
         "a": {"env": {"X": "1"}, "command": "c", "roles": {"main": {"replicas": 1, "env": {"Y": "2"}}, "worker": 2}}
     }
-    sealed = seal(Stack, {"jobs": jobs})["jobs"]["a"]
+    sealed = seal(OciStack, {"jobs": jobs})["jobs"]["a"]
     assert sealed["env"] == {"X": {"secure": "1"}}
     assert sealed["roles"] == {"main": {"replicas": 1, "env": {"Y": {"secure": "2"}}}, "worker": 2}
     assert sealed["command"] == "c"
@@ -68,5 +69,5 @@ def test_seal_wraps_every_place_a_secret_may_stand_and_no_other() -> None:
 
 
 @given(stacks)
-def test_what_the_model_writes_is_the_same_model_again(stack: Stack) -> None:
-    assert structure(Stack, unstructure(stack)) == stack
+def test_what_the_model_writes_is_the_same_model_again(stack: OciStack) -> None:
+    assert structure(OciStack, unstructure(stack)) == stack

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from schemas.judge import judge_config, judge_file
 from schemas.load import load_config, load_file, stack_name
-from schemas.model import Secret, Stack
+from schemas.model import Secret
+from schemas.oci.model import OciStack
 from tests.support.stack_strategies import as_config, as_pulumi, stacks
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "stacks").glob("Pulumi.*.yaml"))
@@ -141,7 +142,7 @@ def test_examples_pass_and_both_doors_give_one_stack(example: Path) -> None:
 
 
 @given(stacks)
-def test_both_doors_give_one_stack(stack: Stack) -> None:
+def test_both_doors_give_one_stack(stack: OciStack) -> None:
     config = as_config(stack)
     with tempfile.TemporaryDirectory() as folder:
         file = write(folder, config)
@@ -150,7 +151,7 @@ def test_both_doors_give_one_stack(stack: Stack) -> None:
         by_config = load_config(values, secret, "test", file)
     assert by_file.findings == by_config.findings == ()
     assert by_file.stack == by_config.stack
-    assert by_file.stack is not None
+    assert isinstance(by_file.stack, OciStack)
     assert as_config(by_file.stack) == config
 
 
@@ -182,7 +183,7 @@ def test_no_values_make_check_raise(config: dict[str, object]) -> None:
 
 
 @given(stacks)
-def test_no_meaning_makes_check_raise(stack: Stack) -> None:
+def test_no_meaning_makes_check_raise(stack: OciStack) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for finding in judge_file(write(folder, as_config(stack))).findings:
             assert finding.message

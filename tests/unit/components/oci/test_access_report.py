@@ -9,13 +9,14 @@ from typing import get_args
 import pytest
 
 import iam
-from components.oci.access_report import MARKS, VERBS, Report, report, text
+from components.oci.access_report import MARKS, VERBS, Report, report
+from components.oci.plan import OciPlan
 from components.oci.statements import STATEMENTS_PER_POLICY, lines, policies
-from components.plan.build import build_plan
-from components.plan.model import Plan
 from iam.permissions import is_documented
 from iam.statement import VERBS as EVERY_VERB
-from schemas.model import Access, AccessMode, Bucket, Input, Logs, Stack, Users, Uses
+from schemas.model import AccessMode, Bucket, Input, Uses
+from schemas.oci.model import OciAccess, OciLogs, OciStack, Users
+from tests.support.oci_plans import oci_plan
 from tests.support.samples import job
 from tests.support.samples import plan as plan_of
 
@@ -23,18 +24,18 @@ COMPARTMENT = "ocid1.compartment.oc1..vision"
 USERS = {"group": Users(group="scientists"), "notebooks": Users(notebooks=True), "none": Users()}
 
 
-def plan(mode: AccessMode = "least-privilege", users: Users = USERS["group"], uses: Uses | None = None) -> Plan:
-    return build_plan(
-        Stack(
+def plan(mode: AccessMode = "least-privilege", users: Users = USERS["group"], uses: Uses | None = None) -> OciPlan:
+    return oci_plan(
+        OciStack(
             name="vision-dev",
             team="vision",
             environment="dev",
             region="us-ashburn-1",
             compartment=COMPARTMENT,
             tenancy="ocid1.tenancy.oc1..company",
-            access=Access(mode=mode, users=users),
+            access=OciAccess(mode=mode, users=users),
             bucket=Bucket(name="vision-dt"),
-            logs=Logs(),
+            logs=OciLogs(),
             uses=uses,
         )
     )
@@ -51,7 +52,7 @@ def test_every_statement_is_told_in_words_and_by_policy(mode: AccessMode, users:
     found = report(of, "platform-team")
     texts = [line.text for lines in policies(of).values() for line in lines]
     assert [right.statement for right in found.rights] == texts
-    told = text(found)
+    told = found.text()
     for right in (*found.rights, *found.deployer.rights):
         assert right.statement in told
     for right in found.rights:
@@ -70,7 +71,7 @@ def test_words_name_the_place_and_the_narrowing() -> None:
 
 def test_what_is_only_inferred_is_marked_and_named() -> None:
     found = made()
-    told = text(found)
+    told = found.text()
     unsure = [right for right in (*found.rights, *found.deployer.rights) if right.trust != "documented"]
     assert unsure
     for right in unsure:
@@ -101,7 +102,7 @@ def test_access_of_another_stack_is_not_this_ones() -> None:
     assert found.policies == ()
     assert found.granted_by == "org/trainyard/platform"
     assert [group.matching_rule for group in found.dynamic_groups] == [None]
-    assert "granted by the stack org/trainyard/platform" in text(found)
+    assert "granted by the stack org/trainyard/platform" in found.text()
 
 
 def test_the_deployer_is_told_for_the_group_named() -> None:
@@ -120,7 +121,7 @@ def test_who_grants_access_elsewhere_is_told_what_to_grant() -> None:
     assert (found.made, found.policies, found.granted_by) == (False, (), None)
     would = replace(theirs, access=replace(theirs.access, create=True))
     assert [right.statement for right in found.rights] == [line.text for line in lines(would)]
-    told = text(found)
+    told = found.text()
     assert "  This stack grants nothing: it is granted outside. What has to be granted:" in told
     assert f"Statements that would grant it, attached to compartment {COMPARTMENT}" in told
     assert "  company-runs (runs): not made by this stack, its rule has to be" in told
@@ -137,4 +138,4 @@ def test_more_statements_than_oci_takes_are_said(buckets: int, too_many: bool) -
     found = report(plan_of(jobs={"train": job(inputs=inputs)}), "platform-team")
     assert all(len(policy.rights) <= STATEMENTS_PER_POLICY for policy in found.policies)
     assert len({policy.name for policy in found.policies}) == len(found.policies) > buckets // 50
-    assert ("OCI takes no more than 500 statements" in text(found)) == too_many
+    assert ("OCI takes no more than 500 statements" in found.text()) == too_many

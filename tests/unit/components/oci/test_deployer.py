@@ -7,10 +7,11 @@ import iam
 from catalog.tables import table
 from components.oci.deployer import deployer_lines
 from components.oci.needs import permissions_of
-from components.plan.model import Plan
+from components.oci.plan import OciPlan
 from iam.parse import parse
 from iam.permissions import operation
-from schemas.model import Access, Bucket, ExistingLog, Logs, Network, Project, Registry, Secret, Users, Vault
+from schemas.model import Bucket, Registry, Secret
+from schemas.oci.model import ExistingLog, OciAccess, OciLogs, OciNetwork, Project, Users, Vault
 from tests.support.samples import COMPARTMENT, plan
 
 OTHER_TARGETS = ("internet gateway", "private ip", "local peering")
@@ -25,13 +26,13 @@ NOT_OURS = {
 }  # fmt: skip
 
 
-def granted(of: Plan, place: iam.Location) -> frozenset[str]:
+def granted(of: OciPlan, place: iam.Location) -> frozenset[str]:
     found = deployer_lines(of, "platform-team")
     return frozenset().union(*(iam.grants(one.statement.grant) for one in found if one.statement.location == place))
 
 
 def test_the_deployer_may_do_all_that_up_and_destroy_call() -> None:
-    made = plan(network=Network(nat=True), vault=VAULT, bucket=Bucket(keep=False))
+    made = plan(network=OciNetwork(nat=True), vault=VAULT, bucket=Bucket(keep=False))
     here = granted(made, iam.CompartmentId(COMPARTMENT))
     tenancy = granted(made, iam.Tenancy())
     for kind, operations in table("oci_access")["deployer"].items():
@@ -52,7 +53,7 @@ def test_no_circumstance_of_a_call_is_forgotten() -> None:
 
 def test_a_subnet_in_an_existing_vcn_takes_no_right_to_make_networks() -> None:
     made = plan(
-        network=Network(vcn="ocid1.vcn.a", subnet_cidr="10.0.1.0/24", route_table="ocid1.routetable.a", nat=True)
+        network=OciNetwork(vcn="ocid1.vcn.a", subnet_cidr="10.0.1.0/24", route_table="ocid1.routetable.a", nat=True)
     )
     here = granted(made, iam.CompartmentId(COMPARTMENT))
     assert {"SUBNET_CREATE", "SECURITY_LIST_CREATE", "VCN_ATTACH", "ROUTE_TABLE_ATTACH"} <= here
@@ -90,11 +91,11 @@ def test_statements_are_policy_language_and_say_what_for() -> None:
 
 def test_who_makes_only_jobs_needs_no_right_on_anything_else() -> None:
     made = plan(
-        network=Network(subnet="ocid1.subnet.a"),
-        access=Access(users=Users(group="scientists"), existing=True, runs="runs"),
+        network=OciNetwork(subnet="ocid1.subnet.a"),
+        access=OciAccess(users=Users(group="scientists"), existing=True, runs="runs"),
         bucket=Bucket(existing="a"),
         registry=Registry(existing="a"),
-        logs=Logs(existing=ExistingLog("ocid1.loggroup.a", "ocid1.log.a")),
+        logs=OciLogs(existing=ExistingLog("ocid1.loggroup.a", "ocid1.log.a")),
         project=Project(existing="ocid1.datascienceproject.a"),
     )
     types = {
@@ -111,20 +112,20 @@ def test_policies_are_written_where_they_are_attached() -> None:
     in_compartment = plan()
     assert "POLICY_CREATE" in granted(in_compartment, iam.CompartmentId(COMPARTMENT))
     assert "POLICY_CREATE" not in granted(in_compartment, iam.Tenancy())
-    tenancy_wide = plan(access=Access(mode="proof-of-concept"))
+    tenancy_wide = plan(access=OciAccess(mode="proof-of-concept"))
     assert "POLICY_CREATE" in granted(tenancy_wide, iam.Tenancy())
     assert "POLICY_CREATE" not in granted(tenancy_wide, iam.CompartmentId(COMPARTMENT))
 
 
 def test_what_exists_is_read_by_its_ocid_and_listed_by_its_name() -> None:
     by_ocid = plan(
-        network=Network(vcn="ocid1.vcn.oc1.iad.a", subnet_cidr="10.20.1.0/24"),
-        logs=Logs(existing=ExistingLog("ocid1.loggroup.oc1.iad.a", "ocid1.log.oc1.iad.a")),
+        network=OciNetwork(vcn="ocid1.vcn.oc1.iad.a", subnet_cidr="10.20.1.0/24"),
+        logs=OciLogs(existing=ExistingLog("ocid1.loggroup.oc1.iad.a", "ocid1.log.oc1.iad.a")),
         project=Project(existing="ocid1.datascienceproject.oc1.iad.a"),
     )
     by_name = plan(
-        network=Network(vcn="company", route_table="routes", subnet_cidr="10.20.1.0/24"),
-        logs=Logs(existing=ExistingLog("company", "runs")),
+        network=OciNetwork(vcn="company", route_table="routes", subnet_cidr="10.20.1.0/24"),
+        logs=OciLogs(existing=ExistingLog("company", "runs")),
         project=Project(existing="company"),
         bucket=Bucket(existing="company"),
     )

@@ -9,13 +9,15 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.oci.plan import OciNetworkPlan
 from components.oci.rules import ANYWHERE, LONGEST_DESCRIPTION, RULES_PER_LIST, lists, security_rules
-from components.plan.model import INTERNET, SERVICES, SUBNET, NetworkPlan, PortRule
-from schemas.model import Network, PortRange
+from components.plan.model import INTERNET, SERVICES, SUBNET, PortRule
+from schemas.model import PortRange
+from schemas.oci.model import OciNetwork
 from tests.support.samples import job, plan
 
 
-def network(*rules: PortRule) -> NetworkPlan:
+def network(*rules: PortRule) -> OciNetworkPlan:
     return replace(plan().network, rules=rules)
 
 
@@ -58,7 +60,7 @@ def test_everything_asked_for_is_open_nothing_twice_and_nothing_from_outside(rul
 
 
 def test_what_comes_in_within_the_subnet_may_go_out_within_it() -> None:
-    made = security_rules(plan(network=Network(nat=True)).network)
+    made = security_rules(plan(network=OciNetwork(nat=True)).network)
     assert [rule for rule in made.egress if rule.peer == made.ingress[0].peer] == list(made.ingress)
     beyond = [(rule.peer, rule.peer_type, str(rule.ports)) for rule in made.egress if rule not in made.ingress]
     assert beyond == [(SERVICES, "SERVICE_CIDR_BLOCK", "443"), (ANYWHERE, "CIDR_BLOCK", "443")]

@@ -13,38 +13,24 @@ from hypothesis import strategies as st
 import iam
 from catalog.tables import table
 from components.oci.needs import permissions
+from components.oci.plan import OciPlan
 from components.oci.statements import STATEMENTS_PER_POLICY, Line, lines, matching_rule, policies, subject
-from components.plan.model import Plan
 from iam.matching import parse_rule
 from iam.parse import parse
-from schemas.model import (
-    Access,
-    AccessMode,
-    Bucket,
-    Code,
-    Git,
-    Input,
-    Logs,
-    Narrow,
-    Network,
-    Registry,
-    Secret,
-    Users,
-    Uses,
-    Vault,
-)
+from schemas.model import AccessMode, Bucket, Code, Git, Input, Registry, Secret, Uses
+from schemas.oci.model import Narrow, OciAccess, OciLogs, OciNetwork, Users, Vault
 from tests.support.samples import COMPARTMENT, NETWORKS, TENANCY, job, plan
 
 USERS = Users(group="scientists")
 MODES = get_args(AccessMode)
 
 
-def texts(of: Plan) -> list[str]:
+def texts(of: OciPlan) -> list[str]:
     return [line.text for line in lines(of)]
 
 
-def access(**changes: object) -> Access:
-    return Access(users=USERS, **changes)  # type: ignore[arg-type]  # each keyword is a field of Access
+def access(**changes: object) -> OciAccess:
+    return OciAccess(users=USERS, **changes)  # type: ignore[arg-type]  # each keyword is a field of OciAccess
 
 
 names = st.text(
@@ -68,7 +54,7 @@ people = st.one_of(
     ),
 )
 any_access = st.builds(
-    Access,
+    OciAccess,
     mode=st.sampled_from(MODES),
     users=people,
     runs=st.none() | group_names,
@@ -88,12 +74,12 @@ any_access = st.builds(
     keyed=st.booleans(),
 )
 def test_every_statement_is_policy_language_and_reads_back(
-    who: Access, bucket: str, repository: str, other: str, compartment: str, elsewhere: str | None, keyed: bool
+    who: OciAccess, bucket: str, repository: str, other: str, compartment: str, elsewhere: str | None, keyed: bool
 ) -> None:
     made = plan(
         compartment=compartment,
         access=who,
-        network=Network(subnet="ocid1.subnet.a" if elsewhere else None, compartment=elsewhere),
+        network=OciNetwork(subnet="ocid1.subnet.a" if elsewhere else None, compartment=elsewhere),
         bucket=Bucket(name=bucket, key="ocid1.key.oc1.iad.a" if keyed else None),
         registry=Registry(repository=repository),
         vault=Vault("ocid1.vault.a", "ocid1.key.a", {"token": Secret()}),
@@ -115,7 +101,7 @@ def test_two_plans_of_one_stack_have_the_same_statements_in_the_same_order(mode:
     assert texts(plan(access=access(mode=mode))) == texts(plan(access=access(mode=mode)))
 
 
-def needed(of: Plan) -> Iterator[tuple[str, str, frozenset[str], str | None]]:
+def needed(of: OciPlan) -> Iterator[tuple[str, str, frozenset[str], str | None]]:
     """(who, resource type, permissions, narrowed to) of every call the plan's grants stand for."""
     for grant in of.access.grants:
         words = f"{grant.does} {grant.what}"
@@ -124,8 +110,8 @@ def needed(of: Plan) -> Iterator[tuple[str, str, frozenset[str], str | None]]:
                 yield grant.who, resource_type, wanted, grant.target
 
 
-@pytest.mark.parametrize("network", [Network(), Network(subnet="ocid1.subnet.a", compartment=NETWORKS)])
-def test_least_privilege_is_enough_for_every_call_it_was_made_of(network: Network) -> None:
+@pytest.mark.parametrize("network", [OciNetwork(), OciNetwork(subnet="ocid1.subnet.a", compartment=NETWORKS)])
+def test_least_privilege_is_enough_for_every_call_it_was_made_of(network: OciNetwork) -> None:
     made = plan(network=network, jobs={"train": job(options={"adsDriver": True}, inputs=(Input("/a", "other"),))})
     found = lines(made)
     for who, resource_type, wanted, target in needed(made):
@@ -185,7 +171,7 @@ def test_documented_adds_what_the_documents_do_not_speak_of() -> None:
 
 def test_a_network_elsewhere_is_spoken_of_where_it_is_and_nothing_else_is() -> None:
     for mode in ("least-privilege", "documented"):
-        elsewhere = Network(subnet="ocid1.subnet.a", compartment=NETWORKS)
+        elsewhere = OciNetwork(subnet="ocid1.subnet.a", compartment=NETWORKS)
         made = plan(access=access(mode=mode), network=elsewhere)
         there = [line for line in lines(made) if NETWORKS in line.text]
         here = [line for line in lines(made) if COMPARTMENT in line.text]
@@ -207,26 +193,26 @@ def test_the_whole_tenancy_is_spoken_of_where_the_scope_says_so() -> None:
 def test_a_domain_stands_before_the_groups_in_it() -> None:
     made = texts(plan(access=access(domain="Engineering")))
     assert any(text.startswith("Allow group 'Engineering'/'scientists' to ") for text in made)
-    other = Access(users=Users(group="People/scientists"), domain="Engineering")
+    other = OciAccess(users=Users(group="People/scientists"), domain="Engineering")
     assert any(text.startswith("Allow group 'People'/'scientists' to ") for text in texts(plan(access=other)))
 
 
 def test_notebooks_stand_where_the_group_stood() -> None:
-    made = texts(plan(access=Access(users=Users(notebooks=True))))
+    made = texts(plan(access=OciAccess(users=Users(notebooks=True))))
     assert not [text for text in made if text.startswith("Allow group")]
     assert [text for text in made if "dynamic-group vision-dev-notebooks to manage data-science-job-runs" in text]
 
 
 def test_without_users_no_statement_is_for_nobody() -> None:
     for mode in MODES:
-        made = texts(plan(access=Access(mode=mode)))
+        made = texts(plan(access=OciAccess(mode=mode)))
         assert made
         assert not [text for text in made if text.startswith("Allow group")]
 
 
 def test_groups_may_be_named_by_ocid() -> None:
     users, runs = "ocid1.group.oc1..people", "ocid1.dynamicgroup.oc1..runs"
-    made = lines(plan(access=Access(users=Users(group=users), runs=runs, domain="Engineering")))
+    made = lines(plan(access=OciAccess(users=Users(group=users), runs=runs, domain="Engineering")))
     assert {line.text.split(" to ")[0] for line in made if "service" not in line.text} == {
         f"Allow group id {users}",
         f"Allow dynamic-group id {runs}",
@@ -239,7 +225,7 @@ def test_the_root_compartment_is_spoken_of_as_the_tenancy() -> None:
     assert {line.statement.location for line in lines(made)} == {iam.Tenancy()}
     assert set(policies(made)) == {"access-tenancy"}
     assert f"resource.compartment.id = '{TENANCY}'" in matching_rule(made, "runs")
-    here = plan(network=Network(subnet="ocid1.subnet.a", compartment=TENANCY))
+    here = plan(network=OciNetwork(subnet="ocid1.subnet.a", compartment=TENANCY))
     assert {line.attached_to_tenancy for line in lines(here)} == {True, False}
 
 
@@ -267,10 +253,10 @@ def test_access_that_is_not_made_has_no_statements() -> None:
 
 
 def test_without_logs_nobody_is_let_near_them() -> None:
-    assert not [text for text in texts(plan(logs=Logs(enabled=False))) if "log-" in text]
+    assert not [text for text in texts(plan(logs=OciLogs(enabled=False))) if "log-" in text]
 
 
-def _many(buckets: int) -> Plan:
+def _many(buckets: int) -> OciPlan:
     inputs = tuple(Input(f"/data/{number}", f"bucket-{number}") for number in range(buckets))
     return plan(jobs={"train": job(inputs=inputs)})
 

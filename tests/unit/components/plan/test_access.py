@@ -7,14 +7,15 @@ import pytest
 
 from catalog.tables import table
 from components.plan.build import build_plan
-from schemas.model import Access, Bucket, Code, Git, Input, Logs, Secret, Stack, Users, Uses, Vault
+from schemas.model import Bucket, Code, Git, Input, Secret, Uses
+from schemas.oci.model import OciAccess, OciLogs, OciStack, Users, Vault
 from tests.support.samples import job, plan, stack
 
 KEY = "ocid1.key.oc1.iad.a.b"
 SECRET = "ocid1.vaultsecret.oc1.iad.a"
 
 
-def granted(sample: Stack) -> set[tuple[str, str]]:
+def granted(sample: OciStack) -> set[tuple[str, str]]:
     return {(grant.who, f"{grant.does} {grant.what}") for grant in build_plan(sample).access.grants}
 
 
@@ -24,7 +25,7 @@ PLAIN = granted(stack())
 @pytest.mark.parametrize(
     ("sample", "more", "less"),
     [
-        (stack(logs=Logs(enabled=False)), set(), {("users", "read logs"), ("runs", "write logs")}),
+        (stack(logs=OciLogs(enabled=False)), set(), {("users", "read logs"), ("runs", "write logs")}),
         (stack(bucket=Bucket(key=KEY)), {("bucket-service", "use key")}, set()),
         (stack(bucket=Bucket(existing="there", key=KEY)), set(), set()),
         (stack(vault=Vault("ocid1.vault.a", KEY, {"token": Secret()})), {("runs", "open secrets")}, set()),
@@ -41,7 +42,7 @@ PLAIN = granted(stack())
     ids=["no logs", "key", "key of another", "vault", "git secret", "inputs", "own inputs", "ads", "ads in groups"],
 )
 def test_a_circumstance_grants_what_it_needs_and_no_more(
-    sample: Stack, more: set[tuple[str, str]], less: set[tuple[str, str]]
+    sample: OciStack, more: set[tuple[str, str]], less: set[tuple[str, str]]
 ) -> None:
     assert granted(sample) == (PLAIN | more) - less
 
@@ -61,12 +62,12 @@ def test_grants_are_narrowed_to_the_stacks_own_bucket_and_repository() -> None:
 @pytest.mark.parametrize(
     ("access", "group", "dynamic"),
     [
-        (Access(users=Users(group="scientists")), "scientists", None),
-        (Access(users=Users(dynamic_group="sessions")), None, "sessions"),
-        (Access(users=Users(notebooks=True)), None, "vision-dev-notebooks"),
+        (OciAccess(users=Users(group="scientists")), "scientists", None),
+        (OciAccess(users=Users(dynamic_group="sessions")), None, "sessions"),
+        (OciAccess(users=Users(notebooks=True)), None, "vision-dev-notebooks"),
     ],
 )
-def test_users_are_a_group_or_a_dynamic_group(access: Access, group: str | None, dynamic: str | None) -> None:
+def test_users_are_a_group_or_a_dynamic_group(access: OciAccess, group: str | None, dynamic: str | None) -> None:
     made = plan(access=access).access
     assert (made.users_group, made.users_dynamic_group) == (group, dynamic)
     assert made.make_notebooks_group == access.users.notebooks
@@ -75,7 +76,7 @@ def test_users_are_a_group_or_a_dynamic_group(access: Access, group: str | None,
 def test_access_that_exists_or_is_taken_is_not_made() -> None:
     users = Users(group="scientists")
     assert plan().access.create
-    assert not plan(access=Access(users=users, existing=True)).access.create
+    assert not plan(access=OciAccess(users=users, existing=True)).access.create
     assert not plan(uses=Uses("org/trainyard/platform", ("access",))).access.create
     assert plan(uses=Uses("org/trainyard/platform", ("network",))).access.create
 
@@ -87,7 +88,8 @@ def test_every_grant_of_the_catalog_is_reached_by_some_stack() -> None:
         jobs={"train": job(options={"adsDriver": True}, inputs=(Input("/data", "other"),))},
     )
     reached = granted(everything)
-    assert {(row["who"], f"{row['does']} {row['what']}") for row in table("access")["grant"]} == reached
+    rows = (*table("access")["grant"], *table("oci_access")["grant"])
+    assert {(row["who"], f"{row['does']} {row['what']}") for row in rows} == reached
 
 
 def test_secrets_are_those_of_the_stack_by_name_and_those_of_repositories_by_ocid() -> None:

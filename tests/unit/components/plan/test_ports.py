@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from components.plan.build import build_plan
 from components.plan.model import INTERNET, SERVICES, SUBNET, PortRule
 from components.plan.ports import subnet_cidr
-from schemas.addresses import RESERVED_ADDRESSES, addresses_needed
-from schemas.model import Code, Git, Job, Network, PortRange, Run
+from schemas.addresses import addresses_needed
+from schemas.model import Code, Git, Job, PortRange, Run
+from schemas.oci.model import OciNetwork
 from tests.support.samples import job, plan, stack
 
 OWN = """
@@ -144,7 +145,7 @@ def test_a_framework_of_the_team_is_opened_by_its_own_rows() -> None:
 def test_documented_opens_the_documents_ports_to_the_subnet(
     framework: str, roles: Mapping[str, int], expected: set[str]
 ) -> None:
-    made = plan(jobs={"train": job(framework, roles)}, network=Network(mode="documented"))
+    made = plan(jobs={"train": job(framework, roles)}, network=OciNetwork(mode="documented"))
     rules = [rule for rule in made.network.rules if rule.target == SUBNET]
     assert {str(rule.ports or "all") for rule in rules} == expected
     assert {rule.source for rule in rules} == {SUBNET}
@@ -152,40 +153,40 @@ def test_documented_opens_the_documents_ports_to_the_subnet(
 
 def test_documented_follows_a_port_that_was_moved() -> None:
     moved = job("tensorflow", ports={"worker": PortRange(12400, 12400)})
-    made = plan(jobs={"train": moved}, network=Network(mode="documented"))
+    made = plan(jobs={"train": moved}, network=OciNetwork(mode="documented"))
     assert "12400" in {str(rule.ports) for rule in made.network.rules}
     assert "12345" not in {str(rule.ports) for rule in made.network.rules}
 
 
 def test_documented_opens_what_a_framework_needs_that_the_documents_do_not_name() -> None:
-    ring = stack(jobs={"train": job("ring", {"peer": 3})}, network=Network(mode="documented"))
+    ring = stack(jobs={"train": job("ring", {"peer": 3})}, network=OciNetwork(mode="documented"))
     own = {"ring": tomllib.loads(OWN)}
     assert inside(build_plan(ring, own).network.rules) == {("peer", "peer", "7000-7003")}
-    opened = stack(jobs={}, network=Network(mode="documented", frameworks=("ring",)))
+    opened = stack(jobs={}, network=OciNetwork(mode="documented", frameworks=("ring",)))
     assert {str(rule.ports) for rule in build_plan(opened, own).network.rules if rule.target == SUBNET} == {"7000-7003"}
 
 
 def test_documented_keeps_horovods_rendezvous_open_where_its_data_is_kept_to_a_range() -> None:
     pinned = job("horovod", ports={"data": PortRange(30000, 30511)})
-    rules = plan(jobs={"train": pinned}, network=Network(mode="documented")).network.rules
+    rules = plan(jobs={"train": pinned}, network=OciNetwork(mode="documented")).network.rules
     assert {str(rule.ports) for rule in rules if rule.target == SUBNET} == {"29600", "30000-30511"}
 
 
 def test_documented_opens_the_usual_ports_for_other_stacks_beside_a_jobs_own() -> None:
     moved = job("tensorflow", ports={"worker": PortRange(12400, 12400)})
-    network = Network(mode="documented", frameworks=("tensorflow",))
+    network = OciNetwork(mode="documented", frameworks=("tensorflow",))
     rules = plan(jobs={"train": moved}, network=network).network.rules
     assert {str(rule.ports) for rule in rules if rule.target == SUBNET} == {"12345", "12400"}
 
 
 def test_proof_of_concept_opens_all_tcp_in_and_out_of_the_subnet() -> None:
-    def opened(network: Network) -> list[tuple[str, str]]:
+    def opened(network: OciNetwork) -> list[tuple[str, str]]:
         rules = plan(network=network).network.rules
         assert all(rule.ports is None for rule in rules)
         return [(rule.source, rule.target) for rule in rules]
 
-    assert opened(Network(mode="proof-of-concept")) == [(SUBNET, SUBNET), (SUBNET, SERVICES)]
-    assert opened(Network(mode="proof-of-concept", nat=True)) == [
+    assert opened(OciNetwork(mode="proof-of-concept")) == [(SUBNET, SUBNET), (SUBNET, SERVICES)]
+    assert opened(OciNetwork(mode="proof-of-concept", nat=True)) == [
         (SUBNET, SUBNET),
         (SUBNET, SERVICES),
         (SUBNET, INTERNET),
@@ -195,35 +196,35 @@ def test_proof_of_concept_opens_all_tcp_in_and_out_of_the_subnet() -> None:
 @pytest.mark.parametrize(
     ("url", "network", "expected"),
     [
-        ("https://git.example.com/a.git", Network(nat=True), {(SERVICES, "443"), (INTERNET, "443")}),
-        ("git@git.example.com:a.git", Network(nat=True), {(SERVICES, "443"), (INTERNET, "443"), (INTERNET, "22")}),
+        ("https://git.example.com/a.git", OciNetwork(nat=True), {(SERVICES, "443"), (INTERNET, "443")}),
+        ("git@git.example.com:a.git", OciNetwork(nat=True), {(SERVICES, "443"), (INTERNET, "443"), (INTERNET, "22")}),
         (
             "ssh://git@git.example.com:2222/a.git",
-            Network(subnet="ocid1.subnet.a"),
+            OciNetwork(subnet="ocid1.subnet.a"),
             {(SERVICES, "443"), (INTERNET, "2222")},
         ),
-        ("https://git.example.com/a.git", Network(subnet="ocid1.subnet.a"), {(SERVICES, "443"), (INTERNET, "443")}),
-        ("ssh://devops.scmservice.x.oci.oraclecloud.com/a", Network(), {(SERVICES, "443"), (SERVICES, "22")}),
-        ("git@git.example.com:a.git", Network(), {(SERVICES, "443")}),  # no way out: a finding of its own (TY108)
+        ("https://git.example.com/a.git", OciNetwork(subnet="ocid1.subnet.a"), {(SERVICES, "443"), (INTERNET, "443")}),
+        ("ssh://devops.scmservice.x.oci.oraclecloud.com/a", OciNetwork(), {(SERVICES, "443"), (SERVICES, "22")}),
+        ("git@git.example.com:a.git", OciNetwork(), {(SERVICES, "443")}),  # no way out: a finding of its own (TY108)
     ],
 )
 def test_the_way_out_has_the_port_that_git_clones_by(
-    url: str, network: Network, expected: set[tuple[str, str]]
+    url: str, network: OciNetwork, expected: set[tuple[str, str]]
 ) -> None:
     rules = plan(jobs={"train": job(code=Code(git=Git(url)))}, network=network).network.rules
     assert {(rule.target, str(rule.ports)) for rule in rules if rule.target in (SERVICES, INTERNET)} == expected
 
 
 def test_services_are_always_reached_and_the_internet_only_through_nat() -> None:
-    def targets(network: Network) -> set[str]:
+    def targets(network: OciNetwork) -> set[str]:
         return {rule.target for rule in plan(jobs={}, network=network).network.rules}
 
-    assert targets(Network()) == {SERVICES}
-    assert targets(Network(nat=True)) == {SERVICES, INTERNET}
+    assert targets(OciNetwork()) == {SERVICES}
+    assert targets(OciNetwork(nat=True)) == {SERVICES, INTERNET}
 
 
 def test_a_network_opened_for_others_has_the_defaults_of_their_frameworks() -> None:
-    rules = plan(jobs={}, network=Network(frameworks=("dask", "horovod"))).network.rules
+    rules = plan(jobs={}, network=OciNetwork(frameworks=("dask", "horovod"))).network.rules
     opened = {str(rule.ports or "all") for rule in rules if rule.target == SUBNET}
     # The dashboard's option is off by default.
     assert opened == {"8786", "8700-8800", "3000-3100", "29600", "all"}
@@ -242,11 +243,11 @@ def test_the_subnet_has_an_address_for_every_node_of_every_run(nodes: int, runs:
     sample = stack(jobs={"train": many})
     block = ipaddress.ip_network(subnet_cidr(sample))
     assert addresses_needed(sample) == (nodes + 1) * runs
-    assert block.num_addresses >= addresses_needed(sample) + RESERVED_ADDRESSES
+    assert block.num_addresses >= addresses_needed(sample) + sample.network.reserved_addresses
     assert block.prefixlen <= 24
     assert block.subnet_of(ipaddress.ip_network(sample.network.cidr))  # type: ignore[arg-type]  # both are IPv4
 
 
 def test_a_subnet_that_is_said_is_taken_and_a_small_network_is_its_own_subnet() -> None:
-    assert plan(network=Network(subnet_cidr="10.20.7.0/26")).network.subnet_cidr == "10.20.7.0/26"
-    assert plan(network=Network(cidr="10.20.0.0/28")).network.subnet_cidr == "10.20.0.0/28"
+    assert plan(network=OciNetwork(subnet_cidr="10.20.7.0/26")).network.subnet_cidr == "10.20.7.0/26"
+    assert plan(network=OciNetwork(cidr="10.20.0.0/28")).network.subnet_cidr == "10.20.0.0/28"

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from catalog import frameworks
 from components.oci import statements
 from components.oci.deployer import deployer_lines
-from components.plan.build import build_plan
 from components.plan.model import SERVICES, SUBNET
 from components.plan.show import plain, text
 from iam.parse import parse
-from schemas.model import Access, Job, Network, Role, Run, Shape, Stack, Users
+from schemas.model import Job, Role, Run, Shape
+from schemas.oci.model import OciAccess, OciNetwork, OciStack, Users
+from tests.support.oci_plans import oci_plan
 
 ROWS = [
     frameworks.framework(name, strategy)
@@ -46,7 +47,7 @@ def jobs(draw: st.DrawFn) -> Job:
 
 
 stacks = st.builds(
-    Stack,
+    OciStack,
     name=st.just("some"),
     team=st.just("vision"),
     environment=st.just("dev"),
@@ -54,26 +55,26 @@ stacks = st.builds(
     compartment=st.just("ocid1.compartment.oc1..c"),
     tenancy=st.just("ocid1.tenancy.oc1..t"),
     access=st.builds(
-        Access,
+        OciAccess,
         mode=st.sampled_from(["least-privilege", "documented", "proof-of-concept"]),
         users=st.just(Users(group="scientists")),
     ),
-    network=st.builds(Network, mode=st.sampled_from(["least", "documented", "proof-of-concept"]), nat=st.booleans()),
+    network=st.builds(OciNetwork, mode=st.sampled_from(["least", "documented", "proof-of-concept"]), nat=st.booleans()),
     jobs=st.dictionaries(st.sampled_from(["a", "b", "c"]), jobs()),
 )
 
 
 @given(stacks)
-def test_no_two_plans_of_one_stack_differ(stack: Stack) -> None:
-    first, second = build_plan(stack), build_plan(stack)
+def test_no_two_plans_of_one_stack_differ(stack: OciStack) -> None:
+    first, second = oci_plan(stack), oci_plan(stack)
     assert first == second
     assert text(first) == text(second)
     assert json.dumps(plain(first)) == json.dumps(plain(second))
 
 
 @given(stacks)
-def test_every_node_has_a_rank_and_its_own_document(stack: Stack) -> None:
-    for name, job in build_plan(stack).jobs.items():
+def test_every_node_has_a_rank_and_its_own_document(stack: OciStack) -> None:
+    for name, job in oci_plan(stack).jobs.items():
         for run in job.runs.values():
             assert sum(node.replicas for node in run.nodes) == stack.jobs[name].nodes
             assert len({node.name for node in run.nodes}) == len(run.nodes)
@@ -84,8 +85,8 @@ def test_every_node_has_a_rank_and_its_own_document(stack: Stack) -> None:
 
 
 @given(stacks)
-def test_least_opens_no_port_that_no_job_listens_on(stack: Stack) -> None:
-    plan = build_plan(stack)
+def test_least_opens_no_port_that_no_job_listens_on(stack: OciStack) -> None:
+    plan = oci_plan(stack)
     if plan.network.mode != "least":
         return
     listening = {
@@ -102,16 +103,16 @@ def test_least_opens_no_port_that_no_job_listens_on(stack: Stack) -> None:
 
 
 @given(stacks)
-def test_what_a_node_is_told_by_environment_has_nothing_left_to_fill_in(stack: Stack) -> None:
+def test_what_a_node_is_told_by_environment_has_nothing_left_to_fill_in(stack: OciStack) -> None:
     """Braces are for the launcher, and only in its document: OCI hands variables over as they are."""
-    for job in build_plan(stack).jobs.values():
+    for job in oci_plan(stack).jobs.values():
         for run in job.runs.values():
             for node in run.nodes:
                 assert not [name for name, value in node.environment.items() if "{" in str(value).replace("${", "")]
 
 
 @given(stacks, st.sampled_from(["scientists", "Eng/All users", "ocid1.group.oc1..a"]))
-def test_every_statement_reads_back_and_the_deployer_may_make_what_is_made(stack: Stack, group: str) -> None:
-    plan = build_plan(stack)
+def test_every_statement_reads_back_and_the_deployer_may_make_what_is_made(stack: OciStack, group: str) -> None:
+    plan = oci_plan(stack)
     for line in (*statements.lines(plan), *deployer_lines(plan, group)):
         assert parse(line.text) == line.statement

@@ -8,32 +8,16 @@ from dataclasses import replace
 
 import pytest
 
+from components.oci.plan import OciPlan
 from components.plan import show
-from components.plan.build import build_plan
-from components.plan.model import Plan
-from schemas.model import (
-    Access,
-    Bucket,
-    Code,
-    Git,
-    Input,
-    Job,
-    Network,
-    PortRange,
-    Role,
-    Run,
-    Secret,
-    Shape,
-    Stack,
-    Users,
-    Uses,
-    Vault,
-)
+from schemas.model import Bucket, Code, Git, Input, Job, PortRange, Role, Run, Secret, Shape, Uses
+from schemas.oci.model import OciAccess, OciNetwork, OciStack, Users, Vault
+from tests.support.oci_plans import oci_plan
 
 TOKEN = "hf_do-not-print-me"
 
 
-def stack() -> Stack:
+def stack() -> OciStack:
     job = Job(
         framework="pytorch",
         image="${registry}:1.4",
@@ -45,15 +29,15 @@ def stack() -> Stack:
         inputs=(Input("/data", prefix="images/"),),
         runs={"base": Run(), "tuned": Run(args=("--lr", "0.1"), attempt=2, until="finished")},
     )
-    return Stack(
+    return OciStack(
         name="vision-dev",
         team="vision",
         environment="dev",
         region="us-ashburn-1",
         compartment="ocid1.compartment.oc1..vision",
         tenancy="ocid1.tenancy.oc1..company",
-        access=Access(users=Users(group="scientists")),
-        network=Network(nat=True),
+        access=OciAccess(users=Users(group="scientists")),
+        network=OciNetwork(nat=True),
         bucket=Bucket(key="ocid1.key.oc1..vision"),
         vault=Vault("ocid1.vault.oc1..v", "ocid1.key.oc1..k", {"registry-login": Secret(TOKEN)}),
         jobs={"resnet": job},
@@ -61,18 +45,18 @@ def stack() -> Stack:
 
 
 @pytest.fixture
-def plan() -> Plan:
-    return build_plan(stack())
+def plan() -> OciPlan:
+    return oci_plan(stack())
 
 
 def test_the_same_stack_gives_the_same_plan_and_text() -> None:
-    first, second = build_plan(stack()), build_plan(stack())
+    first, second = oci_plan(stack()), oci_plan(stack())
     assert first == second
     assert show.text(first) == show.text(second)
     assert show.plain(first) == show.plain(second)
 
 
-def test_no_secret_is_in_either(plan: Plan) -> None:
+def test_no_secret_is_in_either(plan: OciPlan) -> None:
     told = show.text(plan)
     assert TOKEN not in told
     assert TOKEN not in json.dumps(show.plain(plan))
@@ -82,12 +66,12 @@ def test_no_secret_is_in_either(plan: Plan) -> None:
     assert "registry-login in ocid1.vault.oc1..v" in told
 
 
-def test_plain_values_survive_json(plan: Plan) -> None:
+def test_plain_values_survive_json(plan: OciPlan) -> None:
     values = show.plain(plan)
     assert json.loads(json.dumps(values)) == values
 
 
-def test_keys_are_those_of_stack_files(plan: Plan) -> None:
+def test_keys_are_those_of_stack_files(plan: OciPlan) -> None:
     values = show.plain(plan)
     assert values["network"]["subnetCidr"] == "10.20.0.0/24"
     assert values["jobs"]["resnet"]["maximumRuntimeMinutes"] == 1440
@@ -97,7 +81,7 @@ def test_keys_are_those_of_stack_files(plan: Plan) -> None:
     assert values["jobs"]["resnet"]["runs"]["base"]["nodes"][0]["environment"]["HF_TOKEN"] == show.SECRET
 
 
-def test_the_text_tells_what_opens_and_why(plan: Plan) -> None:
+def test_the_text_tells_what_opens_and_why(plan: OciPlan) -> None:
     lines = [" ".join(line.split()) for line in show.text(plan).splitlines()]
     assert "FROM TO PORTS EVIDENCE WHY" in lines
     assert "resnet/worker resnet/main tcp 29400 measured the store where the ranks meet (MASTER_PORT)" in lines
@@ -105,7 +89,7 @@ def test_the_text_tells_what_opens_and_why(plan: Plan) -> None:
     assert "way out to Oracle's services, and out through NAT" in lines
 
 
-def test_the_text_tells_what_each_run_does(plan: Plan) -> None:
+def test_the_text_tells_what_each_run_does(plan: OciPlan) -> None:
     lines = [line.strip() for line in show.text(plan).splitlines()]
     assert "Job resnet: pytorch, 3 nodes of VM.Standard.E4.Flex, 4 OCPU, 64 GB of memory" in lines
     assert "Run resnet/tuned: vision-dev-resnet-tuned, attempt 2, `up` waits until it is finished" in lines
@@ -115,7 +99,7 @@ def test_the_text_tells_what_each_run_does(plan: Plan) -> None:
     assert any("the bucket/images/ at /data" in line for line in lines)
 
 
-def test_the_text_tells_how_nodes_find_their_rank_and_one_another(plan: Plan) -> None:
+def test_the_text_tells_how_nodes_find_their_rank_and_one_another(plan: OciPlan) -> None:
     lines = [" ".join(line.split()) for line in show.text(plan).splitlines()]
     ranks = "ranks main is rank 0, workers follow in order; MASTER_ADDR is the address of main"
     assert f"{ranks}; addresses are exchanged in the bucket" in lines
@@ -123,28 +107,28 @@ def test_the_text_tells_how_nodes_find_their_rank_and_one_another(plan: Plan) ->
     assert told[:2] == ["MASTER_ADDR={address.main}", "MASTER_PORT=29400"]
     job = stack().jobs["resnet"]
     groups = replace(stack(), jobs={"resnet": replace(job, layout="node-groups")})
-    assert "addresses and ranks are those of OCI's own list of nodes" in show.text(build_plan(groups))
+    assert "addresses and ranks are those of OCI's own list of nodes" in show.text(oci_plan(groups))
 
 
 def test_what_a_stack_does_not_make_is_said() -> None:
-    borrowed = replace(stack(), network=Network(subnet="ocid1.subnet.oc1..ours"), bucket=Bucket(existing="company"))
-    told = show.text(build_plan(borrowed))
+    borrowed = replace(stack(), network=OciNetwork(subnet="ocid1.subnet.oc1..ours"), bucket=Bucket(existing="company"))
+    told = show.text(oci_plan(borrowed))
     assert "Network: least, not made by this stack" in told
     assert "ocid1.subnet.oc1..ours" in told
     assert "company, not made by this stack" in told
 
 
 def test_in_an_existing_vcn_the_way_out_is_not_promised() -> None:
-    network = Network(vcn="ocid1.vcn.oc1..theirs", subnet_cidr="10.0.1.0/24", route_table="routes", nat=True)
-    told = show.text(build_plan(replace(stack(), network=network)))
+    network = OciNetwork(vcn="ocid1.vcn.oc1..theirs", subnet_cidr="10.0.1.0/24", route_table="routes", nat=True)
+    told = show.text(oci_plan(replace(stack(), network=network)))
     assert "where the route table of that VCN leads" in told
     assert "out through NAT" not in told.split("FROM")[0]
 
 
 def test_what_another_stack_makes_goes_by_no_name_of_ours() -> None:
     taken = Uses("org/trainyard/platform", ("network", "access", "bucket", "registry", "logs", "project"))
-    team = replace(stack(), network=Network(), bucket=Bucket(), uses=taken)
-    told = show.text(build_plan(team))
+    team = replace(stack(), network=OciNetwork(), bucket=Bucket(), uses=taken)
+    told = show.text(oci_plan(team))
     for name in ("vision-dev-training", "vision/dev/training", "vision-dev-runs"):
         assert name not in told
     assert told.count("that of org/trainyard/platform") >= 5
@@ -161,14 +145,14 @@ def test_what_another_stack_makes_goes_by_no_name_of_ours() -> None:
     ],
 )
 def test_a_wrong_node_names_the_wrong_part_and_the_right_ones(
-    plan: Plan, path: str, kind: str, known: tuple[str, ...]
+    plan: OciPlan, path: str, kind: str, known: tuple[str, ...]
 ) -> None:
     with pytest.raises(show.UnknownNameError) as wrong:
         show.node(plan, path)
     assert (wrong.value.kind, wrong.value.known) == (kind, known)
 
 
-def test_a_node_is_found(plan: Plan) -> None:
+def test_a_node_is_found(plan: OciPlan) -> None:
     assert show.node(plan, "resnet/tuned/worker-1").rank == 2
 
 

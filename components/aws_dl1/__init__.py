@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan on AWS DL1: checked, planned and shown so far; nothing is deployed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from catalog.tables import table
+from components.plan.platform import AccessReport, Meeting, Words
+from schemas.model import Layout, Run
+
+if TYPE_CHECKING:
+    from components.aws_dl1.plan import AwsDl1Plan
+    from components.plan.launch import Part
+    from components.plan.model import Plan
+    from components.plan.resolved import ResolvedJob
+    from schemas.aws_dl1.model import AwsDl1Stack
+
+
+class AwsDl1Platform:
+    way_to_services = "through the gateway endpoint of S3, or NAT"
+
+    def lower(self, stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
+        from components.aws_dl1.lower import lower
+
+        return lower(stack, plan)
+
+    def circumstances(self, stack: AwsDl1Stack) -> frozenset[str]:
+        return frozenset()
+
+    def meeting(self, layout: Layout) -> Meeting:
+        return Meeting("bucket", "addresses are exchanged in the bucket")
+
+    def environments(
+        self, job: ResolvedJob, part: Part, names: Mapping[str, str], run: Run, ranks: range
+    ) -> Iterator[Mapping[str, str]]:
+        told: Mapping[str, str] = table("aws_dl1")["environment"]
+        return repeat(told, len(ranks))
+
+    def words(self, plan: AwsDl1Plan) -> Words:
+        from components.aws_dl1.words import words
+
+        return words(plan)
+
+    def access_report(self, plan: AwsDl1Plan, deployers: str) -> AccessReport:
+        from components.aws_dl1.access_report import report
+
+        return report(plan)
+
+    def registry(self, plan: AwsDl1Plan, namespace: str) -> str:
+        return f"{plan.account or namespace}.dkr.ecr.{plan.region}.amazonaws.com/{plan.registry.repository}"
+
+
+PLATFORM = AwsDl1Platform()

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the neutral plan to AWS's: the account, roles, the security group."""
+
+from __future__ import annotations
+
+from catalog.tables import table
+from components.aws_dl1.plan import AwsAccessPlan, AwsDl1Plan, AwsNetworkPlan
+from components.plan.access import grants
+from components.plan.model import Plan, extended
+from components.plan.naming import physical
+from schemas.aws_dl1.model import AwsDl1Stack
+
+
+def lower(stack: AwsDl1Stack, plan: Plan) -> AwsDl1Plan:
+    network, access = stack.network, stack.access
+    own = grants(table("aws_dl1")["grant"], frozenset(), {})
+    return extended(
+        AwsDl1Plan,
+        plan,
+        network=extended(
+            AwsNetworkPlan,
+            plan.network,
+            vpc=network.vpc,
+            security_group=network.security_group or physical(stack, "nodes"),
+        ),
+        access=extended(
+            AwsAccessPlan,
+            plan.access,
+            users_group=access.users.group,
+            users_role=access.users.role,
+            runs_role=access.runs or physical(stack, "nodes"),
+            make_runs_role=access.runs is None,
+            grants=(*plan.access.grants, *own),
+        ),
+        account=stack.account,
+    )

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the neutral plan to OCI's: groups, compartments, the project, the vault, and grants that only OCI needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from catalog.tables import table
+from components.oci.plan import OciAccessPlan, OciLogsPlan, OciNetworkPlan, OciPlan, ProjectPlan, VaultPlan
+from components.plan.access import grants
+from components.plan.model import Grant, Plan, extended
+from components.plan.naming import physical
+from components.plan.resolved import ResolvedJob
+from schemas.oci.model import OciStack
+
+
+def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
+    network, logs = stack.network, stack.logs.existing
+    return extended(
+        OciPlan,
+        plan,
+        network=extended(
+            OciNetworkPlan,
+            plan.network,
+            vcn=network.vcn,
+            route_table=network.route_table,
+            compartment=network.compartment,
+        ),
+        access=_access(stack, plan, jobs),
+        logs=extended(OciLogsPlan, plan.logs, group=logs.group if logs else None, log=logs.log if logs else None),
+        compartment=stack.compartment,
+        tenancy=stack.tenancy,
+        project=ProjectPlan(
+            name=stack.project.name or physical(stack, "training"),
+            create=stack.makes("project"),
+            project=stack.project.existing,
+        ),
+        vault=VaultPlan(stack.vault.vault, stack.vault.key, stack.vault.secrets) if stack.vault else None,
+    )
+
+
+def _access(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciAccessPlan:
+    access = stack.access
+    users = access.users
+    return extended(
+        OciAccessPlan,
+        plan.access,
+        users_group=users.group,
+        users_dynamic_group=physical(stack, "notebooks") if users.notebooks else users.dynamic_group,
+        make_notebooks_group=users.notebooks,
+        runs_group=access.runs or physical(stack, "runs"),
+        make_runs_group=access.runs is None,
+        domain=access.domain,
+        domain_endpoint=access.domain_endpoint,
+        tenancy_wide=access.scope == "tenancy" or access.mode == "proof-of-concept",
+        narrow_repository=access.narrow.repository,
+        narrow_bucket=access.narrow.bucket,
+        home_region=access.home_region,
+        grants=(*plan.access.grants, *_own_grants(stack, jobs)),
+    )
+
+
+def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant, ...]:
+    secrets, key = _secrets(stack), stack.bucket.key
+    holds = {
+        "secrets": bool(secrets),
+        "ads-driver": any(job.options.get("adsDriver") and job.spec.layout == "run-per-node" for job in jobs.values()),
+        "key": key is not None and stack.bucket.existing is None,
+    }
+    words = frozenset(word for word, true in holds.items() if true)
+    return tuple(grants(table("oci_access")["grant"], words, {"secrets": secrets, "key": (key or "",)}))
+
+
+def _secrets(stack: OciStack) -> tuple[str, ...]:
+    """Those made for the stack, by name, and those that open repositories of code, by OCID."""
+    made = (physical(stack, name) for name in (stack.vault.secrets if stack.vault else ()))
+    keys = (job.code.git.secret for job in stack.jobs.values() if job.code and job.code.git and job.code.git.secret)
+    return tuple(dict.fromkeys((*made, *(key for key in keys if not key.startswith("${")))))

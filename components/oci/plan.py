@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Plan of OCI: what every platform's says, and what only OCI has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from components.plan.model import AccessPlan, LogsPlan, NetworkPlan, Plan
+from schemas.model import Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OciNetworkPlan(NetworkPlan):
+    vcn: str | None
+    route_table: str | None
+    compartment: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OciAccessPlan(AccessPlan):
+    users_group: str | None
+    users_dynamic_group: str | None
+    make_notebooks_group: bool
+    runs_group: str
+    make_runs_group: bool
+    domain: str | None
+    domain_endpoint: str | None
+    tenancy_wide: bool
+    narrow_repository: bool
+    narrow_bucket: bool
+    home_region: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OciLogsPlan(LogsPlan):
+    group: str | None
+    log: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPlan:
+    name: str
+    create: bool
+    project: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VaultPlan:
+    vault: str
+    key: str
+    secrets: Mapping[str, Secret]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OciPlan(Plan):
+    network: OciNetworkPlan
+    access: OciAccessPlan
+    logs: OciLogsPlan
+    compartment: str | None
+    tenancy: str | None
+    project: ProjectPlan
+    vault: VaultPlan | None
+
+
+def oci_plan(plan: Plan) -> OciPlan:
+    """The same plan, known to be OCI's: for what is only asked about stacks of this platform."""
+    if not isinstance(plan, OciPlan):
+        raise TypeError(f"{plan.stack} runs on {plan.platform}")
+    return plan

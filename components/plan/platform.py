@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a platform must answer about a plan: one object in each platform's folder, imported when it is asked for.
+
+`components/<platform>/__init__.py` has it, called PLATFORM. What a stack file may say for the platform is beside it in
+the room before (schemas/platforms.py). Neither imports an SDK: only `deploy` does, at the moment it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from catalog.platforms import platform_folder
+from components.plan.launch import Part
+from components.plan.model import Plan
+from components.plan.resolved import ResolvedJob
+from schemas.model import Layout, Run
+
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """How nodes learn of one another: as the launch document names it, and in words."""
+
+    source: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What `trainyard plan` says in the platform's own words: rows of a title and a text."""
+
+    place: Sequence[Row]
+    principals: Sequence[Row]
+    # Where the network lies, and what its nodes reach.
+    network: Sequence[Row]
+    # After bucket and repository.
+    storage: Sequence[Row]
+
+
+class AccessReport(Protocol):
+    """Who may do what, for `trainyard access`: plain values as JSON, and a text."""
+
+    def text(self) -> str: ...
+
+
+class Platform(Protocol):
+    @property
+    def way_to_services(self) -> str:
+        """How nodes reach bucket, registry and logs: `through the service gateway`."""
+
+    def lower(self, stack: Any, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
+        """The plan with what only this platform has. `stack` is the platform's own Stack."""
+
+    def circumstances(self, stack: Any) -> frozenset[str]:
+        """Words that rows of catalog/access.toml name under `when`, and that hold here because of the platform."""
+
+    def meeting(self, layout: Layout) -> Meeting: ...
+
+    def environments(
+        self, job: ResolvedJob, part: Part, names: Mapping[str, str], run: Run, ranks: range
+    ) -> Iterator[Mapping[str, str]]:
+        """What each node of a role is told beside its launch document, because images of this platform read it."""
+
+    def words(self, plan: Any) -> Words: ...
+
+    def access_report(self, plan: Any, deployers: str) -> AccessReport:
+        """`deployers`: whoever runs `pulumi up`. Raises ValueError where that cannot be a name there."""
+
+    def registry(self, plan: Any, namespace: str) -> str:
+        """The address of the stack's repository. `namespace`: what the platform's account is called in it."""
+
+
+class Deploys(Protocol):
+    """What a platform answers as well where its row says `deploys = true`."""
+
+    def deploy(self, plan: Any, folder: Path) -> dict[str, Any]:
+        """Makes every resource, in a Pulumi program, and gives back what the stack exports."""
+
+
+@cache
+def platform_of(name: str) -> Platform:
+    found: Platform = _imported(name)
+    return found
+
+
+def deploying_platform_of(name: str) -> Deploys:
+    found: Deploys = _imported(name)
+    return found
+
+
+def _imported(name: str) -> Any:
+    return import_module(f"components.{platform_folder(name)}").PLATFORM

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job as its framework sees it: every option has a value, every port is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from catalog.frameworks import Framework, PortRow
+from schemas.model import Job, PortRange
+
+Options = Mapping[str, bool | int | float | str]
+
+
+def is_active(row: PortRow, options: Options) -> bool:
+    """Whether anybody listens on this port."""
+    return row.when is None or bool(options.get(row.when))
+
+
+def default_ports(row: PortRow) -> PortRange | None:
+    """The port or range of a row where no job says another; None for every port."""
+    return None if row.default == "all" else PortRange.from_shorthand(row.default)
+
+
+@dataclass(frozen=True)
+class ResolvedJob:
+    name: str
+    spec: Job
+    framework: Framework
+
+    @cached_property
+    def options(self) -> dict[str, bool | int | float | str]:
+        """The options of the framework with the job's own on top."""
+        return {**{name: row.default for name, row in self.framework.options.items()}, **self.spec.options}
+
+    def is_active(self, row: PortRow) -> bool:
+        return is_active(row, self.options)
+
+    def ports_of(self, row: PortRow) -> PortRange | None:
+        """The port or range of a row in this job; None for every port."""
+        value = self.spec.ports.get(row.label)
+        if value is None:
+            return default_ports(row)
+        return None if value == "all" else value
+
+    def listens_on(self, role: str) -> dict[str, PortRange | None]:
+        """The ports one role listens on, by label."""
+        return {row.label: self.ports_of(row) for row in self.active_ports() if role in row.listens}
+
+    def active_ports(self) -> Iterator[PortRow]:
+        return (row for row in self.framework.ports if self.is_active(row))
+
+    def called(self, role: str) -> str:
+        """The role, by the nodes: a role that was renamed keeps its oldest name there."""
+        return self.spec.roles[role].was.first(role) if role in self.spec.roles else role
+
+    @property
+    def roles(self) -> list[str]:
+        """Roles with nodes as the framework lists them, its main role first: ranks follow this order."""
+        return [role for role in self.framework.roles if role in self.spec.roles and self.spec.roles[role].replicas]

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rules and statements OCI's plans ask for, as a rehearsal compares them with what was used."""
+
+from __future__ import annotations
+
+from components.oci import rules as oci_rules
+from components.oci import statements as oci_statements
+from components.oci.plan import OciPlan
+from rehearsal.planned import Planned, PlannedRule, PlannedStatement
+
+
+def planned(plan: OciPlan, network_of: OciPlan | None = None, access_of: OciPlan | None = None) -> Planned:
+    """From plans alone, whatever a cloud made of them. The others are of stacks from which this one takes a part."""
+    net, access = network_of or plan, access_of or plan
+    network, lines = oci_rules.security_rules(net.network), oci_statements.lines(access)
+    found = [
+        PlannedRule(direction, rule.peer, (rule.ports.first, rule.ports.last) if rule.ports else None, rule.description)
+        for direction, side in (("ingress", network.ingress), ("egress", network.egress))
+        for rule in side
+    ]
+    return Planned(
+        least=access.access.mode == "least-privilege" and net.network.mode == "least",
+        rules=tuple(found),
+        statements=tuple(PlannedStatement(line.text, line.why, line.trust) for line in lines),
+        list_tags={**net.tags, **oci_rules.tags(net.network)},
+        policy_tags={**access.tags, **oci_statements.tags(access, lines)},
+    )

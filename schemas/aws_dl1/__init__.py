@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stack file may say for AWS DL1 only: its keys, and the checks of what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from catalog.tables import table
+from schemas.aws_dl1.model import AwsDl1Stack
+
+if TYPE_CHECKING:
+    from schemas.checks.registry import Rule
+
+
+class AwsDl1StackFile:
+    stack = AwsDl1Stack
+
+    def rules(self) -> Mapping[str, Rule]:
+        from schemas.aws_dl1.checks import RULES
+
+        return RULES
+
+    def facts(self) -> Mapping[str, Any]:
+        known = table("aws_dl1")
+        return {"shapes": known["shapes"], "regions": known["regions"]}
+
+
+STACK_FILE = AwsDl1StackFile()

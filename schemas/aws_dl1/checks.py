@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Meaning checks of AWS DL1's stacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from schemas.aws_dl1.model import AwsDl1Stack
+from schemas.checks.registry import Rules, Wrong, at
+from schemas.facts import Facts
+from schemas.names import listing, suggestion
+
+RULES = Rules()
+rule = RULES.rule
+_BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_REPOSITORY = re.compile(r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
+_NAME = re.compile(r"[A-Za-z0-9+=,.@_-]{1,64}")
+# How long CloudWatch keeps what a log group holds.
+RETENTIONS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
+
+
+@rule("TY750", "nobody may start runs on AWS")
+def no_users(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    users = stack.access.users
+    if stack.makes("access") and not (users.group or users.role) and stack.access.mode != "proof-of-concept":
+        message = "no users are named: access is made for nobody"
+        yield Wrong(at("access"), message, "add `users: { group: <name> }`, or `users: { role: <name> }`")
+
+
+@rule("TY751", "a name of a group or role that AWS would refuse")
+def principal_names(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    access = stack.access
+    names = {("users", "group"): access.users.group, ("users", "role"): access.users.role, ("runs",): access.runs}
+    for key, name in names.items():
+        if name is not None and not _NAME.fullmatch(name):
+            message = f"`{name[:100]}` is not a valid name in IAM"
+            yield Wrong(at("access", *key), message, "write the name alone: up to 64 letters, digits and +=,.@_-")
+
+
+@rule("TY650", "a bucket's name that S3 would refuse")
+def bucket_name(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    names = [(at("bucket", "name"), stack.bucket.name), (at("bucket", "existing"), stack.bucket.existing)]
+    for job, spec in stack.jobs.items():
+        names += [(at("jobs", job, "inputs", index, "bucket"), item.bucket) for index, item in enumerate(spec.inputs)]
+    for path, name in names:
+        if name is not None and (not _BUCKET.fullmatch(name) or ".." in name):
+            message = f"`{name[:80]}` is not a valid bucket name"
+            yield Wrong(
+                path, message, "use 3 to 63 small letters, digits, `-` and `.`, beginning with a letter or digit"
+            )
+
+
+@rule("TY651", "a repository's name that ECR would refuse")
+def repository_name(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    for key, name in (("repository", stack.registry.repository), ("existing", stack.registry.existing)):
+        if name is not None and not _REPOSITORY.fullmatch(name):
+            message = f"`{name[:80]}` is not a valid repository name"
+            yield Wrong(at("registry", key), message, "use 2 to 256 small letters, digits, `-`, `_`, `.` and `/`")
+
+
+@rule("TY652", "a retention CloudWatch does not have")
+def retention(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    days = stack.logs.retention_days
+    if days not in RETENTIONS:
+        nearest = min(RETENTIONS, key=lambda choice: abs(choice - days))
+        yield Wrong(at("logs", "retentionDays"), f"CloudWatch cannot keep logs for {days} days", f"use {nearest}")
+
+
+@rule("TY653", "a region without these instances")
+def region(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+    if stack.region not in facts.regions:
+        remedy = suggestion(stack.region, facts.regions)
+        yield Wrong(("config", "aws:region"), f"`{stack.region}` has no DL1 instances", remedy)
+
+
+@rule("TY850", "a machine without Gaudi")
+def shape(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.shape.name not in facts.shapes:
+            message = f"`{job.shape.name}` is not a DL1 instance type"
+            yield Wrong(at("jobs", name, "shape"), message, f"use {listing(facts.shapes)}")
+
+
+@rule("TY150", "an existing subnet without its security group")
+def existing_subnet(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    network = stack.network
+    if network.subnet is not None and network.security_group is None:
+        message = "EFA needs a security group that lets everything from and to itself, and none is named"
+        yield Wrong(at("network", "subnet"), message, "add `securityGroup`, one with both rules")
+    if network.vpc is not None and network.subnet is None and network.subnet_cidr is None:
+        message = "a subnet is made in the existing VPC, but its addresses are not said"
+        yield Wrong(at("network", "vpc"), message, "add `subnetCidr`, a free part of the VPC's addresses")

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One JSON Schema from neutral.schema.json and each platform's section: `python -m schemas.compose` writes it.
+
+A section (schemas/<platform>/section.schema.json) is a JSON merge patch (RFC 7396): it adds keys, changes what is
+said of a key, and takes away, with null, what the platform does not have. The commands read the schema of one platform;
+stack.schema.json holds all of them for editors, which choose by `trainyard:platform`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from catalog.platforms import default_platform, platform_folder, platforms
+
+FOLDER = Path(__file__).parent
+COMPOSED = FOLDER / "stack.schema.json"
+PLATFORM_KEY = "trainyard:platform"
+_DEFS = "#/$defs/"
+_LONGEST_LINE = 118
+# What the sections of two platforms may say in different ways.
+_WHOLE = "config"
+
+
+@cache
+def schema_of(platform: str) -> Mapping[str, Any]:
+    """What a stack file of this platform looks like."""
+    merged: dict[str, Any] = merge_patch(_read(FOLDER / "neutral.schema.json"), section_of(platform))
+    merged["$defs"][_WHOLE]["properties"][PLATFORM_KEY] = _platform_key()
+    return merged
+
+
+@cache
+def section_of(platform: str) -> Mapping[str, Any]:
+    """What a platform adds, changes and takes away."""
+    section: Mapping[str, Any] = _read(FOLDER / platform_folder(platform) / "section.schema.json")
+    return section
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7396: mappings are merged, null removes, all else replaces."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def composed() -> dict[str, Any]:
+    """The schema for editors: the definitions of the default platform, and what differs on the others."""
+    first = default_platform()
+    whole = dict(schema_of(first))
+    definitions = dict(whole["$defs"])
+    choices = []
+    for platform in platforms():
+        own = _renamed(platform, definitions) if platform != first else {}
+        definitions |= own
+        choices.append((platform, own.get(f"{platform}.{_WHOLE}", definitions[_WHOLE])))
+    definitions[_WHOLE] = _chosen([platform for platform, _ in choices], definitions)
+    definitions[f"{first}.{_WHOLE}"] = choices[0][1]
+    return {**whole, "$defs": definitions}
+
+
+def _chosen(names: list[str], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration by what `trainyard:platform` says; a file that says nothing is the first platform's."""
+    chosen: dict[str, Any] = {"$ref": f"{_DEFS}{names[0]}.{_WHOLE}"}
+    for name in reversed(names[1:]):
+        says = {"properties": {PLATFORM_KEY: {"const": name}}, "required": [PLATFORM_KEY]}
+        chosen = {"if": says, "then": {"$ref": f"{_DEFS}{name}.{_WHOLE}"}, "else": chosen}
+    return chosen
+
+
+def _renamed(platform: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The definitions in which a platform differs from those known already, and all that lead to one, by its name."""
+    own: Mapping[str, Any] = schema_of(platform)["$defs"]
+    differ = {name for name, value in own.items() if value != known.get(name)}
+    while more := {name for name, value in own.items() if name not in differ and differ & set(_references(value))}:
+        differ |= more
+    return {f"{platform}.{name}": _pointed(own[name], platform, differ) for name in own if name in differ}
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key == "$ref":
+                yield item.removeprefix(_DEFS)
+            else:
+                yield from _references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _references(item)
+
+
+def _pointed(value: Any, platform: str, differ: set[str]) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            key: f"{_DEFS}{platform}.{item.removeprefix(_DEFS)}"
+            if key == "$ref" and item.removeprefix(_DEFS) in differ
+            else _pointed(item, platform, differ)
+            for key, item in value.items()
+        }
+    return [_pointed(item, platform, differ) for item in value] if isinstance(value, list) else value
+
+
+def _platform_key() -> dict[str, Any]:
+    summaries = "; ".join(f"{name}: {row['summary']}" for name, row in platforms().items())
+    return {
+        "description": f"Where training runs ({summaries}).",
+        "examples": [default_platform()],
+        "type": "string",
+        "enum": list(platforms()),
+        "default": default_platform(),
+    }
+
+
+def pretty(value: Any, indent: str = "") -> str:
+    """JSON as people write it: what fits stands on one line."""
+    line = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or not value or (indent and len(indent) + len(line) < _LONGEST_LINE // 2):
+        return line
+    deeper = indent + "  "
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(f"{deeper}{pretty(item, deeper)}" for item in value) + f"\n{indent}]"
+    rows = (f"{deeper}{json.dumps(key)}: {pretty(item, deeper)}" for key, item in value.items())
+    return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
+
+
+def _read(file: Path) -> Any:
+    return json.loads(file.read_text("utf-8"))
+
+
+if __name__ == "__main__":
+    COMPOSED.write_text(pretty(composed()) + "\n", "utf-8")

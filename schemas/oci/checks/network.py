@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What OCI has to know of an existing network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schemas.checks.registry import Wrong, at
+from schemas.facts import Facts
+from schemas.oci.checks.registry import rule
+from schemas.oci.model import OciStack
+
+
+@rule("TY110", "an existing VCN needs to know the new subnet")
+def vcn_without_subnet(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    network = stack.network
+    if network.vcn is None or network.subnet is not None:
+        return
+    if network.subnet_cidr is None:
+        message = "a subnet is made in the existing VCN, but its addresses are not said"
+        yield Wrong(at("network", "vcn"), message, "add `subnetCidr`, a free part of the VCN's addresses")
+    if network.route_table is None:
+        message = "the new subnet would get the VCN's default route table, which often leads nowhere"
+        yield Wrong(at("network", "vcn"), message, "add `routeTable`, one with a service gateway")
+
+
+@rule("TY111", "a setting speaks of a network that is not there", severity="warning")
+def without_effect(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    network = stack.network
+    if network.route_table and not network.vcn and not network.subnet:
+        yield Wrong(at("network", "routeTable"), "has no effect without `vcn`", "remove it, or name the VCN")
+    if network.compartment and not (network.vcn or network.subnet):
+        message = "has no effect: it says where an existing network lives"
+        yield Wrong(at("network", "compartment"), message, "remove it, or name `vcn` or `subnet`")

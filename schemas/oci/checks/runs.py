@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines, disks, mounts and times that OCI has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from schemas.checks.registry import Wrong, at
+from schemas.facts import Facts
+from schemas.names import suggestion
+from schemas.oci.checks.registry import rule
+from schemas.oci.model import OciStack
+
+SHORTEST, LONGEST = 10, 30 * 24 * 60
+SMALLEST_DISK, LARGEST_DISK = 50, 10_240
+MOST_MOUNTS = 5
+_MOUNTED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@rule("TY801", "a maximum runtime OCI does not take")
+def runtime(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        minutes = job.maximum_runtime_minutes
+        if not SHORTEST <= minutes <= LONGEST:
+            message = f"{minutes} minutes; OCI ends runs after {SHORTEST} to {LONGEST} (30 days)"
+            use = SHORTEST if minutes < SHORTEST else LONGEST
+            yield Wrong(at("jobs", name, "maximumRuntimeMinutes"), message, f"use {use}, or what the training takes")
+
+
+@rule("TY803", "block storage OCI does not have")
+def disk(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        size = job.block_storage_gb
+        if not SMALLEST_DISK <= size <= LARGEST_DISK:
+            message = f"{size} GB; a node's disk has {SMALLEST_DISK} to {LARGEST_DISK}"
+            use = SMALLEST_DISK if size < SMALLEST_DISK else LARGEST_DISK
+            yield Wrong(at("jobs", name, "blockStorageGb"), message, f"use {use}")
+
+
+@rule("TY811", "an unknown shape", severity="warning")
+def unknown_shape(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.shape.name not in facts.shapes:
+            remedy = suggestion(job.shape.name, facts.shapes)
+            if not remedy.startswith("did"):
+                remedy = "check its name; a new shape works all the same"
+            message = f"`{job.shape.name}` is not in the catalog of shapes"
+            yield Wrong(at("jobs", name, "shape"), message, remedy)
+
+
+@rule("TY812", "a flexible shape without its size")
+def flexible(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        shape = job.shape
+        if shape.name.endswith(".Flex") and (shape.ocpus is None or shape.memory_gb is None):
+            message = f"{shape.name} is flexible: it needs `ocpus` and `memoryGb`"
+            remedy = f"write `shape: {{ name: {shape.name}, ocpus: 4, memoryGb: 64 }}`"
+            yield Wrong(at("jobs", name, "shape"), message, remedy)
+
+
+@rule("TY813", "a fixed shape with a size")
+def fixed(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        shape = job.shape
+        known = shape.name in facts.shapes and not facts.shapes[shape.name].get("flex")
+        if known and (shape.ocpus is not None or shape.memory_gb is not None):
+            message = f"{shape.name} has a fixed size: `ocpus` and `memoryGb` have no effect"
+            yield Wrong(at("jobs", name, "shape"), message, f"write `shape: {shape.name}`")
+
+
+@rule("TY814", "memory that does not go with the OCPUs")
+def memory(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        ocpus, gigabytes = job.shape.ocpus, job.shape.memory_gb
+        if ocpus and gigabytes and not ocpus <= gigabytes <= 64 * ocpus:
+            message = f"{gigabytes:g} GB for {ocpus:g} OCPUs; OCI has 1 to 64 GB for each"
+            remedy = f"use {ocpus:g} to {64 * ocpus:g} GB"
+            yield Wrong(at("jobs", name, "shape", "memoryGb"), message, remedy)
+
+
+@rule("TY816", "more mounts than OCI takes")
+def too_many_mounts(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if len(job.inputs) > MOST_MOUNTS:
+            message = f"{len(job.inputs)} inputs; a job mounts up to {MOST_MOUNTS}"
+            yield Wrong(at("jobs", name, "inputs"), message, "read several prefixes through one mount")
+
+
+@rule("TY826", "a mount whose name OCI does not take")
+def mount_name(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for index, item in enumerate(job.inputs):
+            if not _MOUNTED.fullmatch(item.mount.rstrip("/").rpartition("/")[2]):
+                message = f"`{item.mount}` ends in a name that OCI does not mount"
+                remedy = "use letters, digits, `-` and `_`, beginning with a letter or digit"
+                yield Wrong(at("jobs", name, "inputs", index, "mount"), message, remedy)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Stack of OCI: everybody's columns, and those that only OCI has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from schemas.model import Access, Logs, NamedAlike, Network, Place, Secret, Stack
+
+# `${secret.<name>}` is the OCID of a secret of trainyard:vault.
+SECRET = "secret."
+VARIABLES = {
+    "OCI__": "ADS images read and trainyard sets it",
+    "OCI_RESOURCE_PRINCIPAL_": "OCI gives it to every run: it is the run's identity",
+    "JOB_OCID": "OCI Data Science sets it",
+    "JOB_RUN_OCID": "OCI Data Science sets it",
+    "PROJECT_OCID": "OCI Data Science sets it",
+    "JOB_RUN_ENTRYPOINT": "OCI Data Science starts the code artifact by it",
+    "CONTAINER_CUSTOM_IMAGE": "OCI Data Science takes the container from it; it follows from `image`",
+    "CONTAINER_ENTRYPOINT": "OCI Data Science starts the container by it",
+    "CONTAINER_CMD": "OCI Data Science starts the container by it",
+    "CLUSTER_NODES_METADATA_FILE": "OCI Data Science sets it in node groups",
+    "INITIAL_CLUSTER_SIZE": "OCI Data Science sets it in node groups",
+    "NODE_COUNT": "OCI Data Science sets it in node groups",
+    "MAIN_JOB_RUN_OCID": "nodes find the main node by it",
+    "CONDA_ENV_": "the environment is a container, not conda",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Who starts runs: a group (API keys) or a dynamic group (notebook sessions); `notebooks` makes the latter."""
+
+    group: str | None = None
+    dynamic_group: str | None = None
+    notebooks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """Whether documented statements are narrowed to the stack's own repository and bucket."""
+
+    repository: bool = True
+    bucket: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OciAccess(Access):
+    users: Users = Users()
+    runs: str | None = None  # an existing dynamic group of job runs; made when absent
+    domain: str | None = None
+    domain_endpoint: str | None = None  # of that identity domain, where groups are made in it
+    scope: Literal["compartment", "tenancy"] = "compartment"
+    narrow: Narrow = Narrow()
+    home_region: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OciNetwork(Network):
+    vcn: str | None = None
+    route_table: str | None = None  # for a subnet made in an existing VCN
+    compartment: str | None = None  # where an existing network lives, when not beside the jobs
+
+    prefixes: ClassVar[tuple[int, int]] = (16, 30)
+    # The first two addresses and the last one of every subnet.
+    reserved_addresses: ClassVar[int] = 3
+    beside_subnet: ClassVar[tuple[str, ...]] = ("subnet", "compartment")
+    inside_key: ClassVar[str] = "vcn"
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingLog:
+    group: str
+    log: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OciLogs(Logs):
+    existing: ExistingLog | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    name: str | None = None
+    existing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """A vault and key that exist, and the secrets this stack keeps in them."""
+
+    vault: str
+    key: str
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OciStack(Stack):
+    compartment: str | None = None
+    tenancy: str | None = None
+    access: OciAccess = OciAccess()
+    network: OciNetwork = OciNetwork()
+    logs: OciLogs = OciLogs()
+    project: Project = Project()
+    vault: Vault | None = None
+
+    variables: ClassVar[Mapping[str, str]] = VARIABLES
+    system_folders: ClassVar[tuple[str, ...]] = ("/home/datascience/decompressed_artifact",)
+
+    def references(self) -> tuple[str, ...]:
+        secrets = self.vault.secrets if self.vault else ()
+        return ("namespace", *(f"{SECRET}{name}" for name in secrets))
+
+    def is_inside(self, host: str) -> bool:
+        """Where the service gateway leads."""
+        return host.endswith(".oraclecloud.com")
+
+    def place(self) -> tuple[Place, ...]:
+        return (Place("tenancy", "in the tenancy", self.tenancy),)
+
+    def named_alike(self) -> Iterator[NamedAlike]:
+        names = f"{self.team}-{self.environment}"
+        if self.makes("access"):
+            groups = {"runs": not self.access.runs, "notebooks": self.access.users.notebooks}
+            for group in (group for group, makes in groups.items() if makes):
+                yield NamedAlike((self.account, self.access.domain), f"the group `{names}-{group}`", "the access")
+            yield NamedAlike((self.compartment,), f"the policies of `{names}`", "the access")
+        if self.makes("logs") and self.logs.existing is None:
+            yield NamedAlike((self.compartment, self.region), f"the log group `{names}-training`", "the logs")
+
+    @property
+    def account(self) -> str | None:
+        return self.tenancy or self.compartment
+
+    def _exists(self, concern: str) -> bool:
+        if concern == "logs" and self.logs.enabled and self.logs.existing is not None:
+            # A log group may exist without the log: then one is made in it.
+            return self.logs.existing.log is not None
+        return Stack._exists(self, concern)

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stack file may say for OpenPAI only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from schemas.openpai.model import OpenPaiStack
+
+if TYPE_CHECKING:
+    from schemas.checks.registry import Rule
+
+
+class OpenPaiStackFile:
+    stack = OpenPaiStack
+
+    def rules(self) -> Mapping[str, Rule]:
+        return {}
+
+    def facts(self) -> Mapping[str, Any]:
+        return {}
+
+
+STACK_FILE = OpenPaiStackFile()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a platform says of its part of the stack file: one object in each platform's folder, imported when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from catalog.platforms import platform_folder
+from schemas.model import Stack
+
+if TYPE_CHECKING:
+    from schemas.checks.registry import Rule
+
+
+class StackFile(Protocol):
+    """`schemas/<platform>/__init__.py` has one, called STACK_FILE. Its keys are in section.schema.json beside it."""
+
+    @property
+    def stack(self) -> type[Stack]:
+        """Everybody's columns, and the platform's own."""
+
+    def rules(self) -> Mapping[str, Rule]:
+        """The checks that are asked for stacks of this platform only."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """`shapes`, `regions` and `realms`, as far as the platform has them: columns of schemas.facts.Facts."""
+
+
+@cache
+def stack_file(platform: str) -> StackFile:
+    found: StackFile = import_module(f"schemas.{platform_folder(platform)}").STACK_FILE
+    return found
