@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -17,19 +14,15 @@ from cli.planning import planned
 from cli.problems import TellingGroup
 from cli.running import running_cloud
 from components.plan.model import Plan
-from images import login as image_login
 from images import tools as image_tools
-from images.errors import ImageError
-from images.login import Endpoint
-from images.oci import registry as image_registry
-from images.oci.addresses import UNKNOWN_NAMESPACE, namespace_of, needs_namespace, wanted
-from images.oci.shapes import has_gpu, is_arm
-from images.oci.token import TOKEN_USER, token
-from images.recipes import PLATFORM, Additions, Recipe, make_context, recipe
-from images.tools import Build, Tool
+from images.building import Wishes, choose_recipe
+from images.building import build as build_image
+from images.login import endpoint
+from images.oci.platform import OciImages
+from images.platform import ImagePlatform
+from images.pushing import Push
+from images.recipes import Additions
 from images.wanted import Wanted
-from provider.oci.session import Session
-from schemas.names import suggestion
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -83,16 +76,16 @@ def build(
 ) -> None:
     """Build the images that the jobs of STACK_OR_FILE name."""
     plan = planned(stack, stacks, "text")
-    session = Session.of({"region": plan.region}, _environment(local))
-    images = _images(plan, session, namespace, registry, job, dry_run)
-    additions = Additions(requirements, code)
+    platform = OciImages(plan.region, _environment(local))
+    images = _images(plan, platform, namespace, registry, job, dry_run)
     given = {**_pairs(arguments), **({"BASE": base} if base else {})}
-    recipes = {one.address: _recipe(one, gpu, given, additions) for one in images}
+    wishes = Wishes(gpu, given, Additions(requirements, code), pip_config, dry_run)
+    recipes = {one.address: choose_recipe(one, wishes, platform, say) for one in images}
     if not images:
         return
     chosen = image_tools.find(tool, dry_run, say_aside)
     for one in images:
-        _build(chosen, one, recipes[one.address], given, additions, pip_config, dry_run)
+        build_image(chosen, one, recipes[one.address], wishes, say)
     if not dry_run:
         say(f"Push with: trainyard image push {stack}{' --local' if local else ''}")
 
@@ -121,16 +114,15 @@ def push(
     """Push the images that the jobs of STACK_OR_FILE name, once they are built, and tell their digests."""
     plan = planned(stack, stacks, "text")
     environment = _environment(local)
-    session = Session.of({"region": plan.region}, environment)
-    images = _images(plan, session, namespace, registry, job, dry_run)
+    platform = OciImages(plan.region, environment)
+    images = _images(plan, platform, namespace, registry, job, dry_run)
     if not images:
         return
-    chosen = image_tools.find(tool, dry_run, say_aside)
+    pushing = Push(image_tools.find(tool, dry_run, say_aside), plan, platform, sign_in, dry_run, say, say_aside)
     for one in images:
         if not dry_run:
-            _judge(plan, session, one, overwrite)
-        place = image_login.endpoint(one.host, environment)
-        _push(chosen, plan, one, place, session if sign_in else None, dry_run)
+            pushing.judge(one, overwrite)
+        pushing.push(one, endpoint(one.host, environment))
 
 
 def _environment(local: bool) -> Mapping[str, str]:
@@ -139,109 +131,12 @@ def _environment(local: bool) -> Mapping[str, str]:
 
 
 def _images(
-    plan: Plan, session: Session, namespace: str, registry: str, job: str | None, dry_run: bool
+    plan: Plan, platform: ImagePlatform, namespace: str, registry: str, job: str | None, dry_run: bool
 ) -> list[Wanted]:
-    if not namespace and needs_namespace(plan, registry):
-        namespace = UNKNOWN_NAMESPACE if dry_run else image_registry.namespace(session)
-    images, remarks = wanted(plan, namespace, registry, job)
+    images, remarks = platform.wanted(plan, namespace, registry, job, dry_run)
     for remark in remarks:
         say(remark)
     return images
-
-
-def _recipe(one: Wanted, gpu: bool | None, given: Mapping[str, str], additions: Additions) -> Recipe:
-    """What an image is made of; jobs that share one have to agree."""
-    recipes: dict[str, tuple[str, Recipe]] = {}
-    for job in one.jobs:
-        if is_arm(job.shape.name) and "REQUIREMENTS" not in given:
-            raise ImageError(
-                f"{job.name}: {job.shape.name} is an Arm shape, and the images' locks hold packages for x86-64\n"
-                "Give a lock of your own: --arg REQUIREMENTS=launcher/images/…"
-            )
-        if job.code is None and additions.code is None:
-            say(f"{job.name}: has no `code`, so its script must be in the image: --code FOLDER puts it there")
-        found = recipe(job.framework, job.strategy, has_gpu(job.shape.name) if gpu is None else gpu)
-        recipes.setdefault(found.title, (job.name, found))
-    if len(recipes) > 1:
-        jobs = " and ".join(f"{name} ({title})" for title, (name, _) in recipes.items())
-        raise ImageError(f"{one.address} cannot serve both {jobs}\nGive the jobs images of different tags")
-    chosen = next(iter(recipes.values()))[1]
-    for name in given:
-        if name.upper() not in chosen.declared:
-            raise ImageError(f"{chosen.dockerfile} has no argument {name}\n{suggestion(name, chosen.declared)}")
-    return chosen
-
-
-def _build(
-    tool: Tool,
-    one: Wanted,
-    chosen: Recipe,
-    given: Mapping[str, str],
-    additions: Additions,
-    pip_config: Path | None,
-    dry_run: bool,
-) -> None:
-    say(f"{one.address}: {chosen.title}, for {', '.join(job.name for job in one.jobs)}")
-    labels = {"VERSION": one.tag, "REVISION": _revision()}
-    arguments = {**chosen.arguments, **additions.arguments, **labels, **given}
-
-    def words(context: Path) -> list[str]:
-        wish = Build(context, chosen.dockerfile, one.address, PLATFORM, arguments, pip_config)
-        return image_tools.build_words(tool, wish)
-
-    if dry_run:
-        say(f"  {shlex.join(words(Path('CONTEXT')))}")
-        return
-    with TemporaryDirectory(prefix="trainyard-image-") as folder:
-        make_context(Path(folder), additions)
-        code, _ = image_tools.run(tool, words(Path(folder)), say)
-    if code:
-        raise ImageError(
-            f"{tool.name} did not build {one.address}: it ended with {code}\n"
-            "Its last lines above say why; --base takes another base image, --pip-config another package index"
-        )
-    say(f"Built {one.address}.")
-
-
-def _judge(plan: Plan, session: Session, one: Wanted, overwrite: bool) -> None:
-    try:
-        found = image_registry.standing(session, plan, one)
-    except ImageError as error:
-        why = str(error).partition("\n")[0]
-        say(f"Not asked whether {one.tag} is there already: {why}", err=True)
-        return
-    if found is not None:
-        image_registry.judge(plan, one, found, overwrite)
-
-
-def _push(tool: Tool, plan: Plan, one: Wanted, place: Endpoint, session: Session | None, dry_run: bool) -> None:
-    there = place.address(one.address)
-    login = image_tools.login_words(tool, place.host, f"{namespace_of(one)}/<user>")
-    if dry_run:
-        say(f"{one.address}, for {', '.join(job.name for job in one.jobs)}")
-        for words in image_tools.push_words(tool, one.address, there, place.plain_http):
-            say(f"  {shlex.join(words)}")
-        say(f"  without an API key, first, with an auth token on standard input: {login}")
-        return
-    with TemporaryDirectory(prefix="trainyard-image-") as folder:
-        known = _signed_in(tool, Path(folder), place, session) if session else {}
-        digest_file = Path(folder, "digest")
-        for words in image_tools.push_words(tool, one.address, there, place.plain_http, digest_file):
-            code, said = image_tools.run(tool, words, say, known)
-            if code:
-                raise image_registry.failure(said, plan, one, login)
-        digest = image_tools.pushed_digest(tool, there, digest_file)
-    say(f"Pushed {one.address}" + (f"\n  {digest}" if digest else ""))
-
-
-def _signed_in(tool: Tool, folder: Path, place: Endpoint, session: Session) -> dict[str, str]:
-    """By a token of the API key; where there is none, the tool's own login has to do."""
-    try:
-        return image_login.signed_in(tool, folder, place, TOKEN_USER, token(session, place))
-    except ImageError as error:
-        why = str(error).partition("\n")[0]
-        say(f"Not signed in by API key ({why}): {tool.name} uses its own login.", err=True)
-        return {}
 
 
 def _pairs(arguments: tuple[str, ...]) -> dict[str, str]:
@@ -252,15 +147,3 @@ def _pairs(arguments: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--arg {text}: write it as NAME=VALUE, as in --arg TOOLS=docker.io/library/gcc:12")
         pairs[name] = value
     return pairs
-
-
-def _revision() -> str:
-    """The commit of the launcher that goes into the image, where git can tell."""
-    try:
-        asked = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return "unknown"
-    return asked.stdout.strip() if asked.returncode == 0 else "unknown"

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds an image: chooses what it is made of, fills the folder for the tool, runs the tool."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from images import tools
+from images.errors import ImageError
+from images.platform import ImagePlatform
+from images.recipes import PLATFORM, Additions, Recipe, make_context, recipe
+from images.tools import Build, Tool
+from images.wanted import Wanted
+from provider.base.asking import Tell
+from schemas.names import suggestion
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a person asks of a build. `gpu` None: as each job's shape has it."""
+
+    gpu: bool | None
+    arguments: Mapping[str, str]
+    additions: Additions
+    pip_config: Path | None
+    dry_run: bool
+
+
+def choose_recipe(one: Wanted, wishes: Wishes, platform: ImagePlatform, show: Tell) -> Recipe:
+    """What an image is made of; jobs that share one have to agree."""
+    recipes: dict[str, tuple[str, Recipe]] = {}
+    for job in one.jobs:
+        shape = job.shape.name
+        if platform.is_arm(shape) and "REQUIREMENTS" not in wishes.arguments:
+            raise ImageError(
+                f"{job.name}: {shape} is an Arm shape, and the images' locks hold packages for x86-64\n"
+                "Give a lock of your own: --arg REQUIREMENTS=launcher/images/…"
+            )
+        if job.code is None and wishes.additions.code is None:
+            show(f"{job.name}: has no `code`, so its script must be in the image: --code FOLDER puts it there")
+        found = recipe(job.framework, job.strategy, platform.has_gpu(shape) if wishes.gpu is None else wishes.gpu)
+        recipes.setdefault(found.title, (job.name, found))
+    if len(recipes) > 1:
+        jobs = " and ".join(f"{name} ({title})" for title, (name, _) in recipes.items())
+        raise ImageError(f"{one.address} cannot serve both {jobs}\nGive the jobs images of different tags")
+    chosen = next(iter(recipes.values()))[1]
+    for name in wishes.arguments:
+        if name.upper() not in chosen.declared:
+            raise ImageError(f"{chosen.dockerfile} has no argument {name}\n{suggestion(name, chosen.declared)}")
+    return chosen
+
+
+def build(tool: Tool, one: Wanted, chosen: Recipe, wishes: Wishes, show: Tell) -> None:
+    """Builds the image, or shows the words that would."""
+    show(f"{one.address}: {chosen.title}, for {', '.join(job.name for job in one.jobs)}")
+    labels = {"VERSION": one.tag, "REVISION": _revision()}
+    arguments = {**chosen.arguments, **wishes.additions.arguments, **labels, **wishes.arguments}
+
+    def words(context: Path) -> list[str]:
+        wish = Build(context, chosen.dockerfile, one.address, PLATFORM, arguments, wishes.pip_config)
+        return tools.build_words(tool, wish)
+
+    if wishes.dry_run:
+        show(f"  {shlex.join(words(Path('CONTEXT')))}")
+        return
+    with TemporaryDirectory(prefix="trainyard-image-") as folder:
+        make_context(Path(folder), wishes.additions)
+        code, _ = tools.run(tool, words(Path(folder)), show)
+    if code:
+        raise ImageError(
+            f"{tool.name} did not build {one.address}: it ended with {code}\n"
+            "Its last lines above say why; --base takes another base image, --pip-config another package index"
+        )
+    show(f"Built {one.address}.")
+
+
+def _revision() -> str:
+    """The commit of the launcher that goes into the image, where git can tell."""
+    try:
+        asked = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return asked.stdout.strip() if asked.returncode == 0 else "unknown"

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCI, as building and pushing images ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from components.plan.model import Plan
+from images.errors import ImageError
+from images.login import Endpoint
+from images.oci import addresses, registry, shapes
+from images.oci.token import TOKEN_USER, token
+from images.wanted import Wanted
+from provider.oci.session import Session
+
+
+class OciImages:
+    """`images.platform.ImagePlatform`, for one region and one caller."""
+
+    def __init__(self, region: str, environment: Mapping[str, str]) -> None:
+        self._session = Session.of({"region": region}, environment)
+
+    def wanted(
+        self, plan: Plan, namespace: str, registry: str, only: str | None, dry_run: bool
+    ) -> tuple[list[Wanted], list[str]]:
+        if not namespace and addresses.needs_namespace(plan, registry):
+            namespace = addresses.UNKNOWN_NAMESPACE if dry_run else self._namespace()
+        return addresses.wanted(plan, namespace, registry, only)
+
+    def _namespace(self) -> str:
+        return registry.namespace(self._session)
+
+    def has_gpu(self, shape: str) -> bool:
+        return shapes.has_gpu(shape)
+
+    def is_arm(self, shape: str) -> bool:
+        return shapes.is_arm(shape)
+
+    def judge(self, plan: Plan, image: Wanted, overwrite: bool) -> str:
+        try:
+            found = registry.standing(self._session, plan, image)
+        except ImageError as error:
+            return str(error).partition("\n")[0]
+        if found is not None:
+            registry.judge(plan, image, found, overwrite)
+        return ""
+
+    def user_of(self, image: Wanted) -> str:
+        return f"{addresses.namespace_of(image)}/<user>"
+
+    def login(self, place: Endpoint) -> tuple[str, str]:
+        return TOKEN_USER, token(self._session, place)
+
+    def failure(self, said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
+        return registry.failure(said, plan, image, login)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What building and pushing images needs to know of a platform; each platform's folder answers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from components.plan.model import Plan
+from images.errors import ImageError
+from images.login import Endpoint
+from images.wanted import Wanted
+
+
+class ImagePlatform(Protocol):
+    def wanted(
+        self, plan: Plan, namespace: str, registry: str, only: str | None, dry_run: bool
+    ) -> tuple[list[Wanted], list[str]]:
+        """The images to build, and in words why some jobs have none.
+
+        `namespace` and `registry` are what a person said they are. A dry run asks nobody.
+        """
+
+    def has_gpu(self, shape: str) -> bool: ...
+    def is_arm(self, shape: str) -> bool: ...
+
+    def judge(self, plan: Plan, image: Wanted, overwrite: bool) -> str:
+        """Raises where a push would do harm or cannot work; says in words why nobody could be asked, if so."""
+
+    def user_of(self, image: Wanted) -> str:
+        """How a person logs in who pushes without a key of the platform."""
+
+    def login(self, place: Endpoint) -> tuple[str, str]:
+        """A user and a password that are good for one push."""
+
+    def failure(self, said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
+        """Why a push failed, from the words that the tool ended with."""
