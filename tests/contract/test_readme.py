@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from cli.main import COMMANDS
+from components.plan.build import plan_of
+from components.plan.show import text
+from schemas.judge import judge_file
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -31,3 +34,19 @@ def test_the_readme_leads_with_the_two_commands() -> None:
 def test_the_readme_leads_to_every_page() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert [page.name for page in (ROOT / "docs").glob("*.md") if f"docs/{page.name}" not in text] == []
+
+
+def test_the_readmes_stack_file_has_no_findings_and_makes_what_the_readme_says(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    block, outcome = re.findall(r"```yaml\n(.*?)```\n(.*?)\n## ", readme, re.DOTALL)[0]
+    file = tmp_path / "Pulumi.vision-dev.yaml"
+    file.write_text(block, "utf-8")
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "train.py").touch()
+    judged = judge_file(file)
+    assert judged.findings == ()
+    plan = text(plan_of(judged))
+    rows = [line for line in outcome.splitlines() if line.startswith("|")]
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert len(named) > 10
+    assert [name for name in named if name not in plan] == []
