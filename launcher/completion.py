@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the run as a whole is complete: OpenPAI's policy, worked out alike by every node from the same endings."""
+"""When the run as a whole is complete: the policy of the job, worked out alike by every node from the same endings."""
 
 from __future__ import annotations
 

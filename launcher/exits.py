@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an exit code says about trying again, as OpenPAI tells failures apart."""
+"""What an exit code says about trying again: a failure is transient, permanent, or of an unknown kind."""
 
 from __future__ import annotations
 

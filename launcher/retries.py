@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a node that failed starts again, after what pause, and until when: as OpenPAI's controller has it.
+"""Whether a node that failed starts again, after what pause, and until when.
 
 A transient failure is tried again and not counted, one that nobody can explain as often as the role allows, and a
 permanent one never. What is not counted needs another end: the run's maximum runtime.

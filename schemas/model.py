@@ -163,7 +163,7 @@ class Git:
     url: str
     branch: str | None = None
     commit: str | None = None
-    secret: str | None = None  # OCID of the vault secret that opens a private repository
+    secret: str | None = None  # what opens a private repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """As OpenPAI says it: -1 for `failures never fail the job` and `all must complete`."""
+    """-1 means `failures never fail the job` and `all must complete`."""
 
     min_failed: int = 1
     min_succeeded: int | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nearest right name to a wrong one, how names are told to people, and what is a name and what an OCID."""
+"""The nearest right name to a wrong one, and how names are told to people."""
 
 from __future__ import annotations
 
@@ -31,8 +31,3 @@ def listing(names: Iterable[str]) -> str:
 
 def plural(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
-def is_ocid(text: str) -> bool:
-    """OCIDs and names, told apart: what may be named by either asks here."""
-    return text.startswith("ocid1.")

@@ -16,7 +16,8 @@ from catalog.tables import table
 from components.oci.plan import OciPlan
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
-from schemas.names import is_ocid, plural
+from schemas.names import plural
+from schemas.oci.ocids import is_ocid
 
 # Outputs whose OCIDs name the region that the stack is in.
 _REGIONAL = ("projectId", "subnetId", "logGroupId")

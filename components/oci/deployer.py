@@ -10,7 +10,7 @@ from catalog.tables import table
 from components.oci.needs import Need, permissions_of, smallest, weakest
 from components.oci.plan import OciPlan
 from components.oci.statements import Line, group_named, lines, place_of, verb_grant
-from schemas.names import is_ocid
+from schemas.oci.ocids import is_ocid
 
 # Where, what, for which kinds of thing, and how sure that is.
 Granted = tuple[iam.Location, iam.Grant, tuple[str, ...], iam.Trust]

@@ -14,7 +14,8 @@ from components.oci.plan import OciLogsPlan, OciNetworkPlan, OciPlan
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.findings import Path
-from schemas.names import is_ocid, nearest
+from schemas.names import nearest
+from schemas.oci.ocids import is_ocid
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
 # What a cloud answers, out of all that engine and provider wrap around it.

@@ -12,7 +12,7 @@ from catalog.tables import table
 from components.oci.needs import Need, permissions, smallest, weakest
 from components.oci.plan import OciAccessPlan, OciPlan
 from components.plan.model import Grant
-from schemas.names import is_ocid
+from schemas.oci.ocids import is_ocid
 
 # OCI's default limit on statements in one policy.
 STATEMENTS_PER_POLICY = 50

@@ -10,7 +10,7 @@ from components.plan.model import Plan
 from localcloud.control import Cloud
 from localstacks.file import LocalFile
 from localstacks.oci.stand_ins.resources import KINDS, StandIns
-from schemas.names import is_ocid
+from schemas.oci.ocids import is_ocid
 
 # What says who calls a real cloud, and where it is; the local one is told by the environment.
 PROVIDER = "oci:"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from localstacks.states import Row, State, name_of
-from schemas.names import is_ocid
+from schemas.oci.ocids import is_ocid
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"

@@ -160,7 +160,7 @@ def _shown(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    """Names of OCI's resources differ at their ends."""
+    """Long names of resources often differ at their ends only."""
     half = _LONGEST_VALUE // 2
     return text if len(text) <= _LONGEST_VALUE else f"{text[:half]}…{text[-half:]}"
 

@@ -16,6 +16,11 @@ from provider.runs.model import DELETED, Node, NodeRun, RunSpec
 _PAGE = 100
 
 
+def knows(run_id: str) -> bool:
+    """Whether an id is of a run here."""
+    return run_id.startswith("ocid1.datasciencejobrun.")
+
+
 def platform(config: Properties) -> "OciPlatform":
     return OciPlatform(Session.of(config))
 

@@ -26,7 +26,7 @@ UNSUCCESSFUL = TERMINAL - {"SUCCEEDED"}
 _LOST = UNSUCCESSFUL - {DELETED} | {"CANCELING"}
 # From worst to best: a run is as good as the worst of its nodes.
 _WORST_FIRST = ("FAILED", "CANCELED", "NEEDS_ATTENTION", "ACCEPTED", "IN_PROGRESS", "SUCCEEDED")
-# OCI has no code for why a job run failed, only words.
+# A platform may have no code for why a run failed, only words.
 _ABOUT_ACCESS = re.compile(r"polic(y|ies)|authori[sz]|permission|permitted|may not|denied|pull", re.IGNORECASE)
 _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
 

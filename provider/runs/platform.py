@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform must be able to do for a run; each is a module, imported only when a run names it."""
+"""What a platform must be able to do for a run.
 
-from collections.abc import Iterator, Mapping, Sequence
+`provider/<platform>/platform.py` makes one (`platform`) and tells its runs by their ids (`knows`). It is imported only
+when a run names it.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import import_module
-from typing import Protocol
+from importlib.util import find_spec
+from typing import Any, Protocol
 
+from catalog.platforms import platform_folder, platforms
+from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
 from provider.runs.model import NodeRun, RunSpec
-
-PLATFORMS: Mapping[str, str] = {"oci": "provider.oci.platform"}
 
 
 class Platform(Protocol):
@@ -52,6 +58,26 @@ class Platforms:
 
     def __getitem__(self, name: str) -> Platform:
         if name not in self._made:
-            platform: Platform = import_module(PLATFORMS[name]).platform(self._config)
-            self._made.setdefault(name, platform)
+            self._made.setdefault(name, _module(name).platform(self._config))
         return self._made[name]
+
+    def of(self, run_id: str, known: Properties) -> Platform:
+        """The platform of a run. Of one that is imported nothing is known but its id."""
+        if named := known.get("platform"):
+            return self[named]
+        for name in with_runs():
+            if _module(name).knows(run_id):
+                return self[name]
+        raise ProviderError(
+            f"`{run_id}` is not the id of a run on any platform.", "Give the id of the main node's run."
+        )
+
+
+@cache
+def with_runs() -> tuple[str, ...]:
+    """The platforms that have a folder in this room."""
+    return tuple(name for name in platforms() if find_spec(f"provider.{platform_folder(name)}"))
+
+
+def _module(name: str) -> Any:
+    return import_module(f"provider.{platform_folder(name)}.platform")

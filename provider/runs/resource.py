@@ -100,7 +100,7 @@ class Run(Resource):
         return _reached(_timed(outputs(new, nodes), outputs_before))
 
     def read(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> Live | None:  # noqa: A002
-        platform = self._platforms()[inputs.get("platform") or "oci"]
+        platform = self._platforms().of(id, inputs)
         described = platform.describe(call, id)
         recorded = _node_runs(outputs_before)
         if described is None:
@@ -121,7 +121,7 @@ class Run(Resource):
         return Live(id, {**state, **marks}, live_inputs)
 
     def delete(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> None:  # noqa: A002
-        platform = self._platforms()[outputs_before.get("platform") or "oci"]
+        platform = self._platforms().of(id, outputs_before)
         nodes = platform.observe(call, _node_runs(outputs_before))
         alive = [node for node in nodes if not node.over]
         try:
@@ -225,7 +225,7 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
 
 
 def _without_records(call: Call, platform: Platform, state: Live, recorded: list[NodeRun]) -> Live | None:
-    """A run whose job runs OCI no longer has, by somebody's hand or by age, has not been undone: what ended has ended.
+    """A run whose records are gone, by somebody's hand or by age, has not been undone: what ended has ended.
 
     What was alive when it was last seen is another matter: what it left in the bucket may tell.
     """
@@ -237,12 +237,12 @@ def _without_records(call: Call, platform: Platform, state: Live, recorded: list
         state = replace(state, outputs={**state.outputs, **outputs(state.inputs, recorded)})
     if ended(recorded):
         call.report.info(
-            f"run {name}: its records are no longer in OCI; it stays {state.outputs.get('state')}, and is not started "
+            f"run {name}: its records are gone; it stays {state.outputs.get('state')}, and is not started "
             "again. A higher `attempt` starts it again."
         )
         return state
     call.report.warning(
-        f"run {name}: its records are no longer in OCI, and when it was last seen it had not ended "
+        f"run {name}: its records are gone, and when it was last seen it had not ended "
         f"({_states(recorded)}): the next `up` starts it anew."
     )
     return None

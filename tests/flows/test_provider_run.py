@@ -266,7 +266,7 @@ def test_a_run_that_ended_stays_when_its_records_are_deleted(world: World, code:
     seen = world.engine.refresh(made)
     assert seen is not None
     assert (seen.outputs, seen.inputs) == (made.outputs, made.inputs)
-    assert f"run: its records are no longer in OCI; it stays {state}" in world.engine.heard.lines[-1]
+    assert f"run: its records are gone; it stays {state}" in world.engine.heard.lines[-1]
     if state == "SUCCEEDED":
         assert not world.engine.diff(seen, inputs).detailedDiff
         renamed = {**inputs, "displayName": "renamed"}

@@ -42,7 +42,7 @@ def test_a_renamed_run_goes_on_with_what_it_had(tmp_path: Path) -> None:
         # Records that somebody deleted do not undo the training.
         science.delete_job_run(before[RUN])
         told = team.on_stack("refresh", "--yes", "--skip-preview")
-        assert "its records are no longer in OCI; it stays SUCCEEDED" in told
+        assert "its records are gone; it stays SUCCEEDED" in told
         team.trainyard("preview", "local", "--expect-no-changes")
         assert _ids(team) == before
 

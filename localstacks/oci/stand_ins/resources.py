@@ -22,7 +22,7 @@ from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
 from provider.oci import sdk
 from provider.oci.calls import make_once
-from schemas.names import is_ocid
+from schemas.oci.ocids import is_ocid
 
 RECORD = "stand-ins.json"
 # Names that anybody may give need a mark: only what bears it is removed again.

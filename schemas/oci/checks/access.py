@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
-from schemas.names import is_ocid, suggestion
+from schemas.names import suggestion
 from schemas.oci.checks.registry import rule
 from schemas.oci.model import Narrow, OciStack
+from schemas.oci.ocids import is_ocid
 
 # Names of groups and identity domains stand in policy statements. A group's may have its domain before it, where that
 # is another than the stack's.

@@ -11,9 +11,10 @@ from schemas.checks.registry import Wrong, at
 from schemas.convert import camel
 from schemas.facts import Facts
 from schemas.findings import Path
-from schemas.names import is_ocid, suggestion
+from schemas.names import suggestion
 from schemas.oci.checks.registry import rule
 from schemas.oci.model import OciStack
+from schemas.oci.ocids import is_ocid
 
 _BUCKET = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,256}")
 # The address of a registry, where the name of a repository is wanted.

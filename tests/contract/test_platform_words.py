@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rooms that every platform shares name none of them, and a platform's plan speaks in its own words only."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from catalog.platforms import platform_folder, platforms
+
+ROOT = Path(__file__).resolve().parents[2]
+# Rooms in which each platform has a folder of its own.
+ROOMS = ("schemas", "components", "launcher", "provider", "images", "localstacks", "rehearsing", "runstatus", "catalog")
+NAMES = re.compile(r"\b(?:oci|OCI|OCIDs?|Oracle|aws|AWS|openpai|OpenPAI)\b")
+# What each of the others must not say.
+OF_OCI = re.compile(r"\bOCI|OCI__|\bOracle|[Cc]ompartment|[Tt]enancy|[Dd]ynamic group|\bocid1\b|ocir\.io")
+FOLDERS = {platform_folder(name) for name in platforms()}
+# The launcher ships alone, without the catalog, and has rows of its own; a document says on the wire how nodes meet.
+ALLOWED = {"launcher/platforms.py", "schemas/launch.schema.json"}
+STACKS = {
+    "aws-dl1": """\
+config:
+  aws:region: us-east-1
+  trainyard:team: vision
+  trainyard:environment: dev
+  trainyard:platform: aws-dl1
+  trainyard:account: "123456789012"
+  trainyard:access: { users: { group: vision-scientists } }
+  trainyard:jobs: &jobs
+    resnet:
+      framework: pytorch
+      image: ${registry}:1.0
+      shape: dl1.24xlarge
+      roles: { main: 1, worker: 3 }
+      code: { git: { url: https://git.example.com/vision/train.git, commit: 9f2c1e7 } }
+      command: train.py --epochs 10
+      runs: { base: {}, tuned: { args: [--lr, "0.1"], attempt: 2 } }
+  trainyard:network: { nat: true }
+""",
+    "openpai": """\
+config:
+  trainyard:team: vision
+  trainyard:environment: dev
+  trainyard:platform: openpai
+  trainyard:access: { existing: true }
+  trainyard:jobs:
+    resnet:
+      framework: pytorch
+      image: openpai/standard:1.0
+      shape: gpu2
+      roles: { main: 1, worker: 3 }
+      command: train.py --epochs 10
+      runs: { base: {} }
+""",
+}
+
+
+def neutral_files() -> Iterator[Path]:
+    for room in ROOMS:
+        for file in sorted((ROOT / room).rglob("*")):
+            inside = file.relative_to(ROOT / room)
+            own = {*inside.parts[:-1], inside.stem} & FOLDERS
+            told = file.suffix in (".py", ".json") and file.name != "stack.schema.json"
+            if told and not own and str(file.relative_to(ROOT)) not in ALLOWED:
+                yield file
+
+
+@pytest.mark.parametrize("file", list(neutral_files()), ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_room_that_all_share_names_no_platform(file: Path) -> None:
+    named = [
+        f"{number}: {line.strip()}"
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
+        if NAMES.search(line)
+    ]
+    assert not named, "move it into the platform's folder, or say it for all platforms"
+
+
+def trainyard(*words: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "cli", *words], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("platform", sorted(set(platforms()) - {"oci"}))
+def test_a_platforms_plan_and_access_speak_of_no_other(platform: str, tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: words\n")
+    file = tmp_path / "Pulumi.words.yaml"
+    file.write_text(STACKS[platform])
+    texts = [trainyard(words, str(file), *form) for words in ("plan", "access") for form in ((), ("--format", "json"))]
+    plan = json.loads(texts[1][texts[1].index("{") : texts[1].rindex("}") + 1])
+    for job in plan["jobs"].values():
+        for run in job["runs"].values():
+            texts += [json.dumps(node["launch"]) for node in run["nodes"]]
+    assert not [found for text in texts for found in OF_OCI.findall(text)]
+    assert platform in texts[0]
