@@ -70,7 +70,7 @@ def _apart(folder: Path, held: Groups | None) -> Mapping[str, Any]:
         "root": str(folder / "root"), "user": user, "hostname": "bench", "own": own, "folders": [], "ports": None,
         "printed": str(folder / "output"),
         "shown": [*settings, shown.launcher(), *shown.programs(Path(sys.executable), {})],
-        "limits": limits.of_node({}, 1, folder),
+        "limits": limits.of_node(0, 0, 1, folder),
         "groups": held.child("bench").folders if held else {}, "version": held.version if held else 0,
     }  # fmt: skip
     return {"room": room, "folder": inside.HOME}

@@ -33,10 +33,12 @@ from localcloud.api.presence import present
 from localcloud.api.routing import Router
 from localcloud.api.server import Application
 from localcloud.api.services import identity, people, tables
+from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
 from localcloud.api.services.object_storage.stored import files_in_use
 from localcloud.api.store import Store
 from localcloud.control import ALREADY_RUNNING
 from localcloud.hosts.fabric import Fabric
+from localcloud.hosts.oci.dispatch import JobRuns
 from localcloud.hosts.runs import Hosts
 
 UNUSABLE = 4
@@ -105,7 +107,9 @@ async def _serve(home: Path, port: int) -> None:
     server = _Server(config)
     cloud.isolation = _isolation()
     may_do_without = cloud.isolation == isolation.WHERE_POSSIBLE
-    cloud.hosts = Hosts(cloud, Fabric(cloud.store, cloud.endpoint, partial(serve_also, server), may_do_without))
+    services = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS)
+    fabric = Fabric(cloud.endpoint, services, partial(serve_also, server), may_do_without)
+    cloud.hosts = Hosts(home / "runs", fabric, JobRuns(cloud))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
     cloud.hosts.recover()

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.api.ocids import fixed_ocid
 from localcloud.api.principals import Credential, Credentials, Principal, fingerprint
+from localcloud.files import write_secret
 
 REGION = "us-ashburn-1"
 REGION_KEY = "iad"
@@ -73,16 +74,6 @@ def private_pem(key: rsa.RSAPrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-
-
-def write_secret(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Whole or not at all, and readable by its owner only, or by those whom its folder lets in."""
-    draft = path.with_suffix(f".{os.getpid()}.new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        os.fchmod(file.fileno(), mode)
-    draft.replace(path)
 
 
 def _key_path(home: Path, name: str) -> Path:

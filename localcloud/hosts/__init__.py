@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job runs as real processes."""
+"""Runs as real processes, whoever gives them."""

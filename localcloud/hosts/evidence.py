@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localcloud.api.services.network.security import EVERY_PROTOCOL
 from localcloud.hosts import firewall
 from localcloud.hosts.rules import Direction, Rule
 
 FILE = "evidence.json"
+EVERY_PROTOCOL = "all"
 Row = dict[str, Any]
 
 

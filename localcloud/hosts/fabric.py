@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network that nodes stand in: a site for each VCN with living runs. What keeps its rules from being in force fails
+"""The networks that nodes stand in: a site for each with living runs. What keeps its rules from being in force fails
 the run. Only a machine that gives no namespaces at all, and only where that was allowed by name, has loopback addresses
 and no rules instead.
 """
@@ -15,11 +15,9 @@ from ipaddress import IPv4Address
 from socket import socket
 from typing import Any
 
-from localcloud.api.clients import client_variables
-from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
-from localcloud.api.store import Resource, Store
 from localcloud.hosts import evidence
 from localcloud.hosts.alone import Alone
+from localcloud.hosts.assignment import Assignment, Subnet
 from localcloud.hosts.lan import Lan, Member
 from localcloud.hosts.rules import UnreadableRuleError
 from localcloud.hosts.site import SiteError, SiteGoneError
@@ -51,10 +49,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Place:
-    """Where one node stands: its address, how its clients find the cloud, and the way in if it has a namespace."""
+    """Where one node stands: its address, where the cloud's services answer, and the way in if it has a namespace."""
 
     address: str
-    variables: Mapping[str, str]
+    endpoints: Sequence[str]
+    variables: Mapping[str, str] = field(default_factory=dict)
     entry: Entry | None = None
 
 
@@ -64,18 +63,19 @@ class _Placed:
 
     reason: str
     members: Sequence[Member] = ()
-    vcn: str = ""
+    network: str = ""
     lan: Lan | None = None
     alone: Alone | None = None
 
 
 @dataclass
 class Fabric:
-    """All sites of one local cloud. Everything is called from the server's own thread. `may_do_without` says whether
-    nodes may run without rules where the machine gives no namespaces."""
+    """All sites of one local cloud. Everything is called from the server's own thread. The cloud answers at `endpoint`
+    outside, and inside a network at the addresses of its `services`. `may_do_without` says whether nodes may run
+    without rules where the machine gives no namespaces."""
 
-    store: Store
     endpoint: str
+    services: Sequence[str]
     serve: Serve
     may_do_without: bool = False
     fail: Fail = lambda run, reason: None
@@ -98,7 +98,7 @@ class Fabric:
         """What this machine lacks, found out once, by doing it; SiteGoneError where the attempt did not tell."""
         if self._why_not is None:
             try:
-                lan = Lan.start()
+                lan = Lan.start(self.services)
                 try:
                     await asyncio.to_thread(lan.rehearse)
                 finally:
@@ -110,16 +110,17 @@ class Fabric:
                 self._why_not = str(error)
         return self._why_not
 
-    async def place(self, run: str, vnics: Sequence[Resource], groups: Sequence[str]) -> list[Place]:
-        """A place for each node of a run, by rank; NotInForceError where its rules would not hold there. Without VNICs
-        there are as many places as groups, on a loopback of the run's own."""
-        if not vnics:
+    async def place(self, assignment: Assignment) -> list[Place]:
+        """A place for each node of a run, by rank; NotInForceError where its rules would not hold there. Without a
+        subnet they are on a loopback of the run's own."""
+        run, groups, subnet = assignment.id, assignment.outline.placed, assignment.subnet
+        if subnet is None:
             return await self._place_alone(run, len(groups))
-        members = [Member(rank, group, vnic) for rank, (group, vnic) in enumerate(zip(groups, vnics, strict=True))]
-        subnet = self.store.get(vnics[0].parent)
+        members = [
+            Member(rank, group, interface, subnet)
+            for rank, (group, interface) in enumerate(zip(groups, assignment.interfaces, strict=True))
+        ]
         try:
-            if subnet is None:
-                raise SiteError("the subnet is gone")
             return await self._place_in_site(run, subnet, members)
         except (SiteError, UnreadableRuleError) as error:
             await self._must_do_without(str(error))
@@ -166,13 +167,13 @@ class Fabric:
             return None
         reason, said = placed.reason, [""] * len(placed.members)
         if placed.lan:
-            async with self._lock(placed.vcn):
+            async with self._lock(placed.network):
                 try:
                     said = await asyncio.to_thread(placed.lan.said_by, placed.members)
                 except SiteError as error:
                     reason = f"the network of the run is gone: {error}"
         witnesses = [
-            evidence.Witness(member.rank, member.group, member.address, member.vnic.id, member.rules, text)
+            evidence.Witness(member.rank, member.group, member.address, member.interface.id, member.rules, text)
             for member, text in zip(placed.members, said, strict=True)
         ]
         return evidence.document(run, reason, witnesses)
@@ -198,12 +199,12 @@ class Fabric:
     async def _refresh(self) -> None:
         while self._changed:
             self._changed = False
-            for vcn in list(self._lans):
-                async with self._lock(vcn):
-                    if (lan := self._lans.get(vcn)) is None:
+            for network in list(self._lans):
+                async with self._lock(network):
+                    if (lan := self._lans.get(network)) is None:
                         continue
                     try:
-                        await asyncio.to_thread(lan.apply, lan.changes(self.store))
+                        await asyncio.to_thread(lan.apply, lan.changes())
                     except (SiteError, UnreadableRuleError) as error:
                         self._fail_all(lan, f"a change of its rules could not be put in force: {error}")
 
@@ -225,54 +226,55 @@ class Fabric:
         self._placed[run] = _Placed(NO_SUBNET, alone=alone)
         return [self._on_loopback(str(_LOOPBACK + rank), entry) for rank in range(count)]
 
-    async def _place_in_site(self, run: str, subnet: Resource, members: Sequence[Member]) -> list[Place]:
-        async with self._lock(subnet.parent):
-            lan = self._lans.get(subnet.parent)
+    async def _place_in_site(self, run: str, subnet: Subnet, members: Sequence[Member]) -> list[Place]:
+        async with self._lock(subnet.network):
+            lan = self._lans.get(subnet.network)
             if lan is None or not lan.site.alive:
-                lan = await self._new_lan(subnet.parent)
+                lan = await self._new_lan(subnet.network)
             try:
-                lan.plan(self.store, subnet, members)
+                lan.plan(members)
                 await asyncio.to_thread(lan.join, subnet, members)
             except (SiteError, UnreadableRuleError):
-                self._close_if_empty(subnet.parent, lan)
+                self._close_if_empty(subnet.network, lan)
                 raise
-            self._placed[run] = _Placed("", members, subnet.parent, lan)
-        addresses = f"http://{SERVICES_ADDRESS}:{SERVICES_PORT}", f"http://{OBJECT_STORAGE_ADDRESS}:{SERVICES_PORT}"
-        variables = client_variables(*addresses)
-        return [Place(member.address, variables, Entry(lan.site.user, member.namespace.file)) for member in members]
+            self._placed[run] = _Placed("", members, subnet.network, lan)
+        endpoints = [f"http://{address}:{SERVICES_PORT}" for address in self.services]
+        return [
+            Place(member.address, endpoints, entry=Entry(lan.site.user, member.namespace.file)) for member in members
+        ]
 
-    async def _new_lan(self, vcn: str) -> Lan:
-        lan = Lan.start()
+    async def _new_lan(self, network: str) -> Lan:
+        lan = Lan.start(self.services)
         try:
             await asyncio.to_thread(lan.prepare)
-            for address in (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS):
+            for address in self.services:
                 lan.endings.append(await self.serve(await asyncio.to_thread(lan.site.listen, address, SERVICES_PORT)))
         except BaseException:
             lan.close()
             raise
-        self._lans[vcn] = lan
+        self._lans[network] = lan
         return lan
 
     async def _leave(self, placed: _Placed, lan: Lan) -> None:
-        async with self._lock(placed.vcn):
+        async with self._lock(placed.network):
             try:
                 await asyncio.to_thread(lan.leave, placed.members)
             except SiteError as error:
                 log.error("a site is gone: %s", error)
-            self._close_if_empty(placed.vcn, lan)
+            self._close_if_empty(placed.network, lan)
 
-    def _close_if_empty(self, vcn: str, lan: Lan) -> None:
+    def _close_if_empty(self, network: str, lan: Lan) -> None:
         if not lan.members:
             lan.close()
-            if self._lans.get(vcn) is lan:
-                del self._lans[vcn]
+            if self._lans.get(network) is lan:
+                del self._lans[network]
 
-    def _lock(self, vcn: str) -> asyncio.Lock:
-        return self._locks.setdefault(vcn, asyncio.Lock())
+    def _lock(self, network: str) -> asyncio.Lock:
+        return self._locks.setdefault(network, asyncio.Lock())
 
     def _on_loopback(self, address: str, entry: Entry | None = None) -> Place:
         # Nothing on the node says which of the many loopback addresses is its own.
-        return Place(address, {**client_variables(self.endpoint), "TRAINYARD_NODE_ADDRESS": address}, entry)
+        return Place(address, [self.endpoint], {"TRAINYARD_NODE_ADDRESS": address}, entry)
 
 
 def lost(run: str) -> Mapping[str, Any]:

@@ -62,7 +62,7 @@ def _prepared(direction: Direction, rules: Sequence[Rule], generation: int) -> I
     yield from _sets(direction)
     for chain in (f"{direction}_allowed", f"{direction}_rules{generation}", f"{direction}_untracked{generation}"):
         yield f"add chain {TABLE} {chain}"
-    for rule in sorted(rules, key=lambda rule: not rule.stateless):  # where both kinds fit, OCI takes the stateless
+    for rule in sorted(rules, key=lambda rule: not rule.stateless):  # where both kinds fit, the stateless counts
         for match in _matches(rule):
             yield from _allowed(rule, match, generation)
 

@@ -12,8 +12,6 @@ from localcloud.environments.find import Missing, find
 from localcloud.environments.rows import rows
 from localcloud.hosts import inside
 
-# What trainyard's own images start; an image pushed with its own entrypoint says otherwise.
-DEFAULT_ENTRYPOINT = ("python", "-m", "launcher")
 DEFAULT_ENVIRONMENT = "own"
 _PASSED_ON = ("LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "LD_LIBRARY_PATH")
 # All nodes share this machine's processors: a thread that spins while it waits takes them from the one it waits for.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One VCN as a site: a bridge for each subnet, a cable to each node, and each node's firewall and routes."""
+"""One network as a site: a bridge for each subnet, a cable to each node, and each node's firewall and routes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
-from localcloud.api.services.network.vnics import mac_address
-from localcloud.api.store import Resource, Store
-from localcloud.hosts import firewall, routes
-from localcloud.hosts.rules import Rule, rules_of
+from localcloud.hosts import firewall
+from localcloud.hosts.assignment import Interface, Subnet
+from localcloud.hosts.rules import Rule
 from localcloud.hosts.site import Namespace, Site, SiteError, Task
 
 # What OCI's networks carry in one piece, and the name of a node's interface there.
@@ -29,8 +27,8 @@ class Member:
 
     rank: int
     group: str
-    vnic: Resource
-    subnet: Resource | None = None
+    interface: Interface
+    subnet: Subnet
     namespace: Namespace = field(default=Namespace(-1, -1))
     cable: str = ""
     rules: tuple[Rule, ...] = ()
@@ -39,32 +37,34 @@ class Member:
 
     @property
     def address(self) -> str:
-        return str(self.vnic.body["privateIp"])
+        return self.interface.address
 
 
 @dataclass
 class Lan:
-    """`plan` and `changes` read the store; `join`, `apply`, `leave` and `said_by` wait for the site."""
+    """`plan` and `changes` ask what is in force; `join`, `apply`, `leave` and `said_by` wait for the site. `services`
+    are the addresses at which the cloud answers inside."""
 
     site: Site
     ip: str
     nft: str
+    services: Sequence[str] = ()
     members: list[Member] = field(default_factory=list)
     endings: list[Callable[[], None]] = field(default_factory=list)
     _bridges: dict[str, str] = field(default_factory=dict)
     _cables: int = 0
 
     @classmethod
-    def start(cls) -> Lan:
+    def start(cls, services: Sequence[str]) -> Lan:
         ip, nft = (shutil.which(name, path=_PATH) for name in ("ip", "nft"))
         if not ip or not nft:
             missing = " and ".join(name for name, found in (("ip", ip), ("nft", nft)) if not found)
             raise SiteError(f"{missing} not found; install the packages iproute2 and nftables")
-        return cls(Site(), ip, nft)
+        return cls(Site(), ip, nft, services)
 
     def prepare(self) -> None:
         self.site.prepare()
-        lines = ("link set lo up", *(f"address add {each}/32 dev lo" for each in _SERVICES))
+        lines = ("link set lo up", *(f"address add {each}/32 dev lo" for each in self.services))
         self.site.run([self._ip(lines)])
 
     def rehearse(self) -> None:
@@ -77,14 +77,15 @@ class Lan:
         self.site.run([self._ip(lines), *rulesets])
         self.site.release([namespace])
 
-    def plan(self, store: Store, subnet: Resource, members: Iterable[Member]) -> None:
+    def plan(self, members: Iterable[Member]) -> None:
         """What the nodes will be told when they join."""
         for member in members:
-            member.subnet = subnet
-            member.rules = rules_of(store, subnet, member.vnic)
-            member.destinations = routes.destinations(store, subnet)
+            reach = member.interface.reach()
+            if reach is None:
+                raise SiteError("the subnet is gone")
+            member.rules, member.destinations = reach.rules, reach.destinations
 
-    def join(self, subnet: Resource, members: Sequence[Member]) -> None:
+    def join(self, subnet: Subnet, members: Sequence[Member]) -> None:
         """Namespaces for new nodes, closed to everyone before they are connected to anyone."""
         namespaces = self.site.open(len(members))
         for member, namespace in zip(members, namespaces, strict=True):
@@ -116,20 +117,19 @@ class Lan:
         finally:
             self.site.release([member.namespace for member in present])
 
-    def changes(self, store: Store) -> list[list[Task]]:
-        """What brings the nodes up to date with the store: for each what is to be done, in order."""
+    def changes(self) -> list[list[Task]]:
+        """What brings the nodes up to date with what is in force: for each what is to be done, in order."""
         tasks: list[list[Task]] = []
         for member in self.members:
-            subnet = store.get(member.vnic.parent)
-            if subnet is None:
+            reach = member.interface.reach()
+            if reach is None:
                 continue
-            rules, destinations = rules_of(store, subnet, member.vnic), routes.destinations(store, subnet)
-            if rules != member.rules:
-                member.rules, member.generation = rules, member.generation + 1
+            if reach.rules != member.rules:
+                member.rules, member.generation = reach.rules, member.generation + 1
                 tasks.append(self._firewall(member))
-            if destinations != member.destinations:
-                lines = _rerouted(member.destinations, destinations, routes.router(subnet))
-                member.destinations = destinations
+            if reach.destinations != member.destinations:
+                lines = _rerouted(member.destinations, reach.destinations, member.subnet.router)
+                member.destinations = reach.destinations
                 tasks.append([self._ip(lines, member)])
         return tasks
 
@@ -154,27 +154,22 @@ class Lan:
         namespace = member.namespace.number if member else None
         return Task([self.ip, "-batch", "-"], "\n".join(lines) + "\n", namespace)
 
-    def _bridge(self, subnet: Resource) -> Iterator[str]:
+    def _bridge(self, subnet: Subnet) -> Iterator[str]:
         if subnet.id in self._bridges:
             return
         bridge = self._bridges[subnet.id] = f"subnet{len(self._bridges)}"
-        router = routes.router(subnet)
         # Left to itself a bridge takes the lowest address of its ports: with the node that brought it, a router that
         # the others remember would be gone until they ask again, half a minute later.
-        yield f"link add {bridge} mtu {_MTU} address {mac_address(router)} type bridge stp_state 0"
-        yield f"address add {router}/{routes.prefix_length(subnet)} dev {bridge}"
+        yield f"link add {bridge} mtu {_MTU} address {subnet.router_hardware} type bridge stp_state 0"
+        yield f"address add {subnet.router}/{subnet.prefix_length} dev {bridge}"
         yield f"link set {bridge} up"
 
-    def _connect(self, subnet: Resource, members: Iterable[Member]) -> Iterator[str]:
+    def _connect(self, subnet: Subnet, members: Iterable[Member]) -> Iterator[str]:
         for member in members:
             inside = f"/proc/{self.site.pid}/fd/{member.namespace.number}"
-            mac = member.vnic.body["macAddress"]
-            peer = f"peer name {INTERFACE} mtu {_MTU} address {mac} netns {inside}"
+            peer = f"peer name {INTERFACE} mtu {_MTU} address {member.interface.hardware} netns {inside}"
             yield f"link add {member.cable} mtu {_MTU} type veth {peer}"
             yield f"link set {member.cable} master {self._bridges[subnet.id]} up"
-
-
-_SERVICES = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS)
 
 
 def _rounds(sequences: Iterable[Sequence[Task]]) -> Iterator[list[Task]]:
@@ -183,12 +178,12 @@ def _rounds(sequences: Iterable[Sequence[Task]]) -> Iterator[list[Task]]:
         yield [task for task in tasks if task]
 
 
-def _inside(member: Member, subnet: Resource) -> Iterator[str]:
+def _inside(member: Member, subnet: Subnet) -> Iterator[str]:
     yield "link set lo up"
     yield f"link set {INTERFACE} addrgenmode none"
-    yield f"address add {member.address}/{routes.prefix_length(subnet)} dev {INTERFACE}"
+    yield f"address add {member.address}/{subnet.prefix_length} dev {INTERFACE}"
     yield f"link set {INTERFACE} up"
-    yield from _rerouted((), member.destinations, routes.router(subnet))
+    yield from _rerouted((), member.destinations, subnet.router)
 
 
 def _rerouted(before: Iterable[str], after: Iterable[str], router: str) -> Iterator[str]:

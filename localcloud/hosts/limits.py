@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node may use at most: the lesser of what its shape has and of this machine's share for runs."""
+"""What a node may use at most: the lesser of what its job gives it and of this machine's share for runs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from catalog.tables import table
 from localcloud.hosts import groups
 
 # Of the machine: all nodes together, so that it stays usable whatever they do; of the disk, what is free just now.
 _MEMORY_SHARE, _PROCESS_SHARE, _DISK_SHARE = 3 / 4, 1 / 2, 1 / 2
-_GIBIBYTE = 1 << 30
-# OCI states none for these: far more than training needs, and far less than a machine has.
+# Clouds state none for these: far more than training needs, and far less than a machine has.
 _PROCESSES, _OPEN_FILES, _FILES = 4096, 65536, 1_000_000
 # What a node prints is kept twice: in its run's folder, and in the logging service.
 _OUTPUT = 256 << 20
@@ -28,26 +25,19 @@ def of_machine() -> Mapping[str, int]:
     return {"memory": int(memory * _MEMORY_SHARE), "pids": int(most * _PROCESS_SHARE)}
 
 
-def of_node(infrastructure: Mapping[str, Any], nodes: int, disk: Path) -> dict[str, int]:
+def of_node(memory: int, disk: int, nodes: int, folder: Path) -> dict[str, int]:
+    """The lesser of what the node may have, in bytes (0: nobody says), and of its machine's share."""
     share = of_machine()
-    memory = min(share["memory"], _memory(infrastructure) or share["memory"])
-    free = os.statvfs(disk)
+    memory = min(share["memory"], memory or share["memory"])
+    free = os.statvfs(folder)
     room = int(free.f_bavail * free.f_frsize * _DISK_SHARE)
-    size = int(infrastructure.get("blockStorageSizeInGBs") or 0) * _GIBIBYTE
     return {
         "memory": memory,
         "fair": min(memory, share["memory"] // max(1, nodes)),
         "processes": min(_PROCESSES, share["pids"]),
         "files": _OPEN_FILES,
-        "disk": min(room, size or room),
+        "disk": min(room, disk or room),
         "output": _OUTPUT,
         # Some file systems make as many as they need, and count none.
         "inodes": min(_FILES, int(free.f_favail * _DISK_SHARE) or _FILES),
     }
-
-
-def _memory(infrastructure: Mapping[str, Any]) -> int:
-    """Of the shape, in bytes; 0 where nobody says."""
-    chosen = (infrastructure.get("jobShapeConfigDetails") or {}).get("memoryInGBs")
-    row = table("shapes").get(str(infrastructure.get("shapeName")), {})
-    return int(float(chosen or row.get("memory_gib") or 0) * _GIBIBYTE)

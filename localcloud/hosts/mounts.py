@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets that a job mounts: what lies in them when a run starts, as folders that its nodes can read.
+"""Folders that the nodes of a run see at paths of the job's choice: what lies in a store when the run starts.
 
 OCI's mounts follow the bucket and may be written to; these show one moment of it. Objects never change here, so each
 file of a folder is another name of the object's own file, and no byte is copied.
@@ -12,16 +12,11 @@ import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
-from localcloud.api import tenancy
-from localcloud.api.services.object_storage import buckets, listing
-from localcloud.api.store import Resource, Store
-from localcloud.hosts.workplace import Assignment, CannotStartError
+from localcloud.hosts.assignment import Assignment
 
 FOLDER = "mounts"
-_DEFAULT_PATH = "/mnt"
 log = logging.getLogger("localcloud")
 
 
@@ -33,39 +28,19 @@ class Mount:
     target: str
 
 
-async def prepare(assignment: Assignment, store: Store, objects: Path) -> list[Mount]:
+async def prepare(assignment: Assignment) -> list[Mount]:
     """The folders of a run, filled."""
-    mounted = []
-    for number, row in enumerate(_rows(assignment)):
-        bucket = _bucket(assignment, store, row)
-        prefix = row.get("prefix") or ""
-        prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
+    made = []
+    for number, mounted in enumerate(assignment.mounts):
         folder = assignment.folder / FOLDER / str(number)
-        found = [(item.name[len(prefix) :], item.file) for item in listing.matching(store, bucket, {"prefix": prefix})]
-        await asyncio.to_thread(_fill, folder, objects, found)
-        target = PurePosixPath("/", row.get("destinationPath") or _DEFAULT_PATH, row["destinationDirectoryName"])
-        mounted.append(Mount(folder, str(target)))
-    return mounted
+        await asyncio.to_thread(_fill, folder, mounted.files)
+        made.append(Mount(folder, mounted.target))
+    return made
 
 
-def _rows(assignment: Assignment) -> list[dict[str, Any]]:
-    overridden = assignment.run.body.get("jobStorageMountConfigurationOverrideDetailsList")
-    return overridden or assignment.job.body.get("jobStorageMountConfigurationDetailsList") or []
-
-
-def _bucket(assignment: Assignment, store: Store, row: dict[str, Any]) -> Resource:
-    if row["storageType"] != "OBJECT_STORAGE":
-        raise CannotStartError("The local cloud mounts buckets only: it has no File Storage")
-    name = row["bucket"]
-    found = store.live(buckets.KIND, name=name) if row["namespace"] == tenancy.NAMESPACE else []
-    if not found or not assignment.may_mount(found[0]):
-        raise CannotStartError(f"The bucket {name} cannot be mounted: it does not exist, or the run may not read it")
-    return found[0]
-
-
-def _fill(folder: Path, objects: Path, files: Iterable[tuple[str, str]]) -> None:
+def _fill(folder: Path, files: Iterable[tuple[str, Path]]) -> None:
     folder.mkdir(parents=True)
-    left_out = [name for name, file in files if not _add(folder, name, objects / file)]
+    left_out = [name for name, file in files if not _add(folder, name, file)]
     for place, _, _ in os.walk(folder):
         os.chmod(place, 0o755)  # the run is another user, and what all of it lies in lets nobody else through
     if left_out:

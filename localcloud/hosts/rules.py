@@ -1,28 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The security rules in force for a VNIC, read from the store: those of its subnet's lists and of its groups."""
+"""A firewall's rules, as the hosts enforce them."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
-from typing import Any, Literal
-
-from localcloud.api.errors import ApiError
-from localcloud.api.services.network import security
-from localcloud.api.services.network.gateways import addresses_of
-from localcloud.api.services.network.security import Range
-from localcloud.api.store import Resource, Store
+from typing import Literal
 
 Direction = Literal["ingress", "egress"]
-_SIDES: tuple[tuple[Direction, str, str], ...] = (
-    ("ingress", "ingressSecurityRules", "source"),
-    ("egress", "egressSecurityRules", "destination"),
-)
+Range = tuple[int, int]
 TCP, UDP, ICMP = 6, 17, 1
-_OPTIONS: Mapping[int | None, str] = {TCP: "tcpOptions", UDP: "udpOptions"}
 
 
 class UnreadableRuleError(Exception):
@@ -31,7 +18,7 @@ class UnreadableRuleError(Exception):
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule as OCI states it. `peers` are the blocks that its source or destination stands for. What the firewall
+    """One rule. `peers` are the blocks that its source or destination stands for. What the firewall
     is told is made of numbers and addresses alone; texts are for people."""
 
     list: str
@@ -46,70 +33,3 @@ class Rule:
     stateless: bool = False
     description: str = ""
     key: str = ""  # the same for as long as the rule says the same
-
-
-def rules_of(store: Store, subnet: Resource, vnic: Resource) -> tuple[Rule, ...]:
-    found: list[Rule] = []
-    for identifier in subnet.body.get("securityListIds") or []:
-        resource = store.get(identifier)
-        found += _of_list(store, resource) if resource else []
-    for identifier in vnic.body.get("nsgIds") or []:
-        resource = store.get(identifier)
-        found += _of_group(store, resource) if resource else []
-    return tuple(found)
-
-
-def _of_list(store: Store, security_list: Resource) -> Iterator[Rule]:
-    for direction, field, end in _SIDES:
-        for index, body in enumerate(security_list.body.get(field) or []):
-            yield _rule(store, security_list.id, direction, index, end, body)
-
-
-def _of_group(store: Store, group: Resource) -> Iterator[Rule]:
-    for direction, _, end in _SIDES:
-        own = [body for body in group.body.get("rules") or [] if body["direction"].lower() == direction]
-        for index, body in enumerate(own):
-            yield _rule(store, group.id, direction, index, end, body)
-
-
-def _rule(
-    store: Store, owner: str, direction: Direction, index: int, end: str, body: Mapping[str, Any]
-) -> Rule:  # fmt: skip
-    """The rule, judged again: the state may come from a version that took more than this one."""
-    try:
-        security.check_rule(dict(body), end)
-    except (ApiError, AttributeError, KeyError, TypeError, ValueError) as error:
-        why = error.message if isinstance(error, ApiError) else repr(error)
-        raise UnreadableRuleError(f"{direction} rule {index} of {owner} says what no firewall takes: {why}") from None
-    protocol, peer = security.protocol_number(str(body["protocol"])), str(body[end])
-    options = body.get(_OPTIONS.get(protocol, "")) or {}
-    icmp = body.get("icmpOptions") if protocol == ICMP else None
-    stated = {name: value for name, value in body.items() if name not in ("description", "timeCreated", "isValid")}
-    return Rule(
-        owner, direction, index, protocol, peer, _peers(store, str(body.get(f"{end}Type", "CIDR_BLOCK")), peer),
-        source_ports=_range(options.get("sourcePortRange")),
-        ports=_range(options.get("destinationPortRange")),
-        icmp=security.icmp_options(icmp) if icmp else None,
-        stateless=bool(body.get("isStateless")),
-        description=str(body.get("description") or ""),
-        key=hashlib.sha256(json.dumps([owner, direction, stated], sort_keys=True).encode()).hexdigest()[:16],
-    )  # fmt: skip
-
-
-def _peers(store: Store, kind: str, peer: str) -> tuple[IPv4Network, ...]:
-    if kind == "SERVICE_CIDR_BLOCK":
-        return _networks(addresses_of(peer))
-    if kind == "NETWORK_SECURITY_GROUP":
-        members = [vnic for vnic in store.live("vnic") if peer in (vnic.body.get("nsgIds") or [])]
-        return _networks(str(vnic.body["privateIp"]) for vnic in members)
-    return _networks((peer,))
-
-
-def _networks(blocks: Iterable[str]) -> tuple[IPv4Network, ...]:
-    """The blocks with somebody in them: nobody here has an IPv6 address."""
-    networks = (security.block("the peer", each) for each in blocks)
-    return tuple(network for network in networks if isinstance(network, IPv4Network))
-
-
-def _range(stated: Mapping[str, int] | None) -> Range | None:
-    return security.port_range(stated) if stated else None

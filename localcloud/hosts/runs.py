@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives job runs through their states, by real processes."""
+"""Carries out runs by real processes: one run after the other is taken from a dispatcher, who hears how it goes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from localcloud import processes
-from localcloud.api import clock, tenancy
-from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
-from localcloud.api.operations import Cloud
-from localcloud.api.services.network import vnics
-from localcloud.api.store import Resource
-from localcloud.hosts import evidence, former, isolated, limits, mounts, output, run_principal, workplace
-from localcloud.hosts.assignments import assignment_of, attach
+from localcloud.files import write_secret
+from localcloud.hosts import evidence, former, isolated, limits, mounts, output, workplace
+from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, Verdict
 from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost
 from localcloud.hosts.groups import Groups, begin
-from localcloud.hosts.specification import result_path, specification
-from localcloud.hosts.verdict import Verdict, verdict
+from localcloud.hosts.specification import output_path, result_path, specification
+from localcloud.hosts.verdict import verdict
 
-_SECRETS = (f"{workplace.GIVEN}/rpst*", "node-*.json")
-BEGUN_AGAIN = "Begun again: the local cloud was killed while the run was in progress, and its hosts with it"
+# What a supervisor is told holds environments, and so may hold secrets of the run's user.
+_TOLD = "node-*.json"
 log = logging.getLogger("localcloud")
 
 
@@ -39,15 +35,16 @@ class _Live:
     nodes: list[Process] = field(default_factory=list)
     canceled: bool = False
     failed: str = ""  # why it may not go on
-    renewal: asyncio.Task[None] | None = None
+    upkeep: asyncio.Task[None] | None = None
 
 
 class Hosts:
     """The machines of one local cloud."""
 
-    def __init__(self, cloud: Cloud, fabric: Fabric) -> None:
-        self._cloud = cloud
+    def __init__(self, folder: Path, fabric: Fabric, dispatcher: Dispatcher) -> None:
+        self._folder = folder
         self._fabric = fabric
+        self._dispatcher = dispatcher
         fabric.fail = self._fail
         self._live: dict[str, _Live] = {}
         self._groups: Groups | None = None
@@ -75,10 +72,9 @@ class Hosts:
     def recover(self) -> None:
         """After a kill: what was to run still is to. Its hosts went with this cloud, as no real one's do, so it begins
         again, from its checkpoints if it writes any."""
-        for run in self._cloud.store.live("job-run"):
-            if run.state in RUN_ACTIVE:
-                self.submit(run.id)
-                self._live[run.id].canceled = run.state == "CANCELING"
+        for run, canceled in self._dispatcher.unfinished():
+            self.submit(run)
+            self._live[run].canceled = canceled
 
     async def stop(self) -> None:
         """Ends every process; what was running has failed."""
@@ -110,11 +106,11 @@ class Hosts:
             try:
                 result = await self._run(run_id)
             finally:
-                if renewal := self._live[run_id].renewal:
-                    renewal.cancel()
+                if upkeep := self._live[run_id].upkeep:
+                    upkeep.cancel()
                 await _ended_all(self._live[run_id].nodes)
                 await self._release(run_id)
-        except (workplace.CannotStartError, NotInForceError) as error:
+        except (CannotStartError, NotInForceError) as error:
             result = Verdict("FAILED", str(error))
         except asyncio.CancelledError:
             self._live.pop(run_id, None)
@@ -128,28 +124,26 @@ class Hosts:
         self._finish(run_id, Verdict("CANCELED", "") if live.canceled else result)
 
     async def _run(self, run_id: str) -> Verdict:
-        former_end = await self._former_end(self._current(run_id))
+        former_end = await self._former_end(run_id)
         if former_end.state != "IN_PROGRESS":
             return former_end
-        await self._hand_out_a_token(run_id)
-        assignment = await assignment_of(self._cloud, self._current(run_id), self.folder(run_id))
-        groups = workplace.groups_of(assignment.run, assignment.job)
-        named = _placed(groups)
-        attached = attach(self._cloud, assignment.run, len(named))
-        nodes = workplace.prepare(assignment, self._cloud.store, await self._fabric.place(run_id, attached, named))
-        mounted = await mounts.prepare(assignment, self._cloud.store, self._cloud.objects)
+        self.folder(run_id).mkdir(parents=True, exist_ok=True, mode=0o700)
+        assignment = await self._dispatcher.assignment(run_id, self.folder(run_id))
+        outline = assignment.outline
+        self._live[run_id].upkeep = asyncio.ensure_future(assignment.upkeep())
+        nodes = workplace.prepare(assignment, await self._fabric.place(assignment))
+        mounted = await mounts.prepare(assignment)
         live = self._live[run_id]
         if live.canceled or live.failed:
             return Verdict("CANCELED", "")
-        minutes = workplace.maximum_minutes(assignment.run, assignment.job)
         readers = []
         for node in nodes:
-            process = await self._start(assignment, node, len(nodes), mounted, minutes * 60)
+            process = await self._start(assignment, node, len(nodes), mounted, outline.minutes * 60)
             live.nodes.append(process)
             workplace.announce(assignment.folder, nodes[: node.rank + 1])
-            sink = output.Sink(self._cloud.store, self._current(run_id), node, assignment)
+            sink = output.Sink(output_path(assignment.folder, node.rank), assignment.lines(node.group, node.rank))
             readers.append(asyncio.create_task(sink.drain(process)))
-        self._change(run_id, "IN_PROGRESS", "", timeStarted=clock.rfc3339(clock.now()))
+        self._dispatcher.started(run_id)
         if live.canceled or live.failed:
             _terminate(live.nodes)
         watchers = [
@@ -161,17 +155,11 @@ class Hosts:
         for finished in asyncio.as_completed(watchers):
             rank, result = await finished
             results[rank] = result
-            so_far = verdict(groups, named, results, minutes)
+            so_far = verdict(outline, results)
             if so_far.state == "FAILED" and failure is None:
                 failure = so_far
                 _terminate(live.nodes)
-        return failure or verdict(groups, named, results, minutes)
-
-    async def _hand_out_a_token(self, run_id: str) -> None:
-        folder = self.folder(run_id)
-        seconds = await run_principal.write(self._cloud, self._current(run_id), folder)
-        renewed = run_principal.keep_renewed(self._cloud, run_id, folder, seconds)
-        self._live[run_id].renewal = asyncio.create_task(renewed)
+        return failure or verdict(outline, results)
 
     async def _release(self, run_id: str) -> None:
         try:
@@ -182,12 +170,12 @@ class Hosts:
             evidence.write(self.folder(run_id), evidence.with_processor(seen, self._processor(run_id, seen)))
 
     async def _start(
-        self, assignment: workplace.Assignment, node: workplace.Node, count: int, mounted: Sequence[mounts.Mount],
+        self, assignment: Assignment, node: workplace.Node, count: int, mounted: Sequence[mounts.Mount],
         seconds: float,
     ) -> Process:  # fmt: skip
         spec = specification(assignment, node, count, mounted, seconds, self._grouped())
         path = assignment.folder / f"node-{node.rank}.json"
-        tenancy.write_secret(path, json.dumps(spec).encode())
+        write_secret(path, json.dumps(spec).encode())
         process = await asyncio.create_subprocess_exec(
             *isolated.command("localcloud.hosts.supervisor", str(path)), stdin=DEVNULL, stdout=PIPE, stderr=STDOUT,
             env=isolated.environment(),
@@ -212,56 +200,26 @@ class Hosts:
         }
 
     def folder(self, run_id: str) -> Path:
-        return self._cloud.home / "runs" / run_id
+        return self._folder / run_id
 
-    async def _former_end(self, run: Resource) -> Verdict:
+    async def _former_end(self, run_id: str) -> Verdict:
         """How a run had ended whose cloud was killed before it could say so. Nothing is left of one that had not."""
-        folder = self.folder(run.id)
+        folder, outline = self.folder(run_id), self._dispatcher.outline(run_id)
         results = await former.end(folder)
-        job = self._cloud.store.get(run.body["jobId"])
-        if job is None:
+        if outline is None:
             return Verdict("IN_PROGRESS", "")
-        groups = workplace.groups_of(run, job)
-        ended = verdict(groups, _placed(groups), results, workplace.maximum_minutes(run, job))
+        ended = verdict(outline, results)
         if ended.state != "IN_PROGRESS":
-            evidence.write(folder, lost(run.id))
+            evidence.write(folder, lost(run_id))
             return ended
         await asyncio.to_thread(former.remove, folder)
-        if run.state == "IN_PROGRESS":
-            with self._cloud.store.transaction():
-                again = self._current(run.id)
-                self._cloud.store.put(again, body={**again.body, "lifecycleDetails": BEGUN_AGAIN})
+        self._dispatcher.begins_again(run_id)
         return ended
 
-    def _current(self, run_id: str) -> Resource:
-        run = self._cloud.store.get(run_id)
-        if run is None:
-            raise workplace.CannotStartError("The run is gone")
-        return run
-
     def _finish(self, run_id: str, result: Verdict) -> None:
-        more: dict[str, Any] = {"timeFinished": clock.rfc3339(clock.now())}
-        if result.groups:
-            more["nodeGroupDetailsList"] = [dict(group) for group in result.groups]
-        self._change(run_id, result.state, result.details, **more)
-        for pattern in _SECRETS:  # the run's token, and environments that may hold its user's secrets
-            for path in self.folder(run_id).glob(pattern):
-                path.unlink(missing_ok=True)
-
-    def _change(self, run_id: str, state: str, details: str, **more: Any) -> None:
-        with self._cloud.store.transaction():
-            run = self._cloud.store.get(run_id)
-            if run is None or not run.live or (state == "IN_PROGRESS" and run.state != "ACCEPTED"):
-                return
-            body = {**run.body, "lifecycleDetails": details, **more}
-            self._cloud.store.put(run, state=state, body=body)
-            if state in RUN_TERMINAL:
-                vnics.detach(self._cloud.store, run_id)
-
-
-def _placed(groups: Sequence[workplace.Group]) -> list[str]:
-    """By rank, the group of each node."""
-    return [group.name for group in groups for _ in range(group.replicas)]
+        self._dispatcher.ended(run_id, result, self.folder(run_id))
+        for path in self.folder(run_id).glob(_TOLD):
+            path.unlink(missing_ok=True)
 
 
 async def _ended(

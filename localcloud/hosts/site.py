@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A site as the hosts see it: a process that holds the namespaces of one VCN, and answers."""
+"""A site as the hosts see it: a process that holds the namespaces of one network, and answers."""
 
 from __future__ import annotations
 

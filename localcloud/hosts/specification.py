@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.hosts import limits, users, workplace
+from localcloud.hosts.assignment import Assignment, CannotStartError
 from localcloud.hosts.groups import Groups
 from localcloud.hosts.mounts import Mount
-from localcloud.hosts.workplace import Assignment, CannotStartError, Node
+from localcloud.hosts.workplace import Node
 
 GRACE_SECONDS = 10.0
 # An empty folder, on which each node mounts a root of its own.
@@ -45,23 +46,23 @@ def specification(
 def _room(
     assignment: Assignment, node: Node, nodes: int, mounted: Sequence[Mount], groups: Groups | None
 ) -> dict[str, Any]:
-    root, user = assignment.folder / _ROOT, users.of_run(assignment.run.id)
+    root, user = assignment.folder / _ROOT, users.of_run(assignment.id)
     root.mkdir(exist_ok=True)
     for folder, _ in node.own:
         users.hand_over(Path(folder), user)
     if user is not None and (closed := users.closed_to_others(source for source, _ in node.shown)):
         raise CannotStartError(f"The run's user may not read {closed}: chmod -R go+rX {closed}")
-    name = f"{assignment.run.id[-12:]}-{node.rank}"
+    name = f"{assignment.id[-12:]}-{node.rank}"
     return {
         "root": str(root),
         "user": user,
-        "hostname": workplace.host_name(assignment.run, node.rank),
+        "hostname": workplace.host_name(assignment.name, node.rank),
         "shown": node.shown,
         "own": node.own,
         "folders": [(str(mount.source), mount.target) for mount in mounted],
         "printed": str(output_path(assignment.folder, node.rank)),
         "ports": _ports(node.environment),
-        "limits": limits.of_node(node.infrastructure, nodes, assignment.folder),
+        "limits": limits.of_node(node.memory, node.disk, nodes, assignment.folder),
         "groups": groups.child(name).folders if groups else {},
         "version": groups.version if groups else 0,
     }

@@ -4,28 +4,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from localcloud.hosts.workplace import Group
+from localcloud.hosts.assignment import Group, Outline, Verdict
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A terminal state (or IN_PROGRESS), why, and the state of each named group."""
-
-    state: str
-    details: str
-    groups: tuple[Mapping[str, str], ...] = ()
-
-
-def verdict(
-    groups: Sequence[Group], placed: Sequence[str], results: Mapping[int, Mapping[str, Any]], minutes: int
-) -> Verdict:
-    """FAILED as soon as a group can no longer reach its minimum, SUCCEEDED once all nodes ended well enough.
-
-    `placed` has the group of each rank."""
+def verdict(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> Verdict:
+    """FAILED as soon as a group can no longer reach its minimum, SUCCEEDED once all nodes ended well enough."""
+    groups, placed = outline.groups, outline.placed
     states = []
     reasons = []
     for group in groups:
@@ -33,16 +20,11 @@ def verdict(
         failed = [rank for rank in ranks if rank in results and not _succeeded(results[rank])]
         if len(ranks) - len(failed) < group.minimum_success:
             states.append("FAILED")
-            reasons.append(_reason(group, failed[0], results[failed[0]], minutes))
+            reasons.append(_reason(group, failed[0], results[failed[0]], outline.minutes))
         else:
             states.append("SUCCEEDED" if all(rank in results for rank in ranks) else "IN_PROGRESS")
     state = next((state for state in ("FAILED", "IN_PROGRESS") if state in states), "SUCCEEDED")
-    # NodeGroupDetails knows ACTIVE for what has run, not the states of runs.
-    named = tuple(
-        {"name": group.name, "lifecycleState": "FAILED" if state == "FAILED" else "ACTIVE"}
-        for group, state in zip(groups, states, strict=True)
-        if group.name
-    )
+    named = tuple((group.name, state) for group, state in zip(groups, states, strict=True) if group.name)
     return Verdict(state, reasons[0] if reasons else "", named)
 
 

@@ -18,10 +18,15 @@ from components.plan.model import NodePlan
 from launcher.document import VARIABLE, VERSIONS, read
 from launcher.errors import LaunchError
 from launcher.placeholders import Place, node_values, process_values
+from launcher.starts import name_of
 from launcher.status import Status
+from localcloud.api.ocids import fixed_ocid
+from provider.oci.job_runs import start_of
 from runstatus import told
 from tests.support.examples import EXAMPLES, plan
 
+UPGRADE = Path(__file__).parents[1] / "upgrade"
+MAIN = fixed_ocid("datasciencejobrun", "main", "iad")
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "launch.schema.json").read_text("utf-8"))
 
 
@@ -84,6 +89,22 @@ def test_what_a_launcher_says_of_itself_reaches_those_who_read_it() -> None:
     values = {"int": 1, "float": 1.5, "str": "x", "Any": {"step": 1}}
     status = {one.name: values[one.type.removesuffix(" | None")] for one in fields(Status)}
     assert told.status(json.dumps(status).encode()) == status
+
+
+@pytest.mark.parametrize("state", sorted(UPGRADE.glob("*/state.json")), ids=lambda path: path.parent.name)
+def test_documents_of_earlier_releases_are_read_as_they_were(state: Path) -> None:
+    """An image that is built today may get a document that was written long ago."""
+    rows = json.loads(state.read_text("utf-8"))["deployment"]["resources"]
+    runs = [row["inputs"] for row in rows if row["type"] == "trainyard:index:Run"]
+    assert runs
+    for node in (node for run in runs for node in run["nodes"]):
+        told = {"NODE_RANK": str(node["rank"]), "JOB_RUN_OCID": MAIN, "MAIN_JOB_RUN_OCID": MAIN, **node["environment"]}
+        launch = read(told)
+        assert (launch.node, launch.rank, launch.role) == (node["name"], node["rank"], node["role"])
+        assert name_of(launch) == start_of(MAIN, {})
+        git = launch.git
+        assert (git.url if git else None) == told.get("OCI__RUNTIME_URI")
+        assert git is None or (git.branch, git.commit) == ("main", told["OCI__RUNTIME_GIT_COMMIT"])
 
 
 def test_another_version_is_refused_with_the_remedy() -> None:

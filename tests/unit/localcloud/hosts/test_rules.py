@@ -9,8 +9,9 @@ import pytest
 
 from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, services
 from localcloud.api.store import Resource, Store
-from localcloud.hosts.routes import destinations, router
-from localcloud.hosts.rules import UnreadableRuleError, rules_of
+from localcloud.hosts.oci.routes import destinations, router
+from localcloud.hosts.oci.rules import rules_of
+from localcloud.hosts.rules import UnreadableRuleError
 
 ALL_SERVICES, OBJECT_STORAGE = (service["cidrBlock"] for service in services())
 

@@ -18,17 +18,16 @@ _NOBODY = (
 )  # fmt: skip
 _SCRIPT = """
 import json, os, socket, sys
-from localcloud.api.store import Resource
+from localcloud.hosts.assignment import Interface, Reach, Subnet
 from localcloud.hosts.lan import Lan, Member
 from localcloud.hosts.site import Task
-subnet = Resource('subnet', 'subnet', '', '', '', {'cidrBlock': '10.0.1.0/24'}, 'vcn')
-vnics = [
-    Resource(f'vnic{n}', 'vnic', '', '', '', {'privateIp': f'10.0.1.{n}', 'macAddress': f'02:00:17:00:01:0{n}'})
-    for n in (2, 3)
-]
-lan = Lan.start()
+subnet = Subnet('subnet', 'vcn', '10.0.1.1', '02:00:17:00:01:01', 24)
+closed = lambda: Reach((), ())
+interfaces = [Interface(f'vnic{n}', f'10.0.1.{n}', f'02:00:17:00:01:0{n}', closed) for n in (2, 3)]
+lan = Lan.start(['198.51.100.1', '198.51.100.2'])
 lan.prepare()
-members = [Member(rank, '', vnic, subnet) for rank, vnic in enumerate(vnics)]
+members = [Member(rank, '', interface, subnet) for rank, interface in enumerate(interfaces)]
+lan.plan(members)
 lan.join(subnet, members)
 listener = lan.site.listen('198.51.100.1', 443)
 print(os.geteuid(), listener.getsockname(), listener.proto == socket.IPPROTO_TCP)

@@ -3,16 +3,15 @@ from typing import Any
 
 import pytest
 
+from localcloud.hosts.assignment import Group, Outline
 from localcloud.hosts.verdict import verdict
-from localcloud.hosts.workplace import Group
 
 OK = {"reason": "exited", "code": 0, "detail": ""}
 BAD = {"reason": "exited", "code": 2, "detail": ""}
-PLACED = ("main", "workers", "workers")
 
 
-def _groups(minimum: int) -> list[Group]:
-    return [Group("main", 1, 1, {}, {}), Group("workers", 2, minimum, {}, {})]
+def _outline(minimum: int, minutes: int = 0) -> Outline:
+    return Outline([Group("main", 1, 1), Group("workers", 2, minimum)], minutes)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +27,7 @@ def _groups(minimum: int) -> list[Group]:
     ],
 )
 def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], state: str) -> None:
-    assert verdict(_groups(minimum), PLACED, results, 0).state == state
+    assert verdict(_outline(minimum), results).state == state
 
 
 @pytest.mark.parametrize(
@@ -45,4 +44,4 @@ def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], stat
     ],
 )
 def test_a_failure_is_told_in_words(result: dict[str, Any], said: str) -> None:
-    assert said in verdict(_groups(2), PLACED, {1: result}, 5).details
+    assert said in verdict(_outline(2, 5), {1: result}).details

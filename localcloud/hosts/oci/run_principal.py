@@ -18,6 +18,7 @@ from localcloud.api.operations import Cloud
 from localcloud.api.principals import TOKEN_SECONDS, Principal
 from localcloud.api.services.token_door import RESOURCE_TYPES
 from localcloud.api.store import Resource
+from localcloud.files import write_secret
 from localcloud.hosts.workplace import GIVEN
 
 # Readable for the run's user: nobody else gets into the run's folder.
@@ -30,12 +31,12 @@ def of_run(run: Resource) -> Principal:
     return Principal(run.id, run.id, tenancy.TENANCY, resource_kind=kind, compartment=run.compartment)
 
 
-def environment(folder: Path) -> Mapping[str, str]:
-    """Where Oracle's clients find them, in the folder of a run."""
+def environment(given: str) -> Mapping[str, str]:
+    """Where Oracle's clients find them, in the folder of what a run is given."""
     return {
         "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
-        "OCI_RESOURCE_PRINCIPAL_RPST": str(folder / GIVEN / "rpst"),
-        "OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM": str(folder / GIVEN / "rpst-key.pem"),
+        "OCI_RESOURCE_PRINCIPAL_RPST": f"{given}/rpst",
+        "OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM": f"{given}/rpst-key.pem",
         "OCI_RESOURCE_PRINCIPAL_REGION": tenancy.REGION,
     }
 
@@ -51,9 +52,9 @@ async def write(cloud: Cloud, run: Resource, folder: Path) -> float:
         key = tenancy.load_private_key(pem)
     else:
         key = await asyncio.to_thread(rsa.generate_private_key, public_exponent=65537, key_size=2048)
-        tenancy.write_secret(pem, tenancy.private_pem(key), _MODE)
+        write_secret(pem, tenancy.private_pem(key), _MODE)
     token = cloud.credentials.issue(of_run(run), key.public_key(), seconds)
-    tenancy.write_secret(place / "rpst", token.encode(), _MODE)
+    write_secret(place / "rpst", token.encode(), _MODE)
     return seconds
 
 
@@ -68,3 +69,9 @@ async def keep_renewed(cloud: Cloud, run_id: str, folder: Path, seconds: float) 
             seconds = await write(cloud, run, folder)
         except OSError:
             log.exception("the token of %s", run_id)  # a full disk, say: half of its time is left to try again
+
+
+def forget(folder: Path) -> None:
+    """A run that has ended acts no more."""
+    for path in (folder / GIVEN).glob("rpst*"):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gives accepted job runs to the hosts, and writes down how they go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from localcloud.api import clock
+from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
+from localcloud.api.operations import Cloud
+from localcloud.api.services.network import vnics
+from localcloud.api.store import Resource
+from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, Verdict
+from localcloud.hosts.oci import run_principal
+from localcloud.hosts.oci.assignments import assignment_of
+from localcloud.hosts.oci.bodies import outline_of
+
+BEGUN_AGAIN = "Begun again: the local cloud was killed while the run was in progress, and its hosts with it"
+# NodeGroupDetails knows ACTIVE for what has run, not the states of runs.
+_GROUP_STATES = {"FAILED": "FAILED"}
+
+
+class JobRuns:
+    """The job runs of one cloud."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def unfinished(self) -> Iterator[tuple[str, bool]]:
+        for run in self._cloud.store.live("job-run"):
+            if run.state in RUN_ACTIVE:
+                yield run.id, run.state == "CANCELING"
+
+    def outline(self, run: str) -> Outline | None:
+        current = self._current(run)
+        job = self._cloud.store.get(current.body["jobId"])
+        return outline_of(current, job) if job else None
+
+    async def assignment(self, run: str, folder: Path) -> Assignment:
+        return await assignment_of(self._cloud, self._current(run), folder)
+
+    def begins_again(self, run: str) -> None:
+        again = self._current(run)
+        if again.state == "IN_PROGRESS":
+            with self._cloud.store.transaction():
+                again = self._current(run)
+                self._cloud.store.put(again, body={**again.body, "lifecycleDetails": BEGUN_AGAIN})
+
+    def started(self, run: str) -> None:
+        self._change(run, "IN_PROGRESS", "", timeStarted=clock.rfc3339(clock.now()))
+
+    def ended(self, run: str, verdict: Verdict, folder: Path) -> None:
+        more: dict[str, Any] = {"timeFinished": clock.rfc3339(clock.now())}
+        if verdict.groups:
+            more["nodeGroupDetailsList"] = [
+                {"name": name, "lifecycleState": _GROUP_STATES.get(state, "ACTIVE")} for name, state in verdict.groups
+            ]
+        self._change(run, verdict.state, verdict.details, **more)
+        run_principal.forget(folder)
+
+    def _change(self, run_id: str, state: str, details: str, **more: Any) -> None:
+        with self._cloud.store.transaction():
+            run = self._cloud.store.get(run_id)
+            if run is None or not run.live or (state == "IN_PROGRESS" and run.state != "ACCEPTED"):
+                return
+            body = {**run.body, "lifecycleDetails": details, **more}
+            self._cloud.store.put(run, state=state, body=body)
+            if state in RUN_TERMINAL:
+                vnics.detach(self._cloud.store, run_id)
+
+    def _current(self, run_id: str) -> Resource:
+        run = self._cloud.store.get(run_id)
+        if run is None:
+            raise CannotStartError("The run is gone")
+        return run

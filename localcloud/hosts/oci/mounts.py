@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buckets that a job mounts: what lies in them when a run starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from localcloud.api import tenancy
+from localcloud.api.services.object_storage import buckets, listing
+from localcloud.api.store import Resource, Store
+from localcloud.hosts.assignment import CannotStartError, Mounted
+
+_DEFAULT_PATH = "/mnt"
+MayMount = Callable[[Resource], bool]
+
+
+def mounted(run: Resource, job: Resource, store: Store, objects: Path, may_mount: MayMount) -> Iterator[Mounted]:
+    overridden = run.body.get("jobStorageMountConfigurationOverrideDetailsList")
+    for row in overridden or job.body.get("jobStorageMountConfigurationDetailsList") or []:
+        bucket = _bucket(store, row, may_mount)
+        prefix = row.get("prefix") or ""
+        prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
+        items = listing.matching(store, bucket, {"prefix": prefix})
+        target = PurePosixPath("/", row.get("destinationPath") or _DEFAULT_PATH, row["destinationDirectoryName"])
+        yield Mounted(str(target), [(item.name[len(prefix) :], objects / item.file) for item in items])
+
+
+def _bucket(store: Store, row: dict[str, Any], may_mount: MayMount) -> Resource:
+    if row["storageType"] != "OBJECT_STORAGE":
+        raise CannotStartError("The local cloud mounts buckets only: it has no File Storage")
+    name = row["bucket"]
+    found = store.live(buckets.KIND, name=name) if row["namespace"] == tenancy.NAMESPACE else []
+    if not found or not may_mount(found[0]):
+        raise CannotStartError(f"The bucket {name} cannot be mounted: it does not exist, or the run may not read it")
+    return found[0]
