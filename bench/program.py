@@ -40,13 +40,14 @@ class Bench:
         file = stacks.write(self.folder, jobs, runs)
         flat = self.folder / f"flat-{jobs}-{runs}.json"
         flat.write_text(json.dumps(describe(self.client.record(file, self.folder))), "utf-8")
-        ours, peer, even = in_turns(
+        whole, ours, peer, even = in_turns(
+            lambda: self._once("ours-lean", file),
             lambda: self._once("ours", file),
             lambda: self._once("flat", flat),
             lambda: self._once("flat-uncollected", flat),
         )
         size = f"{jobs} job{'s'[: jobs > 1]}, {runs:,} runs"
-        yield _row(f"{size}, imports too", "flat program", _whole(ours), _whole(peer), AIM)
+        yield _row(f"{size}, imports too", "flat program", _whole(whole), _whole(peer), AIM)
         yield _row(f"{size}", "flat program", _program(ours), _program(peer), AIM)
         yield _row(f"{size}, collector off in both", "flat program", _program(ours), _program(even), AIM)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 
 from components.run import TYPE, Run, RunProvider
-from tests.support.recorder.answers import HOME_REGION, NAMESPACE, identify
+from tests.support.recorder.answers import HOME_OF, HOME_REGION, NAMESPACE, identify
 
 if TYPE_CHECKING:
     from tests.support.recorder.client import Recording
@@ -46,7 +46,8 @@ def describe(recording: Recording) -> dict[str, Any]:
         for one in resources
     ]
     compartment = next(one.inputs["compartmentId"] for one in resources if "compartmentId" in one.inputs)
-    return {"compartment": compartment, "rows": rows}
+    asked = (one["arguments"]["tenancyId"] for one in recording.invokes if one["function"] == HOME_OF)
+    return {"compartment": compartment, "tenancy": next(asked), "rows": rows}
 
 
 def _snake(token: str, key: str) -> str:
@@ -76,14 +77,14 @@ class Flat:
 
     def __init__(self, description: Mapping[str, Any]) -> None:
         self._rows: Sequence[Mapping[str, Any]] = description["rows"]
-        self._compartment = description["compartment"]
+        self._compartment, self._tenancy = description["compartment"], description["tenancy"]
         self._made: list[Any] = []
         self._texts: dict[str, Any] = {}
 
     def run(self) -> None:
         oci = import_module("pulumi_oci")
         self._namespace = oci.objectstorage.get_namespace_output(compartment_id=self._compartment).namespace
-        regions = oci.identity.get_region_subscriptions_output(tenancy_id=self._compartment).region_subscriptions
+        regions = oci.identity.get_region_subscriptions_output(tenancy_id=self._tenancy).region_subscriptions
         self._home = regions.apply(lambda rows: next(row.region_name for row in rows if row.is_home_region))
         for row in self._rows:
             self._made.append(self._make(oci, row))

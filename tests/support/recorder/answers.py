@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pulumi
 
 NAMESPACE = "axexamplens"
 STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
+HOME_OF = "oci:Identity/getRegionSubscriptions:getRegionSubscriptions"
 HOME_REGION = "eu-frankfurt-1"
 
 # How OCI writes the kind of a resource in its OCID, where it is not the type's own name in lower case.
@@ -44,11 +46,11 @@ def _services(_: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _regions(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    def row(key: str, name: str, home: bool) -> dict[str, Any]:
-        return {"regionKey": key, "regionName": name, "isHomeRegion": home, "state": "READY", "status": "READY"}
-
-    rows = [row("IAD", "us-ashburn-1", False), row("FRA", HOME_REGION, True)]
+def _regions(arguments: Mapping[str, Any], home: str) -> dict[str, Any]:
+    rows = [
+        {"regionKey": key, "regionName": name, "isHomeRegion": name == home, "state": "READY", "status": "READY"}
+        for key, name in (("IAD", "us-ashburn-1"), ("FRA", HOME_REGION))
+    ]
     return {"tenancyId": arguments.get("tenancyId"), "regionSubscriptions": rows}
 
 
@@ -92,7 +94,7 @@ def _listed(kind: str, plural: str) -> Callable[[Mapping[str, Any]], dict[str, A
     return answer
 
 
-FUNCTIONS = {
+FUNCTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "oci:ObjectStorage/getNamespace:getNamespace": lambda arguments: {**arguments, "namespace": NAMESPACE},
     "oci:Core/getServices:getServices": _services,
     "oci:Core/getVcn:getVcn": _read,
@@ -108,19 +110,23 @@ FUNCTIONS = {
     "oci:Logging/getLogs:getLogs": _listed("log", "logs"),
     "oci:ObjectStorage/getBucket:getBucket": _holding,
     "oci:Artifacts/getContainerRepositories:getContainerRepositories": _repositories,
-    "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": _regions,
 }
 
 
 class Cloud(pulumi.runtime.Mocks):
     """Answers for OCI. In a preview nothing has an id yet, as under the real engine."""
 
-    def __init__(self, preview: bool, references: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, preview: bool, references: Mapping[str, Mapping[str, Any]], home: str = HOME_REGION) -> None:
         self.preview = preview
         self.references = references
+        self._functions: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            **FUNCTIONS,
+            STACK_OUTPUTS: self._outputs,
+            HOME_OF: partial(_regions, home=home),
+        }
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
-        answer = self._outputs if args.token == STACK_OUTPUTS else FUNCTIONS[args.token]
+        answer = self._functions[args.token]
         try:
             return answer(args.args), []
         except LookupError as refused:

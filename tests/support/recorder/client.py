@@ -100,14 +100,16 @@ class Client:
         references: Mapping[str, Mapping[str, Any]] | None = None,
         variables: Mapping[str, str] = MappingProxyType({}),
         locked: bool = False,
+        home: str = "",
     ) -> Recording:
         """What the program of this stack file asks of Pulumi, with these variables in its environment.
 
         Files it writes land below `root`, the folder it runs in. That may be `locked`: nobody but root may write to it.
+        `home` is the tenancy's home region, by default another than the stack's.
         """
         request = {
             "file": str(file), "root": str(root), "preview": preview, "references": dict(references or {}),
-            "variables": dict(variables), "locked": locked,
+            "variables": dict(variables), "locked": locked, "home": home,
         }  # fmt: skip
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the recorder has no pipes")

@@ -20,7 +20,7 @@ from typing import Any
 import pulumi
 
 from components.program import STACKS, run
-from tests.support.recorder.answers import Cloud
+from tests.support.recorder.answers import HOME_REGION, Cloud
 from tests.support.recorder.config import configuration
 from tests.support.recorder.monitor import Recorder, plain
 
@@ -57,7 +57,7 @@ async def _exports(monitor: Recorder) -> dict[str, Any]:
 def record(request: Mapping[str, Any]) -> dict[str, Any]:
     """Everything the program of one stack file asks of Pulumi."""
     file = Path(request["file"])
-    monitor = Recorder(Cloud(request["preview"], request["references"]))
+    monitor = Recorder(Cloud(request["preview"], request["references"], request["home"] or HOME_REGION))
     name = file.stem.removeprefix("Pulumi.")
     told = Told()
     pulumi.runtime.set_mocks(
