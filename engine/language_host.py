@@ -18,15 +18,19 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import grpc
 from google.protobuf import empty_pb2, json_format
-from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
 from engine.children import Children, signal_child, stop
 from engine.program import TOLD_THE_USER
 from engine.virtualenv import Interpreter, NoPythonError, interpreter, wanted_virtualenv
+
+if TYPE_CHECKING:
+    from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
+else:
+    from engine.protocol import language_pb2, language_pb2_grpc, plugin_pb2
 
 PROGRAM = Path(__file__).with_name("program.py")
 # Calls that last as long as a deployment (Run, RunPlugin) each hold a thread: providers, packs and the program.

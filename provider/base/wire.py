@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         status_pb2,
     )
 else:
-    from provider.base.protocol import (
+    from engine.protocol import (
         engine_pb2,
         engine_pb2_grpc,
         plugin_pb2,

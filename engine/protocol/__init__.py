@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Pulumi SDK's own gRPC classes, without the rest of the SDK.
 
-Importing `pulumi` costs 0.4 s, which a plugin would pay on every command before it can answer its first call,
-although it needs only the generated message classes. This package borrows their folder: `protocol.provider_pb2` is
-the SDK's file.
+Importing `pulumi` costs 0.4 s on a busy machine. A plugin or a language host would pay that on every command before it
+answers its first call, although it needs only the generated message classes. This package borrows their folder:
+`engine.protocol.provider_pb2` is the SDK's file.
 """
 
 from importlib.util import find_spec
