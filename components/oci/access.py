@@ -10,6 +10,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.context import credentials
+from components.oci.lean import lookup
 from components.oci.plan import OciPlan
 from components.oci.statements import matching_rule, policies, tags
 
@@ -96,8 +97,8 @@ def _home_region(plan: OciPlan) -> str:
     if plan.access.home_region:
         return plan.access.home_region
     # Asked for at once: what there is to make depends on the answer.
-    regions = oci.identity.get_region_subscriptions(tenancy_id=plan.tenancy or "").region_subscriptions
-    return str(next(region.region_name for region in regions if region.is_home_region))
+    regions = lookup("Identity", "getRegionSubscriptions", tenancyId=plan.tenancy or "")["regionSubscriptions"]
+    return str(next(region["regionName"] for region in regions if region["isHomeRegion"]))
 
 
 def _snake(settings: Mapping[str, pulumi.Input[str]]) -> dict[str, pulumi.Input[str]]:
