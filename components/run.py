@@ -8,7 +8,9 @@ from typing import Any, cast
 
 import pulumi
 
-TYPE = "trainyard:index:Run"
+from components.plan.naming import RUN_TYPE
+
+TYPE = RUN_TYPE
 
 
 class RunProvider(pulumi.ProviderResource):

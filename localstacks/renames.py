@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from components.plan.model import JobPlan, Plan
-from components.run import TYPE as RUN
+from components.plan.naming import RUN_TYPE
 from localstacks.platform import LocalPlatform
 from localstacks.states import Row
 from schemas.names import plural
@@ -30,7 +30,7 @@ class Renamed:
 def words(rows: Sequence[Row], plan: Plan, platform: LocalPlatform) -> Iterator[str]:
     """What a renaming without `was:` would lose, and how to keep it."""
     before = {_name(row) for row in rows if row["type"] == platform.job_type}
-    runs = {_name(row): row for row in rows if row["type"] == RUN}
+    runs = {_name(row): row for row in rows if row["type"] == RUN_TYPE}
     jobs = _renamed(before, {name: job.was for name, job in plan.jobs.items()})
     for name in jobs.gone if jobs else ():
         lost = platform.lost_with_job(sum(key.startswith(f"{name}/") for key in runs))

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from schemas.model import Stack
 
+# The type of a run in Pulumi's state, for those who read states without Pulumi's SDK.
+RUN_TYPE = "trainyard:index:Run"
 REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from cli.main import COMMANDS as COMMANDS_OF_ALL
 from cli.main import main
 from tests.support.examples import SMALLEST
 
@@ -138,6 +139,14 @@ def test_neither_imports_an_sdk(stack: Path, command: str) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "loaded: []"
     assert done.stderr == ""
+
+
+def test_no_command_begins_with_an_sdk() -> None:
+    """They import Oracle's when they make their first call, and Pulumi's never: that is for the programs."""
+    modules = sorted({place.partition(":")[0] for place, _ in COMMANDS_OF_ALL.values()})
+    program = f"import sys, {', '.join(modules)}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_no_control_character_of_a_file_reaches_the_terminal(stack: Path) -> None:
