@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/architecture.md names what is there, and every room that is there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+from catalog.platforms import platform_folder, platforms
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/architecture.md").read_text("utf-8")
+
+
+def test_every_path_of_the_page_is_there() -> None:
+    named = {*re.findall(r"`([a-z]+(?:/[\w.-]+)+/?)`", PAGE), *re.findall(r"\b(docs/[\w/-]+\.md)\b", PAGE)}
+    assert len(named) > 30
+    assert not [name for name in sorted(named) if not (ROOT / name).exists()]
+
+
+def test_every_room_stands_on_the_page() -> None:
+    rooms = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["root_packages"]
+    assert not [room for room in rooms if f"`{room}/" not in PAGE]
+
+
+def test_every_platform_stands_on_the_page_and_has_its_two_folders() -> None:
+    for name in platforms():
+        assert f"`{name}`" in PAGE
+        for room in ("schemas", "components"):
+            assert (ROOT / room / platform_folder(name) / "__init__.py").is_file()
