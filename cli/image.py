@@ -18,8 +18,7 @@ from images import tools as image_tools
 from images.building import Wishes, choose_recipe
 from images.building import build as build_image
 from images.login import endpoint
-from images.oci.platform import OciImages
-from images.platform import ImagePlatform
+from images.platform import ImagePlatform, image_platform_of
 from images.pushing import Push
 from images.recipes import Additions
 from images.wanted import Wanted
@@ -76,7 +75,7 @@ def build(
 ) -> None:
     """Build the images that the jobs of STACK_OR_FILE name."""
     plan = planned(stack, stacks, "text")
-    platform = OciImages(plan.region, _environment(local))
+    platform = image_platform_of(plan, _environment(local))
     images = _images(plan, platform, namespace, registry, job, dry_run)
     given = {**_pairs(arguments), **({"BASE": base} if base else {})}
     wishes = Wishes(gpu, given, Additions(requirements, code), pip_config, dry_run)
@@ -114,7 +113,7 @@ def push(
     """Push the images that the jobs of STACK_OR_FILE name, once they are built, and tell their digests."""
     plan = planned(stack, stacks, "text")
     environment = _environment(local)
-    platform = OciImages(plan.region, environment)
+    platform = image_platform_of(plan, environment)
     images = _images(plan, platform, namespace, registry, job, dry_run)
     if not images:
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from components.oci.plan import OciPlan
 from components.oci.registry import registry_host
 from components.plan.model import JobPlan, Plan
 from images import wanted as images_wanted
@@ -33,8 +32,6 @@ def needs_namespace(plan: Plan, registry: str) -> bool:
 
 def wanted(plan: Plan, namespace: str, registry: str = "", only: str | None = None) -> tuple[list[Wanted], list[str]]:
     """The images to build, and in words why some jobs have none. `registry` is what ${registry} stands for, if told."""
-    if not isinstance(plan, OciPlan):
-        raise ImageError(f"{plan.stack} runs on {plan.platform}\nImages are built for stacks of OCI so far")
     names = {"namespace": namespace, "registry": registry or _registry(plan, namespace)}
     return images_wanted.wanted(plan, names, built_with_ads, only)
 

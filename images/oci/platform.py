@@ -17,8 +17,8 @@ from provider.oci.session import Session
 class OciImages:
     """`images.platform.ImagePlatform`, for one region and one caller."""
 
-    def __init__(self, region: str, environment: Mapping[str, str]) -> None:
-        self._session = Session.of({"region": region}, environment)
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def wanted(
         self, plan: Plan, namespace: str, registry: str, only: str | None, dry_run: bool
@@ -53,3 +53,7 @@ class OciImages:
 
     def failure(self, said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
         return registry.failure(said, plan, image, login)
+
+
+def make(plan: Plan, environment: Mapping[str, str]) -> OciImages:
+    return OciImages(Session.of({"region": plan.region}, environment))

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from catalog.tables import table
+from catalog.platforms import platform_folder, platforms
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("images", "localstacks", "rehearsing", "runstatus")
-FOLDERS = {name.replace("-", "_") for name in table("platforms")}
+FOLDERS = {platform_folder(name) for name in platforms()}
 NAMES = re.compile(r"\boci|oracle|\bocir\b|tenancy|compartment|dynamic.group|\baws\b|amazon|openpai", re.IGNORECASE)
 
 

@@ -78,6 +78,25 @@ def test_a_dry_run_asks_nobody() -> None:
     assert "iad.ocir.io/<namespace>/vision/ddp:1.4" in told.stdout
 
 
+ELSEWHERE = """\
+config:
+  trainyard:platform: openpai
+  trainyard:team: vision
+  trainyard:environment: dev
+  trainyard:jobs:
+    ddp: {framework: pytorch, image: "acme/ddp:1.4", shape: gpu, command: train.py, runs: {base: {}}}
+"""
+
+
+@pytest.mark.parametrize("command", ["build", "push"])
+def test_a_platform_whose_images_are_not_built_here_is_named(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.pai.yaml"
+    file.write_text(ELSEWHERE)
+    told = _trainyard(command, str(file), "--dry-run")
+    assert told.exit_code == 1
+    assert "Error: pai runs on openpai\nImages are built for stacks of oci so far\n" in told.output
+
+
 def test_a_build_gives_the_tool_a_folder_and_words(docker: Path, tmp_path: Path) -> None:
     code, wishes = tmp_path / "code", tmp_path / "team.txt"
     code.mkdir()
