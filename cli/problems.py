@@ -38,7 +38,11 @@ def words(problem: BaseException) -> str | None:
     if type(problem).__module__ == "oci.exceptions":
         why = getattr(problem, "message", None) or problem
         return f"the cloud refused a call: {why}\nOf the local cloud, `trainyard cloud log` shows the call and why."
-    if isinstance(problem, ModuleNotFoundError) and (CHECKOUT / str(problem.name).partition(".")[0]).is_dir():
+    if (
+        isinstance(problem, ModuleNotFoundError)
+        and "." not in (problem.name or ".")
+        and (CHECKOUT / str(problem.name)).is_dir()
+    ):
         return (
             f"the environment of this checkout was made before {problem.name} was part of it\n"
             "Bring it up to date with: make setup"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,17 +18,12 @@ from cli.out import ask, json_data, say, say_aside, say_in_colour
 from cli.planning import stack_file
 from cli.running import running_cloud
 from launcher.escaping import terminal
-from provider.base.asking import call_of
+from runstatus.platform import Question, RunLook, UnknownPlaceError, run_look
+from runstatus.seen import RunSeen, WantedRuns
 from schemas.source import read
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
-    from provider.oci.session import Session
-    from runstatus.oci.looker import Looker, Wanted
-    from runstatus.seen import RunSeen
-
-PROFILE_KEY = "oci:configFileProfile"
-COMPARTMENT_KEY = "trainyard:compartment"
 
 
 class DefaultList(click.Group):
@@ -41,21 +37,25 @@ class DefaultList(click.Group):
 
 @dataclass(frozen=True)
 class Asked:
-    """Where to look, and for which runs."""
+    """Where a person looks, and for which runs."""
 
-    session: Session
-    wanted: Wanted
-    cloud: Cloud | None = None
+    look: RunLook
+    wanted: WantedRuns
 
-    def looker(self) -> Looker:
-        from runstatus.oci.looker import Looker
+    def runs(self, deeply: bool = True) -> list[RunSeen]:
+        """There are some, or the command ends and says so."""
+        runs = self.look.look(deeply)
+        if not runs:
+            raise click.ClickException(self.nothing())
+        return runs
 
-        looker = Looker(self.session, call_of("runs", say_aside), self.wanted)
-        if self.cloud is not None:
-            from runstatus.dropped import Witness
-
-            looker.witness = Witness(self.cloud)
-        return looker
+    def nothing(self) -> str:
+        named = "/".join(filter(None, (self.wanted.job, self.wanted.run)))
+        of = f" of the stack {self.wanted.stack}" if self.wanted.stack else ""
+        return (
+            f"No runs{f' {named}' if named else ''}{of} in {self.look.where}.\n"
+            "`trainyard runs` shows those there are; a stack's runs start with `pulumi up` (`trainyard up --local`)."
+        )
 
 
 def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,23 +79,13 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asked(stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, compartment: str | None) -> Asked:
-    from localstacks.oci.sessions import DEPLOYER, session_of
-    from provider.oci.session import Session
-    from runstatus.oci.looker import Wanted
-
     config = _config(stack, stacks, optional=cloud is not None)
-    if cloud is not None:
-        session = session_of(cloud, DEPLOYER)
-        compartment = compartment or cloud.compartment
-    else:
-        session = Session.of({"region": config.get("oci:region"), "profile": config.get(PROFILE_KEY)})
-    compartment = compartment or config.get(COMPARTMENT_KEY)
-    if not compartment:
-        raise click.UsageError(
-            "where are the runs? Name a stack, or a compartment with --compartment, or say --local for the local cloud"
-        )
     job, _, name = (run or "").partition("/")
-    return Asked(session, Wanted(compartment, _stack_name(stack), job or None, name or None), cloud)
+    wanted = WantedRuns(_stack_name(stack), job or None, name or None)
+    try:
+        return Asked(run_look(Question(config, cloud, compartment, wanted, say_aside)), wanted)
+    except UnknownPlaceError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _config(stack: str | None, stacks: Path, optional: bool) -> dict[str, Any]:
@@ -144,15 +134,13 @@ def list_(asked: Asked, history: bool, form: str) -> None:
     """Show runs with the state of each rank."""
     from cli import runs_text
 
-    looker = asked.looker()
-    looker.wanted = _with_history(looker.wanted, history)
-    found = looker.look()
+    found = asked.look.look(history=history)
     if form == "json":
         json_data(runs_text.as_json(found))
     elif found:
         say_in_colour(runs_text.text(found, datetime.now(UTC), colour=_colour()), _colour())
     else:
-        say(_nothing(asked.wanted))
+        say(asked.nothing())
 
 
 @runs.command()
@@ -165,13 +153,13 @@ def watch(asked: Asked, every: float) -> None:
     """
     from cli.runs_text import Screen
 
-    looker, screen = asked.looker(), Screen(sys.stdout.isatty())
+    screen = Screen(sys.stdout.isatty())
     while True:
-        found = _some(looker.look(), asked.wanted)
+        found = asked.runs()
         screen.show(found, datetime.now(UTC))
         if all(run.over for run in found):
             break
-        looker.call.stop.wait(every)
+        time.sleep(every)
     sys.exit(0 if all(run.state == "SUCCEEDED" for run in found) else 1)
 
 
@@ -182,18 +170,14 @@ def watch(asked: Asked, every: float) -> None:
 @run_arguments
 def logs(asked: Asked, follow: bool, ranks: tuple[int, ...], every: float) -> None:
     """Print what runs printed, all ranks merged in the order of time, each line with its rank."""
-    from runstatus.oci.logs import Merged
-
-    looker = asked.looker()
-    merged = Merged(asked.session, looker.call, frozenset(ranks))
     while True:
-        found = _some(looker.look(), asked.wanted)
-        for line in merged.new(found):
+        found = asked.runs()
+        for line in asked.look.lines(found, frozenset(ranks)):
             say(terminal(line))
         if not follow or all(run.over for run in found):
             break
         sys.stdout.flush()
-        looker.call.stop.wait(every)
+        time.sleep(every)
     if not any(node.log for run in found for node in run.nodes):
         raise click.ClickException("these runs keep no log: `trainyard:logs` of the stack file says whether they do")
 
@@ -203,12 +187,9 @@ def logs(asked: Asked, follow: bool, ranks: tuple[int, ...], every: float) -> No
 @run_arguments
 def cancel(asked: Asked, yes: bool) -> None:
     """End runs that go on: every rank is asked to stop. Start one again with a higher `attempt:` in its stack file."""
-    from provider.oci.platform import OciPlatform
-
     if asked.wanted.stack is None or asked.wanted.job is None:
         raise click.UsageError("which run? Say STACK and JOB, or STACK and JOB/RUN")
-    looker = asked.looker()
-    alive = [run for run in _some(looker.look(deeply=False), asked.wanted) if not run.over]
+    alive = [run for run in asked.runs(deeply=False) if not run.over]
     if not alive:
         say("Nothing to end: these runs are over.")
         return
@@ -216,29 +197,8 @@ def cancel(asked: Asked, yes: bool) -> None:
     if not yes and not ask(f"End {titles} of {asked.wanted.stack}?"):
         sys.exit(1)
     for run in alive:
-        OciPlatform(asked.session).cancel(looker.call, [node.run for node in run.nodes if not node.run.over])
+        asked.look.cancel(run)
     say(f"Asked to end: {titles}.")
-
-
-def _with_history(wanted: Wanted, history: bool) -> Wanted:
-    from dataclasses import replace
-
-    return replace(wanted, history=history)
-
-
-def _some(found: list[RunSeen], wanted: Wanted) -> list[RunSeen]:
-    if not found:
-        raise click.ClickException(_nothing(wanted))
-    return found
-
-
-def _nothing(wanted: Wanted) -> str:
-    named = "/".join(filter(None, (wanted.job, wanted.run)))
-    of = f" of the stack {wanted.stack}" if wanted.stack else ""
-    return (
-        f"No runs{f' {named}' if named else ''}{of} in the compartment {wanted.compartment}.\n"
-        "`trainyard runs` shows those there are; a stack's runs start with `pulumi up` (`trainyard up --local`)."
-    )
 
 
 def _colour() -> bool:

@@ -54,3 +54,16 @@ class RunSeen:
     @property
     def title(self) -> str:
         return f"{self.job}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRuns:
+    """Whose runs: every part may be left open."""
+
+    stack: str | None = None
+    job: str | None = None
+    run: str | None = None
+
+    def includes(self, tags: Mapping[str, str]) -> bool:
+        wanted = {"stack": self.stack, "job": self.job, "run": self.run}
+        return all(value in (None, tags.get(key)) for key, value in wanted.items())

@@ -20,8 +20,8 @@ from provider.runs.check import with_defaults
 from provider.runs.model import NodeRun, run_spec
 from rehearsing.people import People
 from rehearsing.runs import Answers, Started
-from runstatus.oci.looker import Looker, Wanted
-from runstatus.seen import RunSeen
+from runstatus.oci.looker import Looker
+from runstatus.seen import RunSeen, WantedRuns
 
 
 def answers(cloud: Cloud, outputs: Mapping[str, Any], place: Place) -> Answers:
@@ -77,5 +77,5 @@ class Watch:
 
 
 def watch(who: People, plan: OciPlan, started: Started, tell: Tell) -> Watch:
-    wanted = Wanted(plan.compartment or "", plan.stack, started.job.name, started.run.name)
-    return Watch(who, started, Looker(who.session, call_of("rehearse", tell), wanted))
+    wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
+    return Watch(who, started, Looker(who.session, call_of("rehearse", tell), plan.compartment or "", wanted))

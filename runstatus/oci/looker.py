@@ -14,7 +14,7 @@ from provider.oci import job_runs, logs, status_place
 from provider.oci.calls import attempt, found, refusal
 from provider.oci.session import Session
 from runstatus import told
-from runstatus.seen import NodeSeen, RunSeen
+from runstatus.seen import NodeSeen, RunSeen, WantedRuns
 
 if TYPE_CHECKING:
     from rehearsal.model import DroppedResult
@@ -38,39 +38,25 @@ class Launched:
     log: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Whose runs: every part may be left open. Without `history`, each run's latest attempt only."""
-
-    compartment: str
-    stack: str | None = None
-    job: str | None = None
-    run: str | None = None
-    history: bool = False
-
-    def includes(self, tags: Mapping[str, str]) -> bool:
-        asked = {"stack": self.stack, "job": self.job, "run": self.run}
-        return job_runs.RUN_TAG in tags and all(value in (None, tags.get(key)) for key, value in asked.items())
-
-
 @dataclass
 class Looker:
     """Looks again and again; what never changes of a job run is asked for once."""
 
     session: Session
     call: Call
-    wanted: Wanted
+    compartment: str
+    wanted: WantedRuns
     witness: Callable[[RunSeen], tuple[DroppedResult, ...] | None] = lambda run: None
     _launched: dict[str, tuple[Launched, ...]] = field(default_factory=dict)
     _ended: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
 
-    def look(self, deeply: bool = True) -> list[RunSeen]:
-        """Every run, the oldest first; `deeply` with what the launchers say."""
+    def look(self, deeply: bool = True, history: bool = False) -> list[RunSeen]:
+        """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
         together: dict[str, list[Any]] = {}
         for run in self._summaries():
             together.setdefault(run.freeform_tags[job_runs.RUN_TAG], []).append(run)
-        chosen = _latest(together.values()) if not self.wanted.history else list(together.values())
+        chosen = _latest(together.values()) if not history else list(together.values())
         seen = [self._run(runs, deeply) for runs in chosen]
         return sorted(seen, key=lambda run: (run.created, run.title))
 
@@ -78,11 +64,9 @@ class Looker:
         client, page = self.session.client("data_science"), None
         while True:
             options = {"limit": _PAGE, **({"page": page} if page else {})}
-            answer = attempt(
-                self.call, "List the job runs", partial(client.list_job_runs, self.wanted.compartment, **options)
-            )
+            answer = attempt(self.call, "List the job runs", partial(client.list_job_runs, self.compartment, **options))
             for run in answer.data:
-                if run.lifecycle_state != "DELETED" and self.wanted.includes(run.freeform_tags or {}):
+                if run.lifecycle_state != "DELETED" and is_wanted(self.wanted, run.freeform_tags or {}):
                     yield run
             page = answer.headers.get("opc-next-page")
             if not page:
@@ -142,6 +126,11 @@ class Looker:
                 self._unreadable.add(bucket)
                 self.call.report.warning(f"progress is not shown: {refused.cause}")
             return None
+
+
+def is_wanted(wanted: WantedRuns, tags: Mapping[str, str]) -> bool:
+    """A job run that somebody started without trainyard is nobody's."""
+    return job_runs.RUN_TAG in tags and wanted.includes(tags)
 
 
 def _latest(together: Iterable[list[Any]]) -> list[list[Any]]:

@@ -84,7 +84,13 @@ config:
   trainyard:team: vision
   trainyard:environment: dev
   trainyard:jobs:
-    ddp: {framework: pytorch, image: "acme/ddp:1.4", shape: gpu, command: train.py, runs: {base: {}}}
+    ddp:
+      framework: pytorch
+      image: acme/ddp:1.4
+      shape: gpu
+      roles: {main: 1, worker: 3}
+      command: train.py
+      runs: {base: {}}
 """
 
 

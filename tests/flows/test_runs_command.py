@@ -190,6 +190,16 @@ def test_by_environment_as_the_user_of_the_profile(world: World, job: str, tmp_p
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.parametrize("platform", ["openpai", "told", "../oci"])
+def test_a_platform_whose_runs_nobody_can_look_at_is_named(platform: str, tmp_path: Path) -> None:
+    """Also what no platform is called: the file may have errors."""
+    (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:platform: {platform}\n")
+    command = [sys.executable, "-m", "cli", "runs", "list", str(tmp_path / "Pulumi.demo.yaml")]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS)
+    assert told.returncode == 2
+    assert f"the stack runs on {platform}: runs there cannot be looked at yet" in told.stderr
+
+
 def test_what_is_not_there_is_said_with_what_to_do(world: World) -> None:
     nothing = trainyard(world, "watch", "line/no-such-run")
     assert nothing.returncode == 1

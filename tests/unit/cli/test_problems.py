@@ -25,8 +25,9 @@ def test_a_mistake_of_ours_is_not_told_but_shown() -> None:
 
 def test_a_room_that_is_newer_than_the_environment_is_told_with_the_remedy() -> None:
     """Somebody pulls a release that has another folder of modules, and types a command without `make`."""
-    assert "make setup" in (words(ModuleNotFoundError(name="localstacks.place")) or "")
+    assert "make setup" in (words(ModuleNotFoundError(name="localstacks")) or "")
     assert words(ModuleNotFoundError(name="nowhere")) is None, "a library that is missing is shown as it is"
+    assert words(ModuleNotFoundError(name="localstacks.nowhere")) is None, "a mistake of ours"
 
 
 def _invoke(problem: BaseException) -> tuple[int, str]:

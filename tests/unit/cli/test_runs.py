@@ -16,8 +16,8 @@ from provider.oci.logs import Line
 from provider.runs.model import NodeRun
 from runstatus.causes import cause
 from runstatus.oci.logs import Merged, prefixed
-from runstatus.oci.looker import Wanted, _launched, _nodes
-from runstatus.seen import NodeSeen, RunSeen
+from runstatus.oci.looker import _launched, _nodes, is_wanted
+from runstatus.seen import NodeSeen, RunSeen, WantedRuns
 from runstatus.told import status
 from runstatus.words import duration, progress
 
@@ -256,7 +256,7 @@ def test_a_run_of_others_is_no_obstacle() -> None:
 
 def test_what_was_asked_for_is_all_that_is_shown() -> None:
     tags = {job_runs.RUN_TAG: "x", "stack": "s", "job": "j", "run": "r"}
-    assert Wanted("c").includes(tags)
-    assert Wanted("c", "s", "j", "r").includes(tags)
-    assert not Wanted("c", "s", "k").includes(tags)
-    assert not Wanted("c").includes({"stack": "s"}), "a job run that trainyard did not start"
+    assert is_wanted(WantedRuns(), tags)
+    assert is_wanted(WantedRuns("s", "j", "r"), tags)
+    assert not is_wanted(WantedRuns("s", "k"), tags)
+    assert not is_wanted(WantedRuns(), {"stack": "s"}), "a job run that trainyard did not start"

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of OCI Data Science, as `trainyard runs` asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from provider.base.asking import call_of
+from provider.oci.platform import OciPlatform
+from provider.oci.session import Session
+from runstatus.dropped import Witness
+from runstatus.oci.logs import Merged
+from runstatus.oci.looker import Looker
+from runstatus.platform import Question, UnknownPlaceError
+from runstatus.seen import RunSeen
+
+PROFILE_KEY = "oci:configFileProfile"
+COMPARTMENT_KEY = "trainyard:compartment"
+
+
+@dataclass
+class OciLook:
+    """`runstatus.platform.RunLook`."""
+
+    looker: Looker
+    _merged: dict[frozenset[int], Merged] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        return f"the compartment {self.looker.compartment}"
+
+    def look(self, deeply: bool = True, history: bool = False) -> list[RunSeen]:
+        return self.looker.look(deeply, history)
+
+    def lines(self, runs: Iterable[RunSeen], ranks: frozenset[int]) -> Iterator[str]:
+        merged = self._merged.setdefault(ranks, Merged(self.looker.session, self.looker.call, ranks))
+        return merged.new(runs)
+
+    def cancel(self, run: RunSeen) -> None:
+        alive = [node.run for node in run.nodes if not node.run.over]
+        OciPlatform(self.looker.session).cancel(self.looker.call, alive)
+
+
+def make(question: Question) -> OciLook:
+    config, cloud = question.config, question.cloud
+    if cloud is not None:
+        session, compartment = Session.of({}, cloud.env), question.place or cloud.compartment
+    else:
+        session = Session.of({"region": config.get("oci:region"), "profile": config.get(PROFILE_KEY)})
+        compartment = question.place or config.get(COMPARTMENT_KEY) or ""
+    if not compartment:
+        raise UnknownPlaceError(
+            "where are the runs? Name a stack, or a compartment with --compartment, or say --local for the local cloud"
+        )
+    looker = Looker(session, call_of("runs", question.tell), compartment, question.wanted)
+    if cloud is not None:
+        looker.witness = Witness(cloud)
+    return OciLook(looker)

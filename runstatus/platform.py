@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How runs are looked at on a platform; each platform's folder answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+
+from catalog.platforms import default_platform, platform_folder, platforms
+from provider.base.asking import Tell
+from runstatus.seen import RunSeen, WantedRuns
+
+if TYPE_CHECKING:
+    from localcloud.control import Cloud
+
+
+class UnknownPlaceError(Exception):
+    """Nobody said where the runs are. The text says how to."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which runs, and where: on the local `cloud`, at the `place` that a person named, or where `config` says.
+
+    `config` is the stack file's, empty where no stack was named.
+    """
+
+    config: Mapping[str, Any]
+    cloud: Cloud | None
+    place: str | None
+    wanted: WantedRuns
+    tell: Tell
+
+
+class RunLook(Protocol):
+    """Looks again and again; what never changes of a run is asked for once."""
+
+    # Where it looks, in the platform's words.
+    where: str
+
+    def look(self, deeply: bool = True, history: bool = False) -> list[RunSeen]:
+        """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
+
+    def lines(self, runs: Iterable[RunSeen], ranks: frozenset[int]) -> Iterator[str]:
+        """What the runs printed since the last time, each line with its rank. No ranks: all of them."""
+
+    def cancel(self, run: RunSeen) -> None:
+        """Asks every rank of the run to stop."""
+
+
+def run_look(question: Question) -> RunLook:
+    name = str(question.config.get("trainyard:platform") or default_platform())
+    room = f"runstatus.{platform_folder(name)}"
+    if name not in platforms() or find_spec(room) is None:
+        raise UnknownPlaceError(f"the stack runs on {name}: runs there cannot be looked at yet")
+    made: RunLook = import_module(f"{room}.platform").make(question)
+    return made
