@@ -17,12 +17,14 @@ from catalog.platforms import platform_folder, platforms
 ROOT = Path(__file__).resolve().parents[2]
 # Rooms in which each platform has a folder of its own.
 ROOMS = ("schemas", "components", "launcher", "provider", "images", "localstacks", "rehearsing", "runstatus", "catalog")
-NAMES = re.compile(r"\b(?:oci|ocir?|ocids?|oracle|aws|amazon|openpai)\b|oracle|tenancy|compartment|dynamic.group", re.IGNORECASE)
+NAMES = re.compile(
+    r"\b(?:oci|ocir?|ocids?|oracle|aws|amazon|openpai)\b|oracle|tenancy|compartment|dynamic.group", re.IGNORECASE
+)
 # What each of the others must not say.
 OF_OCI = re.compile(r"\bOCI|OCI__|\bOracle|[Cc]ompartment|[Tt]enancy|[Dd]ynamic group|\bocid1\b|ocir\.io")
 FOLDERS = {platform_folder(name) for name in platforms()}
 ALLOWED = {
-    # The launcher ships alone, without the catalog, and has rows of its own; a document says on the wire how nodes meet.
+    # The launcher ships alone and has rows of its own. A launch document names on the wire how nodes meet.
     "launcher/platforms.py", "schemas/launch.schema.json",
     # The inputs of a run, of which so far one platform has any.
     "provider/runs/check.py", "provider/runs/model.py", "provider/schema.json",
