@@ -19,11 +19,12 @@ COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", "{library}", "{sourc
 
 
 @cache
+def _digest() -> str:
+    return hashlib.sha256(SOURCE.read_bytes() + repr((COMPILE, os.uname().machine)).encode()).hexdigest()[:12]
+
+
 def _path() -> Path | None:
-    if not SOURCE.exists():
-        return None
-    digest = hashlib.sha256(SOURCE.read_bytes() + repr((COMPILE, os.uname().machine)).encode()).hexdigest()[:12]
-    return cache_folder() / f"pin-{digest}" / "libpin.so"
+    return cache_folder() / f"pin-{_digest()}" / "libpin.so" if SOURCE.exists() else None
 
 
 def library() -> Path | None:
