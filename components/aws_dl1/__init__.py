@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 class AwsDl1Platform:
     way_to_services = "through the gateway endpoint of S3, or NAT"
+    names_code = True
 
     def lower(self, stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
         from components.aws_dl1.lower import lower

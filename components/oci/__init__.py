@@ -25,6 +25,8 @@ _MEETINGS: Mapping[Layout, Meeting] = {
 
 class OciPlatform:
     way_to_services = "through the service gateway"
+    # Images of earlier releases know the variables `OCI__RUNTIME_…` only.
+    names_code = False
 
     def lower(self, stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
         from components.oci.lower import lower

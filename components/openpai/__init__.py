@@ -31,6 +31,7 @@ class Report:
 
 class OpenPaiPlatform:
     way_to_services = "over the cluster's network"
+    names_code = True
 
     def lower(self, stack: Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
         return plan

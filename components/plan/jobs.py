@@ -18,7 +18,7 @@ OUR_IMAGE = "${registry}"
 def job_plan(stack: Stack, resolved: ResolvedJob, platform: Platform) -> JobPlan:
     job, name, framework = resolved.spec, resolved.name, resolved.framework
     meeting = platform.meeting(job.layout)
-    parts = {role: part_of(stack, resolved, role, meeting.source) for role in resolved.roles}
+    parts = {role: part_of(stack, resolved, role, meeting.source, platform.names_code) for role in resolved.roles}
     return JobPlan(
         name=name,
         was=job.was.names,

@@ -16,6 +16,8 @@ from schemas.model import STALL_MINUTES, EnvValue, Job, PortRange, Run, Secret, 
 VERSION = 1
 # Of a document with waits that images of older releases do not know.
 VERSION_WITH_WAITS = 2
+# Of a document that names the code, which those do not know either.
+VERSION_WITH_CODE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,13 @@ class Part:
     peers: str
 
 
-def part_of(stack: Stack, job: ResolvedJob, role: str, peers: str) -> Part:
+def part_of(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code: bool) -> Part:
     """The words that start training on a node are the role's own command or the job's. `peers`: how it meets them."""
     words = tuple(shlex.split(job.spec.roles[role].command or job.spec.command))
     return Part(
         role=role,
         called=job.called(role),
-        launch=_launch(stack, job, role),
+        launch={**_launch(stack, job, role), **(_code(job) if names_code else {})},
         words=words,
         runs_command=job.framework.roles[role].runs_command,
         peers=peers,
@@ -98,6 +100,15 @@ def _launch(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]:
         # Only what differs from the launcher's own: the document of a stack that does not name it stays as it is.
         **({} if job.spec.stall_minutes == STALL_MINUTES else {"stallMinutes": job.spec.stall_minutes}),
     }
+
+
+def _code(job: ResolvedJob) -> dict[str, Any]:
+    """The repository of the code, for launchers that know of it."""
+    git = job.spec.code.git if job.spec.code else None
+    if git is None:
+        return {}
+    named = {"url": git.url, "branch": git.branch, "commit": git.commit, "secret": git.secret}
+    return {"version": VERSION_WITH_CODE, "code": {"git": {key: value for key, value in named.items() if value}}}
 
 
 def stall_minutes(job: ResolvedJob) -> int:

@@ -54,6 +54,10 @@ class Platform(Protocol):
     def way_to_services(self) -> str:
         """How nodes reach bucket, registry and logs: `through the service gateway`."""
 
+    @property
+    def names_code(self) -> bool:
+        """Whether launch documents name the repository of the code, and not the platform in a way of its own."""
+
     def lower(self, stack: Any, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
         """The plan with what only this platform has. `stack` is the platform's own Stack."""
 

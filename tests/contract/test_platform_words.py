@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jsonschema.validators import Draft202012Validator
 
 from catalog.platforms import platform_folder, platforms
 
@@ -100,8 +101,11 @@ def test_a_platforms_plan_and_access_speak_of_no_other(platform: str, tmp_path: 
     file.write_text(STACKS[platform])
     texts = [trainyard(words, str(file), *form) for words in ("plan", "access") for form in ((), ("--format", "json"))]
     plan = json.loads(texts[1][texts[1].index("{") : texts[1].rindex("}") + 1])
+    validator = Draft202012Validator(json.loads((ROOT / "schemas/launch.schema.json").read_text("utf-8")))
     for job in plan["jobs"].values():
         for run in job["runs"].values():
             texts += [json.dumps(node["launch"]) for node in run["nodes"]]
+            for node in run["nodes"]:
+                validator.validate(node["launch"])
     assert not [found for text in texts for found in OF_OCI.findall(text)]
     assert platform in texts[0]

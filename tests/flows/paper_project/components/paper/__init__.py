@@ -35,6 +35,7 @@ class Report:
 
 class PaperPlatform:
     way_to_services = "by hand"
+    names_code = True
 
     def lower(self, stack: PaperStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> PaperPlan:
         return extended(PaperPlan, plan, sheet=stack.sheet)
