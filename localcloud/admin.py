@@ -120,5 +120,5 @@ def _ask(cloud: Cloud, method: str, path: str, content: dict[str, Any] | None = 
     finally:
         connection.close()
     if response.status >= 400:
-        raise CloudError(f"The local cloud refused it: {answer.get('message', response.status)}")
+        raise CloudError(f"The local cloud refused the request: {answer.get('message', response.status)}")
     return answer

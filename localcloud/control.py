@@ -134,7 +134,7 @@ def _answering(home: Path, timeout: float) -> Cloud | None:
         if time.monotonic() > deadline:
             raise CloudError(
                 f"The local cloud in {home} (pid {record['pid'] if record else 0}) did not answer for {timeout:.0f} s: "
-                "it is suspended, or stands in a network of its own.\nEnd it with: trainyard cloud stop"
+                "it may be suspended, or run in another network namespace.\nStop it with: trainyard cloud stop"
             )
         time.sleep(_POLL_SECONDS)
     return cloud
@@ -182,7 +182,7 @@ def _silence(home: Path, code: int | None, timeout: float) -> str:
         return f"it was not ready within {timeout:.0f} seconds"
     # What says so may not fit there either.
     full = shutil.disk_usage(home).free < _ROOM_FOR_WORDS
-    return "there is no space left on its disk" if full else f"it ended without a word, with {code}"
+    return "there is no space left on its disk" if full else f"its process ended with {code} and printed nothing"
 
 
 def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProxyType({})) -> tuple[int, int]:

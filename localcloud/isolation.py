@@ -7,6 +7,6 @@ REQUIRED, WHERE_POSSIBLE = "required", "where-possible"
 CHOICES = (REQUIRED, WHERE_POSSIBLE)
 VARIABLE = "TRAINYARD_ISOLATION"
 REMEDY = (
-    "docs/local-cloud.md says how to allow it on this machine; to run without, for code that you trust:"
+    "docs/local-cloud.md explains how to allow it on this machine; to run code that you trust without isolation:"
     f" --isolation {WHERE_POSSIBLE}"
 )

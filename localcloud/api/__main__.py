@@ -78,7 +78,11 @@ def main(arguments: list[str]) -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("one already runs there, not to be seen from here: end it where it was started", file=sys.stderr)
+            print(
+                "another local cloud uses this folder and cannot be reached from here, as from another container:"
+                " stop it where it was started",
+                file=sys.stderr,
+            )
             return ALREADY_RUNNING
         try:
             asyncio.run(_serve(home, port))
@@ -143,7 +147,9 @@ def _open(home: Path) -> Cloud:
     except sqlite3.DatabaseError as error:
         if why_the_disk(error, home):
             raise
-        raise UnusableError(f"{state} cannot be used ({error}): `trainyard cloud reset` begins anew") from None
+        raise UnusableError(
+            f"{state} cannot be used ({error}): `trainyard cloud reset` starts with an empty cloud"
+        ) from None
     with store.transaction():
         identity.seed(store)
     _sweep(home / "objects", files_in_use(store))
@@ -174,8 +180,8 @@ def _listener(port: int) -> socket.socket:
         listener.bind(("127.0.0.1", port))
     except OSError as error:
         listener.close()
-        what = f"port {port} cannot be had" if port else "this machine gives out no free port"
-        raise UnusableError(f"{what} ({error.strerror}): take another, or none for a free one") from None
+        what = f"port {port} is not available" if port else "this machine has no free port"
+        raise UnusableError(f"{what} ({error.strerror}): choose another port, or none to get a free one") from None
     listener.listen(512)
     return listener
 

@@ -31,7 +31,7 @@ def authorize(call: Call) -> None:
     try:
         required = list(targets.requirements(call))
     except StatementError:
-        log.warning("refused %s: the catalog does not know which permission it needs", call.operation.name)
+        log.warning("refused %s: the catalog has no permissions for this operation", call.operation.name)
         raise not_found() from None
     for group in _by_target(required):
         _require(call, group)
@@ -87,7 +87,7 @@ def _by_target(required: list[Requirement]) -> list[list[Requirement]]:
 def _require(call: Call, group: list[Requirement]) -> None:
     target = group[0].target
     if target is None:
-        log.warning("refused %s: what it refers to is not there", call.operation.name)
+        log.warning("refused %s: a resource that it names does not exist", call.operation.name)
         raise group[0].refusal
     permissions = frozenset().union(*(one.permissions for one in group))
     missing = call.cloud.access.missing(call.principal, call.operation.name, tuple(sorted(permissions)), target)

@@ -27,5 +27,5 @@ def parse_rfc3339(text: str) -> float:
     parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
     moment = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     if moment >= _YEAR_10000:
-        raise ValueError(f"{text!r} is later than anybody can say")
+        raise ValueError(f"{text!r} is later than the year 9999")
     return moment

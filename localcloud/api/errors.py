@@ -77,7 +77,7 @@ def too_large(limit: int) -> ApiError:
 
 
 def too_late(why: str) -> ApiError:
-    return ApiError(408, "RequestTimeout", f"The rest of the request was not waited for: {why}")
+    return ApiError(408, "RequestTimeout", f"The request did not arrive in time: {why}")
 
 
 def why_the_disk(error: Exception, home: Path) -> str:
@@ -91,7 +91,7 @@ def why_the_disk(error: Exception, home: Path) -> str:
 def of_the_disk(error: Exception, home: Path) -> ApiError | None:
     """What a full or read-only disk comes to; None for every other error. No client tries a 507 again."""
     if why := why_the_disk(error, home):
-        return ApiError(507, "InsufficientStorage", f"{why}: nothing was changed by this call")
+        return ApiError(507, "InsufficientStorage", f"{why}: this call changed nothing")
     return None
 
 

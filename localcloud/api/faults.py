@@ -19,15 +19,15 @@ KIND = "fault"
 MAXIMUM_SECONDS = 3600.0
 # What each kind of fault does, and the settings it takes beside those that all take; the first is required.
 KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "latency": ("the answer takes so many seconds longer", ("seconds",)),
-    "status": ("the call is refused with this status before anything is done", ("status", "code")),
-    "drop": ("the connection ends before anything is done", ()),
-    "lost-answer": ("the call is done, but the connection ends without its answer", ()),
-    "no-capacity": ("a run or notebook on such a shape is refused: out of host capacity", ("shape",)),
-    "limit": ("this limit has such a value, and what goes beyond it is refused", ("limit", "value", "code")),
-    "transition": ("what is made or removed takes so many seconds until it is", ("seconds",)),
-    "token": ("the tokens of runs and notebooks end after so many seconds", ("seconds",)),
-    "access": ("policies and dynamic groups come into force so many seconds late", ("seconds",)),
+    "latency": ("the answer comes this many seconds later", ("seconds",)),
+    "status": ("the call is refused with this status before it changes anything", ("status", "code")),
+    "drop": ("the connection ends before the call changes anything", ()),
+    "lost-answer": ("the call succeeds, but the connection ends before its answer", ()),
+    "no-capacity": ("a run or notebook on this shape is refused: out of host capacity", ("shape",)),
+    "limit": ("the limit has this value, and requests beyond it are refused", ("limit", "value", "code")),
+    "transition": ("a resource takes this many seconds to be created or deleted", ("seconds",)),
+    "token": ("the tokens of runs and notebooks expire after this many seconds", ("seconds",)),
+    "access": ("policies and dynamic groups come into force this many seconds late", ("seconds",)),
 }
 _CODES = {429: "TooManyRequests", 500: "InternalError", 502: "BadGateway", 503: "ServiceUnavailable"}
 _LIMIT_CODES = ("LimitExceeded", "QuotaExceeded")
@@ -126,7 +126,7 @@ async def before(faults: Faults, operation: str) -> None:
     struck = faults.strike("status", operation)
     if struck:
         code = struck.code or _CODES.get(struck.status, "InternalError" if struck.status >= 500 else "InvalidParameter")
-        raise ApiError(struck.status, code, "A fault that was asked for")
+        raise ApiError(struck.status, code, "A fault was requested for this call")
 
 
 def after(faults: Faults, operation: str) -> None:

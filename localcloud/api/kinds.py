@@ -160,7 +160,7 @@ def _details(kind: Kind, call: Call) -> Json:
     details = call.details()
     for name, reason in kind.unserved.items():
         if details.get(name):
-            raise invalid(f"{name} is nothing that the local cloud serves: {reason}")
+            raise invalid(f"the local cloud does not support {name}: {reason}")
     models.require_choices(kind.service, kind.title, details)
     return details
 

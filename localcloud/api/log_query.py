@@ -55,7 +55,7 @@ def parse(text: str) -> Query:
     while reader.took_sign("|"):
         query = _staged(query, reader)
     if reader.token:
-        raise reader.unreadable(f"| is missing {reader.where()}")
+        raise reader.expected("|")
     return query
 
 
@@ -90,9 +90,7 @@ def _staged(query: Query, reader: Reader) -> Query:
         if limit is None or limit > _MOST_LINES:
             raise reader.unreadable(f"{text[:40]!r} is not a number of lines")
         return replace(query, limit=limit)
-    raise reader.unreadable(
-        f"the local cloud understands where, sort by datetime and limit, not what is {reader.where()}"
-    )
+    raise reader.expected("where, sort by datetime or limit (the local cloud supports no other stage)")
 
 
 def _where(query: Query, reader: Reader) -> Query:
@@ -115,7 +113,7 @@ def _condition(reader: Reader) -> tuple[str, str]:
         raise reader.unreadable(f"unknown field {name[:40]}: one of {', '.join(_COLUMNS)}")
     operator = reader.took_sign("=", "!=") or reader.took_word("like")
     if not operator:
-        raise reader.unreadable(f"=, != or like is missing {reader.where()}")
+        raise reader.expected("=, != or like")
     value = reader.take("text", "a quoted text")
     negation = "NOT " if operator == "!=" else ""
     return (f"{negation}{FITS}(?, {column})" if "*" in value else f"{negation}{column} = ?"), value

@@ -90,7 +90,7 @@ def parse(text: str) -> Query:
     reader.take_sign("(")
     reader.take_sign(")")
     if reader.token:
-        raise reader.unreadable('the local cloud understands Name[1m]{key = "value"}.groupBy(key).mean()')
+        raise reader.unreadable('the local cloud supports the form Name[1m]{key = "value"}.groupBy(key).mean()')
     return Query(name, interval, seconds, conditions, group_by, function)
 
 
@@ -120,7 +120,7 @@ def _conditions(reader: Reader) -> tuple[Condition, ...]:
         key = reader.take("word", "a dimension")
         operator = reader.took_sign("=", "!=", "=~")
         if not operator:
-            raise reader.unreadable(f"=, != or =~ is missing {reader.where()}")
+            raise reader.expected("=, != or =~")
         found.append(Condition(key, operator, reader.take("text", "a quoted value")))
         if len(found) > _MOST_CONDITIONS:
             raise reader.unreadable(f"it has more than {_MOST_CONDITIONS} dimensions")
@@ -131,7 +131,7 @@ def _function(reader: Reader) -> str:
     """The name behind a dot, which may stand apart."""
     text = reader.take("word", "a statistic")
     if not text.startswith("."):
-        raise reader.unreadable(f". is missing before {text[:40]!r}")
+        raise reader.unreadable(f"expected . before {text[:40]!r}")
     return text[1:] or reader.take("word", "a statistic")
 
 

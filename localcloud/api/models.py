@@ -29,7 +29,7 @@ _SCALARS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
     "float": ("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool)),
     "bool": ("true or false", lambda value: isinstance(value, bool)),
-    "datetime": ("a date as RFC 3339 writes it", _is_date),
+    "datetime": ("a date in RFC 3339 format", _is_date),
     "object": ("any value", lambda value: True),
 }
 

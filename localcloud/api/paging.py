@@ -58,7 +58,7 @@ def plain_page(
     """One page of what is not resources, with its headers."""
     start = read_page(query["page"], 1)[0] if query.get("page") else 0
     if not isinstance(start, int) or start < 0:
-        raise invalid("page is not one that this cloud gave out")
+        raise invalid("page is not a page token of this cloud")
     end = start + limit_of(query, default)
     return items[start:end], {"opc-next-page": write_page([end])} if end < len(items) else {}
 
@@ -100,7 +100,7 @@ def read_page(page: str, length: int) -> list[Any]:
         or len(position) != length
         or not all(isinstance(item, str) or (isinstance(item, int | float) and abs(item) < 2**62) for item in position)
     ):
-        raise invalid("page is not one that this cloud gave out")
+        raise invalid("page is not a page token of this cloud")
     return position
 
 

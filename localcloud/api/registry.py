@@ -116,7 +116,7 @@ async def _visited(visit: Visit) -> tuple[Reply, str]:
 def _challenge(cloud: Cloud) -> tuple[Reply, str]:
     asked = f'Bearer realm="{cloud.endpoint}{registry_tokens.PATH}",service="{artifacts.REGISTRY}",scope=""'
     refused = RegistryError(401, "UNAUTHORIZED", "authentication required").reply
-    return Reply(401, refused.body, {"www-authenticate": asked}), "registry: who is it?"
+    return Reply(401, refused.body, {"www-authenticate": asked}), "registry: authentication required"
 
 
 async def _ping(visit: Visit) -> Reply:
@@ -143,7 +143,7 @@ async def _finish_upload(visit: Visit) -> Reply:
         found = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
     if found != digest:
         file.unlink()
-        raise RegistryError(400, "DIGEST_INVALID", f"what came has the digest {found}, not {digest}")
+        raise RegistryError(400, "DIGEST_INVALID", f"the received content has the digest {found}, not {digest}")
     file.replace(visit.blob(Digest(found)))
     visit.hold(Digest(found))
     place = f"{PATH}/{visit.named['name']}/blobs/{digest}"
@@ -224,7 +224,7 @@ def _image_of(visit: Visit, sent: Upload, digest: str) -> dict[str, Any]:
     start = manifests.read_start(_pushed(visit, manifest.config))
     missing = [layer.digest.text for layer in manifest.layers if not visit.holds(layer.digest)]
     if missing:
-        raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"its layer {missing[0]} was not pushed")
+        raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"the layer {missing[0]} was not pushed")
     return {
         "image": f"{artifacts.REGISTRY}/{visit.named['name']}:{reference}@{digest}",
         "entrypoint": start.entrypoint,

@@ -32,7 +32,7 @@ def remembered(call: Call) -> Reply | None:
     if resource:
         found = call.store.get(resource)
         if found is None or not found.live:
-            raise ApiError(409, "InvalidatedRetryToken", "what this opc-retry-token had made was deleted since")
+            raise ApiError(409, "InvalidatedRetryToken", "the resource that this opc-retry-token created was deleted")
     return Reply(status, json.loads(body), json.loads(headers))
 
 

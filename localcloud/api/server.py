@@ -90,7 +90,7 @@ class Application:
             if disk := of_the_disk(problem, self._cloud.home):
                 return Reply(disk.status, {"code": disk.code, "message": disk.message}), f"{name} {disk}"
             log.exception("%s %s", request.method, request.target)
-            message = "The local cloud failed; its log says where"
+            message = "The local cloud failed; its log has the traceback"
             return Reply(500, {"code": "InternalError", "message": message}), name
 
     async def _answer(self, call: Call, admitted: int | None) -> Reply:
@@ -117,7 +117,7 @@ class Application:
         key_id = signatures.verify(request.method, request.target, request.headers, self._find_key, streams)
         credential = self._cloud.credentials.find(key_id)
         if credential is None:
-            raise not_authenticated("the key is not known here")
+            raise not_authenticated("this cloud does not know the key")
         if found is None:
             operation = sdk.operation_name(request.method, request.path)
             log.warning("not implemented: %s", operation)
@@ -196,16 +196,18 @@ class _Body:
                 async with asyncio.timeout(CLIENT_SECONDS):
                     message = await self._receive()
             except TimeoutError:
-                raise too_late(f"nothing came for {CLIENT_SECONDS:g} seconds") from None
+                raise too_late(f"no data for {CLIENT_SECONDS:g} seconds") from None
             waited += time.monotonic() - begun
             if message["type"] == "http.disconnect":
-                raise ApiError(400, "CannotParseRequest", "the client went away before the end of its request")
+                raise ApiError(
+                    400, "CannotParseRequest", "the client closed the connection before the end of its request"
+                )
             self.is_over = not message.get("more_body")
             size += len(message.get("body", b""))
             if size > most:
                 raise too_large(most)
             if waited > CLIENT_SECONDS + size / _SLOWEST:
-                raise too_late(f"it came more slowly than {_SLOWEST} bytes a second")
+                raise too_late(f"it is slower than {_SLOWEST} bytes a second")
             if message.get("body"):
                 yield message["body"]
 

@@ -75,7 +75,7 @@ def verify(
     _check_date(headers, signature.headers)
     key = find_key(signature.key_id)
     if key is None:
-        raise not_authenticated("the key is not known here")
+        raise not_authenticated("this cloud does not know the key")
     try:
         key.verify(
             signature.value, signing_string(method, target, headers, signature.headers), PKCS1v15(), hashes.SHA256()

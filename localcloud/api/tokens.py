@@ -74,15 +74,16 @@ class Reader:
     def take(self, kind: str, wanted: str) -> str:
         """The next token's text, which must be of this kind."""
         if self.token is None or self.token.kind != kind:
-            raise self.unreadable(f"{wanted} is missing {self.where()}")
+            raise self.expected(wanted)
         return self._taken()
 
     def take_sign(self, sign: str) -> None:
         if not self.took_sign(sign):
-            raise self.unreadable(f"{sign} is missing {self.where()}")
+            raise self.expected(sign)
 
-    def where(self) -> str:
-        return f"at {self.token.text[:40]!r}" if self.token else "at its end"
+    def expected(self, wanted: str) -> ApiError:
+        """The refusal of a query that does not go on with what is wanted."""
+        return self.unreadable(f"expected {wanted} {f'at {self.token.text[:40]!r}' if self.token else 'at its end'}")
 
     def _taken(self) -> str:
         self._next += 1

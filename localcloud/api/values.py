@@ -39,14 +39,14 @@ def path_parameter(text: str) -> str:
     try:
         return unquote(text, errors="strict")
     except ValueError:
-        raise invalid(f"{text[:80]!r} is not UTF-8, percent-encoded") from None
+        raise invalid(f"{text[:80]!r} is not percent-encoded UTF-8") from None
 
 
 def query_parameters(text: str) -> dict[str, str]:
     try:
         return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS))
     except UnicodeDecodeError:
-        raise invalid("the query is not UTF-8, percent-encoded") from None
+        raise invalid("the query is not percent-encoded UTF-8") from None
     except ValueError:
         raise invalid(f"the query has more than {_MOST_PARAMETERS} parameters") from None
 
@@ -69,12 +69,12 @@ def _no_constant(name: str) -> Any:
 
 def _whole(text: str) -> int:
     if whole_number(text.removeprefix("-")) is None:
-        raise ValueError("a number that 64 bits do not hold")
+        raise ValueError("the number does not fit into 64 bits")
     return int(text)
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError("a number without end")
+        raise ValueError("the number is not finite")
     return value

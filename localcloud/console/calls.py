@@ -29,7 +29,7 @@ def last_calls(home: Path) -> dict[str, Any]:
             path = call["target"].partition("?")[0]
             rows.append([found["time"], call["status"], call["method"], path, call["told"], reason, call["took"]])
             reason = ""
-    columns = ["time", "answer", "", "path", "operation", "why not", "took"]
+    columns = ["time", "status", "", "path", "operation", "refused because", "took"]
     return {"name": "newest first", "open": True, "tables": [{"columns": columns, "rows": rows[: -SHOWN - 1 : -1]}]}
 
 

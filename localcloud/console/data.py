@@ -79,7 +79,7 @@ def _jobs(store: Store) -> Iterator[Section]:
             "facts": [
                 ["id", job.id],
                 ["shape", infrastructure.get("shapeName") or ""],
-                ["subnet", infrastructure.get("subnetId") or "none of the customer's"],
+                ["subnet", infrastructure.get("subnetId") or "none (the service's own network)"],
                 ["image", environment.get("image") or "none"],
                 ["variables", ", ".join(sorted(configuration.get("environmentVariables") or {}))],
             ],

@@ -93,7 +93,7 @@ def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"another process makes {folder.name}: waiting for it")
+            say(f"another process is making {folder.name}: waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

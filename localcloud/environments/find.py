@@ -83,7 +83,9 @@ def where(row: Row) -> tuple[Path, Path] | Missing:
     stamp = cache.stamp_of(under[0])
     if stamp is None:
         return Missing(
-            row.name, f"it stands on `{base.name}`, which is not there", f"trainyard environments make {row.name}"
+            row.name,
+            f"it builds on `{base.name}`, which has not been made on this machine",
+            f"trainyard environments make {row.name}",
         )
     return cache.folder_of(row, under[0] / "bin" / "python", stamp), under[0] / "bin" / "python"
 

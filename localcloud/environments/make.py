@@ -47,7 +47,7 @@ def make(name: str, tell: Tell, install: bool = False) -> Environment:
     folder, interpreter = place
     with cache.locked(folder, tell.say):
         if cache.stamp_of(folder) is None:
-            tell.say(f"making the environment `{name}`: {_size(row)}, once a machine")
+            tell.say(f"making the environment `{name}`: {_size(row)}, once per machine")
             cache.cleared(folder)
             _fill(row, folder, interpreter, tell)
             cache.write_stamp(folder, _proof(row, folder))
@@ -68,12 +68,12 @@ def _packages(row: Row, tell: Tell, install: bool) -> None:
         return
     if not install or not debian.may_install():
         raise MakeError(
-            f"{row.name}: it needs packages of the system that are not here: {', '.join(absent)}\n"
+            f"{row.name}: it needs system packages that are not installed: {', '.join(absent)}\n"
             f"On Debian, as root: {debian.command_words(absent)}"
         )
     debian.install(absent, tell)
     if still := lacking(row):
-        raise MakeError(f"{row.name}: installed, but still not found: {', '.join(still)}")
+        raise MakeError(f"{row.name}: apt-get succeeded, but these packages are still missing: {', '.join(still)}")
 
 
 def _fill(row: Row, folder: Path, interpreter: Path, tell: Tell) -> None:

@@ -60,7 +60,7 @@ def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
         raise ProviderError(f"{name}: {error}") from None
     for key, value in properties.items():
         if key in known and isinstance(value, str) and getattr(made, known[key][0]) == _NOT_A_CHOICE != value:
-            raise ProviderError(f"`{key}`: `{value}` is not a value that OCI knows here.")
+            raise ProviderError(f"`{key}`: `{value}` is not a value that OCI accepts.")
     return made
 
 

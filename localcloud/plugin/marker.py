@@ -34,13 +34,14 @@ def _check(url: str) -> None:
     parts = urlsplit(url)
     if not _is_loopback(parts.hostname or ""):
         raise ProviderError(
-            f"{url} is not on this machine; this `oci` plugin only ever calls the local cloud.",
+            f"{url} is not on this machine; this `oci` plugin calls only the local cloud.",
             "For a real account use Pulumi's own plugin: `pulumi plugin install resource oci`.",
         )
     if _marker(url, parts.hostname or "", parts.port or 80) != _NAME:
         raise ProviderError(
-            f"What answers at {url} is not a local cloud of trainyard; it was not called.",
-            "`trainyard cloud status` tells where the local cloud is, `trainyard cloud env` how to point at it.",
+            f"The server at {url} is not trainyard's local cloud; the plugin did not call it.",
+            "`trainyard cloud status` shows where the local cloud runs. `trainyard cloud env` prints the variables "
+            "that point to it.",
         )
 
 

@@ -144,7 +144,9 @@ class TableResource(Resource):
             form = "/".join(
                 f"{key}/<ocid>" for key in (*self.row.within, f"{self._stem[:1].lower()}{self._stem[1:]}Id")
             )
-            raise ProviderError(f"`{id}` does not say where it is.", f"Import it by {form}.")
+            raise ProviderError(
+                f"The id `{id}` does not name its {' and '.join(missing)}.", f"Import it with an id of the form {form}."
+            )
         return [*(inputs[key] for key in self.row.within), self.parse_id(id).get("id", id)]
 
     def parse_id(self, id: str) -> Properties:  # noqa: A002
@@ -184,8 +186,8 @@ class TableResource(Resource):
         name = inputs.get("name") or inputs.get("displayName")
         named = self.row.existing.format(name)
         return (
-            f"To use what exists as it is, write `trainyard:{named}` in the stack file. To have this stack manage it: "
-            f"`pulumi import {self.token} {call.name} {self.row.import_id.format(name)}`. Else take another name."
+            f"To use the existing one, write `trainyard:{named}` in the stack file. To let this stack manage it: "
+            f"`pulumi import {self.token} {call.name} {self.row.import_id.format(name)}`. Or choose another name."
         )
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
@@ -233,7 +235,7 @@ class TableResource(Resource):
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)
             model = self._get(call, id, inputs)
             if model is None:
-                raise ProviderError(f"{call.name} was deleted while it was waited for.")
+                raise ProviderError(f"{call.name} was deleted before it was ready.")
         return model
 
     def _wait_gone(self, call: Call, id: str, inputs: Properties) -> None:  # noqa: A002
@@ -274,8 +276,8 @@ class TableResource(Resource):
 def unchangeable(call: Call, keys: Iterable[str]) -> ProviderError:
     named = ", ".join(f"`{key}`" for key in keys)
     return ProviderError(
-        f"{call.name}: the local cloud can not change {named} of what exists.",
-        f"Take the old value again, or make the resource anew: `pulumi up --replace '{call.urn}'`.",
+        f"{call.name}: the local cloud cannot change {named} of an existing resource.",
+        f"Restore the old value, or replace the resource: `pulumi up --replace '{call.urn}'`.",
     )
 
 

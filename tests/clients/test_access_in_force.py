@@ -384,7 +384,7 @@ def test_hundreds_of_statements_are_taken_in_as_many_policies_as_it_needs(watche
             made.append(identity.create_policy(details).data.id)
         assert sum(len(part) for part in parts.values()) > 240
         everything = [line.text for part in parts.values() for line in part]
-        with pytest.raises(oci.exceptions.ServiceError, match="at most 50 fit into one"):
+        with pytest.raises(oci.exceptions.ServiceError, match="at most 50 are allowed"):
             identity.update_policy(made[0], {"statements": everything})
     finally:
         for policy in made:

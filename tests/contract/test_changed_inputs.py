@@ -22,7 +22,7 @@ from tests.support.plugin_world import BUCKET, CASES, VCN, World, plugin_world
 from tests.support.provider_client import Failed, Resource
 
 _IPV6 = "IPv4 only"
-_UNCHANGEABLE = "can not change"
+_UNCHANGEABLE = "cannot change"
 # What Oracle's provider changes in place and the local cloud refuses, with words of the refusal.
 REFUSED: Mapping[Key, str] = {
     **{(VCN, name): _UNCHANGEABLE for name in ("byoipv6cidrDetails", "ipv6privateCidrBlocks", "isIpv6enabled")},

@@ -212,7 +212,7 @@ def test_what_keeps_it_from_starting_is_said_with_the_way_out(tmp_path: Path) ->
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        with pytest.raises(control.CloudError, match=f"port {port} cannot be had"):
+        with pytest.raises(control.CloudError, match=f"port {port} is not available"):
             control.start(tmp_path / "other", port)
 
 

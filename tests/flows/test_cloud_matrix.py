@@ -34,7 +34,7 @@ ADMINISTRATORS_ONLY = frozenset({"GetResourceAvailability", "ListLimitDefinition
 IN_THE_TENANCY = frozenset({"tenancy", "dynamic-group"})
 # A list of receipts shows each to whom made it, and nothing to others.
 SHOWS_NOTHING = frozenset({"ListWorkRequests"})
-NOT_SERVED = "is nothing that the local cloud serves"
+NOT_SERVED = "the local cloud does not support"
 _STATEMENTS = (
     f"allow group scientists to manage all-resources in compartment {OURS}",
     f"allow group scientists to manage users in tenancy where target.user.name = '{OURS}'",

@@ -105,7 +105,7 @@ def test_blocks_of_a_vcn_change_one_at_a_time(world: World) -> None:
         assert vcn.outputs["cidrBlock"] == blocks[0]
         # An update that was cut off after the cloud had made it finds nothing left to do.
         assert changed(*blocks).outputs["cidrBlocks"] == list(blocks)
-    too_much = r"(?s)can not go from 10.0.0.0/20 to .*change one, `pulumi up`, then the next"
+    too_much = r"(?s)cannot change `cidrBlocks` from 10.0.0.0/20 to .*run `pulumi up`, then change the next"
     with pytest.raises(Failed, match=too_much):
         changed("10.3.0.0/16", "10.0.0.0/20")
     with pytest.raises(Failed, match=too_much):
@@ -180,7 +180,7 @@ def test_a_name_that_a_secret_on_its_way_out_keeps_is_said_in_words(world: World
     first = world.engine.create("oci:Vault/secret:Secret", "it", inputs)
     world.engine.delete(first)
     for again in (inputs, {**inputs, "description": "another"}):
-        with pytest.raises(Failed, match=r"(?s)awaits its deletion.*cancel-secret-deletion"):
+        with pytest.raises(Failed, match=r"(?s)is scheduled for deletion.*cancel-secret-deletion"):
             world.engine.create("oci:Vault/secret:Secret", "it", again)
 
 

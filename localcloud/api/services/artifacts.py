@@ -104,10 +104,10 @@ def _asked(call: Call) -> Json:
     """What an image is pushed with; each field of the type that the rest relies on."""
     asked = call.json()
     if not isinstance(asked, dict) or "image" not in asked:
-        raise invalid("an image needs an address")
+        raise invalid("image is required: the address of the image")
     for name, value in asked.items():
         if name not in _PUSHED or not _PUSHED[name](value):
-            raise invalid(f"{name[:80]} is not what an image is pushed with, or of the wrong type")
+            raise invalid(f"{name[:80]} is not a field of an image push, or has the wrong type")
     return asked
 
 

@@ -15,7 +15,7 @@ SERVICE = "trainyard"
 def _list(call: Call) -> Reply:
     since = whole_number(call.request.query.get("since", "0"))
     if since is None:
-        raise invalid("since is the id of a row: a number")
+        raise invalid("since must be a number: the id of a row")
     judged = call.cloud.access.judgements
     return Reply(200, {"calls": judged.since(since), "forgotten": judged.forgotten})
 

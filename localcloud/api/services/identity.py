@@ -46,7 +46,7 @@ def _policy(call: Call, body: Json, before: Sequence[str] = ()) -> Json:
         raise ApiError(
             400,
             "LimitExceeded",
-            f"The policy has {len(body['statements'])} statements, and at most {MOST_STATEMENTS} fit into one",
+            f"The policy has {len(body['statements'])} statements; at most {MOST_STATEMENTS} are allowed",
         )
     known = compartments(call.store)
     for text in body["statements"]:
@@ -67,7 +67,7 @@ def _user(call: Call, body: Json) -> Json:
 def _let_go(call: Call, user: Resource) -> None:
     """OCI wants a user out of its groups first; those that the credentials file names stay."""
     if user.id in (seeded.id for seeded in tenancy.USERS):
-        raise conflict(f"The user {user.name} came with the local tenancy and stays")
+        raise conflict(f"The user {user.name} belongs to the local tenancy and cannot be deleted")
     if memberships.groups_of(call.store, user.id):
         raise conflict(f"The user {user.id} is still in a group")
 

@@ -20,7 +20,7 @@ _SCOPE = "REGION"
 
 def _page(call: Call, items: Sequence[Any]) -> Reply:
     if call.needed("compartmentId") != tenancy.TENANCY:
-        raise invalid("compartmentId must be the tenancy: limits are the tenancy's")
+        raise invalid("compartmentId must be the tenancy: limits belong to the tenancy")
     page, headers = plain_page(items, call.request.query)
     return Reply(200, page, headers)
 

@@ -46,7 +46,7 @@ LOG = Kind(
     on_create=lambda call, body: _enabled_state(body),
     on_update=lambda call, resource, body: _enabled_state(body),
     on_delete=_forget_lines,
-    unserved={"configuration": "it has no service logs, only those that programs write"},
+    unserved={"configuration": "it has no service logs, only logs that programs write"},
 )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def _search(call: Call) -> Reply:
 def _offset(page: str) -> int:
     (position,) = read_page(page, 1)
     if not isinstance(position, int) or position < 0:
-        raise invalid("page is not one that this cloud gave out")
+        raise invalid("page is not a page token of this cloud")
     return position
 
 

@@ -66,7 +66,9 @@ def write_points(store: Store, stream: Stream, points: Iterable[Point], metadata
 def _post(call: Call) -> Reply:
     details = call.details()
     if len(details["metricData"]) > _MOST_STREAMS:
-        raise invalid(f"metricData has {len(details['metricData'])} metric streams; at most {_MOST_STREAMS} go at once")
+        raise invalid(
+            f"metricData has {len(details['metricData'])} metric streams; a call takes at most {_MOST_STREAMS}"
+        )
     failed = []
     for entry in details["metricData"]:
         if why := _wrong(entry):
@@ -167,7 +169,7 @@ def _summarize(call: Call) -> Reply:
     details = call.details()
     query = parse(details["query"])
     if details.get("resolution", query.interval) != query.interval:
-        raise invalid(f"resolution must be the query's interval {query.interval}: the local cloud has no other")
+        raise invalid(f"resolution must be the query's interval {query.interval}: the local cloud supports no other")
     shown = []
     for stream, (points, metadata) in _grouped_points(call, details, query).items():
         aggregated = [{"timestamp": clock.rfc3339(moment), "value": value} for moment, value in query.aggregate(points)]

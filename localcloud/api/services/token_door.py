@@ -21,7 +21,7 @@ RESOURCE_TYPES = {"job-run": "datasciencejobrun", "notebook-session": "datascien
 def _issue(call: Call) -> Reply:
     asked = call.json()
     if not isinstance(asked, dict) or not all(isinstance(asked.get(name), str) for name in ("resource", "publicKey")):
-        raise invalid("a token needs a resource and a publicKey")
+        raise invalid("resource and publicKey are required, both as text")
     found = call.store.get(asked["resource"])
     if found is None or not found.live or found.kind not in RESOURCE_TYPES:
         raise not_found("notebook session or job run")

@@ -66,9 +66,10 @@ class Vcn(TableResource):
         edit = edit_of(live.cidr_blocks, new[_BLOCKS])
         if edit is None:
             raise ProviderError(
-                f"{call.name}: `{_BLOCKS}` can not go from {', '.join(live.cidr_blocks)} to {', '.join(new[_BLOCKS])} "
-                "in one update.",
-                "OCI adds one block at the end, removes one, or exchanges one: change one, `pulumi up`, then the next.",
+                f"{call.name}: one update cannot change `{_BLOCKS}` from {', '.join(live.cidr_blocks)} to "
+                f"{', '.join(new[_BLOCKS])}.",
+                "An update adds one block at the end, removes one, or exchanges one. "
+                "Change one block, run `pulumi up`, then change the next.",
             )
         self._require_subnets_inside(call, live, new[_BLOCKS])
         return edit
@@ -86,10 +87,10 @@ class Vcn(TableResource):
         ]
         if left_out:
             raise ProviderError(
-                f"{call.name}: subnets lie outside of {', '.join(blocks)}, and OCI does not take a range away from "
-                f"a VCN while they do: {', '.join(left_out)}.",
-                "Take a range that holds them too. To move the network, make it and what is in it anew, once its runs "
-                f"have ended: `pulumi up --replace '{call.urn}'`.",
+                f"{call.name}: subnets lie outside of {', '.join(blocks)}, and OCI never removes a range that a subnet "
+                f"uses: {', '.join(left_out)}.",
+                "Choose a range that contains them too. To move the network, wait until its runs have ended, then "
+                f"replace it and everything in it: `pulumi up --replace '{call.urn}'`.",
             )
 
 

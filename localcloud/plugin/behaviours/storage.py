@@ -40,8 +40,8 @@ class Bucket(TableResource):
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
         if changed.get("versioning") == "Disabled":
             raise ProviderError(
-                f"{call.name}: once a bucket was versioned, OCI can only suspend that, not turn it off.",
-                "Write `trainyard:bucket: { versioning: suspended }`; versions that exist stay until they are deleted.",
+                f"{call.name}: OCI can suspend a bucket's versioning, but not turn it off.",
+                "Write `trainyard:bucket: { versioning: suspended }`. Existing versions stay until they are deleted.",
             )
         super()._update(call, id, changed, new)
 
@@ -108,7 +108,7 @@ class StorageObject(TableResource):
         try:
             return Path(inputs["source"]).read_bytes()
         except OSError as error:
-            raise ProviderError(f"The object's `source` can not be read: {error}", "Correct the path.") from None
+            raise ProviderError(f"The object's `source` cannot be read: {error}", "Correct the path.") from None
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         options = {key_to_option(key): inputs[key] for key in self._HEADERS if inputs.get(key)}

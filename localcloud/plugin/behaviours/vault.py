@@ -41,7 +41,7 @@ class Secret(TableResource):
 
 def _still_there(call: Call, secret: str) -> ProviderError:
     return ProviderError(
-        f"{call.name}: a secret of this name, {secret}, awaits its deletion, and keeps the name until then.",
-        f"Take it back (`oci vault secret cancel-secret-deletion --secret-id {secret}`) and `pulumi import` it, "
-        "or give the secret another name.",
+        f"{call.name}: the secret {secret} has this name and is scheduled for deletion; it keeps the name until then.",
+        f"Cancel its deletion (`oci vault secret cancel-secret-deletion --secret-id {secret}`) and `pulumi import` "
+        "it, or choose another name.",
     )

@@ -58,7 +58,7 @@ def _layout(body: Json) -> Json | None:
 def _delete_runs(call: Call, job: Resource) -> None:
     runs = call.store.live("job-run", parent=job.id)
     if runs and call.request.query.get("deleteRelatedJobRuns", "").lower() != "true":
-        raise conflict(f"The job {job.id} has {len(runs)} job run(s): delete them, or ask for deleteRelatedJobRuns")
+        raise conflict(f"The job {job.id} has {len(runs)} job run(s): delete them, or set deleteRelatedJobRuns")
     if active := [run for run in runs if run.state in lifecycles.RUN_ACTIVE]:
         raise incorrect_state(f"The job run {active[0].id} is {active[0].state}: cancel it first")
     for run in runs:
@@ -131,10 +131,11 @@ def require_mounts(mounts: Sequence[Json] | None) -> None:
     for _, name in places:
         if not _DIRECTORY.fullmatch(name):
             raise invalid(
-                f"destinationDirectoryName {name!r}: letters, digits, - and _ only; destinationPath has the rest"
+                f"destinationDirectoryName {name!r} may only have letters, digits, - and _; its parent folder belongs"
+                " into destinationPath"
             )
     if len(places) > _MOST_MOUNTS:
-        raise invalid(f"{len(places)} storage mounts: {_MOST_MOUNTS} is the most")
+        raise invalid(f"there are {len(places)} storage mounts; at most {_MOST_MOUNTS} are allowed")
     if len(set(places)) < len(places):
         raise invalid("two storage mounts have the same destination")
 

@@ -10,7 +10,7 @@ from localcloud.api.errors import invalid
 
 SERVICE = "core"
 VERSION = "/20160918"
-NO_IPV6 = "its networks have IPv4 only"
+NO_IPV6 = "its networks are IPv4 only"
 
 
 def network(cidr: str) -> IPv4Network:

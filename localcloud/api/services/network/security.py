@@ -28,7 +28,7 @@ def check_rule(rule: Json, end: str) -> None:
     check_end(end, str(rule.get(f"{end}Type") or "CIDR_BLOCK"), str(rule[end]))
     for options, protocols in _OPTIONS.items():
         if rule.get(options) and protocol not in protocols:
-            raise invalid(f"{options} cannot stand in a rule for protocol {protocol}")
+            raise invalid(f"{options} is not allowed in a rule for protocol {protocol}")
     for options in ("tcpOptions", "udpOptions"):
         for ports in (rule.get(options) or {}).values():
             port_range(ports)

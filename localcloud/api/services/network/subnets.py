@@ -25,7 +25,7 @@ def _subnet(call: Call, body: Json) -> Json:
     if cidr is None:
         raise invalid("one of cidrBlock and ipv4CidrBlocks is required")
     if body.get("ipv4CidrBlocks") not in (None, [cidr]):
-        raise invalid("cidrBlock and ipv4CidrBlocks name more than one block, and the local cloud gives a subnet one")
+        raise invalid("cidrBlock and ipv4CidrBlocks name more than one block; the local cloud supports one per subnet")
     private = body.get("prohibitPublicIpOnVnic", body.get("prohibitInternetIngress", False))
     label, domain = body.get("dnsLabel"), vcn.body.get("vcnDomainName")
     completed = {

@@ -79,7 +79,7 @@ def _take_defaults(call: Call, vcn: Resource) -> None:
 def _keep_default(call: Call, resource: Resource) -> None:
     vcn = call.store.get(resource.parent)
     if vcn and resource.id in (vcn.body[name] for name in _DEFAULTS.values()):
-        raise conflict(f"The {resource.kind} {resource.id} came with its VCN and can only go with it")
+        raise conflict(f"The {resource.kind} {resource.id} is a default of its VCN and is deleted only with the VCN")
 
 
 def _routes(call: Call, body: Json) -> Json:

@@ -62,7 +62,9 @@ def create(call: Call) -> Reply:
     details = call.details()
     name = details["name"]
     if not _NAME.fullmatch(name):
-        raise invalid(f"{name!r} cannot name a bucket: letters, digits, dots, hyphens and underscores, at most 256")
+        raise invalid(
+            f"{name!r} is not a valid bucket name: use letters, digits, dots, hyphens and underscores, at most 256"
+        )
     models.require_choices(SERVICE, "Bucket", details)
     kinds.require_compartment(call, details["compartmentId"])
     if call.store.live(KIND, name=name):

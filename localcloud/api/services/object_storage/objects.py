@@ -202,7 +202,7 @@ def expect(call: Call, current: StoredObject | None) -> None:
 def _slice(wanted: str, size: int) -> tuple[int, int]:
     match = _RANGE.fullmatch(wanted)
     if not match or not any(match.groups()):
-        raise invalid(f"{wanted!r} is not a range that is understood")
+        raise invalid(f"{wanted!r} is not a valid range")
     first, last = match.groups()
     start = int(first) if first else max(0, size - int(last))
     end = min(int(last), size - 1) if first and last else size - 1
