@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bench.harness.rows import Row
 from iam.compartments import Compartments
 from iam.explain import explain
-from iam.judge import Membership, Policy, Principal, Target, compile_policies, judge
+from iam.judge import AttachedPolicy, Membership, Principal, Target, compile_policies, judge
 from iam.parse import parse
 from iam.printing import to_text
 
@@ -53,7 +53,7 @@ def rows() -> list[Row]:
     tree = Compartments(ROOT, {_compartment(team): ROOT for team in range(TEAMS)})
     texts = [text for team in range(TEAMS) for text in _statements(team)]
     statements = [parse(text) for text in texts]
-    policies = [Policy("p", ROOT, tuple(statements))]
+    policies = [AttachedPolicy("p", ROOT, tuple(statements))]
     in_force = compile_policies(policies, tree)
     team = TEAMS // 2
     alice = Principal("user", "ocid1.user.oc1..a", groups=(Membership("ocid1.group.oc1..g", f"people-{team}"),))

@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.harness.rows import Aim, Row, Spent, in_turns
 from localcloud.hosts import groups, inside, isolated, limits, shown, users
-from localcloud.hosts.groups import Groups
+from localcloud.hosts.groups import ControlGroups
 from localcloud.hosts.site import Site
 
 # What a place of its own may cost.
@@ -57,7 +57,7 @@ def _place(site: Site) -> Mapping[str, int]:
     return {"user": site.user, "network": site.network}
 
 
-def _apart(folder: Path, held: Groups | None) -> Mapping[str, Any]:
+def _apart(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
     user = users.of_run("bench")
     own = [(str(folder / name), target) for name, target in (("home", inside.HOME), ("tmp", inside.TEMPORARY))]
     for name in ("root", "home", "tmp"):

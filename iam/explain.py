@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from iam.errors import StatementError
 from iam.evaluate import variables_in
-from iam.judge import DEFAULT_DOMAIN, CompiledPolicies, Membership, Principal, Rule, Target, request_variables
+from iam.judge import (
+    DEFAULT_DOMAIN,
+    CompiledPolicies,
+    CompiledStatement,
+    Membership,
+    Principal,
+    Target,
+    request_variables,
+)
 from iam.minimal import smallest
 from iam.permissions import type_of
 from iam.printing import to_text
@@ -106,7 +114,7 @@ def _statements(
     return tuple(Statement(subject, grant, where, condition) for grant in _grants(missing))
 
 
-def _why_not(policies: CompiledPolicies, rule: Rule, target: Target, known: Iterable[str]) -> str:
+def _why_not(policies: CompiledPolicies, rule: CompiledStatement, target: Target, known: Iterable[str]) -> str:
     if rule.scope not in policies.lineage(target.compartment):
         return "another compartment"
     absent = sorted(variables_in(rule.statement.condition) - set(known)) if rule.statement.condition else []

@@ -76,7 +76,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AttachedPolicy:
     """A policy as it is attached to a compartment (or to the tenancy, by its OCID)."""
 
     name: str
@@ -85,7 +85,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CompiledStatement:
     """One statement in force: which compartment it covers, with all below it, and its test."""
 
     policy: str
@@ -104,7 +104,7 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AccessDecision:
     """The decision: by which statements, or which permissions were missing."""
 
     allowed: bool
@@ -117,8 +117,8 @@ class CompiledPolicies:
     """All policies of a tenancy, ready for decisions. `idle` are statements whose compartment does not exist."""
 
     compartments: Compartments
-    index: Mapping[_Key, Mapping[str, tuple[Rule, ...]]]
-    idle: tuple[tuple[Policy, Statement], ...]
+    index: Mapping[_Key, Mapping[str, tuple[CompiledStatement, ...]]]
+    idle: tuple[tuple[AttachedPolicy, Statement], ...]
     lineages: dict[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def lineage(self, compartment: str) -> frozenset[str]:
@@ -128,7 +128,7 @@ class CompiledPolicies:
             known = self.lineages[compartment] = frozenset(self.compartments.lineage(compartment))
         return known
 
-    def rules(self, principal: Principal, permission: str) -> Iterable[Rule]:
+    def rules(self, principal: Principal, permission: str) -> Iterable[CompiledStatement]:
         """Every rule that names this principal and this permission, wherever and under whatever condition."""
         for key in principal.keys:
             by_permission = self.index.get(key)
@@ -160,10 +160,10 @@ def _index_names(statement: Statement) -> Iterable[str]:
     return grants(grant)
 
 
-def compile_policies(policies: Iterable[Policy], compartments: Compartments) -> CompiledPolicies:
+def compile_policies(policies: Iterable[AttachedPolicy], compartments: Compartments) -> CompiledPolicies:
     """Index statements by subject and permission; do it again when a policy or compartment changes."""
-    index: dict[_Key, dict[str, tuple[Rule, ...]]] = {}
-    idle: list[tuple[Policy, Statement]] = []
+    index: dict[_Key, dict[str, tuple[CompiledStatement, ...]]] = {}
+    idle: list[tuple[AttachedPolicy, Statement]] = []
     for policy in policies:
         for statement in policy.statements:
             scope = compartments.resolve(statement.location, policy.compartment)
@@ -171,7 +171,7 @@ def compile_policies(policies: Iterable[Policy], compartments: Compartments) -> 
                 idle.append((policy, statement))
                 continue
             test = compile_condition(statement.condition) if statement.condition else None
-            rule = Rule(policy.name, statement, scope, test)
+            rule = CompiledStatement(policy.name, statement, scope, test)
             for key in _subject_keys(statement.subject):
                 by_permission = index.setdefault(key, {})
                 for name in _index_names(statement):
@@ -198,7 +198,7 @@ def judge(
     needed: Iterable[str],
     target: Target,
     request: Mapping[str, str] | None = None,
-) -> Verdict:
+) -> AccessDecision:
     """Whether the principal has every needed permission on the target.
 
     `request` gives further variables: request.operation, request.region, those of `time_variables` …
@@ -221,4 +221,4 @@ def judge(
             break
         else:
             missing.append(permission)
-    return Verdict(not missing, tuple(by), tuple(sorted(missing)))
+    return AccessDecision(not missing, tuple(by), tuple(sorted(missing)))

@@ -11,7 +11,7 @@ from iam.printing import condition_text
 from iam.scanner import Scanner
 from iam.statement import Comparison, Condition, Exists, Text
 
-__all__ = ["Resource", "condition_text", "matches", "parse_rule"]
+__all__ = ["MatchableResource", "condition_text", "matches", "parse_rule"]
 
 RULE_VARIABLES = (
     "instance.id",
@@ -25,7 +25,7 @@ _TAG = re.compile(r"tag\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.value", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class MatchableResource:
     """What a matching rule can see of a resource. Tags are defined tags: `namespace.key` to value."""
 
     ocid: str
@@ -73,6 +73,6 @@ def parse_rule(text: str) -> Condition:
     return rule
 
 
-def matches(rule: Condition, resource: Resource) -> bool:
+def matches(rule: Condition, resource: MatchableResource) -> bool:
     """Whether the resource is a member of a dynamic group with this rule."""
     return compile_condition(rule)(resource.variables())

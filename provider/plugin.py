@@ -8,10 +8,10 @@ from typing import Any
 
 from catalog.version import VERSION
 from provider.base.errors import ProviderError
-from provider.base.resource import Plugin, Resource
+from provider.base.resource import Plugin, ProviderResource
 from provider.base.values import Properties
-from provider.runs.platform import Platforms
-from provider.runs.resource import Run
+from provider.runs.platform import RunPlatforms
+from provider.runs.resource import RunResource
 
 _CONFIGURATION = ("region", "profile", "configFile")
 
@@ -21,24 +21,24 @@ class Trainyard(Plugin):
     version = VERSION
 
     def __init__(self) -> None:
-        self._configured: Platforms | None = None
-        self._resources: Mapping[str, Resource] = {"trainyard:index:Run": Run(self._platforms)}
+        self._configured: RunPlatforms | None = None
+        self._resources: Mapping[str, ProviderResource] = {"trainyard:index:Run": RunResource(self._platforms)}
 
     def configure(self, config: Properties) -> None:
-        self._configured = Platforms({key: config[key] for key in _CONFIGURATION if config.get(key)})
+        self._configured = RunPlatforms({key: config[key] for key in _CONFIGURATION if config.get(key)})
 
     def replacing_config(self, old: Properties, new: Properties) -> Iterable[str]:
         # Another profile or file may be the same account; another region never has the same runs.
         return [key for key in ("region",) if old.get(key) and new.get(key) and old[key] != new[key]]
 
-    def resource(self, token: str) -> Resource | None:
+    def resource(self, token: str) -> ProviderResource | None:
         return self._resources.get(token)
 
     def schema(self) -> Mapping[str, Any]:
         described: dict[str, Any] = json.loads((Path(__file__).parent / "schema.json").read_text(encoding="utf-8"))
         return {**described, "version": self.version}
 
-    def _platforms(self) -> Platforms:
+    def _platforms(self) -> RunPlatforms:
         if self._configured is None:
             raise ProviderError(
                 "The provider `trainyard` was not configured.", "This is a bug of the engine or the host."

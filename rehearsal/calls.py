@@ -11,12 +11,12 @@ from typing import Any
 import iam
 from iam.clock import time_variables
 from iam.compartments import Compartments
-from iam.judge import Membership, Policy, Principal, Target, compile_policies, judge
+from iam.judge import AttachedPolicy, Membership, Principal, Target, compile_policies, judge
 from iam.parse import parse
 
 
 @dataclass(frozen=True, slots=True)
-class Granting:
+class PolicyInForce:
     """A policy in force, as its statements' texts. `compartment` is what it is attached to."""
 
     name: str
@@ -25,16 +25,16 @@ class Granting:
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class AccessFacts:
     """Everything a decision rests on besides the call itself."""
 
-    policies: tuple[Granting, ...]
+    policies: tuple[PolicyInForce, ...]
     compartments: Compartments
     region_key: str
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class RecordedCall:
     """One kind of call: who, what on what, how often, and by which statements it was allowed."""
 
     operation: str
@@ -52,14 +52,14 @@ class Called:
         return any((name, text) == (policy, statement) for _, name, text in self.by)
 
 
-def called(row: Mapping[str, Any], names: Mapping[str, str]) -> Called:
+def called(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
     """A row of the local cloud's record; `names` says what a report calls a principal."""
     told = row["principal"]
     principal = Principal(
         type=told["type"], ocid=told["id"], name=told["name"], compartment=told["compartment"],
         groups=_members(told["groups"]), dynamic_groups=_members(told["dynamicGroups"]),
     )  # fmt: skip
-    return Called(
+    return RecordedCall(
         operation=row["operation"],
         principal=principal,
         who=names.get(principal.ocid) or f"{principal.type} {principal.name or principal.ocid}",
@@ -78,10 +78,10 @@ def _members(rows: Iterable[Mapping[str, str]]) -> tuple[Membership, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostCall:
     """A call that would have been refused, and the permissions it would have lacked."""
 
-    call: Called
+    call: RecordedCall
     missing: tuple[str, ...]
 
     @property
@@ -89,10 +89,13 @@ class Lost:
         return f"{self.call.who} lacks {', '.join(self.missing)} for {self.call.operation}"
 
 
-def lost(calls: Sequence[Called], grounds: Grounds, policies: Iterable[Granting]) -> tuple[Lost, ...]:
+def lost(
+    calls: Sequence[RecordedCall], grounds: AccessFacts, policies: Iterable[PolicyInForce]
+) -> tuple[LostCall, ...]:
     """Of the calls that were allowed, those which these policies would refuse."""
     compiled = compile_policies(
-        (Policy(one.name, one.compartment, tuple(map(parse, one.statements))) for one in policies), grounds.compartments
+        (AttachedPolicy(one.name, one.compartment, tuple(map(parse, one.statements))) for one in policies),
+        grounds.compartments,
     )
     found = []
     for call in calls:
@@ -102,11 +105,11 @@ def lost(calls: Sequence[Called], grounds: Grounds, policies: Iterable[Granting]
             }  # fmt: skip
             verdict = judge(compiled, call.principal, call.permissions, call.target, request)
             if not verdict.allowed:
-                found.append(Lost(call, verdict.missing))
+                found.append(LostCall(call, verdict.missing))
     return tuple(found)
 
 
-def inferred(call: Called) -> tuple[str, ...]:
+def inferred(call: RecordedCall) -> tuple[str, ...]:
     """The permissions of a call that no document names: the verdict on it rests on a guess of the catalog's."""
     from iam.permissions import is_documented
 

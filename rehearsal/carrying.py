@@ -24,7 +24,7 @@ MORE_SECONDS, SOME_SECONDS = 1.5, 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class NodeLoad:
     """Bytes of content, without headers, that went between a node and others of its run; the processor time of all that
     it ran."""
 
@@ -32,25 +32,25 @@ class Load:
     peers: int
     processor_seconds: float | None
 
-    def scaled(self, factor: float) -> Load:
+    def scaled(self, factor: float) -> NodeLoad:
         seconds = None if self.processor_seconds is None else self.processor_seconds * factor
-        return Load(round(self.bytes * factor), self.peers, seconds)
+        return NodeLoad(round(self.bytes * factor), self.peers, seconds)
 
 
-def load_of(row: Mapping[str, Any], others: Collection[str]) -> Load:
+def load_of(row: Mapping[str, Any], others: Collection[str]) -> NodeLoad:
     """From a node's row of the evidence; `others` are the addresses of the other nodes of its run."""
     carried = {peer: int(count) for peer, count in row.get("carried", {}).items() if peer in others and count}
     seconds = row.get("processorSeconds")
-    return Load(sum(carried.values()), len(carried), None if seconds is None else float(seconds))
+    return NodeLoad(sum(carried.values()), len(carried), None if seconds is None else float(seconds))
 
 
-def most(loads: Iterable[Load]) -> Load | None:
+def most(loads: Iterable[NodeLoad]) -> NodeLoad | None:
     """The most of each among several nodes; None of none."""
     all_ = list(loads)
     if not all_:
         return None
     seconds = [one.processor_seconds for one in all_ if one.processor_seconds is not None]
-    return Load(max(one.bytes for one in all_), max(one.peers for one in all_), max(seconds) if seconds else None)
+    return NodeLoad(max(one.bytes for one in all_), max(one.peers for one in all_), max(seconds) if seconds else None)
 
 
 def duty_of(launch: Mapping[str, Any], carries: bool) -> Duty:
@@ -61,7 +61,7 @@ def duty_of(launch: Mapping[str, Any], carries: bool) -> Duty:
     return "works" if launch["command"] else "serves"
 
 
-def carried(duty: Duty, load: Load | None, idle: Load | None) -> bool | None:
+def carried(duty: Duty, load: NodeLoad | None, idle: NodeLoad | None) -> bool | None:
     """None where nothing was measured, or where a serving node could not be compared."""
     if duty == "free" or load is None:
         return None
@@ -72,7 +72,7 @@ def carried(duty: Duty, load: Load | None, idle: Load | None) -> bool | None:
     return None if idle is None else _is_more(load, idle)
 
 
-def _is_more(load: Load, idle: Load) -> bool:
+def _is_more(load: NodeLoad, idle: NodeLoad) -> bool:
     if load.bytes > idle.bytes * MORE_BYTES + SOME_BYTES:
         return True
     if load.processor_seconds is None or idle.processor_seconds is None:
@@ -80,7 +80,7 @@ def _is_more(load: Load, idle: Load) -> bool:
     return load.processor_seconds > idle.processor_seconds * MORE_SECONDS + SOME_SECONDS
 
 
-def why_nothing(duty: Duty, load: Load, idle: Load | None) -> str:
+def why_nothing(duty: Duty, load: NodeLoad, idle: NodeLoad | None) -> str:
     """The reason and the remedy of a node that carried nothing."""
     if idle is not None and load.bytes:
         seen = f"it exchanged {load.bytes} bytes with other nodes, and up to {idle.bytes} when the command did nothing"

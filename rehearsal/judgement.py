@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rehearsal.calls import Called, Grounds, inferred
+from rehearsal.calls import AccessFacts, RecordedCall, inferred
 from rehearsal.carrying import carried, why_nothing
 from rehearsal.model import (
     DroppedResult,
@@ -14,13 +14,13 @@ from rehearsal.model import (
     RankSeen,
     RefusedResult,
     Rehearsal,
+    RehearsalVerdict,
     RuleResult,
     RunResult,
     RunSeen,
     StatementResult,
-    Verdict,
 )
-from rehearsal.planned import Planned
+from rehearsal.planned import PlannedNeeds
 from rehearsal.proof import named
 from rehearsal.traffic import Flow, Traffic, allows
 
@@ -31,20 +31,20 @@ _BEFORE = (None, "waiting")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observations:
     """All that a rehearsal found out."""
 
     stack: str
     seconds: float
     runs: tuple[RunSeen, ...]
     traffic: Traffic
-    calls: tuple[Called, ...]
-    grounds: Grounds
-    planned: Planned
+    calls: tuple[RecordedCall, ...]
+    grounds: AccessFacts
+    planned: PlannedNeeds
     not_proven: tuple[str, ...]
 
 
-def judged(seen: Seen) -> Rehearsal:
+def judged(seen: Observations) -> Rehearsal:
     """The report, without the proof."""
     dropped = tuple(_dropped(seen.traffic))
     runs = tuple(_run(run, seen) for run in seen.runs)
@@ -63,22 +63,22 @@ def judged(seen: Seen) -> Rehearsal:
     )
 
 
-def _firewall(seen: Seen) -> Iterator[Verdict]:
+def _firewall(seen: Observations) -> Iterator[RehearsalVerdict]:
     """Runs that passed without a firewall say nothing of the plan's port rules."""
     if any(run.ranks for run in seen.runs) and not seen.traffic.enforced:
         yield "not rehearsed"
 
 
-def overall(verdicts: Sequence[Verdict]) -> Verdict:
+def overall(verdicts: Sequence[RehearsalVerdict]) -> RehearsalVerdict:
     """Failed if anything failed; passed only if everything was rehearsed. A stack without runs has nothing to fail."""
-    order: tuple[Verdict, ...] = ("failed", "not rehearsed", "passed")
+    order: tuple[RehearsalVerdict, ...] = ("failed", "not rehearsed", "passed")
     return next((verdict for verdict in order if verdict in verdicts), "passed")
 
 
-def _run(run: RunSeen, seen: Seen) -> RunResult:
+def _run(run: RunSeen, seen: Observations) -> RunResult:
     ranks = tuple(_rank(rank, seen.traffic) for rank in run.ranks)
     because = (run.reason,) if run.reason else tuple(_why_failed(run, ranks, seen)) or tuple(_idle_nodes(run))
-    verdict: Verdict = "not rehearsed" if run.reason else "failed" if because else "passed"
+    verdict: RehearsalVerdict = "not rehearsed" if run.reason else "failed" if because else "passed"
     steps = [rank.first_step_seconds for rank in ranks if rank.first_step_seconds is not None]
     return RunResult(
         run.job, run.run, run.framework, verdict, because, run.code, run.environment, ranks,
@@ -112,7 +112,7 @@ def _met(rank: RankSeen, traffic: Traffic) -> bool:
     return any(rank.node.title in pair and pair & others for pair in ends)
 
 
-def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Seen) -> Iterator[str]:
+def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Observations) -> Iterator[str]:
     """The pairs that could not connect and the permissions that lacked first: ranks mostly fail because of those."""
     failed = [rank for rank in ranks if not rank.finished]
     if run.failed:
@@ -177,7 +177,7 @@ def _rules(traffic: Traffic) -> Iterator[RuleResult]:
         yield RuleResult(rule.title, rule.description, rule.connections, carried)
 
 
-def _statements(seen: Seen) -> Iterator[StatementResult]:
+def _statements(seen: Observations) -> Iterator[StatementResult]:
     for policy in seen.grounds.policies:
         for text in policy.statements:
             resting = [call for call in seen.calls if call.allowed and call.rests_on(policy.name, text)]
@@ -197,7 +197,7 @@ def _statements(seen: Seen) -> Iterator[StatementResult]:
             )
 
 
-def _refused(calls: Sequence[Called]) -> Iterator[RefusedResult]:
+def _refused(calls: Sequence[RecordedCall]) -> Iterator[RefusedResult]:
     times: dict[tuple[str, str, tuple[str, ...]], int] = {}
     for call in calls:
         if not call.allowed:

@@ -18,7 +18,7 @@ RUNTIME_MINUTES = 30
 
 
 @dataclass
-class Mapped:
+class RehearsedConfig:
     """The configuration to rehearse, and what differs from the one that was written."""
 
     config: dict[str, Any]
@@ -31,9 +31,11 @@ class Mapped:
 NODE_BOUNDS = ("minNodes", "maxNodes")
 
 
-def mapped(written: Mapping[str, Any], plan: Plan, most_nodes: int | None, programs: Mapping[str, str]) -> Mapped:
+def mapped(
+    written: Mapping[str, Any], plan: Plan, most_nodes: int | None, programs: Mapping[str, str]
+) -> RehearsedConfig:
     """`programs` are the folders whose code takes the place of a job's own, by job."""
-    made = Mapped(deepcopy(dict(written)))
+    made = RehearsedConfig(deepcopy(dict(written)))
     for name, job in plan.jobs.items():
         entry = made.config[JOBS][name]
         _begin_anew(entry)
@@ -88,7 +90,7 @@ def _begin_anew(entry: dict[str, Any]) -> None:
             item.pop("was", None)
 
 
-def _shape(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
+def _shape(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
     if job.shape.name == SMALL_SHAPE["name"] and (job.shape.ocpus or 1) <= 1:
         return
     entry["shape"] = dict(SMALL_SHAPE)
@@ -100,7 +102,7 @@ def _shape(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any]) -> None
         made.differences.append(f"job {name}: {job.shape.name} is stood in for by a share of this machine")
 
 
-def _image(made: Mapped, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+def _image(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
     """An image of another registry cannot be had here; one that several jobs share stands for one environment only."""
     job = plan.jobs[name]
     shared = {other.framework for other in plan.jobs.values() if other.image == job.image} != {job.framework}
@@ -110,7 +112,7 @@ def _image(made: Mapped, name: str, plan: Plan, entry: dict[str, Any]) -> None:
         entry["image"] = f"${{registry}}:rehearsal-{name}"
 
 
-def _fewer(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any], most: int | None) -> None:
+def _fewer(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any], most: int | None) -> None:
     """The largest role gives a node at a time; no role that has nodes loses its last."""
     replicas = {role.name: role.replicas for role in job.roles}
     if most is None or job.nodes <= most:
@@ -137,7 +139,7 @@ def _bounded(written: Any, count: int) -> Any:
     return {**role, "completion": completion} if completion else role
 
 
-def _options(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
+def _options(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]) -> None:
     options = entry.get("options") or {}
     if options.get("backend") == "nccl":
         entry["options"] = {**options, "backend": "gloo"}
@@ -145,7 +147,7 @@ def _options(made: Mapped, name: str, job: JobPlan, entry: dict[str, Any]) -> No
         reasons += [] if reasons else ["NCCL: there is no GPU here; gloo carries the tensors"]
 
 
-def _keep_nothing(made: Mapped) -> None:
+def _keep_nothing(made: RehearsedConfig) -> None:
     """The place is thrown away as a whole; what protects data elsewhere has nothing to protect here."""
     for key in ("trainyard:bucket", "trainyard:registry"):
         concern = made.config.get(key)
@@ -155,7 +157,7 @@ def _keep_nothing(made: Mapped) -> None:
         made.differences.append("the bucket's own key: the local cloud has no keys; Oracle's would encrypt it here")
 
 
-def _users(made: Mapped) -> None:
+def _users(made: RehearsedConfig) -> None:
     """Groups of an identity domain: the local cloud has one domain, and its groups are named without."""
     users = (made.config.get(ACCESS) or {}).get("users") or {}
     for key in ("group", "dynamicGroup"):

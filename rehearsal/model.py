@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rehearsal.carrying import Duty, Load
-from rehearsal.proof import Outcome, Proof
-from rehearsal.traffic import Node
+from rehearsal.carrying import Duty, NodeLoad
+from rehearsal.proof import MutationOutcome, Proof
+from rehearsal.traffic import RehearsedNode
 
-Verdict = Literal["passed", "failed", "not rehearsed"]
+RehearsalVerdict = Literal["passed", "failed", "not rehearsed"]
 # What `trainyard rehearse` ends with: CI can tell what failed from what could not be tried here.
 EXIT_CODES: Mapping[str, int] = {"passed": 0, "failed": 1, "not rehearsed": 3}
 
@@ -31,13 +31,13 @@ class RankSeen:
     `load` is what it carried, and `idle` what it carries while the command does nothing.
     """
 
-    node: Node
+    node: RehearsedNode
     state: str
     details: str
     told: Mapping[str, Any] | None
     duty: Duty = "free"
-    load: Load | None = None
-    idle: Load | None = None
+    load: NodeLoad | None = None
+    idle: NodeLoad | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class RankResult:
     first_step_seconds: float | None
     note: str
     carried: bool | None = None
-    load: Load | None = None
-    idle: Load | None = None
+    load: NodeLoad | None = None
+    idle: NodeLoad | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class RunResult:
     job: str
     run: str
     framework: str
-    verdict: Verdict
+    verdict: RehearsalVerdict
     because: tuple[str, ...]
     code: str
     environment: str
@@ -129,7 +129,7 @@ class Rehearsal:
     """The whole report."""
 
     stack: str
-    verdict: Verdict
+    verdict: RehearsalVerdict
     seconds: float
     runs: tuple[RunResult, ...]
     firewall: str
@@ -139,7 +139,7 @@ class Rehearsal:
     refused: tuple[RefusedResult, ...]
     not_proven: tuple[str, ...]
     proof: Proof | None = None
-    confirmed: tuple[Outcome, ...] = field(default=())
+    confirmed: tuple[MutationOutcome, ...] = field(default=())
 
     @property
     def exit_code(self) -> int:

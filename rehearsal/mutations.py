@@ -11,10 +11,10 @@ import iam
 from iam.parse import parse
 from iam.permissions import verb_covers
 from iam.statement import VERBS
-from rehearsal.calls import Granting
-from rehearsal.traffic import EVERY_PROTOCOL, Rule, ports_text
+from rehearsal.calls import PolicyInForce
+from rehearsal.traffic import EVERY_PROTOCOL, RuleInForce, ports_text
 
-Kind = Literal["deleted", "widened", "turned around"]
+MutationKind = Literal["deleted", "widened", "turned around"]
 _LAST_PORT = 65535
 
 
@@ -22,33 +22,33 @@ _LAST_PORT = 65535
 class RuleMutation:
     """`after` takes the place of `before`; None where it is deleted."""
 
-    kind: Kind
-    before: Rule
-    after: Rule | None
+    kind: MutationKind
+    before: RuleInForce
+    after: RuleInForce | None
     title: str
 
-    def applied(self, rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    def applied(self, rules: Sequence[RuleInForce]) -> tuple[RuleInForce, ...]:
         kept = (self.after if rule.key == self.before.key else rule for rule in rules)
         return tuple(rule for rule in kept if rule is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class StatementMutation:
-    kind: Kind
+    kind: MutationKind
     policy: str
     before: str
     after: str | None
     title: str
 
-    def applied(self, policies: Sequence[Granting]) -> tuple[Granting, ...]:
+    def applied(self, policies: Sequence[PolicyInForce]) -> tuple[PolicyInForce, ...]:
         return tuple(self._applied(one) if one.name == self.policy else one for one in policies)
 
-    def _applied(self, policy: Granting) -> Granting:
+    def _applied(self, policy: PolicyInForce) -> PolicyInForce:
         kept = (self.after if text == self.before else text for text in policy.statements)
         return replace(policy, statements=tuple(text for text in kept if text is not None))
 
 
-def of_rules(rules: Sequence[Rule]) -> Iterator[RuleMutation]:
+def of_rules(rules: Sequence[RuleInForce]) -> Iterator[RuleMutation]:
     for rule in rules:
         yield RuleMutation("deleted", rule, None, f"without {rule.title}")
         wider = _wider(rule)
@@ -59,7 +59,7 @@ def of_rules(rules: Sequence[Rule]) -> Iterator[RuleMutation]:
         yield RuleMutation("turned around", rule, replace(rule, direction=other), f"{rule.title}: as {other}")
 
 
-def _wider(rule: Rule) -> Rule | None:
+def _wider(rule: RuleInForce) -> RuleInForce | None:
     """One port more; every port cannot become more."""
     if rule.ports is None or rule.protocol == EVERY_PROTOCOL:
         return None
@@ -69,7 +69,7 @@ def _wider(rule: Rule) -> Rule | None:
     return replace(rule, ports=(first - 1, last)) if first > 1 else None
 
 
-def of_statements(policies: Sequence[Granting]) -> Iterator[StatementMutation]:
+def of_statements(policies: Sequence[PolicyInForce]) -> Iterator[StatementMutation]:
     subjects = list(dict.fromkeys(parse(text).subject for policy in policies for text in policy.statements))
     for policy in policies:
         for text in policy.statements:

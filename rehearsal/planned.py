@@ -12,8 +12,8 @@ import iam
 from components.plan.model import SERVICES
 from iam.parse import parse
 from policies.rule import Resource, rules
-from rehearsal.calls import Granting
-from rehearsal.traffic import Ports, Rule, is_network
+from rehearsal.calls import PolicyInForce
+from rehearsal.traffic import Ports, RuleInForce, is_network
 
 SECURITY_LIST = "oci:Core/securityList:SecurityList"
 POLICY = "oci:Identity/policy:Policy"
@@ -35,7 +35,7 @@ class PlannedStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedNeeds:
     """`least`: the plan means to be minimal, so what nothing needs is a finding."""
 
     least: bool
@@ -51,7 +51,7 @@ class Planned:
     def trust(self, text: str) -> iam.Trust:
         return next((one.trust for one in self.statements if one.text == text), "documented")
 
-    def beyond_ports(self, rule: Rule) -> tuple[int, ...]:
+    def beyond_ports(self, rule: RuleInForce) -> tuple[int, ...]:
         """The ports a rule opens that the plan does not ask for."""
         alike = [one for one in self.rules if one.direction == rule.direction and _same_peer(one.peer, rule.peer)]
         asked = set().union(*(_each(one.ports) for one in alike)) if alike else set[int]()
@@ -68,7 +68,7 @@ class Planned:
                 needed |= iam.grants(other.grant)
         return tuple(sorted(iam.grants(statement.grant) - needed))
 
-    def refused_list(self, in_force: Iterable[Rule]) -> frozenset[str]:
+    def refused_list(self, in_force: Iterable[RuleInForce]) -> frozenset[str]:
         """The ids of the policy pack's rules that a security list with these rules would fail."""
         listed: dict[str, list[dict[str, Any]]] = {"ingress": [], "egress": []}
         for rule in in_force:
@@ -76,7 +76,7 @@ class Planned:
         sides = {f"{side}SecurityRules": found for side, found in listed.items()}
         return _refused(Resource(SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
 
-    def refused_policies(self, policies: Iterable[Granting]) -> frozenset[str]:
+    def refused_policies(self, policies: Iterable[PolicyInForce]) -> frozenset[str]:
         found: set[str] = set()
         for policy in policies:
             tags = dict(self.policy_tags)
@@ -94,7 +94,7 @@ def _same_peer(planned_peer: str, peer: str) -> bool:
     return is_network(peer) and ip_network(planned_peer, strict=False) == ip_network(peer, strict=False)
 
 
-def _properties(rule: Rule) -> dict[str, Any]:
+def _properties(rule: RuleInForce) -> dict[str, Any]:
     end = "source" if rule.direction == "ingress" else "destination"
     kind = "CIDR_BLOCK" if is_network(rule.peer) else "SERVICE_CIDR_BLOCK"
     ports = {"tcpOptions": {"min": rule.ports[0], "max": rule.ports[1]}} if rule.ports else {}

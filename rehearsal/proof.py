@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rehearsal.calls import Called, Granting, Grounds, lost
+from rehearsal.calls import AccessFacts, PolicyInForce, RecordedCall, lost
 from rehearsal.mutations import RuleMutation, StatementMutation, of_rules, of_statements
-from rehearsal.planned import Planned
-from rehearsal.traffic import Rule, Traffic, allows
+from rehearsal.planned import PlannedNeeds
+from rehearsal.traffic import RuleInForce, Traffic, allows
 
 Fate = Literal["fails", "caught", "survives"]
 # So many culprits are named of one mutation.
@@ -22,7 +22,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MutationOutcome:
     """What became of one mutation. A survivor is explained when the reason is known and is no fault of the plan."""
 
     of: Literal["rule", "statement"]
@@ -35,28 +35,28 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MutationOutcome, ...]
 
     @property
-    def survivors(self) -> tuple[Outcome, ...]:
+    def survivors(self) -> tuple[MutationOutcome, ...]:
         return tuple(one for one in self.outcomes if one.fate == "survives")
 
     @property
-    def unexplained(self) -> tuple[Outcome, ...]:
+    def unexplained(self) -> tuple[MutationOutcome, ...]:
         return tuple(one for one in self.survivors if not one.explained)
 
 
-def prove(traffic: Traffic, calls: Sequence[Called], grounds: Grounds, planned: Planned) -> Proof:
+def prove(traffic: Traffic, calls: Sequence[RecordedCall], grounds: AccessFacts, planned: PlannedNeeds) -> Proof:
     by_rules = (rule_outcome(one, traffic, planned) for one in of_rules(traffic.rules))
     by_statements = (statement_outcome(one, calls, grounds, planned) for one in of_statements(grounds.policies))
     return Proof((*by_rules, *by_statements))
 
 
-def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: Planned) -> Outcome:
+def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds) -> MutationOutcome:
     """Judged against every connection that was seen."""
 
-    def told(fate: Fate, because: str, explained: bool = True) -> Outcome:
-        return Outcome("rule", mutation.kind, mutation.title, fate, because, explained)
+    def told(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
+        return MutationOutcome("rule", mutation.kind, mutation.title, fate, because, explained)
 
     after = mutation.applied(traffic.rules)
     failing = traffic.failing(after)
@@ -83,7 +83,7 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: Planned) -> 
     return told("survives", f"nothing in this rehearsal connected that way{purpose}")
 
 
-def _also(rule: Rule, traffic: Traffic) -> list[Rule]:
+def _also(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
     """The other rules that let through what this one does."""
     own = frozenset(node.address for node in traffic.nodes)
     carried = [flow for flow in traffic.flows if allows(rule, flow, own)]
@@ -92,12 +92,12 @@ def _also(rule: Rule, traffic: Traffic) -> list[Rule]:
 
 
 def statement_outcome(
-    mutation: StatementMutation, calls: Sequence[Called], grounds: Grounds, planned: Planned
-) -> Outcome:
+    mutation: StatementMutation, calls: Sequence[RecordedCall], grounds: AccessFacts, planned: PlannedNeeds
+) -> MutationOutcome:
     """Judged against every call that was made."""
 
-    def told(fate: Fate, because: str, explained: bool = True) -> Outcome:
-        return Outcome("statement", mutation.kind, mutation.title, fate, because, explained)
+    def told(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
+        return MutationOutcome("statement", mutation.kind, mutation.title, fate, because, explained)
 
     after = mutation.applied(grounds.policies)
     resting = [call for call in calls if call.allowed and call.rests_on(mutation.policy, mutation.before)]
@@ -120,7 +120,7 @@ def statement_outcome(
 
 
 def _instead(
-    mutation: StatementMutation, resting: Sequence[Called], grounds: Grounds, after: Iterable[Granting]
+    mutation: StatementMutation, resting: Sequence[RecordedCall], grounds: AccessFacts, after: Iterable[PolicyInForce]
 ) -> str:
     """The statements without which, together with the mutated one, the calls would have been refused."""
     rest = list(after)
@@ -134,7 +134,7 @@ def _instead(
     return named(f"`{text}`" for text in found)
 
 
-def _idle(text: str, planned: Planned) -> str:
+def _idle(text: str, planned: PlannedNeeds) -> str:
     why = planned.why(text)
     return "nothing in this rehearsal needed it" + (f", which is there because {why}" if why else "")
 

@@ -16,7 +16,7 @@ _PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp"}
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class RehearsedNode:
     """One rank of one training run, and where it was."""
 
     job: str
@@ -32,7 +32,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuleInForce:
     """One security rule in force, with what it let through on all nodes together."""
 
     list: str
@@ -82,15 +82,15 @@ class Traffic:
 
     enforced: bool
     reason: str
-    nodes: tuple[Node, ...]
-    rules: tuple[Rule, ...]
+    nodes: tuple[RehearsedNode, ...]
+    rules: tuple[RuleInForce, ...]
     flows: tuple[Flow, ...]
     dropped: tuple[Flow, ...]
 
     def pair(self, flow: Flow) -> str:
         return f"{flow.source_name} -> {flow.target_name} {protocol(flow.protocol)} {flow.port}"
 
-    def failing(self, rules: Iterable[Rule]) -> tuple[Flow, ...]:
+    def failing(self, rules: Iterable[RuleInForce]) -> tuple[Flow, ...]:
         """The connections there were which these rules would not have let through."""
         own = frozenset(node.address for node in self.nodes)
         in_force = tuple(rules)
@@ -110,7 +110,7 @@ def protocol(text: str) -> str:
     return _PROTOCOLS.get(text, text)
 
 
-def allows(rule: Rule, flow: Flow, nodes: frozenset[str]) -> bool:
+def allows(rule: RuleInForce, flow: Flow, nodes: frozenset[str]) -> bool:
     """Whether the rule lets the connection through at the end where it was seen. `nodes` are the nodes' addresses."""
     return (
         rule.direction == flow.direction
@@ -136,7 +136,7 @@ def _is_peer(peer: str, address: str, nodes: frozenset[str]) -> bool:
     return address not in nodes
 
 
-def traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[Node]]]) -> Traffic:
+def traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[RehearsedNode]]]) -> Traffic:
     """The evidence of several job runs together, each with the nodes that ran in it."""
     seen = [(document, tuple(nodes)) for document, nodes in documents]
     behind_gateway = any(
@@ -144,7 +144,7 @@ def traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[Node]]]) -> Tr
         for document, _ in seen
         for row in document["rules"]
     )
-    rules: dict[RuleKey, Rule] = {}
+    rules: dict[RuleKey, RuleInForce] = {}
     flows: dict[tuple[Any, ...], Flow] = {}
     dropped: dict[tuple[Any, ...], Flow] = {}
     for document, nodes in seen:
@@ -179,9 +179,9 @@ class _Names:
         return self.nodes.get(address) or f"{self.others} ({address})"
 
 
-def _add_rule(rules: dict[RuleKey, Rule], row: Mapping[str, Any]) -> None:
+def _add_rule(rules: dict[RuleKey, RuleInForce], row: Mapping[str, Any]) -> None:
     ports = row["ports"]
-    rule = Rule(
+    rule = RuleInForce(
         str(row["list"]), str(row["direction"]), int(row["index"]), str(row["protocol"]), str(row["peer"]),
         (int(ports[0]), int(ports[1])) if ports else None, str(row.get("description") or ""),
     )  # fmt: skip

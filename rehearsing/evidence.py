@@ -9,10 +9,10 @@ from typing import Any
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from provider.base.asking import Tell
-from rehearsal.calls import Called, Grounds, called
-from rehearsal.carrying import Duty, Load, duty_of, load_of
+from rehearsal.calls import AccessFacts, RecordedCall, called
+from rehearsal.carrying import Duty, NodeLoad, duty_of, load_of
 from rehearsal.model import RankSeen, RunSeen
-from rehearsal.traffic import Node, Traffic, traffic
+from rehearsal.traffic import RehearsedNode, Traffic, traffic
 from rehearsing.people import People
 from rehearsing.platform import RehearsalPlatform
 from rehearsing.runs import Started
@@ -21,8 +21,8 @@ from runstatus.dropped import nodes_of
 
 
 def _loads(
-    nodes: tuple[Node, ...], seen: runs_seen.RunSeen, documents: Mapping[str, Mapping[str, Any]]
-) -> dict[int, Load]:
+    nodes: tuple[RehearsedNode, ...], seen: runs_seen.RunSeen, documents: Mapping[str, Mapping[str, Any]]
+) -> dict[int, NodeLoad]:
     """By rank, where firewalls were in force: nothing else counts what a node exchanges."""
     loads = {}
     for node, of in zip(nodes, seen.nodes, strict=True):
@@ -33,7 +33,7 @@ def _loads(
     return loads
 
 
-def _duty(started: Started, node: Node) -> Duty:
+def _duty(started: Started, node: RehearsedNode) -> Duty:
     launch = next(one.launch for one in started.run.nodes if one.role == node.role)
     return duty_of(launch, next(role.carries for role in started.job.roles if role.called == node.role))
 
@@ -46,7 +46,7 @@ class Evidence:
     ) -> None:
         self._platform, self._cloud, self._who, self._outputs = platform, cloud, who, outputs
         self._tell = tell
-        self._documents: list[tuple[Mapping[str, Any], tuple[Node, ...]]] = []
+        self._documents: list[tuple[Mapping[str, Any], tuple[RehearsedNode, ...]]] = []
         self._names: dict[str, str] = {platform.caller(cloud): who.words}
 
     def of_run(self, started: Started, seen: runs_seen.RunSeen | None, why: str, code: str, where: str) -> RunSeen:
@@ -76,7 +76,7 @@ class Evidence:
             job.name, run.name, job.framework, code, where, ranks, artifacts, failed=started.refused, last_lines=last,
         )  # fmt: skip
 
-    def loads(self, seen: runs_seen.RunSeen) -> dict[int, Load]:
+    def loads(self, seen: runs_seen.RunSeen) -> dict[int, NodeLoad]:
         """What each rank of a run carried that is none of the rehearsed ones: nothing else of it is kept."""
         documents = dict(self._ask({node.run.id for node in seen.nodes}))
         return _loads(nodes_of(seen, documents), seen, documents)
@@ -96,11 +96,11 @@ class Evidence:
         """Live: what has been dropped so far."""
         return [row for _, document in self._ask(runs) for row in document["dropped"]]
 
-    def calls(self) -> tuple[Called, ...]:
+    def calls(self) -> tuple[RecordedCall, ...]:
         return tuple(called(row, self._names) for row in admin.list_calls(self._cloud))
 
     def last_call(self) -> int:
         return max((int(row["id"]) for row in admin.list_calls(self._cloud)), default=0)
 
-    def grounds(self) -> Grounds:
+    def grounds(self) -> AccessFacts:
         return self._platform.grounds(self._cloud)

@@ -17,7 +17,7 @@ from components.plan.model import JobPlan, Plan
 from localstacks.place import PROJECT
 from localstacks.planning import plan_file
 from provider.base.asking import Tell
-from rehearsal.mapping import JOBS, Mapped, mapped, platform_in_place_of, without_runs
+from rehearsal.mapping import JOBS, RehearsedConfig, mapped, platform_in_place_of, without_runs
 from schemas.code import LEFT_OUT
 from schemas.judge import judge_config
 from schemas.source import read
@@ -41,7 +41,7 @@ class Script:
 
     name: str
     plan: Plan
-    mapped: Mapped
+    mapped: RehearsedConfig
     secret_keys: frozenset[str]
 
 

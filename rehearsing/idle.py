@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rehearsal.carrying import Load, most
+from rehearsal.carrying import NodeLoad, most
 from rehearsal.model import RunSeen
 from rehearsing.again import Again, replace_attempt
 from rehearsing.evidence import Evidence
@@ -42,7 +42,7 @@ def compared(
     return tuple(found), tuple(missing)
 
 
-def _of_role(run: RunSeen, idle: Mapping[int, Load], role: str) -> Load | None:
+def _of_role(run: RunSeen, idle: Mapping[int, NodeLoad], role: str) -> NodeLoad | None:
     """The most that an idle node of the role carried: like nodes differ, and which of them does more is chance."""
     return most(idle[rank.node.rank] for rank in run.ranks if rank.node.role == role and rank.node.rank in idle)
 
@@ -53,7 +53,7 @@ def _seconds(run: RunSeen) -> float:
     return max(_SHORTEST_SECONDS, *(float(one) for one in told if isinstance(one, int | float)), 0.0)
 
 
-def _idle_loads(again: Again, seconds: float, evidence: Evidence) -> dict[int, Load]:
+def _idle_loads(again: Again, seconds: float, evidence: Evidence) -> dict[int, NodeLoad]:
     """By rank; empty where the run did not end well."""
     waits = min(seconds, LONGEST_SECONDS)
     name = f"{again.job.name}/{again.run.name}"

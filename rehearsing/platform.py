@@ -14,10 +14,10 @@ from localcloud.control import Cloud
 from localstacks.place import Place
 from localstacks.platform import LocalPlatform
 from provider.base.asking import Tell
-from rehearsal.calls import Grounds
+from rehearsal.calls import AccessFacts
 from rehearsal.model import Artifact
 from rehearsal.mutations import RuleMutation, StatementMutation
-from rehearsal.planned import Planned
+from rehearsal.planned import PlannedNeeds
 from rehearsing.people import People
 from rehearsing.runs import Answers, Started, Watch
 from runstatus.seen import RunSeen
@@ -39,7 +39,7 @@ class RehearsalPlatform(Protocol):
     def people(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
         """In whose name runs are started. `granted` is the plan that says to whom access is given."""
 
-    def needed(self, plan: Plan, network_of: Plan, access_of: Plan) -> Planned:
+    def needed(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
         """The rules and statements that the plans ask for; network and access may be those of other stacks."""
 
     def everyday(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
@@ -68,7 +68,7 @@ class RehearsalPlatform(Protocol):
     def last_lines(self, who: People, seen: RunSeen, tell: Tell) -> Iterator[str]:
         """What the ranks that did not succeed printed last, as the run's people read it."""
 
-    def grounds(self, cloud: Cloud) -> Grounds:
+    def grounds(self, cloud: Cloud) -> AccessFacts:
         """What decisions on access rest on: the policies in force."""
 
     def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:

@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from localcloud import admin
-from rehearsal.judgement import Seen
+from rehearsal.judgement import Observations
 from rehearsal.mutations import RuleMutation, of_rules, of_statements
-from rehearsal.proof import Outcome, rule_outcome, statement_outcome
+from rehearsal.proof import MutationOutcome, rule_outcome, statement_outcome
 from rehearsing.again import Again, replace_attempt
 from rehearsing.evidence import Evidence
 from rehearsing.platform import Mutation
 from rehearsing.runs import Started
 
 
-def confirmed(again: Sequence[Again], seen: Seen, many: int, seed: int) -> tuple[Outcome, ...]:
+def confirmed(again: Sequence[Again], seen: Observations, many: int, seed: int) -> tuple[MutationOutcome, ...]:
     """The outcomes that a run of their own showed as well, and those that it did not show."""
     if not again:
         return ()
@@ -30,7 +30,7 @@ def confirmed(again: Sequence[Again], seen: Seen, many: int, seed: int) -> tuple
     )
 
 
-def sample(seen: Seen, again: Again, many: int, seed: int) -> list[tuple[Mutation, Outcome]]:
+def sample(seen: Observations, again: Again, many: int, seed: int) -> list[tuple[Mutation, MutationOutcome]]:
     """Deletions that are predicted to make this very run fail, half of each kind while there are."""
     own = f"{again.job.name}/{again.run.name}"
     by_rules = [(one, rule_outcome(one, seen.traffic, seen.planned)) for one in of_rules(seen.traffic.rules)]
@@ -39,13 +39,13 @@ def sample(seen: Seen, again: Again, many: int, seed: int) -> list[tuple[Mutatio
         for one in of_statements(seen.grounds.policies)
     ]
     random_ = random.Random(seed)
-    piles: list[list[tuple[Mutation, Outcome]]] = []
+    piles: list[list[tuple[Mutation, MutationOutcome]]] = []
     for pile in (by_rules, by_statements):
         wanted = [
             (one, out) for one, out in pile if one.kind == "deleted" and out.fate == "fails" and own in out.because
         ]
         piles.append(random_.sample(wanted, len(wanted)))
-    chosen: list[tuple[Mutation, Outcome]] = []
+    chosen: list[tuple[Mutation, MutationOutcome]] = []
     while len(chosen) < many and any(piles):
         for pile_ in piles:
             if pile_ and len(chosen) < many:
@@ -53,7 +53,7 @@ def sample(seen: Seen, again: Again, many: int, seed: int) -> list[tuple[Mutatio
     return chosen
 
 
-def _confirm(again: Again, mutation: Mutation, predicted: Outcome) -> Outcome:
+def _confirm(again: Again, mutation: Mutation, predicted: MutationOutcome) -> MutationOutcome:
     again.tell(f"rehearse: confirming by a run: {mutation.title}")
     evidence = Evidence(again.platform, again.cloud, again.who, again.outputs, again.tell)
     since = evidence.last_call()

@@ -20,7 +20,7 @@ from localstacks.errors import LocalStackError
 from localstacks.place import JUDGED, QUIET, Place
 from localstacks.planning import plan_file
 from provider.base.asking import Tell
-from rehearsal.judgement import SUCCEEDED, Seen, judged
+from rehearsal.judgement import SUCCEEDED, Observations, judged
 from rehearsal.model import Rehearsal, RunSeen
 from rehearsal.proof import prove
 from rehearsing.again import Again
@@ -82,7 +82,7 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes, platform: RehearsalPlatfor
         platform.look_at_metrics(who, stage.cloud)
         calls = evidence.calls()
         runs, not_compared = compared(runs, _finished(stage, who, runs, wishes), evidence)
-        seen = Seen(
+        seen = Observations(
             plan.stack, time.monotonic() - began, runs, evidence.traffic(), calls, evidence.grounds(),
             platform.needed(stage.plan, stage.network, stage.granted), (*stage.not_proven, *not_compared),
         )  # fmt: skip

@@ -11,7 +11,7 @@ from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from rehearsal.judgement import missed
 from rehearsal.model import DroppedResult
-from rehearsal.traffic import Node, traffic
+from rehearsal.traffic import RehearsedNode, traffic
 from runstatus.seen import RunSeen
 
 
@@ -51,7 +51,7 @@ class Witness:
                      for one in missed(seen)) if seen.enforced else None  # fmt: skip
 
 
-def nodes_of(seen: RunSeen, documents: Mapping[str, Mapping[str, Any]]) -> tuple[Node, ...]:
+def nodes_of(seen: RunSeen, documents: Mapping[str, Mapping[str, Any]]) -> tuple[RehearsedNode, ...]:
     """Every rank with its address: a job run of one node says rank 0, one of node groups says each node's."""
     ids = [node.run.id for node in seen.nodes]
     nodes = []
@@ -59,5 +59,5 @@ def nodes_of(seen: RunSeen, documents: Mapping[str, Mapping[str, Any]]) -> tuple
         shared = ids.count(node.run.id) > 1
         told = documents.get(node.run.id, {}).get("nodes", ())
         address = next((row["address"] for row in told if not shared or row["rank"] == node.rank), "")
-        nodes.append(Node(seen.job, seen.name, node.rank, node.role, node.run.name, str(address or "")))
+        nodes.append(RehearsedNode(seen.job, seen.name, node.rank, node.role, node.run.name, str(address or "")))
     return tuple(nodes)

@@ -13,9 +13,9 @@ from typing import Any
 from iam.clock import time_variables
 from iam.compartments import Compartments
 from iam.explain import explain
-from iam.judge import CompiledPolicies, Membership, Policy, Target, compile_policies, judge
+from iam.judge import AttachedPolicy, CompiledPolicies, Membership, Target, compile_policies, judge
 from iam.judge import Principal as Subject
-from iam.matching import Resource as Member
+from iam.matching import MatchableResource as Member
 from iam.matching import matches, parse_rule
 from iam.parse import parse
 from iam.permissions import operation as needs_of
@@ -55,7 +55,9 @@ class Access:
         if self._policies is None:
             self._policies = compile_policies(
                 (
-                    Policy(row.name, row.compartment, tuple(parse(text) for text in self._in_force(row, "statements")))
+                    AttachedPolicy(
+                        row.name, row.compartment, tuple(parse(text) for text in self._in_force(row, "statements"))
+                    )
                     for row in self.store.live("policy")
                 ),
                 compartments(self.store),

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from iam.judge import Membership, Principal, Target, Verdict
+from iam.judge import AccessDecision, Membership, Principal, Target
 from iam.printing import to_text
 from localcloud.api import clock
 
@@ -30,7 +30,7 @@ class _Row:
     principal: Principal
     permissions: tuple[str, ...]
     target: Target
-    verdict: Verdict
+    verdict: AccessDecision
 
 
 class Judgements:
@@ -43,7 +43,12 @@ class Judgements:
         self.forgotten = 0
 
     def note(
-        self, operation: str, principal: Principal, permissions: tuple[str, ...], target: Target, verdict: Verdict
+        self,
+        operation: str,
+        principal: Principal,
+        permissions: tuple[str, ...],
+        target: Target,
+        verdict: AccessDecision,
     ) -> None:
         """One call, decided."""
         self._number += 1

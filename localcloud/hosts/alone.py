@@ -13,14 +13,14 @@ from localcloud.hosts.site import Site
 
 
 @dataclass
-class Alone:
+class LoopbackSite:
     """All nodes of one run are in the site's own namespace, at addresses of its loopback."""
 
     site: Site
     _ending: Callable[[], None]
 
     @classmethod
-    async def start(cls, endpoint: str, serve: Callable[[socket], Awaitable[Callable[[], None]]]) -> Alone:
+    async def start(cls, endpoint: str, serve: Callable[[socket], Awaitable[Callable[[], None]]]) -> LoopbackSite:
         """Where this cloud answers outside, it answers inside."""
         address = urlsplit(endpoint)
         site = Site()

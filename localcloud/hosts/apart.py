@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.hosts import first, kernel
-from localcloud.hosts.groups import Groups
+from localcloud.hosts.groups import ControlGroups
 from localcloud.hosts.waiting import ended_within
-from localcloud.hosts.watch import Watch
+from localcloud.hosts.watch import UsageWatch
 
 # For the first process to end all others and to say how the command ended.
 _LAST_SECONDS = 10.0
@@ -27,13 +27,13 @@ class UnstartableError(Exception):
 
 
 @dataclass
-class Node:
+class IsolatedNode:
     """`pid` is the first process of the node, which takes all others along."""
 
     pid: int
-    watch: Watch
+    watch: UsageWatch
     _report: Iterator[dict[str, Any]]
-    _groups: Groups | None
+    _groups: ControlGroups | None
 
     def ask(self) -> None:
         self._signal(first.ASKED)
@@ -76,7 +76,7 @@ def enter(place: dict[str, Any]) -> str:
     return ""
 
 
-def start(spec: dict[str, Any]) -> Node:
+def start(spec: dict[str, Any]) -> IsolatedNode:
     gate, report = os.pipe(), os.pipe()
     groups = _grouped(spec["room"])
     pid = os.fork()
@@ -87,8 +87,8 @@ def start(spec: dict[str, Any]) -> Node:
     os.close(gate[0])
     os.close(report[1])
     room, messages = spec["room"], _messages(report[0])
-    watch = Watch(pid, [source for source, _ in room["own"]], room["limits"], bool(groups), room["printed"])
-    node = Node(pid, watch, messages, groups)
+    watch = UsageWatch(pid, [source for source, _ in room["own"]], room["limits"], bool(groups), room["printed"])
+    node = IsolatedNode(pid, watch, messages, groups)
     try:
         message = next(messages, {"error": "its first process ended before it could begin"})
         if "error" in message:
@@ -110,13 +110,13 @@ def start(spec: dict[str, Any]) -> Node:
 def clear_up(spec: dict[str, Any]) -> None:
     """The groups of a cloud that is there no more, where no other node is in them."""
     if spec.get("place") and spec["room"]["groups"]:
-        Groups(spec["room"]["groups"], spec["room"]["version"]).parent().remove()
+        ControlGroups(spec["room"]["groups"], spec["room"]["version"]).parent().remove()
 
 
-def _grouped(room: dict[str, Any]) -> Groups | None:
+def _grouped(room: dict[str, Any]) -> ControlGroups | None:
     if not room["groups"]:
         return None
-    groups = Groups(room["groups"], room["version"])
+    groups = ControlGroups(room["groups"], room["version"])
     groups.make({"memory": room["limits"]["memory"], "pids": room["limits"]["processes"]})
     return groups
 

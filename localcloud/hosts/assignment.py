@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from localcloud.hosts.rules import Rule
+from localcloud.hosts.rules import FirewallRule
 
 
 class CannotStartError(Exception):
@@ -38,7 +38,7 @@ class Outline:
 
 
 @dataclass(frozen=True)
-class Code:
+class RunCode:
     """A file, or an archive, that each node gets a copy of. `entry` is what its owner calls the choice of the file of
     an archive to start. `folder` is where a copy lies in a node's home."""
 
@@ -49,7 +49,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Work:
+class NodeWork:
     """What one node is to do. `command` empty: the file `script` of the code; `arguments` follow either. `stands_in` is
     the local environment that stands in for its image. Memory and disk in bytes; 0: nobody says how much."""
 
@@ -65,7 +65,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Mounted:
+class MountedFiles:
     """Files that the nodes see below a path; each is another name of one that lies elsewhere."""
 
     target: str
@@ -73,10 +73,10 @@ class Mounted:
 
 
 @dataclass(frozen=True)
-class Reach:
+class NetworkReach:
     """What is in force for one node: its rules, and the blocks that its router leads to."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[FirewallRule, ...]
     destinations: tuple[str, ...]
 
 
@@ -98,7 +98,7 @@ class Interface:
     id: str
     address: str
     hardware: str
-    reach: Callable[[], Reach | None]
+    reach: Callable[[], NetworkReach | None]
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ class Assignment:
     name: str
     folder: Path
     outline: Outline
-    works: Sequence[Work]
-    code: Code | None
-    mounts: Sequence[Mounted]
+    works: Sequence[NodeWork]
+    code: RunCode | None
+    mounts: Sequence[MountedFiles]
     subnet: Subnet | None
     interfaces: Sequence[Interface]
     # Takes what a node prints, line by line: by its group and its rank.
@@ -121,7 +121,7 @@ class Assignment:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     """A terminal state (or IN_PROGRESS), why, and the state of each named group."""
 
     state: str
@@ -147,5 +147,5 @@ class Dispatcher(Protocol):
     def started(self, run: str) -> None:
         """All its nodes run."""
 
-    def ended(self, run: str, verdict: Verdict, folder: Path) -> None:
+    def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
         """None of its nodes runs any more."""

@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.02
 
 
 @dataclass
-class Node:
+class BareNode:
     """`pid` is the command itself."""
 
     process: subprocess.Popen[bytes]
@@ -54,12 +54,12 @@ def enter() -> str:
     return ""
 
 
-def start(spec: dict[str, Any]) -> Node:
+def start(spec: dict[str, Any]) -> BareNode:
     process = subprocess.Popen(
         spec["command"], cwd=spec["folder"], env=spec["environment"], stdin=subprocess.DEVNULL,
         start_new_session=True, preexec_fn=_before_the_command,
     )  # fmt: skip
-    return Node(process)
+    return BareNode(process)
 
 
 def _before_the_command() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.hosts import firewall
-from localcloud.hosts.rules import Direction, Rule
+from localcloud.hosts.rules import Direction, FirewallRule
 
 FILE = "evidence.json"
 EVERY_PROTOCOL = "all"
@@ -19,14 +19,14 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Witness:
+class NodeEvidence:
     """One node, with the rules in force for it and what its firewall says: `nft -j list table`, as text."""
 
     rank: int
     group: str
     address: str
     vnic: str
-    rules: Sequence[Rule] = ()
+    rules: Sequence[FirewallRule] = ()
     said: str = ""
 
 
@@ -45,7 +45,7 @@ class _Seen:
     sets: dict[str, list[_Counted]] = field(default_factory=dict)
 
 
-def document(run: str, reason: str, witnesses: Sequence[Witness]) -> Row:
+def document(run: str, reason: str, witnesses: Sequence[NodeEvidence]) -> Row:
     """The whole of it; `reason` says why nothing was enforced, and is empty where it was."""
     seen = {witness.rank: _read(witness.said) for witness in witnesses}
     return {
@@ -93,7 +93,7 @@ def read(folder: Path) -> Row | None:
         return None
 
 
-def _rules(witness: Witness, seen: _Seen) -> Iterator[Row]:
+def _rules(witness: NodeEvidence, seen: _Seen) -> Iterator[Row]:
     for rule in witness.rules:
         yield {
             "list": rule.list,
@@ -109,7 +109,7 @@ def _rules(witness: Witness, seen: _Seen) -> Iterator[Row]:
         }
 
 
-def _flows(witness: Witness, seen: _Seen, kind: str, counted: str) -> Iterator[Row]:
+def _flows(witness: NodeEvidence, seen: _Seen, kind: str, counted: str) -> Iterator[Row]:
     directions: tuple[Direction, ...] = ("ingress", "egress")
     for direction in directions:
         for one in sorted(seen.sets.get(f"{kind}_{direction}", ()), key=lambda one: one.key):
@@ -121,7 +121,7 @@ def _flows(witness: Witness, seen: _Seen, kind: str, counted: str) -> Iterator[R
             }  # fmt: skip
 
 
-def _carried(witness: Witness, seen: _Seen) -> dict[str, int]:
+def _carried(witness: NodeEvidence, seen: _Seen) -> dict[str, int]:
     """By peer, the bytes of content that went either way."""
     carried: Counter[str] = Counter()
     for direction in ("ingress", "egress"):

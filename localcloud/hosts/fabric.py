@@ -16,9 +16,9 @@ from socket import socket
 from typing import Any
 
 from localcloud.hosts import evidence
-from localcloud.hosts.alone import Alone
+from localcloud.hosts.alone import LoopbackSite
 from localcloud.hosts.assignment import Assignment, Subnet
-from localcloud.hosts.lan import Lan, Member
+from localcloud.hosts.lan import Lan, LanMember
 from localcloud.hosts.rules import UnreadableRuleError
 from localcloud.hosts.site import SiteError, SiteGoneError
 from localcloud.isolation import REMEDY
@@ -40,7 +40,7 @@ class NotInForceError(Exception):
 
 
 @dataclass(frozen=True)
-class Entry:
+class NamespaceFiles:
     """How a process gets into a node's namespaces: open files of them."""
 
     user: int
@@ -48,13 +48,13 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Place:
+class NodePlace:
     """Where one node stands: its address, where the cloud's services answer, and the way in if it has a namespace."""
 
     address: str
     endpoints: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
-    entry: Entry | None = None
+    entry: NamespaceFiles | None = None
 
 
 @dataclass
@@ -62,10 +62,10 @@ class _Placed:
     """What is known of a run until it is released."""
 
     reason: str
-    members: Sequence[Member] = ()
+    members: Sequence[LanMember] = ()
     network: str = ""
     lan: Lan | None = None
-    alone: Alone | None = None
+    alone: LoopbackSite | None = None
 
 
 @dataclass
@@ -110,14 +110,14 @@ class Fabric:
                 self._why_not = str(error)
         return self._why_not
 
-    async def place(self, assignment: Assignment) -> list[Place]:
+    async def place(self, assignment: Assignment) -> list[NodePlace]:
         """A place for each node of a run, by rank; NotInForceError where its rules would not hold there. Without a
         subnet they are on a loopback of the run's own."""
         run, groups, subnet = assignment.id, assignment.outline.placed, assignment.subnet
         if subnet is None:
             return await self._place_alone(run, len(groups))
         members = [
-            Member(rank, group, interface, subnet)
+            LanMember(rank, group, interface, subnet)
             for rank, (group, interface) in enumerate(zip(groups, assignment.interfaces, strict=True))
         ]
         try:
@@ -127,9 +127,9 @@ class Fabric:
             # What lacks may be a program that makes networks: then a place of their own is still to be had.
             alone = None
             with suppress(SiteError):
-                alone = await Alone.start(self.endpoint, self.serve)
+                alone = await LoopbackSite.start(self.endpoint, self.serve)
             self._placed[run] = _Placed(str(error), members, alone=alone)
-            entry = Entry(alone.site.user, alone.site.network) if alone else None
+            entry = NamespaceFiles(alone.site.user, alone.site.network) if alone else None
             return [self._on_loopback("127." + member.address.partition(".")[2], entry) for member in members]
 
     async def _must_do_without(self, reason: str) -> None:
@@ -173,7 +173,7 @@ class Fabric:
                 except SiteError as error:
                     reason = f"the network of the run is gone: {error}"
         witnesses = [
-            evidence.Witness(member.rank, member.group, member.address, member.interface.id, member.rules, text)
+            evidence.NodeEvidence(member.rank, member.group, member.address, member.interface.id, member.rules, text)
             for member, text in zip(placed.members, said, strict=True)
         ]
         return evidence.document(run, reason, witnesses)
@@ -216,17 +216,17 @@ class Fabric:
                 placed.reason = reason
                 self.fail(run, f"The network of the run was left behind: {reason}")
 
-    async def _place_alone(self, run: str, count: int) -> list[Place]:
+    async def _place_alone(self, run: str, count: int) -> list[NodePlace]:
         alone = entry = None
         try:
-            alone = await Alone.start(self.endpoint, self.serve)
-            entry = Entry(alone.site.user, alone.site.network)
+            alone = await LoopbackSite.start(self.endpoint, self.serve)
+            entry = NamespaceFiles(alone.site.user, alone.site.network)
         except SiteError as error:
             await self._must_do_without(str(error))
         self._placed[run] = _Placed(NO_SUBNET, alone=alone)
         return [self._on_loopback(str(_LOOPBACK + rank), entry) for rank in range(count)]
 
-    async def _place_in_site(self, run: str, subnet: Subnet, members: Sequence[Member]) -> list[Place]:
+    async def _place_in_site(self, run: str, subnet: Subnet, members: Sequence[LanMember]) -> list[NodePlace]:
         async with self._lock(subnet.network):
             lan = self._lans.get(subnet.network)
             if lan is None or not lan.site.alive:
@@ -240,7 +240,8 @@ class Fabric:
             self._placed[run] = _Placed("", members, subnet.network, lan)
         endpoints = [f"http://{address}:{SERVICES_PORT}" for address in self.services]
         return [
-            Place(member.address, endpoints, entry=Entry(lan.site.user, member.namespace.file)) for member in members
+            NodePlace(member.address, endpoints, entry=NamespaceFiles(lan.site.user, member.namespace.file))
+            for member in members
         ]
 
     async def _new_lan(self, network: str) -> Lan:
@@ -272,9 +273,9 @@ class Fabric:
     def _lock(self, network: str) -> asyncio.Lock:
         return self._locks.setdefault(network, asyncio.Lock())
 
-    def _on_loopback(self, address: str, entry: Entry | None = None) -> Place:
+    def _on_loopback(self, address: str, entry: NamespaceFiles | None = None) -> NodePlace:
         # Nothing on the node says which of the many loopback addresses is its own.
-        return Place(address, [self.endpoint], {"TRAINYARD_NODE_ADDRESS": address}, entry)
+        return NodePlace(address, [self.endpoint], {"TRAINYARD_NODE_ADDRESS": address}, entry)
 
 
 def lost(run: str) -> Mapping[str, Any]:

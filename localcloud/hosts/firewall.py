@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from localcloud.hosts.rules import ICMP, TCP, UDP, Direction, Rule
+from localcloud.hosts.rules import ICMP, TCP, UDP, Direction, FirewallRule
 
 TABLE = "inet trainyard"
 # What begins a connection that nobody tracks; of other protocols every packet does.
@@ -30,15 +30,15 @@ _PROTOCOLS = {TCP: "meta l4proto tcp", UDP: "meta l4proto udp", ICMP: "meta l4pr
 _ICMP_OF_IPV6 = 58
 
 
-def packets_counter(rule: Rule) -> str:
+def packets_counter(rule: FirewallRule) -> str:
     return f"packets_{rule.key}"
 
 
-def connections_counter(rule: Rule) -> str:
+def connections_counter(rule: FirewallRule) -> str:
     return f"connections_{rule.key}"
 
 
-def rulesets(rules: Sequence[Rule], generation: int = 0) -> tuple[str, ...]:
+def rulesets(rules: Sequence[FirewallRule], generation: int = 0) -> tuple[str, ...]:
     """What a node lets in and out: its own loopback, what belongs to a connection, what a rule allows.
 
     The texts are to be given one after the other: the kernel takes only so much from whoever is not root. The last puts
@@ -57,7 +57,7 @@ def rulesets(rules: Sequence[Rule], generation: int = 0) -> tuple[str, ...]:
     return tuple("\n".join(part) + "\n" for part in parts)
 
 
-def _prepared(direction: Direction, rules: Sequence[Rule], generation: int) -> Iterator[str]:
+def _prepared(direction: Direction, rules: Sequence[FirewallRule], generation: int) -> Iterator[str]:
     """Chains that nothing leads to yet."""
     yield from _sets(direction)
     for chain in (f"{direction}_allowed", f"{direction}_rules{generation}", f"{direction}_untracked{generation}"):
@@ -96,7 +96,7 @@ def _sets(direction: Direction) -> Iterator[str]:
     yield f"add set {TABLE} carried_{direction} {{ type ipv4_addr; flags dynamic; counter; size 65535; }}"
 
 
-def _allowed(rule: Rule, match: str, generation: int) -> Iterator[str]:
+def _allowed(rule: FirewallRule, match: str, generation: int) -> Iterator[str]:
     # A first packet sent again is still the same connection: its mark says that it was counted.
     first = _UNTRACKED.get(rule.protocol, "") if rule.stateless else "ct mark 0"
     chain = f"add rule {TABLE} {rule.direction}"
@@ -118,7 +118,7 @@ def _record(direction: Direction) -> Iterator[str]:
     yield f"add rule {TABLE} {direction} {_TCP_AND_UDP} update @dropped_{direction} {{ {key} }}"
 
 
-def _matches(rule: Rule) -> Iterator[str]:
+def _matches(rule: FirewallRule) -> Iterator[str]:
     """The words that pick a rule's packets; nothing for a rule about nobody here."""
     blocks = {str(block) for block in rule.peers}
     if not blocks or rule.protocol == _ICMP_OF_IPV6:
@@ -128,7 +128,7 @@ def _matches(rule: Rule) -> Iterator[str]:
     yield " ".join((peer, *_protocol(rule)))
 
 
-def _protocol(rule: Rule) -> Iterator[str]:
+def _protocol(rule: FirewallRule) -> Iterator[str]:
     if rule.protocol is None:
         return
     yield _PROTOCOLS.get(rule.protocol, f"meta l4proto {rule.protocol:d}")

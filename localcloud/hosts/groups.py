@@ -27,17 +27,19 @@ _REMOVED_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Groups:
+class ControlGroups:
     """Folders by controller; with version 2 it is one folder for all."""
 
     folders: Mapping[str, str]
     version: int = 1
 
-    def child(self, name: str) -> Groups:
-        return Groups({controller: f"{folder}/{name}" for controller, folder in self.folders.items()}, self.version)
+    def child(self, name: str) -> ControlGroups:
+        return ControlGroups(
+            {controller: f"{folder}/{name}" for controller, folder in self.folders.items()}, self.version
+        )
 
-    def parent(self) -> Groups:
-        return Groups({name: os.path.dirname(folder) for name, folder in self.folders.items()}, self.version)
+    def parent(self) -> ControlGroups:
+        return ControlGroups({name: os.path.dirname(folder) for name, folder in self.folders.items()}, self.version)
 
     def make(self, limits: Mapping[str, int], passed_on: bool = False) -> None:
         """With these limits; with `passed_on` there will be groups in it that have limits of their own."""
@@ -77,7 +79,7 @@ class Groups:
                 time.sleep(0.005)
 
 
-def begin(limits: Mapping[str, int]) -> Groups | None:
+def begin(limits: Mapping[str, int]) -> ControlGroups | None:
     """The group of this cloud, made; None where this account may make none. Those of clouds that were killed go."""
     base = _base()
     if base is None:
@@ -109,7 +111,7 @@ def _holds_others(folder: str) -> bool:
     return False
 
 
-def _sweep(base: Groups) -> None:
+def _sweep(base: ControlGroups) -> None:
     for folder in set(base.folders.values()):
         for left in Path(folder).glob(f"{_PREFIX}*"):
             if not Path("/proc", left.name.removeprefix(_PREFIX)).exists():
@@ -118,19 +120,19 @@ def _sweep(base: Groups) -> None:
                         os.rmdir(path)
 
 
-def _base() -> Groups | None:
+def _base() -> ControlGroups | None:
     """Where groups can be made below or beside the one that this process is in."""
     mine = dict(_mine())
     first = {name: folder for name in CONTROLLERS if (folder := mine.get(name)) and _writable(folder)}
     if len(first) == len(CONTROLLERS):
-        return Groups(first, 1)
+        return ControlGroups(first, 1)
     above = mine.get("", "")
     # A group that has processes cannot pass controllers on: one above can, and has, where this account was given it.
     while os.path.exists(f"{above}/cgroup.controllers"):
         with suppress(OSError):
             passed_on = Path(above, "cgroup.subtree_control").read_text().split()
             if set(CONTROLLERS) <= set(passed_on) and _writable(above):
-                return Groups(dict.fromkeys(CONTROLLERS, above), 2)
+                return ControlGroups(dict.fromkeys(CONTROLLERS, above), 2)
         above = os.path.dirname(above)
     return None
 

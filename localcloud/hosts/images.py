@@ -28,7 +28,7 @@ class LocalEnvironment:
 
 
 @dataclass(frozen=True)
-class Seen:
+class NodePaths:
     """Where a node's processes see what is theirs; without a place of its own, where it really lies."""
 
     home: str = inside.HOME
@@ -45,7 +45,7 @@ def environment_for(name: str) -> LocalEnvironment | Missing:
     return LocalEnvironment(found.path, found.interpreter, found.variables)
 
 
-def base_variables(environment: LocalEnvironment, seen: Seen) -> Mapping[str, str]:
+def base_variables(environment: LocalEnvironment, seen: NodePaths) -> Mapping[str, str]:
     """What a node's process finds before anything of the job: nothing else of the cloud's own environment leaks in."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {

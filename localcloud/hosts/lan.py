@@ -11,8 +11,8 @@ from itertools import zip_longest
 
 from localcloud.hosts import firewall
 from localcloud.hosts.assignment import Interface, Subnet
-from localcloud.hosts.rules import Rule
-from localcloud.hosts.site import Namespace, Site, SiteError, Task
+from localcloud.hosts.rules import FirewallRule
+from localcloud.hosts.site import Namespace, Site, SiteError, SiteTask
 
 # What OCI's networks carry in one piece, and the name of a node's interface there.
 _MTU = 9000
@@ -22,7 +22,7 @@ _PATH = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin"
 
 
 @dataclass
-class Member:
+class LanMember:
     """One node in the network, and what its namespace was last told."""
 
     rank: int
@@ -31,7 +31,7 @@ class Member:
     subnet: Subnet
     namespace: Namespace = field(default=Namespace(-1, -1))
     cable: str = ""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[FirewallRule, ...] = ()
     destinations: tuple[str, ...] = ()
     generation: int = 0  # of the ruleset that is in force
 
@@ -49,7 +49,7 @@ class Lan:
     ip: str
     nft: str
     services: Sequence[str] = ()
-    members: list[Member] = field(default_factory=list)
+    members: list[LanMember] = field(default_factory=list)
     endings: list[Callable[[], None]] = field(default_factory=list)
     _bridges: dict[str, str] = field(default_factory=dict)
     _cables: int = 0
@@ -73,11 +73,11 @@ class Lan:
         (namespace,) = self.site.open(1)
         inside = f"/proc/{self.site.pid}/fd/{namespace.number}"
         lines = ("link add bridge0 type bridge", f"link add cable0 type veth peer name {INTERFACE} netns {inside}")
-        rulesets = (Task([self.nft, "-f", "-"], text, namespace.number) for text in firewall.rulesets(()))
+        rulesets = (SiteTask([self.nft, "-f", "-"], text, namespace.number) for text in firewall.rulesets(()))
         self.site.run([self._ip(lines), *rulesets])
         self.site.release([namespace])
 
-    def plan(self, members: Iterable[Member]) -> None:
+    def plan(self, members: Iterable[LanMember]) -> None:
         """What the nodes will be told when they join."""
         for member in members:
             reach = member.interface.reach()
@@ -85,7 +85,7 @@ class Lan:
                 raise SiteError("the subnet is gone")
             member.rules, member.destinations = reach.rules, reach.destinations
 
-    def join(self, subnet: Subnet, members: Sequence[Member]) -> None:
+    def join(self, subnet: Subnet, members: Sequence[LanMember]) -> None:
         """Namespaces for new nodes, closed to everyone before they are connected to anyone."""
         namespaces = self.site.open(len(members))
         for member, namespace in zip(members, namespaces, strict=True):
@@ -109,7 +109,7 @@ class Lan:
             if bridge:
                 self.site.run([self._ip([f"link delete {bridge}"])])
 
-    def leave(self, members: Sequence[Member]) -> None:
+    def leave(self, members: Sequence[LanMember]) -> None:
         present = [member for member in members if member in self.members]
         self.members = [member for member in self.members if member not in present]
         try:
@@ -117,9 +117,9 @@ class Lan:
         finally:
             self.site.release([member.namespace for member in present])
 
-    def changes(self) -> list[list[Task]]:
+    def changes(self) -> list[list[SiteTask]]:
         """What brings the nodes up to date with what is in force: for each what is to be done, in order."""
-        tasks: list[list[Task]] = []
+        tasks: list[list[SiteTask]] = []
         for member in self.members:
             reach = member.interface.reach()
             if reach is None:
@@ -133,26 +133,26 @@ class Lan:
                 tasks.append([self._ip(lines, member)])
         return tasks
 
-    def apply(self, changes: Sequence[Sequence[Task]]) -> None:
+    def apply(self, changes: Sequence[Sequence[SiteTask]]) -> None:
         for tasks in _rounds(changes):
             self.site.run(tasks)
 
-    def said_by(self, members: Sequence[Member]) -> list[str]:
+    def said_by(self, members: Sequence[LanMember]) -> list[str]:
         listing = [self.nft, "-j", "list", "table", *firewall.TABLE.split()]
-        return self.site.run([Task(listing, "", member.namespace.number) for member in members])
+        return self.site.run([SiteTask(listing, "", member.namespace.number) for member in members])
 
     def close(self) -> None:
         for ending in self.endings:
             ending()
         self.site.close()
 
-    def _firewall(self, member: Member) -> list[Task]:
+    def _firewall(self, member: LanMember) -> list[SiteTask]:
         texts = firewall.rulesets(member.rules, member.generation)
-        return [Task([self.nft, "-f", "-"], text, member.namespace.number) for text in texts]
+        return [SiteTask([self.nft, "-f", "-"], text, member.namespace.number) for text in texts]
 
-    def _ip(self, lines: Iterable[str], member: Member | None = None) -> Task:
+    def _ip(self, lines: Iterable[str], member: LanMember | None = None) -> SiteTask:
         namespace = member.namespace.number if member else None
-        return Task([self.ip, "-batch", "-"], "\n".join(lines) + "\n", namespace)
+        return SiteTask([self.ip, "-batch", "-"], "\n".join(lines) + "\n", namespace)
 
     def _bridge(self, subnet: Subnet) -> Iterator[str]:
         if subnet.id in self._bridges:
@@ -164,7 +164,7 @@ class Lan:
         yield f"address add {subnet.router}/{subnet.prefix_length} dev {bridge}"
         yield f"link set {bridge} up"
 
-    def _connect(self, subnet: Subnet, members: Iterable[Member]) -> Iterator[str]:
+    def _connect(self, subnet: Subnet, members: Iterable[LanMember]) -> Iterator[str]:
         for member in members:
             inside = f"/proc/{self.site.pid}/fd/{member.namespace.number}"
             peer = f"peer name {INTERFACE} mtu {_MTU} address {member.interface.hardware} netns {inside}"
@@ -172,13 +172,13 @@ class Lan:
             yield f"link set {member.cable} master {self._bridges[subnet.id]} up"
 
 
-def _rounds(sequences: Iterable[Sequence[Task]]) -> Iterator[list[Task]]:
+def _rounds(sequences: Iterable[Sequence[SiteTask]]) -> Iterator[list[SiteTask]]:
     """The first of every sequence, then the second: those of one round may run at once."""
     for tasks in zip_longest(*sequences):
         yield [task for task in tasks if task]
 
 
-def _inside(member: Member, subnet: Subnet) -> Iterator[str]:
+def _inside(member: LanMember, subnet: Subnet) -> Iterator[str]:
     yield "link set lo up"
     yield f"link set {INTERFACE} addrgenmode none"
     yield f"address add {member.address}/{subnet.prefix_length} dev {INTERFACE}"

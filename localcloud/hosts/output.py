@@ -11,7 +11,7 @@ _CHUNK = 64 * 1024
 MAXIMUM_LINE = 64 * 1024
 
 
-class Sink:
+class OutputSink:
     """Where the output of one node goes."""
 
     def __init__(self, file: Path, give: Callable[[Sequence[bytes]], None]) -> None:

@@ -17,7 +17,7 @@ class UnreadableRuleError(Exception):
 
 
 @dataclass(frozen=True)
-class Rule:
+class FirewallRule:
     """One rule. `peers` are the blocks that its source or destination stands for. What the firewall
     is told is made of numbers and addresses alone; texts are for people."""
 

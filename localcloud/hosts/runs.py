@@ -16,9 +16,9 @@ from typing import Any
 from localcloud import processes
 from localcloud.files import write_secret
 from localcloud.hosts import evidence, former, isolated, limits, mounts, output, workplace
-from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, Verdict
+from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, RunVerdict
 from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost
-from localcloud.hosts.groups import Groups, begin
+from localcloud.hosts.groups import ControlGroups, begin
 from localcloud.hosts.specification import output_path, result_path, specification
 from localcloud.hosts.verdict import verdict
 
@@ -47,7 +47,7 @@ class Hosts:
         self._dispatcher = dispatcher
         fabric.fail = self._fail
         self._live: dict[str, _Live] = {}
-        self._groups: Groups | None = None
+        self._groups: ControlGroups | None = None
         self._has_groups = True  # until it turned out that this account may make none
 
     def submit(self, run: str) -> None:
@@ -58,7 +58,7 @@ class Hosts:
         """Asks a run's processes to end; its task writes the final state."""
         live = self._live.get(run)
         if live is None:
-            self._finish(run, Verdict("CANCELED", ""))
+            self._finish(run, RunVerdict("CANCELED", ""))
             return
         live.canceled = True
         _terminate(live.nodes)
@@ -111,19 +111,19 @@ class Hosts:
                 await _ended_all(self._live[run_id].nodes)
                 await self._release(run_id)
         except (CannotStartError, NotInForceError) as error:
-            result = Verdict("FAILED", str(error))
+            result = RunVerdict("FAILED", str(error))
         except asyncio.CancelledError:
             self._live.pop(run_id, None)
             raise
         except Exception as error:
             log.exception("run %s", run_id)
-            result = Verdict("FAILED", f"The local cloud could not run it: {error}")
+            result = RunVerdict("FAILED", f"The local cloud could not run it: {error}")
         live = self._live.pop(run_id)
         if live.failed:
             result = replace(result, state="FAILED", details=live.failed)
-        self._finish(run_id, Verdict("CANCELED", "") if live.canceled else result)
+        self._finish(run_id, RunVerdict("CANCELED", "") if live.canceled else result)
 
-    async def _run(self, run_id: str) -> Verdict:
+    async def _run(self, run_id: str) -> RunVerdict:
         former_end = await self._former_end(run_id)
         if former_end.state != "IN_PROGRESS":
             return former_end
@@ -135,13 +135,13 @@ class Hosts:
         mounted = await mounts.prepare(assignment)
         live = self._live[run_id]
         if live.canceled or live.failed:
-            return Verdict("CANCELED", "")
+            return RunVerdict("CANCELED", "")
         readers = []
         for node in nodes:
             process = await self._start(assignment, node, len(nodes), mounted, outline.minutes * 60)
             live.nodes.append(process)
             workplace.announce(assignment.folder, nodes[: node.rank + 1])
-            sink = output.Sink(output_path(assignment.folder, node.rank), assignment.lines(node.group, node.rank))
+            sink = output.OutputSink(output_path(assignment.folder, node.rank), assignment.lines(node.group, node.rank))
             readers.append(asyncio.create_task(sink.drain(process)))
         self._dispatcher.started(run_id)
         if live.canceled or live.failed:
@@ -151,7 +151,7 @@ class Hosts:
             for process, node, reader in zip(live.nodes, nodes, readers, strict=True)
         ]
         results: dict[int, dict[str, Any]] = {}
-        failure: Verdict | None = None  # the first is the cause; what is stopped after it only follows from it
+        failure: RunVerdict | None = None  # the first is the cause; what is stopped after it only follows from it
         for finished in asyncio.as_completed(watchers):
             rank, result = await finished
             results[rank] = result
@@ -170,7 +170,7 @@ class Hosts:
             evidence.write(self.folder(run_id), evidence.with_processor(seen, self._processor(run_id, seen)))
 
     async def _start(
-        self, assignment: Assignment, node: workplace.Node, count: int, mounted: Sequence[mounts.Mount],
+        self, assignment: Assignment, node: workplace.NodeSetup, count: int, mounted: Sequence[mounts.Mount],
         seconds: float,
     ) -> Process:  # fmt: skip
         spec = specification(assignment, node, count, mounted, seconds, self._grouped())
@@ -185,7 +185,7 @@ class Hosts:
         (assignment.folder / f"node-{node.rank}.pid").write_text(json.dumps(identity))
         return process
 
-    def _grouped(self) -> Groups | None:
+    def _grouped(self) -> ControlGroups | None:
         """The control groups of this cloud, made when its first node needs them."""
         if self._groups is None and self._has_groups:
             self._groups = begin(limits.of_machine())
@@ -202,12 +202,12 @@ class Hosts:
     def folder(self, run_id: str) -> Path:
         return self._folder / run_id
 
-    async def _former_end(self, run_id: str) -> Verdict:
+    async def _former_end(self, run_id: str) -> RunVerdict:
         """How a run had ended whose cloud was killed before it could say so. Nothing is left of one that had not."""
         folder, outline = self.folder(run_id), self._dispatcher.outline(run_id)
         results = await former.end(folder)
         if outline is None:
-            return Verdict("IN_PROGRESS", "")
+            return RunVerdict("IN_PROGRESS", "")
         ended = verdict(outline, results)
         if ended.state != "IN_PROGRESS":
             evidence.write(folder, lost(run_id))
@@ -216,14 +216,14 @@ class Hosts:
         self._dispatcher.begins_again(run_id)
         return ended
 
-    def _finish(self, run_id: str, result: Verdict) -> None:
+    def _finish(self, run_id: str, result: RunVerdict) -> None:
         self._dispatcher.ended(run_id, result, self.folder(run_id))
         for path in self.folder(run_id).glob(_TOLD):
             path.unlink(missing_ok=True)
 
 
 async def _ended(
-    process: Process, node: workplace.Node, reader: asyncio.Task[None], folder: Path
+    process: Process, node: workplace.NodeSetup, reader: asyncio.Task[None], folder: Path
 ) -> tuple[int, dict[str, Any]]:
     await reader
     await process.wait()

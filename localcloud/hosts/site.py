@@ -27,7 +27,7 @@ class SiteGoneError(SiteError):
 
 
 @dataclass(frozen=True)
-class Task:
+class SiteTask:
     """A program to run in a namespace, or in the site's own where none is named, with what it reads."""
 
     command: Sequence[str]
@@ -86,7 +86,7 @@ class Site:
             count -= some
         return found
 
-    def run(self, tasks: Sequence[Task]) -> list[str]:
+    def run(self, tasks: Sequence[SiteTask]) -> list[str]:
         """What each program printed; SiteError with the words of the first that failed."""
         asked = [{"command": list(task.command), "input": task.input, "namespace": task.namespace} for task in tasks]
         results = self._ask("run", tasks=asked)[0]["results"]

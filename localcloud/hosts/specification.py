@@ -11,9 +11,9 @@ from typing import Any
 
 from localcloud.hosts import limits, users, workplace
 from localcloud.hosts.assignment import Assignment, CannotStartError
-from localcloud.hosts.groups import Groups
+from localcloud.hosts.groups import ControlGroups
 from localcloud.hosts.mounts import Mount
-from localcloud.hosts.workplace import Node
+from localcloud.hosts.workplace import NodeSetup
 
 GRACE_SECONDS = 10.0
 # An empty folder, on which each node mounts a root of its own.
@@ -24,7 +24,12 @@ _LIBRARY, _FEWEST_PORTS = "TRAINYARD_PIN_LIBRARY", 32
 
 
 def specification(
-    assignment: Assignment, node: Node, nodes: int, mounted: Sequence[Mount], seconds: float, groups: Groups | None
+    assignment: Assignment,
+    node: NodeSetup,
+    nodes: int,
+    mounted: Sequence[Mount],
+    seconds: float,
+    groups: ControlGroups | None,
 ) -> dict[str, Any]:
     spec = {
         "parent": os.getpid(),
@@ -44,7 +49,7 @@ def specification(
 
 
 def _room(
-    assignment: Assignment, node: Node, nodes: int, mounted: Sequence[Mount], groups: Groups | None
+    assignment: Assignment, node: NodeSetup, nodes: int, mounted: Sequence[Mount], groups: ControlGroups | None
 ) -> dict[str, Any]:
     root, user = assignment.folder / _ROOT, users.of_run(assignment.id)
     root.mkdir(exist_ok=True)

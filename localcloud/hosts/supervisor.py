@@ -25,7 +25,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGCHLD)
 _LONGEST_SECONDS = 3600.0
 # Whose command is asked to end before it is made to.
 _ASKED = ("stopped", "time limit")
-Node = apart.Node | beside.Node
+SupervisedNode = apart.IsolatedNode | beside.BareNode
 
 
 def main(arguments: list[str]) -> int:
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
 def _run(spec: dict[str, Any]) -> dict[str, Any]:
     started = time.time()
     try:
-        node: Node = apart.start(spec) if spec.get("place") else beside.start(spec)
+        node: SupervisedNode = apart.start(spec) if spec.get("place") else beside.start(spec)
     except (OSError, UnstartableError) as error:
         return _result("unstartable", None, str(error), started)
     reason, detail = _until_the_end(node, spec["seconds"] or math.inf)
@@ -65,7 +65,7 @@ def _run(spec: dict[str, Any]) -> dict[str, Any]:
     return _result(reason, code, detail or more, started)
 
 
-def _until_the_end(node: Node, seconds: float) -> tuple[str, str]:
+def _until_the_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
     """Why the node ends, and what there is to say of it."""
     deadline = time.monotonic() + seconds
     while not has_ended(node.pid):

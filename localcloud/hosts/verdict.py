@@ -7,10 +7,10 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
-from localcloud.hosts.assignment import Group, Outline, Verdict
+from localcloud.hosts.assignment import Group, Outline, RunVerdict
 
 
-def verdict(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> Verdict:
+def verdict(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> RunVerdict:
     """FAILED as soon as a group can no longer reach its minimum, SUCCEEDED once all nodes ended well enough."""
     groups, placed = outline.groups, outline.placed
     states = []
@@ -25,7 +25,7 @@ def verdict(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> Verdi
             states.append("SUCCEEDED" if all(rank in results for rank in ranks) else "IN_PROGRESS")
     state = next((state for state in ("FAILED", "IN_PROGRESS") if state in states), "SUCCEEDED")
     named = tuple((group.name, state) for group, state in zip(groups, states, strict=True) if group.name)
-    return Verdict(state, reasons[0] if reasons else "", named)
+    return RunVerdict(state, reasons[0] if reasons else "", named)
 
 
 def _succeeded(result: Mapping[str, Any]) -> bool:

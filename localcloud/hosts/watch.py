@@ -29,7 +29,7 @@ _SHARED_OUT = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 
 
 @dataclass
-class Watch:
+class UsageWatch:
     """One node: its first process, the folders it may write to, and what it may use at most."""
 
     pid: int

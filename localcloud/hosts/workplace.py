@@ -15,9 +15,9 @@ from pathlib import Path
 
 from localcloud.environments.find import Missing
 from localcloud.hosts import images, inside, shown, unpacking
-from localcloud.hosts.assignment import Assignment, CannotStartError, Code, Work
-from localcloud.hosts.fabric import Place
-from localcloud.hosts.images import Seen
+from localcloud.hosts.assignment import Assignment, CannotStartError, NodeWork, RunCode
+from localcloud.hosts.fabric import NodePlace
+from localcloud.hosts.images import NodePaths
 from localcloud.hosts.shown import Shown
 
 # What nodes are given, in a folder that they can only read, and in it the file that says who is there.
@@ -28,7 +28,7 @@ SETTINGS = "etc"
 
 
 @dataclass(frozen=True)
-class Node:
+class NodeSetup:
     """One process to start: `folder` is where, as the node sees it, and `own` what it may write to, as it really lies.
     `shown` is what it sees of this machine beside the system."""
 
@@ -37,14 +37,14 @@ class Node:
     command: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
-    place: Place
+    place: NodePlace
     own: tuple[Shown, ...]
     shown: tuple[Shown, ...]
     memory: int
     disk: int
 
 
-def prepare(assignment: Assignment, places: Sequence[Place]) -> list[Node]:
+def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSetup]:
     """The nodes of a run, their folders made and their code unpacked."""
     # What lies here may be open to the run's user: nobody else gets through.
     assignment.folder.chmod(0o700)
@@ -64,7 +64,7 @@ def remove(folder: Path) -> None:
         shutil.rmtree(disk, ignore_errors=True)
 
 
-def announce(folder: Path, nodes: Sequence[Node]) -> None:
+def announce(folder: Path, nodes: Sequence[NodeSetup]) -> None:
     """Tells the nodes of a cluster who is there so far."""
     there = [{"Rank": node.rank, "IPAddress": node.place.address} for node in nodes]
     _write_whole(folder / GIVEN / METADATA, json.dumps(there))
@@ -76,7 +76,7 @@ def host_name(run: str, rank: int) -> str:
     return f"{words or 'run'}-{rank}"
 
 
-def _hosts(run: str, nodes: Sequence[Node]) -> Iterator[str]:
+def _hosts(run: str, nodes: Sequence[NodeSetup]) -> Iterator[str]:
     yield "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
     yield from (f"{node.place.address} {host_name(run, node.rank)}\n" for node in nodes)
 
@@ -88,12 +88,12 @@ def _write_whole(path: Path, content: str) -> None:
     draft.replace(path)
 
 
-def _node(assignment: Assignment, rank: int, place: Place) -> Node:
+def _node(assignment: Assignment, rank: int, place: NodePlace) -> NodeSetup:
     folder, temporary = assignment.folder / f"node-{rank}", assignment.folder / f"node-{rank}.tmp"
     for each in (folder, temporary):
         each.mkdir(parents=True, exist_ok=True)
     given = assignment.folder / GIVEN
-    seen = Seen() if place.entry else Seen(str(folder), str(temporary), str(given), shown.project())
+    seen = NodePaths() if place.entry else NodePaths(str(folder), str(temporary), str(given), shown.project())
     work = assignment.works[rank]
     environment = _environment(work)
     base = images.base_variables(environment, seen)
@@ -101,7 +101,7 @@ def _node(assignment: Assignment, rank: int, place: Place) -> Node:
     code = _unpacked(assignment.code, folder)
     command = work.command or _code_command(assignment.code, code, work.script, folder, seen.home)
     start_in = code.parent if code and code.is_file() else code or folder
-    return Node(
+    return NodeSetup(
         rank, assignment.outline.placed[rank], command + work.arguments, _as_seen(start_in, folder, seen.home),
         variables, place,
         ((str(folder), inside.HOME), (str(temporary), inside.TEMPORARY)),
@@ -121,7 +121,7 @@ def _as_seen(path: Path, folder: Path, home: str) -> Path:
     return Path(home, path.relative_to(folder))
 
 
-def _environment(work: Work) -> images.LocalEnvironment:
+def _environment(work: NodeWork) -> images.LocalEnvironment:
     """The local environment that an image stands for; without an image, this machine's own."""
     found = images.environment_for(work.stands_in)
     if isinstance(found, Missing):
@@ -132,7 +132,7 @@ def _environment(work: Work) -> images.LocalEnvironment:
     return found
 
 
-def _code_command(owned: Code | None, code: Path | None, entry: str, folder: Path, home: str) -> tuple[str, ...]:
+def _code_command(owned: RunCode | None, code: Path | None, entry: str, folder: Path, home: str) -> tuple[str, ...]:
     if owned is None or code is None:
         raise CannotStartError("The job has neither a container image nor an artifact")
     script = code
@@ -145,7 +145,7 @@ def _code_command(owned: Code | None, code: Path | None, entry: str, folder: Pat
     return ("bash" if script.suffix == ".sh" else "python", str(_as_seen(script, folder, home)))
 
 
-def _unpacked(code: Code | None, folder: Path) -> Path | None:
+def _unpacked(code: RunCode | None, folder: Path) -> Path | None:
     """The artifact in a node's own folder: the file itself, or the folder an archive became."""
     if code is None:
         return None

@@ -9,7 +9,7 @@ from localcloud.plugin.marker import must_be_local
 from localcloud.plugin.rows import ROWS
 from localcloud.plugin.table import TableResource
 from provider.base.errors import ProviderError
-from provider.base.resource import Function, Plugin, Resource
+from provider.base.resource import Function, Plugin, ProviderResource
 from provider.base.values import Properties
 from provider.oci.session import Session
 
@@ -32,7 +32,7 @@ class LocalOci(Plugin):
 
     def __init__(self) -> None:
         self._configured: Session | None = None
-        self._made: dict[str, Resource] = {}
+        self._made: dict[str, ProviderResource] = {}
 
     def configure(self, config: Properties) -> None:
         session = Session.of({ours: config[key] for key, ours in _OUR_NAMES.items() if config.get(key)})
@@ -42,7 +42,7 @@ class LocalOci(Plugin):
     def replacing_config(self, old: Properties, new: Properties) -> Iterable[str]:
         return ("region",)
 
-    def resource(self, token: str) -> Resource | None:
+    def resource(self, token: str) -> ProviderResource | None:
         row = ROWS.get(token)
         if row is None:
             return None

@@ -10,9 +10,16 @@ from typing import Any
 from catalog.tables import table
 from localcloud.plugin.convert import fields, from_model, project, to_model
 from localcloud.plugin.rows import Row
-from provider.base.diff import Diff, Rules, canonical, changed_keys, compare
-from provider.base.errors import Failure, PartialFailureError, ProviderError
-from provider.base.resource import Call, Checked, Created, Live, Resource, unknown_where_missing
+from provider.base.diff import Diff, DiffRules, canonical, changed_keys, compare
+from provider.base.errors import InputFailure, PartialFailureError, ProviderError
+from provider.base.resource import (
+    Call,
+    CheckedInputs,
+    CreatedResource,
+    LiveResource,
+    ProviderResource,
+    unknown_where_missing,
+)
 from provider.base.values import Properties
 from provider.oci.calls import attempt, found, is_gone, make_once
 from provider.oci.session import Session
@@ -28,12 +35,12 @@ MAPS = frozenset({
 })  # fmt: skip
 
 
-def rules_of(token: str) -> Rules:
+def rules_of(token: str) -> DiffRules:
     row: Mapping[str, list[str]] = table("replacement").get(token, {})
-    return Rules(**{key: frozenset(row.get(key, ())) for key in ("replace", "computed", "unordered")}, maps=MAPS)
+    return DiffRules(**{key: frozenset(row.get(key, ())) for key in ("replace", "computed", "unordered")}, maps=MAPS)
 
 
-class TableResource(Resource):
+class TableResource(ProviderResource):
     """The conventions; what a type does otherwise is a subclass in localcloud.plugin.behaviours."""
 
     def __init__(self, token: str, row: Row, session: Callable[[], Session]) -> None:
@@ -82,14 +89,14 @@ class TableResource(Resource):
 
     # -- the engine's calls
 
-    def check(self, call: Call, old: Properties, new: Properties) -> Checked:
+    def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
         inputs = {**self.row.defaults, **new}
         if self.row.named and inputs.get("name") is None:
             seed = call.seed or call.urn.encode()
             inputs["name"] = old.get("name") or f"{call.name}-{hashlib.sha256(seed).hexdigest()[:7]}"
         known = self.inputs_of_api() | _UNINTERESTING
         unknown = sorted(set(inputs) - known)
-        return Checked(inputs, tuple(Failure(key, f"{self.token} has no input `{key}`.") for key in unknown))
+        return CheckedInputs(inputs, tuple(InputFailure(key, f"{self.token} has no input `{key}`.") for key in unknown))
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
         keeps_its_name = self.row.named and old.get("name") == new.get("name")
@@ -100,7 +107,7 @@ class TableResource(Resource):
             return {**old_outputs, **inputs}
         return unknown_where_missing(inputs, self.outputs_of_api() - {"id"})
 
-    def create(self, call: Call, inputs: Properties) -> Created:
+    def create(self, call: Call, inputs: Properties) -> CreatedResource:
         details = self._details("Create", inputs)
         model = self._create_once(call, inputs, details)
         made = self.id_of(model, inputs)
@@ -109,16 +116,16 @@ class TableResource(Resource):
             self.after_create(call, made, inputs)
         except ProviderError as error:
             raise PartialFailureError(made, self.shown(model, inputs), error.cause, error.remedy) from error
-        return Created(made, self.shown(model, inputs))
+        return CreatedResource(made, self.shown(model, inputs))
 
-    def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> Live | None:  # noqa: A002
+    def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
         given = {**inputs, **self.parse_id(id)}
         model = self._get(call, id, {**outputs, **given})
         if model is None:
             return None
         real_id = self.id_of(model, given)
         live = self.shown(model, {**outputs, **given})
-        return Live(real_id, live, self._live_inputs(live, inputs))
+        return LiveResource(real_id, live, self._live_inputs(live, inputs))
 
     def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
         changed = changed_keys(compare(old, new, self.rules))

@@ -14,7 +14,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Notes:
+class PersonReporter:
     """A reporter whose notes go to a person, one line each."""
 
     tell: Tell
@@ -29,4 +29,4 @@ class Notes:
 
 
 def call_of(name: str, tell: Tell) -> Call:
-    return Call(urn="", type="", name=name, report=Notes(tell), stop=Stop())
+    return Call(urn="", type="", name=name, report=PersonReporter(tell), stop=Stop())

@@ -16,7 +16,7 @@ _PLAIN_KEY = re.compile(r"^[A-Za-z_$][A-Za-z0-9_$-]*$")
 
 
 @dataclass(frozen=True)
-class Rules:
+class DiffRules:
     """How a resource type changes. Paths are dotted, without list indices, and cover what lies below them.
 
     `computed` values are filled in by the cloud when left out, so leaving them out later changes nothing. An element
@@ -50,7 +50,7 @@ class Diff:
         return [path for path, change in self.changes.items() if change.replaces]
 
 
-def compare(old: Properties, new: Properties, rules: Rules, delete_before_replace: bool = False) -> Diff:
+def compare(old: Properties, new: Properties, rules: DiffRules, delete_before_replace: bool = False) -> Diff:
     changes = {path: Change(kind, _touches(path, rules.replace)) for path, kind in _walk("", old, new, rules)}
     return Diff(changes, delete_before_replace)
 
@@ -60,7 +60,7 @@ def changed_keys(diff: Diff) -> set[str]:
     return {re.split(r"[.\[]", path, maxsplit=1)[0] for path in diff.changes}
 
 
-def _walk(path: str, old: Any, new: Any, rules: Rules, element: bool = False) -> Iterator[tuple[str, Kind]]:
+def _walk(path: str, old: Any, new: Any, rules: DiffRules, element: bool = False) -> Iterator[tuple[str, Kind]]:
     bare = _bare(path)
     if path and (bare in rules.ignored or _same(old, new, bare in rules.unordered)):
         return

@@ -32,7 +32,7 @@ class Cancelled(ProviderError):  # noqa: N818 - it is the user's wish, not an er
 
 
 @dataclass(frozen=True)
-class Failure:
+class InputFailure:
     """An input that can not be right."""
 
     property: str

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from provider.base.diff import Diff, Rules, compare
-from provider.base.errors import Cancelled, Failure
+from provider.base.diff import Diff, DiffRules, compare
+from provider.base.errors import Cancelled, InputFailure
 from provider.base.values import UNKNOWN, Properties
 
 
@@ -65,19 +65,19 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedInputs:
     inputs: Properties
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[InputFailure, ...] = ()
 
 
 @dataclass(frozen=True)
-class Created:
+class CreatedResource:
     id: str
     outputs: Properties
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveResource:
     """A resource as it is now; `inputs` are what would have made it so."""
 
     id: str
@@ -85,15 +85,15 @@ class Live:
     inputs: Properties
 
 
-class Resource(ABC):
+class ProviderResource(ABC):
     """One type of resource. It is given plain values: secrets are opened before and sealed again after each call."""
 
-    rules: Rules = Rules()
+    rules: DiffRules = DiffRules()
     delete_before_replace = False
     secret_outputs: frozenset[str] = frozenset()
 
-    def check(self, call: Call, old: Properties, new: Properties) -> Checked:
-        return Checked(new)
+    def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
+        return CheckedInputs(new)
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
         return compare(old, new, self.rules, self.delete_before_replace)
@@ -103,10 +103,10 @@ class Resource(ABC):
         return {**(old_outputs or {}), **inputs}
 
     @abstractmethod
-    def create(self, call: Call, inputs: Properties) -> Created: ...
+    def create(self, call: Call, inputs: Properties) -> CreatedResource: ...
 
     @abstractmethod
-    def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> Live | None: ...  # noqa: A002
+    def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> LiveResource | None: ...  # noqa: A002
 
     @abstractmethod
     def update(
@@ -131,8 +131,8 @@ class Plugin(ABC):
     name: str
     version: str
 
-    def check_config(self, config: Properties) -> Checked:
-        return Checked(config)
+    def check_config(self, config: Properties) -> CheckedInputs:
+        return CheckedInputs(config)
 
     def replacing_config(self, old: Properties, new: Properties) -> Iterable[str]:
         """Configuration whose change makes all resources others (another account, another region)."""
@@ -142,7 +142,7 @@ class Plugin(ABC):
     def configure(self, config: Properties) -> None: ...
 
     @abstractmethod
-    def resource(self, token: str) -> Resource | None: ...
+    def resource(self, token: str) -> ProviderResource | None: ...
 
     def function(self, token: str) -> Function | None:
         return None

@@ -13,9 +13,9 @@ from google.protobuf import empty_pb2
 from launcher.escaping import terminal_lines
 from provider.base.diff import Change, Diff, canonical
 from provider.base.engine import Engine, UrnReporter
-from provider.base.errors import Failure, PartialFailureError, ProviderError
+from provider.base.errors import InputFailure, PartialFailureError, ProviderError
 from provider.base.reasons import as_path, reasons
-from provider.base.resource import Call, Plugin, Resource, Stop
+from provider.base.resource import Call, Plugin, ProviderResource, Stop
 from provider.base.values import Properties, Secret, decode, encode, has_unknown, redact, reveal, seal, secret_texts
 from provider.base.wire import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
@@ -157,7 +157,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         shown = request.name or (name[0] if name else "")
         return Call(request.urn, kind, shown, report, self._stop, getattr(request, "timeout", 0.0), seed)
 
-    def _resource(self, token: str) -> Resource:
+    def _resource(self, token: str) -> ProviderResource:
         resource = self._plugin.resource(token)
         if resource is None:
             raise ProviderError(f"The provider `{self._plugin.name}` does not know the type `{token}`.")
@@ -187,7 +187,7 @@ class _Answer:
 class _Kept:
     """Hands a resource that exists, but is not as wished, to the engine, so that it is not lost."""
 
-    def __init__(self, context: Any, resource: Resource, inputs: Properties, *olds: Properties) -> None:
+    def __init__(self, context: Any, resource: ProviderResource, inputs: Properties, *olds: Properties) -> None:
         self._context, self._resource, self._inputs, self._olds = context, resource, inputs, olds
 
     def __enter__(self) -> None: ...
@@ -215,12 +215,12 @@ def _already_answered(context: Any) -> bool:
     return context.code() is not None
 
 
-def _seal(resource: Resource, outputs: Mapping[str, Any], *models: Properties) -> Any:
+def _seal(resource: ProviderResource, outputs: Mapping[str, Any], *models: Properties) -> Any:
     marked = {key: Secret(value) if key in resource.secret_outputs else value for key, value in outputs.items()}
     return encode(seal(marked, *models))
 
 
-def _check_response(inputs: Properties, failures: tuple[Failure, ...], model: Properties) -> Any:
+def _check_response(inputs: Properties, failures: tuple[InputFailure, ...], model: Properties) -> Any:
     texts = secret_texts(model)
     return provider_pb2.CheckResponse(
         inputs=encode(seal(inputs, model)),

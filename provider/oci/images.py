@@ -19,7 +19,7 @@ _OCIR = re.compile(
 
 
 @dataclass(frozen=True)
-class Image:
+class RegistryImage:
     address: str
     host: str
     region: str
@@ -29,13 +29,15 @@ class Image:
     digest: str | None
 
 
-def parse(address: str) -> Image | None:
+def parse(address: str) -> RegistryImage | None:
     """None when the address is not one of OCI's registries, where nothing can be looked up."""
     found = _OCIR.match(address)
     if found is None:
         return None
     region = found["region"] or found["key"]
-    return Image(address, found["host"], region, found["namespace"], found["repository"], found["tag"], found["digest"])
+    return RegistryImage(
+        address, found["host"], region, found["namespace"], found["repository"], found["tag"], found["digest"]
+    )
 
 
 def must_exist(session: Session, call: Call, address: str, compartment: str, access_minutes: float) -> None:
@@ -55,7 +57,7 @@ def must_exist(session: Session, call: Call, address: str, compartment: str, acc
     )
 
 
-def _exists(session: Session, call: Call, image: Image, compartment: str, access_minutes: float) -> bool:
+def _exists(session: Session, call: Call, image: RegistryImage, compartment: str, access_minutes: float) -> bool:
     """In the run's own compartment first, then in the whole tenancy, where a shared repository may be."""
     wanted: dict[str, Any] = {"repository_name": image.repository, "limit": 1}
     if image.digest:
@@ -77,7 +79,7 @@ def _exists(session: Session, call: Call, image: Image, compartment: str, access
     return False
 
 
-def _other_region(session: Session, image: Image) -> str | None:
+def _other_region(session: Session, image: RegistryImage) -> str | None:
     """The image's region as the SDK wants it, or None when it is the session's own or its key is not known."""
     regions = sdk.module("regions")
     region = regions.get_region_from_short_name(image.region) if "-" not in image.region else image.region

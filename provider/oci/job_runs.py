@@ -8,7 +8,7 @@ from typing import Any
 
 from provider.base.values import Properties, Secret
 from provider.oci import sdk
-from provider.runs.model import Node, NodeRun, RunSpec
+from provider.runs.model import NodeRun, NodeSpec, RunSpec
 
 RUN_TAG = "trainyard-run"
 NODE_TAG = "trainyard-node"
@@ -31,7 +31,7 @@ def models() -> Any:
     return sdk.module("data_science.models")
 
 
-def tags(spec: RunSpec, node: Node | None) -> dict[str, str]:
+def tags(spec: RunSpec, node: NodeSpec | None) -> dict[str, str]:
     ours = {RUN_TAG: spec.fingerprint}
     if node is not None:
         ours[NODE_TAG] = f"{node.rank}/{node.role}/{node.name}"
@@ -71,7 +71,7 @@ def work_in(run: Any) -> str:
     return made[0] if made else ""
 
 
-def request(spec: RunSpec, node: Node | None, job: Any, work: str, main: str | None = None) -> Any:
+def request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str | None = None) -> Any:
     """CreateJobRunDetails for one node (None: for all node groups at once); `main` is the main node's run."""
     of = models()
     details: dict[str, Any] = {
@@ -104,11 +104,11 @@ def request(spec: RunSpec, node: Node | None, job: Any, work: str, main: str | N
     return of.CreateJobRunDetails(**details)
 
 
-def display_name(spec: RunSpec, node: Node | None) -> str:
+def display_name(spec: RunSpec, node: NodeSpec | None) -> str:
     return spec.display_name if node is None or len(spec.nodes) == 1 else f"{spec.display_name}-{node.name}"
 
 
-def _environment(spec: RunSpec, node: Node, work: str) -> dict[str, str]:
+def _environment(spec: RunSpec, node: NodeSpec, work: str) -> dict[str, str]:
     """What a node is told; a place in a bucket for ADS's files becomes the start's own."""
     place, minutes = node.environment.get(WORK_VARIABLE, ""), spec.maximum_runtime_minutes
     return {
@@ -118,7 +118,7 @@ def _environment(spec: RunSpec, node: Node, work: str) -> dict[str, str]:
     }
 
 
-def _group(spec: RunSpec, node: Node, job: Any, work: str) -> Any:
+def _group(spec: RunSpec, node: NodeSpec, job: Any, work: str) -> Any:
     of = models()
     of_job = {group.name: group for group in _groups(job.job_node_configuration_details)}
     declared = of_job.get(node.name)

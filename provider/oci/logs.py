@@ -25,7 +25,7 @@ _SOURCES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """One line of a log: when (milliseconds since 1970), which run wrote it, and for node groups which node of it."""
 
     time: int
@@ -59,7 +59,7 @@ def place_of(run: Any) -> str | None:
     return f"{run.compartment_id}/{details.log_group_id}/{details.log_id}"
 
 
-def lines_since(session: Session, call: Call, place: str, sources: Sequence[str], since: datetime) -> Iterator[Line]:
+def lines_since(session: Session, call: Call, place: str, sources: Sequence[str], since: datetime) -> Iterator[LogLine]:
     """Every line that these job runs wrote into one log since then, each batch of runs in the order of time."""
     since = max(since, datetime.now(UTC) - SPAN)
     for start in range(0, len(sources), _SOURCES):
@@ -75,7 +75,7 @@ def lines_since(session: Session, call: Call, place: str, sources: Sequence[str]
 
 def _page(
     session: Session, call: Call, query: str, since: datetime, limit: int, page: str | None = None
-) -> tuple[list[Line], str | None]:
+) -> tuple[list[LogLine], str | None]:
     details = sdk.module("loggingsearch.models").SearchLogsDetails(
         time_start=since, time_end=datetime.now(UTC) + _AHEAD, search_query=query
     )
@@ -86,7 +86,7 @@ def _page(
     return [line for line in lines if line is not None], answer.headers.get("opc-next-page")
 
 
-def _line(entry: Any) -> Line | None:
+def _line(entry: Any) -> LogLine | None:
     if not isinstance(entry, dict):
         return None
     content = entry.get("logContent", entry)
@@ -95,4 +95,4 @@ def _line(entry: Any) -> Line | None:
     if message is None:
         return None
     identifier, source, subject = (str(content.get(name) or "") for name in ("id", "source", "subject"))
-    return Line(int(entry.get("datetime") or 0), identifier, source, subject, str(message).rstrip())
+    return LogLine(int(entry.get("datetime") or 0), identifier, source, subject, str(message).rstrip())

@@ -11,7 +11,7 @@ from provider.base.values import Properties
 from provider.oci import endings, images, job_runs, logs
 from provider.oci.calls import attempt, found, is_gone, make_once
 from provider.oci.session import Session
-from provider.runs.model import DELETED, Node, NodeRun, RunSpec
+from provider.runs.model import DELETED, NodeRun, NodeSpec, RunSpec
 
 _PAGE = 100
 
@@ -21,11 +21,11 @@ def knows(run_id: str) -> bool:
     return run_id.startswith("ocid1.datasciencejobrun.")
 
 
-def platform(config: Properties) -> "OciPlatform":
-    return OciPlatform(Session.of(config))
+def platform(config: Properties) -> "OciRunPlatform":
+    return OciRunPlatform(Session.of(config))
 
 
-class OciPlatform:
+class OciRunPlatform:
     def __init__(self, session: Session) -> None:
         self._session = session
 
@@ -70,7 +70,9 @@ class OciPlatform:
         """What lists do not tell of a job run that an earlier, cut-off attempt had made."""
         return run if hasattr(run, "job_configuration_override_details") else self._get(call, run.id) or run
 
-    def _create(self, call: Call, spec: RunSpec, node: Node | None, lives: int, request: Callable[[str], Any]) -> Any:
+    def _create(
+        self, call: Call, spec: RunSpec, node: NodeSpec | None, lives: int, request: Callable[[str], Any]
+    ) -> Any:
         shown = job_runs.display_name(spec, node)
         call.report.status(f"starting {shown}")
         return make_once(
@@ -168,7 +170,7 @@ class OciPlatform:
                 return
 
 
-def _request_by_token(spec: RunSpec, node: Node | None, job: Any, main: Any) -> Callable[[str], Any]:
+def _request_by_token(spec: RunSpec, node: NodeSpec | None, job: Any, main: Any) -> Callable[[str], Any]:
     """Nodes beside the main one are told what that one was told of their start."""
     if main is None:
         return lambda token: job_runs.request(spec, node, job, job_runs.work_of(token))

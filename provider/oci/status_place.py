@@ -11,7 +11,7 @@ from provider.oci import job_runs
 _URI = re.compile(r"oci://([^@/]+)@([^/]+)/(.+)")
 
 
-class Place(NamedTuple):
+class StatusFolder(NamedTuple):
     """A folder in a bucket."""
 
     namespace: str
@@ -39,7 +39,7 @@ def folder(told: Mapping[str, Any], run_id: str, variables: Mapping[str, Any]) -
     return f"{found}/{job_runs.start_of(run_id, variables)}" if isinstance(found, str) else None
 
 
-def place(uri: str | None) -> Place | None:
+def place(uri: str | None) -> StatusFolder | None:
     """Of `oci://bucket@namespace/prefix`; None for anything else."""
     parts = _URI.fullmatch(uri or "")
-    return Place(parts[2], parts[1], parts[3]) if parts else None
+    return StatusFolder(parts[2], parts[1], parts[3]) if parts else None

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provider.base.errors import Failure
+from provider.base.errors import InputFailure
 from provider.base.values import UNKNOWN, Properties, Secret
 from provider.runs.model import LAYOUTS, UNTIL
 from provider.runs.platform import with_runs
@@ -45,66 +45,66 @@ def _text(value: Any) -> Any:
     return value if value is UNKNOWN or isinstance(value, str | Secret) else str(value)
 
 
-def failures(inputs: Properties) -> Iterator[Failure]:
+def failures(inputs: Properties) -> Iterator[InputFailure]:
     for key in REQUIRED:
         if inputs.get(key) in (None, "", []):
-            yield Failure(key, f"`{key}` is missing.")
+            yield InputFailure(key, f"`{key}` is missing.")
     for key in sorted(set(inputs) - INPUTS - {"__defaults"}):
-        yield Failure(key, f"A run has no input `{key}`; it has {', '.join(sorted(INPUTS))}.")
+        yield InputFailure(key, f"A run has no input `{key}`; it has {', '.join(sorted(INPUTS))}.")
     for key, choices in _CHOICES.items():
         value = inputs.get(key)
         if value not in (None, UNKNOWN, *choices):
-            yield Failure(key, f"`{value}` is not one of {', '.join(choices)}.")
+            yield InputFailure(key, f"`{value}` is not one of {', '.join(choices)}.")
     if inputs.get("log") and not inputs.get("logGroup"):
-        yield Failure("log", "`log` is given without its `logGroup`; give both.")
+        yield InputFailure("log", "`log` is given without its `logGroup`; give both.")
     yield from _positive("attempt", inputs.get("attempt"), int)
     yield from _positive("maximumRuntimeMinutes", inputs.get("maximumRuntimeMinutes"), int)
     yield from _timeout_failures(inputs.get("timeouts"))
     yield from _node_failures(inputs.get("nodes"), inputs.get("layout"))
 
 
-def _positive(path: str, value: Any, *kinds: type[float]) -> Iterator[Failure]:
+def _positive(path: str, value: Any, *kinds: type[float]) -> Iterator[InputFailure]:
     if value is None or value is UNKNOWN:
         return
     if isinstance(value, bool) or not isinstance(value, kinds) or value <= 0:
-        yield Failure(path, f"`{value}` is not a positive number.")
+        yield InputFailure(path, f"`{value}` is not a positive number.")
 
 
-def _timeout_failures(timeouts: Any) -> Iterator[Failure]:
+def _timeout_failures(timeouts: Any) -> Iterator[InputFailure]:
     if timeouts is None or timeouts is UNKNOWN:
         return
     if not isinstance(timeouts, Mapping):
-        yield Failure("timeouts", "It is an object of minutes: access, started, finished.")
+        yield InputFailure("timeouts", "It is an object of minutes: access, started, finished.")
         return
     for key, value in timeouts.items():
         if key not in _TIMEOUTS:
-            yield Failure(f"timeouts.{key}", "There is no such wait; there are access, started and finished.")
+            yield InputFailure(f"timeouts.{key}", "There is no such wait; there are access, started and finished.")
         yield from _positive(f"timeouts.{key}", value, int, float)
 
 
-def _node_failures(nodes: Any, layout: Any) -> Iterator[Failure]:
+def _node_failures(nodes: Any, layout: Any) -> Iterator[InputFailure]:
     if nodes is None or nodes is UNKNOWN:
         return
     if not isinstance(nodes, list):
-        yield Failure("nodes", "It is a list of nodes.")
+        yield InputFailure("nodes", "It is a list of nodes.")
         return
     names = [node.get("name") for node in nodes if isinstance(node, Mapping)]
     for name in {name for name in names if name is not UNKNOWN and names.count(name) > 1}:
-        yield Failure("nodes", f"Two nodes are called `{name}`; every node has a name of its own.")
+        yield InputFailure("nodes", f"Two nodes are called `{name}`; every node has a name of its own.")
     for index, node in enumerate(nodes):
         if node is not UNKNOWN:
             yield from _one_node(f"nodes[{index}]", node, layout)
 
 
-def _one_node(path: str, node: Any, layout: Any) -> Iterator[Failure]:
+def _one_node(path: str, node: Any, layout: Any) -> Iterator[InputFailure]:
     if not isinstance(node, Mapping):
-        yield Failure(path, "A node is an object with a name.")
+        yield InputFailure(path, "A node is an object with a name.")
         return
     if not node.get("name"):
-        yield Failure(f"{path}.name", "The node has no name.")
+        yield InputFailure(f"{path}.name", "The node has no name.")
     for key in sorted(set(node) - _NODE_KEYS):
-        yield Failure(f"{path}.{key}", f"A node has no `{key}`; it has {', '.join(sorted(_NODE_KEYS))}.")
+        yield InputFailure(f"{path}.{key}", f"A node has no `{key}`; it has {', '.join(sorted(_NODE_KEYS))}.")
     for key in ("replicas", "minimumSuccess"):
         if layout == "run-per-node" and node.get(key) not in (None, 1):
-            yield Failure(f"{path}.{key}", "Only the layout `node-groups` has it; here every node is listed.")
+            yield InputFailure(f"{path}.{key}", "Only the layout `node-groups` has it; here every node is listed.")
         yield from _positive(f"{path}.{key}", node.get(key), int)

@@ -9,7 +9,7 @@ from launcher.escaping import terminal
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.runs.model import NodeRun
-from provider.runs.platform import Platform
+from provider.runs.platform import RunPlatform
 
 # `[2.launcher] stopped: rank 1 (worker-0) failed with code 3`, as launcher/node.py writes it.
 _LINE = re.compile(
@@ -17,26 +17,26 @@ _LINE = re.compile(
 )
 
 
-class First(NamedTuple):
+class FirstFailure(NamedTuple):
     """The node that failed first, and the sentence that says so; node None where it has no job run of its own."""
 
     node: NodeRun | None
     words: str
 
 
-def first_failure(lines: Iterable[str], nodes: Sequence[NodeRun]) -> First | None:
+def first_failure(lines: Iterable[str], nodes: Sequence[NodeRun]) -> FirstFailure | None:
     """None where the lines name nobody: the node that wrote them failed by itself, or its launcher is another."""
     found = [match for match in map(_LINE.match, lines) if match]
     if not found:
         return None
     named = {node.name: node for node in nodes}
-    return First(named.get(found[-1]["node"]), terminal(found[-1]["why"]))
+    return FirstFailure(named.get(found[-1]["node"]), terminal(found[-1]["why"]))
 
 
-class Lines:
+class LastLines:
     """The last lines of nodes, read once each."""
 
-    def __init__(self, call: Call, platform: Platform, limit: int) -> None:
+    def __init__(self, call: Call, platform: RunPlatform, limit: int) -> None:
         self._call, self._platform, self._limit = call, platform, limit
         self._read: dict[str, list[str] | ProviderError] = {}
 

@@ -32,7 +32,7 @@ _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
 
 
 @dataclass(frozen=True)
-class Node:
+class NodeSpec:
     """One node, or in the layout `node-groups` one group of like nodes."""
 
     name: str
@@ -80,7 +80,7 @@ class RunSpec:
     compartment: str
     display_name: str
     tags: Mapping[str, str]
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeSpec, ...]
     layout: str
     image: str | None
     maximum_runtime_minutes: int | None
@@ -128,8 +128,8 @@ def run_spec(urn: str, inputs: Properties) -> RunSpec:
     )
 
 
-def _node(node: Mapping[str, Any]) -> Node:
-    return Node(
+def _node(node: Mapping[str, Any]) -> NodeSpec:
+    return NodeSpec(
         name=node["name"],
         role=node.get("role") or "",
         rank=node.get("rank") or 0,

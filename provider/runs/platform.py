@@ -18,7 +18,7 @@ from provider.base.values import Properties
 from provider.runs.model import NodeRun, RunSpec
 
 
-class Platform(Protocol):
+class RunPlatform(Protocol):
     """A place where runs run."""
 
     def ensure(self, call: Call, spec: RunSpec, known: Sequence[NodeRun]) -> Iterator[NodeRun]:
@@ -49,19 +49,19 @@ class Platform(Protocol):
         """How a run ended whose job runs are gone, by what it left itself; None when that does not tell."""
 
 
-class Platforms:
+class RunPlatforms:
     """The platforms of one configured provider, made when first needed."""
 
     def __init__(self, config: Properties) -> None:
         self._config = config
-        self._made: dict[str, Platform] = {}
+        self._made: dict[str, RunPlatform] = {}
 
-    def __getitem__(self, name: str) -> Platform:
+    def __getitem__(self, name: str) -> RunPlatform:
         if name not in self._made:
             self._made.setdefault(name, _module(name).platform(self._config))
         return self._made[name]
 
-    def of(self, run_id: str, known: Properties) -> Platform:
+    def of(self, run_id: str, known: Properties) -> RunPlatform:
         """The platform of a run. Of one that is imported nothing is known but its id."""
         if named := known.get("platform"):
             return self[named]

@@ -6,12 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from provider.base.diff import Change, Diff, Rules
+from provider.base.diff import Change, Diff, DiffRules
 from provider.base.errors import Cancelled, PartialFailureError, ProviderError
-from provider.base.resource import Call, Checked, Created, Live, Resource, unknown_where_missing
+from provider.base.resource import (
+    Call,
+    CheckedInputs,
+    CreatedResource,
+    LiveResource,
+    ProviderResource,
+    unknown_where_missing,
+)
 from provider.base.values import Properties
 from provider.runs.check import INPUTS, failures, with_defaults
-from provider.runs.first import Lines, first_failure
+from provider.runs.first import LastLines, first_failure
 from provider.runs.model import (
     DELETED,
     MUTABLE,
@@ -25,7 +32,7 @@ from provider.runs.model import (
     run_spec,
     wants_access,
 )
-from provider.runs.platform import Platform, Platforms
+from provider.runs.platform import RunPlatform, RunPlatforms
 from provider.runs.waiting import NotInTimeError, broken, settle, wait_for_end
 
 _LAST_LINES = 20
@@ -48,17 +55,17 @@ _BEGINS, _WAITS = "failed before it began, starts again", "not as far as `until`
 _OUTPUTS = ("state", "nodeRuns", "startedAt", "finishedAt")
 
 
-class Run(Resource):
-    rules = Rules(replace=INPUTS - MUTABLE)
+class RunResource(ProviderResource):
+    rules = DiffRules(replace=INPUTS - MUTABLE)
     # Nodes cost money, and the old run may hold the last GPUs and addresses: it ends before the new one starts.
     delete_before_replace = True
 
-    def __init__(self, platforms: Callable[[], Platforms]) -> None:
+    def __init__(self, platforms: Callable[[], RunPlatforms]) -> None:
         self._platforms = platforms
 
-    def check(self, call: Call, old: Properties, new: Properties) -> Checked:
+    def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
         inputs = with_defaults(new)
-        return Checked(inputs, tuple(failures(inputs)))
+        return CheckedInputs(inputs, tuple(failures(inputs)))
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
         """What failed before it began (access not yet in force, say) ran nothing: the next `up` starts it again.
@@ -76,9 +83,9 @@ class Run(Resource):
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         return unknown_where_missing({**(old_outputs or {}), **inputs}, _OUTPUTS)
 
-    def create(self, call: Call, inputs: Properties) -> Created:
+    def create(self, call: Call, inputs: Properties) -> CreatedResource:
         nodes = self._bring_up(call, inputs, [])
-        return Created(nodes[0].id, _reached(outputs(inputs, nodes)))
+        return CreatedResource(nodes[0].id, _reached(outputs(inputs, nodes)))
 
     def update(
         self,
@@ -99,12 +106,12 @@ class Run(Resource):
             nodes = self._bring_up(call, new, nodes)
         return _reached(_timed(outputs(new, nodes), outputs_before))
 
-    def read(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> Live | None:  # noqa: A002
+    def read(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
         platform = self._platforms().of(id, inputs)
         described = platform.describe(call, id)
         recorded = _node_runs(outputs_before)
         if described is None:
-            return _without_records(call, platform, Live(id, outputs_before, inputs), recorded)
+            return _without_records(call, platform, LiveResource(id, outputs_before, inputs), recorded)
         live_inputs, seen = described
         nodes = remembered(recorded, seen)
         if inputs:
@@ -118,7 +125,7 @@ class Run(Resource):
             # Nobody was asked to wait for what is imported.
             state = _reached(state)
         marks = {key: outputs_before[key] for key in (_REACHED, _UNBEGUN) if key in outputs_before}
-        return Live(id, {**state, **marks}, live_inputs)
+        return LiveResource(id, {**state, **marks}, live_inputs)
 
     def delete(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> None:  # noqa: A002
         platform = self._platforms().of(id, outputs_before)
@@ -160,7 +167,7 @@ class Run(Resource):
             raise self._failure(call, platform, spec, inputs, nodes)
         return nodes
 
-    def _let_go(self, call: Call, platform: Platform, spec: RunSpec, nodes: list[NodeRun], patience: float) -> None:
+    def _let_go(self, call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun], patience: float) -> None:
         """What began nowhere for want of access makes room for the next try; it stays as history."""
         left = patience - time.monotonic()
         call.report.info(
@@ -172,7 +179,7 @@ class Run(Resource):
         platform.release(call, nodes)
         nodes.clear()
 
-    def _start(self, call: Call, platform: Platform, spec: RunSpec, nodes: list[NodeRun]) -> None:
+    def _start(self, call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun]) -> None:
         known = list(nodes)
         nodes.clear()
         try:
@@ -183,9 +190,9 @@ class Run(Resource):
             nodes.extend(missing)
 
     def _failure(
-        self, call: Call, platform: Platform, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
+        self, call: Call, platform: RunPlatform, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
     ) -> PartialFailureError:
-        lost, lines = broken(nodes)[0], Lines(call, platform, _LAST_LINES)
+        lost, lines = broken(nodes)[0], LastLines(call, platform, _LAST_LINES)
         # The groups of one run share its end, whose reason names the node.
         own = len({node.id for node in nodes}) == len(nodes)
         first = first_failure(lines.of(lost), nodes) if lost.started_at else None
@@ -224,7 +231,9 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
     )
 
 
-def _without_records(call: Call, platform: Platform, state: Live, recorded: list[NodeRun]) -> Live | None:
+def _without_records(
+    call: Call, platform: RunPlatform, state: LiveResource, recorded: list[NodeRun]
+) -> LiveResource | None:
     """A run whose records are gone, by somebody's hand or by age, has not been undone: what ended has ended.
 
     What was alive when it was last seen is another matter: what it left in the bucket may tell.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from provider.base.resource import Call
 from provider.runs.model import UNSUCCESSFUL, NodeRun, RunSpec, overall
-from provider.runs.platform import Platform
+from provider.runs.platform import RunPlatform
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 10.0
@@ -36,7 +36,7 @@ def broken(nodes: Sequence[NodeRun]) -> list[NodeRun]:
     return sorted(lost, key=lambda node: (node.state != "FAILED", node.finished_at or "9999"))
 
 
-def settle(call: Call, platform: Platform, spec: RunSpec, nodes: list[NodeRun]) -> list[NodeRun]:
+def settle(call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun]) -> list[NodeRun]:
     """Wait until the run is as far as `until` says, or one of its nodes is lost; `nodes` is kept up to date."""
     minutes = {"accepted": spec.timeouts.access, "started": spec.timeouts.started}.get(
         spec.until, spec.timeouts.started + spec.timeouts.finished
@@ -53,7 +53,7 @@ def settle(call: Call, platform: Platform, spec: RunSpec, nodes: list[NodeRun]) 
     return nodes
 
 
-def wait_for_end(call: Call, platform: Platform, nodes: list[NodeRun], minutes: float) -> list[NodeRun]:
+def wait_for_end(call: Call, platform: RunPlatform, nodes: list[NodeRun], minutes: float) -> list[NodeRun]:
     pause, deadline = _FIRST_PAUSE, call.deadline(minutes * 60)
     while not all(node.over for node in nodes):
         if time.monotonic() > deadline:

@@ -16,7 +16,7 @@ from provider.base.errors import ProviderError
 from provider.oci import logs
 from provider.oci.calls import found
 from provider.oci.job_runs import start_of
-from rehearsal.calls import Granting, Grounds, canonical
+from rehearsal.calls import AccessFacts, PolicyInForce, canonical
 from rehearsal.model import Artifact
 from rehearsing.people import People
 from rehearsing.runs import Started
@@ -63,15 +63,16 @@ def last_lines(who: People, seen: RunSeen, tell: Tell) -> Iterator[str]:
             yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
 
 
-def grounds(cloud: Cloud) -> Grounds:
+def grounds(cloud: Cloud) -> AccessFacts:
     """The policies in force, read as the deployer."""
     identity = session_of(cloud, DEPLOYER).client("identity")
     below = identity.list_compartments(cloud.tenancy).data
     places = (cloud.tenancy, cloud.compartment)
     in_force = [policy for place in places for policy in identity.list_policies(place).data]
     policies = tuple(
-        Granting(policy.name, policy.compartment_id, tuple(map(canonical, policy.statements))) for policy in in_force
+        PolicyInForce(policy.name, policy.compartment_id, tuple(map(canonical, policy.statements)))
+        for policy in in_force
     )
     parents = {one.id: one.compartment_id for one in below}
     compartments = Compartments(cloud.tenancy, parents, {one.id: one.name for one in below})
-    return Grounds(policies, compartments, table("regions")["keys"][cloud.region])
+    return AccessFacts(policies, compartments, table("regions")["keys"][cloud.region])

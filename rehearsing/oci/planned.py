@@ -6,10 +6,10 @@ from __future__ import annotations
 from components.oci import rules as oci_rules
 from components.oci import statements as oci_statements
 from components.oci.plan import OciPlan
-from rehearsal.planned import Planned, PlannedRule, PlannedStatement
+from rehearsal.planned import PlannedNeeds, PlannedRule, PlannedStatement
 
 
-def planned(plan: OciPlan, network_of: OciPlan | None = None, access_of: OciPlan | None = None) -> Planned:
+def planned(plan: OciPlan, network_of: OciPlan | None = None, access_of: OciPlan | None = None) -> PlannedNeeds:
     """From plans alone, whatever a cloud made of them. The others are of stacks from which this one takes a part."""
     net, access = network_of or plan, access_of or plan
     network, lines = oci_rules.security_rules(net.network), oci_statements.lines(access)
@@ -18,7 +18,7 @@ def planned(plan: OciPlan, network_of: OciPlan | None = None, access_of: OciPlan
         for direction, side in (("ingress", network.ingress), ("egress", network.egress))
         for rule in side
     ]
-    return Planned(
+    return PlannedNeeds(
         least=access.access.mode == "least-privilege" and net.network.mode == "least",
         rules=tuple(found),
         statements=tuple(PlannedStatement(line.text, line.why, line.trust) for line in lines),

@@ -12,9 +12,9 @@ from localcloud.control import Cloud
 from localstacks.oci.platform import OciLocalPlatform
 from localstacks.place import Place
 from provider.base.asking import Tell
-from rehearsal.calls import Grounds
+from rehearsal.calls import AccessFacts
 from rehearsal.model import Artifact
-from rehearsal.planned import Planned
+from rehearsal.planned import PlannedNeeds
 from rehearsing.oci import access, evidence, mutations, people, runs
 from rehearsing.oci.planned import planned
 from rehearsing.people import People
@@ -37,7 +37,7 @@ class OciRehearsalPlatform:
     def people(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
         return people.people(cloud, oci_plan(plan), oci_plan(granted).access, outputs)
 
-    def needed(self, plan: Plan, network_of: Plan, access_of: Plan) -> Planned:
+    def needed(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
         return planned(oci_plan(plan), oci_plan(network_of), oci_plan(access_of))
 
     def everyday(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
@@ -66,7 +66,7 @@ class OciRehearsalPlatform:
     def last_lines(self, who: People, seen: RunSeen, tell: Tell) -> Iterator[str]:
         return evidence.last_lines(who, seen, tell)
 
-    def grounds(self, cloud: Cloud) -> Grounds:
+    def grounds(self, cloud: Cloud) -> AccessFacts:
         return evidence.grounds(cloud)
 
     def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:

@@ -15,7 +15,7 @@ from localcloud.control import Cloud
 from localstacks.place import Place
 from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
-from provider.oci.platform import OciPlatform
+from provider.oci.platform import OciRunPlatform
 from provider.runs.check import with_defaults
 from provider.runs.model import NodeRun, run_spec
 from rehearsing.people import People
@@ -54,7 +54,7 @@ def start(
     spec = replace(spec, timeouts=replace(spec.timeouts, access=0.0))
     made: list[NodeRun] = []
     try:
-        made.extend(OciPlatform(who.session).ensure(call_of("rehearse", tell), spec, ()))
+        made.extend(OciRunPlatform(who.session).ensure(call_of("rehearse", tell), spec, ()))
     except ProviderError as refused:
         return Started(job, run, tuple(made), f"{who.words} could not start it: {refused.cause}")
     return Started(job, run, tuple(made))
@@ -73,7 +73,7 @@ class Watch:
         return found[0] if found else None
 
     def cancel(self) -> None:
-        OciPlatform(self.who.session).cancel(self.looker.call, list(self.started.nodes))
+        OciRunPlatform(self.who.session).cancel(self.looker.call, list(self.started.nodes))
 
 
 def watch(who: People, plan: OciPlan, started: Started, tell: Tell) -> Watch:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from provider.base.resource import Call
-from provider.oci.logs import Line, lines_since
+from provider.oci.logs import LogLine, lines_since
 from provider.oci.session import Session
 from runstatus.seen import NodeSeen, RunSeen
 
@@ -38,7 +38,7 @@ class Merged:
                     named |= dict.fromkeys(_keys(run, node), _prefix(node))
                     places.setdefault(node.log, {})[node.run.id] = None
         since, self._until = self._until or oldest - _LATE, datetime.now(UTC)
-        found: list[Line] = []
+        found: list[LogLine] = []
         for place, sources in places.items():
             found += lines_since(self.session, self.call, place, list(sources), since - _LATE)
         for line in sorted(found, key=lambda line: line.time):
@@ -47,7 +47,7 @@ class Merged:
                 if self._asked(line, named):
                     yield prefixed(line, named)
 
-    def _asked(self, line: Line, named: Mapping[tuple[str, str], str]) -> bool:
+    def _asked(self, line: LogLine, named: Mapping[tuple[str, str], str]) -> bool:
         if not self.ranks:
             return True
         prefix = _of(line, named)
@@ -64,11 +64,11 @@ def _prefix(node: NodeSeen) -> str:
     return f"{node.rank} {node.run.name}"
 
 
-def _of(line: Line, named: Mapping[tuple[str, str], str]) -> str:
+def _of(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:
     return named.get((line.source, "")) or named.get((line.source, line.subject)) or line.subject or "?"
 
 
-def prefixed(line: Line, named: Mapping[tuple[str, str], str]) -> str:
+def prefixed(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:
     """The launcher marks its lines with the node already: that mark is not said twice."""
     prefix = _of(line, named)
     text = line.text.removeprefix(f"[{prefix.partition(' ')[2]}] ")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from provider.base.asking import call_of
-from provider.oci.platform import OciPlatform
+from provider.oci.platform import OciRunPlatform
 from provider.oci.session import Session
 from runstatus.dropped import Witness
 from runstatus.oci.logs import Merged
@@ -39,7 +39,7 @@ class OciLook:
 
     def cancel(self, run: RunSeen) -> None:
         alive = [node.run for node in run.nodes if not node.run.over]
-        OciPlatform(self.looker.session).cancel(self.looker.call, alive)
+        OciRunPlatform(self.looker.session).cancel(self.looker.call, alive)
 
 
 def make(question: Question) -> OciLook:

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def plugin() -> Plugin:
-    from provider.base.resource import Call, Created, Live, Plugin, Resource
+    from provider.base.resource import Call, CreatedResource, LiveResource, Plugin, ProviderResource
     from provider.base.values import Properties
 
-    class Thing(Resource):
-        def create(self, call: Call, inputs: Properties) -> Created:
-            return Created(call.name, inputs)
+    class Thing(ProviderResource):
+        def create(self, call: Call, inputs: Properties) -> CreatedResource:
+            return CreatedResource(call.name, inputs)
 
-        def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> Live:  # noqa: A002
-            return Live(id, outputs, inputs)
+        def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> LiveResource:  # noqa: A002
+            return LiveResource(id, outputs, inputs)
 
         def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
             return new
@@ -34,7 +34,7 @@ def plugin() -> Plugin:
         def configure(self, config: Properties) -> None:
             pass
 
-        def resource(self, token: str) -> Resource:
+        def resource(self, token: str) -> ProviderResource:
             return Thing()
 
     return Nothing()

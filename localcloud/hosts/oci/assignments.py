@@ -16,7 +16,7 @@ from localcloud.api.errors import ApiError
 from localcloud.api.operations import Cloud
 from localcloud.api.services.network import vnics
 from localcloud.api.store import Resource
-from localcloud.hosts.assignment import Assignment, CannotStartError, Code, Interface, Reach, Subnet, Work
+from localcloud.hosts.assignment import Assignment, CannotStartError, Interface, NetworkReach, NodeWork, RunCode, Subnet
 from localcloud.hosts.oci import images, mounts, routes, run_principal
 from localcloud.hosts.oci.bodies import NodeGroup, groups_of, outline_of
 from localcloud.hosts.oci.log import NodeLog
@@ -96,20 +96,20 @@ def _subnet(subnet: Resource) -> Subnet:
 
 
 def _interface(cloud: Cloud, vnic: Resource) -> Interface:
-    def reach() -> Reach | None:
+    def reach() -> NetworkReach | None:
         subnet = cloud.store.get(vnic.parent)
         if subnet is None:
             return None
-        return Reach(rules_of(cloud.store, subnet, vnic), routes.destinations(cloud.store, subnet))
+        return NetworkReach(rules_of(cloud.store, subnet, vnic), routes.destinations(cloud.store, subnet))
 
     return Interface(vnic.id, str(vnic.body["privateIp"]), str(vnic.body["macAddress"]), reach)
 
 
-def _works(cloud: Cloud, whole: _Run, may_pull: images.MayPull) -> Iterator[Work]:
+def _works(cloud: Cloud, whole: _Run, may_pull: images.MayPull) -> Iterator[NodeWork]:
     groups = [each for each in groups_of(whole.run, whole.job) for _ in range(each.group.replicas)]
     for rank, each in enumerate(groups):
         image = str(each.container.get("image", ""))
-        yield Work(
+        yield NodeWork(
             images.command(cloud.store, each.container, may_pull),
             tuple(shlex.split(each.configuration.get("commandLineArguments", ""))),
             each.configuration.get("environmentVariables", {}).get(_ENTRY, ""),
@@ -136,8 +136,8 @@ def _environment(
     return variables
 
 
-def _code(cloud: Cloud, job: Resource) -> Code | None:
+def _code(cloud: Cloud, job: Resource) -> RunCode | None:
     artifact = job.body.get("artifact")
     if not artifact:
         return None
-    return Code(cloud.home / "artifacts" / artifact["file"], artifact["name"], _ENTRY, _UNPACKED)
+    return RunCode(cloud.home / "artifacts" / artifact["file"], artifact["name"], _ENTRY, _UNPACKED)

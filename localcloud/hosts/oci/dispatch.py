@@ -12,7 +12,7 @@ from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.api.operations import Cloud
 from localcloud.api.services.network import vnics
 from localcloud.api.store import Resource
-from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, Verdict
+from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict
 from localcloud.hosts.oci import run_principal
 from localcloud.hosts.oci.assignments import assignment_of
 from localcloud.hosts.oci.bodies import outline_of
@@ -51,7 +51,7 @@ class JobRuns:
     def started(self, run: str) -> None:
         self._change(run, "IN_PROGRESS", "", timeStarted=clock.rfc3339(clock.now()))
 
-    def ended(self, run: str, verdict: Verdict, folder: Path) -> None:
+    def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
         more: dict[str, Any] = {"timeFinished": clock.rfc3339(clock.now())}
         if verdict.groups:
             more["nodeGroupDetailsList"] = [

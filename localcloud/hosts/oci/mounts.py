@@ -10,13 +10,13 @@ from typing import Any
 from localcloud.api import tenancy
 from localcloud.api.services.object_storage import buckets, listing
 from localcloud.api.store import Resource, Store
-from localcloud.hosts.assignment import CannotStartError, Mounted
+from localcloud.hosts.assignment import CannotStartError, MountedFiles
 
 _DEFAULT_PATH = "/mnt"
 MayMount = Callable[[Resource], bool]
 
 
-def mounted(run: Resource, job: Resource, store: Store, objects: Path, may_mount: MayMount) -> Iterator[Mounted]:
+def mounted(run: Resource, job: Resource, store: Store, objects: Path, may_mount: MayMount) -> Iterator[MountedFiles]:
     overridden = run.body.get("jobStorageMountConfigurationOverrideDetailsList")
     for row in overridden or job.body.get("jobStorageMountConfigurationDetailsList") or []:
         bucket = _bucket(store, row, may_mount)
@@ -24,7 +24,7 @@ def mounted(run: Resource, job: Resource, store: Store, objects: Path, may_mount
         prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
         items = listing.matching(store, bucket, {"prefix": prefix})
         target = PurePosixPath("/", row.get("destinationPath") or _DEFAULT_PATH, row["destinationDirectoryName"])
-        yield Mounted(str(target), [(item.name[len(prefix) :], objects / item.file) for item in items])
+        yield MountedFiles(str(target), [(item.name[len(prefix) :], objects / item.file) for item in items])
 
 
 def _bucket(store: Store, row: dict[str, Any], may_mount: MayMount) -> Resource:

@@ -13,7 +13,7 @@ from localcloud.api.errors import ApiError
 from localcloud.api.services.network import security
 from localcloud.api.services.network.gateways import addresses_of
 from localcloud.api.store import Resource, Store
-from localcloud.hosts.rules import ICMP, TCP, UDP, Direction, Range, Rule, UnreadableRuleError
+from localcloud.hosts.rules import ICMP, TCP, UDP, Direction, FirewallRule, Range, UnreadableRuleError
 
 _SIDES: tuple[tuple[Direction, str, str], ...] = (
     ("ingress", "ingressSecurityRules", "source"),
@@ -22,8 +22,8 @@ _SIDES: tuple[tuple[Direction, str, str], ...] = (
 _OPTIONS: Mapping[int | None, str] = {TCP: "tcpOptions", UDP: "udpOptions"}
 
 
-def rules_of(store: Store, subnet: Resource, vnic: Resource) -> tuple[Rule, ...]:
-    found: list[Rule] = []
+def rules_of(store: Store, subnet: Resource, vnic: Resource) -> tuple[FirewallRule, ...]:
+    found: list[FirewallRule] = []
     for identifier in subnet.body.get("securityListIds") or []:
         resource = store.get(identifier)
         found += _of_list(store, resource) if resource else []
@@ -33,13 +33,13 @@ def rules_of(store: Store, subnet: Resource, vnic: Resource) -> tuple[Rule, ...]
     return tuple(found)
 
 
-def _of_list(store: Store, security_list: Resource) -> Iterator[Rule]:
+def _of_list(store: Store, security_list: Resource) -> Iterator[FirewallRule]:
     for direction, field, end in _SIDES:
         for index, body in enumerate(security_list.body.get(field) or []):
             yield _rule(store, security_list.id, direction, index, end, body)
 
 
-def _of_group(store: Store, group: Resource) -> Iterator[Rule]:
+def _of_group(store: Store, group: Resource) -> Iterator[FirewallRule]:
     for direction, _, end in _SIDES:
         own = [body for body in group.body.get("rules") or [] if body["direction"].lower() == direction]
         for index, body in enumerate(own):
@@ -48,7 +48,7 @@ def _of_group(store: Store, group: Resource) -> Iterator[Rule]:
 
 def _rule(
     store: Store, owner: str, direction: Direction, index: int, end: str, body: Mapping[str, Any]
-) -> Rule:  # fmt: skip
+) -> FirewallRule:  # fmt: skip
     """The rule, judged again: the state may come from a version that took more than this one."""
     try:
         security.check_rule(dict(body), end)
@@ -59,7 +59,7 @@ def _rule(
     options = body.get(_OPTIONS.get(protocol, "")) or {}
     icmp = body.get("icmpOptions") if protocol == ICMP else None
     stated = {name: value for name, value in body.items() if name not in ("description", "timeCreated", "isValid")}
-    return Rule(
+    return FirewallRule(
         owner, direction, index, protocol, peer, _peers(store, str(body.get(f"{end}Type", "CIDR_BLOCK")), peer),
         source_ports=_range(options.get("sourcePortRange")),
         ports=_range(options.get("destinationPortRange")),

@@ -16,15 +16,15 @@ from localcloud.hosts.assignment import (
     CannotStartError,
     Group,
     Interface,
-    Mounted,
+    MountedFiles,
+    NetworkReach,
+    NodeWork,
     Outline,
-    Reach,
+    RunVerdict,
     Subnet,
-    Verdict,
-    Work,
 )
 from localcloud.hosts.fabric import Fabric
-from localcloud.hosts.rules import TCP, Direction, Rule
+from localcloud.hosts.rules import TCP, Direction, FirewallRule
 from localcloud.hosts.runs import Hosts
 
 PORT, CLOSED = 5000, 5001
@@ -49,9 +49,9 @@ else:
 """
 
 
-def _rule(direction: Direction) -> Rule:
+def _rule(direction: Direction) -> FirewallRule:
     everyone = (IPv4Network("10.0.1.0/24"),)
-    return Rule("own", direction, 0, TCP, "10.0.1.0/24", everyone, ports=(PORT, PORT), key=f"{direction}0")
+    return FirewallRule("own", direction, 0, TCP, "10.0.1.0/24", everyone, ports=(PORT, PORT), key=f"{direction}0")
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Desk:
     refuses: str = ""
     said: list[tuple[str, int, str]] = field(default_factory=list)
     heard: list[str] = field(default_factory=list)
-    ended_with: Verdict | None = None
+    ended_with: RunVerdict | None = None
     kept_up: bool = False
 
     def unfinished(self) -> Iterator[tuple[str, bool]]:
@@ -77,22 +77,22 @@ class Desk:
         if self.refuses:
             raise CannotStartError(self.refuses)
         (self.folder / "words").write_text("some words")
-        reach = Reach((_rule("ingress"), _rule("egress")), ())
+        reach = NetworkReach((_rule("ingress"), _rule("egress")), ())
         interfaces = [
             Interface(f"interface-{rank}", f"10.0.1.{rank + 2}", f"02:00:17:00:01:0{rank + 2}", lambda: reach)
             for rank in range(self.count)
         ]
         return Assignment(
             run, "A run!", folder, self.outline(run), [self._work(rank) for rank in range(self.count)], None,
-            [Mounted("/data/in", [("words", self.folder / "words")])],
+            [MountedFiles("/data/in", [("words", self.folder / "words")])],
             Subnet("subnet", "network", "10.0.1.1", "02:00:17:00:01:01", 24), interfaces, self._lines, self._upkeep,
         )  # fmt: skip
 
-    def _work(self, rank: int) -> Work:
+    def _work(self, rank: int) -> NodeWork:
         def environment(endpoints: Sequence[str], given: str) -> Mapping[str, str]:
             return {"PART": str(rank), "GIVEN": given, "CLOUD": endpoints[0]}
 
-        return Work(("python", "-u", "-c", self.script), (), "", environment, "", "", 0, 0)
+        return NodeWork(("python", "-u", "-c", self.script), (), "", environment, "", "", 0, 0)
 
     def _lines(self, group: str, rank: int) -> Callable[[Sequence[bytes]], None]:
         return lambda lines: self.said.extend((group, rank, line.decode()) for line in lines)
@@ -107,7 +107,7 @@ class Desk:
     def started(self, run: str) -> None:
         self.heard.append("started")
 
-    def ended(self, run: str, verdict: Verdict, folder: Path) -> None:
+    def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
         self.heard.append("ended")
         self.ended_with = verdict
 
@@ -137,7 +137,7 @@ def carried_out(desk: Desk, home: Path) -> Mapping[str, Any]:
 def test_what_an_assignment_says_is_what_nodes_have(tmp_path: Path) -> None:
     desk = Desk(tmp_path, TALKS, 2)
     seen = carried_out(desk, tmp_path / "runs")
-    assert desk.ended_with == Verdict("SUCCEEDED", ""), (desk.ended_with, desk.said)
+    assert desk.ended_with == RunVerdict("SUCCEEDED", ""), (desk.ended_with, desk.said)
     assert desk.heard == ["begins again", "started", "ended"]
     assert sorted(desk.said) == [
         ("", 0, "heard hello"),
@@ -154,8 +154,8 @@ def test_what_an_assignment_says_is_what_nodes_have(tmp_path: Path) -> None:
 def test_how_it_ends_is_told_to_whoever_gave_it(tmp_path: Path) -> None:
     failing = Desk(tmp_path, "raise SystemExit(7)")
     carried_out(failing, tmp_path / "failing")
-    assert failing.ended_with == Verdict("FAILED", "The job run exited with code 7")
+    assert failing.ended_with == RunVerdict("FAILED", "The job run exited with code 7")
     refused = Desk(tmp_path, "", refuses="nobody may have it")
     carried_out(refused, tmp_path / "refused")
-    assert refused.ended_with == Verdict("FAILED", "nobody may have it")
+    assert refused.ended_with == RunVerdict("FAILED", "nobody may have it")
     assert refused.heard[-1] == "ended"

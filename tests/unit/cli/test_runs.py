@@ -12,7 +12,7 @@ import pytest
 
 from cli.runs_text import Screen, about, as_json, text
 from provider.oci import job_runs
-from provider.oci.logs import Line
+from provider.oci.logs import LogLine
 from provider.runs.model import NodeRun
 from runstatus.causes import cause
 from runstatus.oci.logs import Merged, prefixed
@@ -86,23 +86,27 @@ def test_on_a_terminal_the_table_is_drawn_over_itself(
 
 def test_a_line_says_its_rank_once() -> None:
     named = {("run0", ""): "0 main-0", ("group", "worker/2"): "2 worker-1"}
-    assert prefixed(Line(1, "a", "run0", "0", "[main-0] epoch 1"), named) == "[0 main-0] epoch 1"
-    assert prefixed(Line(1, "b", "run0", "0", "epoch 1"), named) == "[0 main-0] epoch 1"
-    assert prefixed(Line(1, "c", "group", "worker/2", "epoch 1"), named) == "[2 worker-1] epoch 1"
+    assert prefixed(LogLine(1, "a", "run0", "0", "[main-0] epoch 1"), named) == "[0 main-0] epoch 1"
+    assert prefixed(LogLine(1, "b", "run0", "0", "epoch 1"), named) == "[0 main-0] epoch 1"
+    assert prefixed(LogLine(1, "c", "group", "worker/2", "epoch 1"), named) == "[2 worker-1] epoch 1"
 
 
 def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = [Line(3, "c", "run0", "", "third"), Line(1, "a", "run0", "", "first"), Line(2, "b", "run1", "", "second")]
+    lines = [
+        LogLine(3, "c", "run0", "", "third"),
+        LogLine(1, "a", "run0", "", "first"),
+        LogLine(2, "b", "run1", "", "second"),
+    ]
     monkeypatch.setattr("runstatus.oci.logs.lines_since", lambda *_: iter(lines))
     merged = Merged(None, None)  # type: ignore[arg-type]  # neither is asked: the lines are given
     seen = [run(node(0), node(1))]
     assert list(merged.new(seen)) == ["[0 worker-0] first", "[1 worker-1] second", "[0 worker-0] third"]
-    lines.append(Line(4, "d", "run1", "", "fourth"))
+    lines.append(LogLine(4, "d", "run1", "", "fourth"))
     assert list(merged.new(seen)) == ["[1 worker-1] fourth"]
 
 
 def test_one_rank_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = [Line(1, "a", "run0", "", "of 0"), Line(2, "b", "run1", "", "of 1")]
+    lines = [LogLine(1, "a", "run0", "", "of 0"), LogLine(2, "b", "run1", "", "of 1")]
     monkeypatch.setattr("runstatus.oci.logs.lines_since", lambda *_: iter(lines))
     merged = Merged(None, None, frozenset({1}))  # type: ignore[arg-type]
     assert list(merged.new([run(node(0), node(1))])) == ["[1 worker-1] of 1"]

@@ -2,7 +2,7 @@
 """A small tenancy: root > team > deep, root > other; a user, a run, a service."""
 
 from iam.compartments import Compartments
-from iam.judge import CompiledPolicies, Membership, Policy, Principal, Target, compile_policies
+from iam.judge import AttachedPolicy, CompiledPolicies, Membership, Principal, Target, compile_policies
 from iam.parse import parse
 
 ROOT = "ocid1.tenancy.oc1..root"
@@ -36,7 +36,7 @@ DATA_SCIENCE = Principal("service", name="datascience")
 
 def policies(*statements: str, attached: str = ROOT) -> CompiledPolicies:
     """These statements, in force."""
-    return compile_policies([Policy("p", attached, tuple(map(parse, statements)))], TREE)
+    return compile_policies([AttachedPolicy("p", attached, tuple(map(parse, statements)))], TREE)
 
 
 def bucket(name: str = "data", compartment: str = TEAM) -> Target:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from iam import operation, to_text
 from iam.explain import explain
-from iam.judge import Policy, Principal, Target, compile_policies, judge
+from iam.judge import AttachedPolicy, Principal, Target, compile_policies, judge
 from iam.parse import parse
 from iam.permissions import operations
 from tests.unit.iam.tenancy import ALICE, DATA_SCIENCE, DEEP, LONER, ROOT, RUN, TEAM, TREE, bucket, policies
@@ -70,5 +70,5 @@ def test_the_remedy_heals(principal: Principal, name: str, target: Target) -> No
     needed = operation(name).permissions
     missing = judge(policies(), principal, needed, target).missing
     remedies = explain(policies(), principal, missing, target).remedies
-    healed = compile_policies([Policy("p", ROOT, remedies)], TREE)
+    healed = compile_policies([AttachedPolicy("p", ROOT, remedies)], TREE)
     assert judge(healed, principal, needed, target).allowed

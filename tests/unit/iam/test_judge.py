@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from iam import operation, to_text
 from iam.clock import time_variables
-from iam.judge import CompiledPolicies, Policy, Principal, Target, compile_policies, judge
+from iam.judge import AttachedPolicy, CompiledPolicies, Principal, Target, compile_policies, judge
 from iam.parse import parse
 from iam.permissions import resource_types
 from iam.statement import VERBS, Statement, Tenancy, VerbGrant
@@ -182,8 +182,8 @@ def test_a_further_statement_never_takes_access_away(
     principal, permission, target = request
     for place in range(len(before) + 1):
         after = [*before[:place], further, *before[place:]]
-        fewer = compile_policies([Policy("p", ROOT, tuple(before))], TREE)
-        more = compile_policies([Policy("p", ROOT, tuple(after))], TREE)
+        fewer = compile_policies([AttachedPolicy("p", ROOT, tuple(before))], TREE)
+        more = compile_policies([AttachedPolicy("p", ROOT, tuple(after))], TREE)
         if judge(fewer, principal, [permission], target).allowed:
             assert judge(more, principal, [permission], target).allowed
 

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iam import StatementError, condition_text
-from iam.matching import Resource, matches, parse_rule
+from iam.matching import MatchableResource, matches, parse_rule
 
-RUN = Resource("ocid1.datasciencejobrun.oc1..r", "ocid1.compartment.oc1..c", {"Ops.Team": "vision"})
-NOTEBOOK = Resource("ocid1.datasciencenotebooksession.oc1..n", "ocid1.compartment.oc1..d")
-INSTANCE = Resource("ocid1.instance.oc1..i", "ocid1.compartment.oc1..c")
+RUN = MatchableResource("ocid1.datasciencejobrun.oc1..r", "ocid1.compartment.oc1..c", {"Ops.Team": "vision"})
+NOTEBOOK = MatchableResource("ocid1.datasciencenotebooksession.oc1..n", "ocid1.compartment.oc1..d")
+INSTANCE = MatchableResource("ocid1.instance.oc1..i", "ocid1.compartment.oc1..c")
 
 RULES = [
     ("all {resource.type='datasciencejobrun', resource.compartment.id='ocid1.compartment.oc1..c'}", {"run"}),
@@ -58,7 +58,7 @@ def test_refuses_with_column_and_remedy(text: str, column: int, message: str) ->
 
 
 def test_a_thing_without_an_ocid_has_no_type() -> None:
-    assert not matches(parse_rule("resource.type = 'x'"), Resource("x", ""))
+    assert not matches(parse_rule("resource.type = 'x'"), MatchableResource("x", ""))
 
 
 def _printed_back(text: str) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 from iam.compartments import Compartments
 from iam.parse import parse
 from iam.printing import to_text
-from rehearsal.calls import Called, Granting, Grounds, called
-from rehearsal.judgement import Seen
+from rehearsal.calls import AccessFacts, PolicyInForce, RecordedCall, called
+from rehearsal.judgement import Observations
 from rehearsal.model import Artifact, RankSeen, RunSeen
-from rehearsal.planned import Planned, PlannedRule, PlannedStatement
-from rehearsal.traffic import Node, Traffic, traffic
+from rehearsal.planned import PlannedNeeds, PlannedRule, PlannedStatement
+from rehearsal.traffic import RehearsedNode, Traffic, traffic
 
 SUBNET, SERVICES = "10.60.0.0/24", "all-iad-services-in-oracle-services-network"
 MAIN, FIRST, SECOND, STORE = "10.60.0.2", "10.60.0.3", "10.60.0.4", "198.51.100.2"
@@ -21,9 +21,9 @@ LIST = "ocid1.securitylist.oc1.iad.rules"
 TENANCY, COMPARTMENT = "ocid1.tenancy.oc1..t", "ocid1.compartment.oc1..c"
 
 NODES = (
-    Node("sum", "base", 0, "main", "main-0", MAIN),
-    Node("sum", "base", 1, "worker", "worker-0", FIRST),
-    Node("sum", "base", 2, "worker", "worker-1", SECOND),
+    RehearsedNode("sum", "base", 0, "main", "main-0", MAIN),
+    RehearsedNode("sum", "base", 1, "worker", "worker-0", FIRST),
+    RehearsedNode("sum", "base", 2, "worker", "worker-1", SECOND),
 )
 PEOPLE = f"Allow group people to read data-science-jobs in compartment id {COMPARTMENT}"
 OBJECTS = (
@@ -45,7 +45,7 @@ def flow(direction: str, source: str, target: str, port: int, **more: Any) -> An
     return {"direction": direction, "from": source, "to": target, "port": port, "protocol": "tcp", **more}
 
 
-def document(node: Node, **more: Any) -> Any:
+def document(node: RehearsedNode, **more: Any) -> Any:
     """As `GET /.trainyard/evidence` tells one job run of one node."""
     worker = node.rank > 0
     egress = [flow("egress", node.address, STORE, 443, connections=3)]
@@ -97,7 +97,7 @@ def call(
 NAMES = {"user": "a user of people", "run1": "sum/base worker-0"}
 
 
-def seen_calls() -> tuple[Called, ...]:
+def seen_calls() -> tuple[RecordedCall, ...]:
     rows = (
         call("GetJob", ["DATA_SCIENCE_JOB_READ"], "people", PEOPLE, 2),
         call("PutObject", ["OBJECT_CREATE"], "runs", OBJECTS, 5, target_bucket_name="b"),
@@ -106,12 +106,14 @@ def seen_calls() -> tuple[Called, ...]:
     return tuple(called(row, NAMES) for row in rows)
 
 
-def grounds(*statements: str) -> Grounds:
+def grounds(*statements: str) -> AccessFacts:
     texts = tuple(to_text(parse(text)) for text in statements or (PEOPLE, OBJECTS, METRICS))
-    return Grounds((Granting(POLICY, COMPARTMENT, texts),), Compartments(TENANCY, {COMPARTMENT: TENANCY}), "iad")
+    return AccessFacts(
+        (PolicyInForce(POLICY, COMPARTMENT, texts),), Compartments(TENANCY, {COMPARTMENT: TENANCY}), "iad"
+    )
 
 
-def plan(**more: Any) -> Planned:
+def plan(**more: Any) -> PlannedNeeds:
     fields: dict[str, Any] = {
         "least": True,
         "rules": (
@@ -124,7 +126,7 @@ def plan(**more: Any) -> Planned:
             for text, why in ((PEOPLE, "people start runs"), (OBJECTS, "nodes meet"), (METRICS, "people see the use"))
         ),
     }
-    return Planned(**{**fields, **more})
+    return PlannedNeeds(**{**fields, **more})
 
 
 def rank(number: int, state: str = "SUCCEEDED") -> RankSeen:
@@ -136,9 +138,9 @@ def run(*ranks: RankSeen, **more: Any) -> RunSeen:
     return RunSeen("sum", "base", "ring", "own", "environment own", told, (Artifact("sum.txt", 1),), **more)
 
 
-def seen(*runs: RunSeen, **more: Any) -> Seen:
+def seen(*runs: RunSeen, **more: Any) -> Observations:
     fields = {
         "stack": "ring", "seconds": 12.0, "runs": runs or (run(),), "traffic": seen_traffic(), "calls": seen_calls(),
         "grounds": grounds(), "planned": plan(), "not_proven": ("bucket data: an empty one stands in",),
     }  # fmt: skip
-    return Seen(**{**fields, **more})
+    return Observations(**{**fields, **more})

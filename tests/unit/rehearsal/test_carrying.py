@@ -8,44 +8,44 @@ from typing import Any
 
 import pytest
 
-from rehearsal.carrying import Load, carried, duty_of, load_of, most
+from rehearsal.carrying import NodeLoad, carried, duty_of, load_of, most
 from rehearsal.judgement import judged
 from rehearsal.model import RankSeen
 from rehearsal.report import RENDERERS, text
 from tests.support.documents import document
 from tests.unit.rehearsal.recorded import FIRST, MAIN, NODES, SECOND, STORE, rank, run, seen
 
-BUSY, IDLE = Load(52_000, 2, 2.6), Load(13_000, 1, 2.9)
+BUSY, IDLE = NodeLoad(52_000, 2, 2.6), NodeLoad(13_000, 1, 2.9)
 
 
 @pytest.mark.parametrize(
     ("duty", "load", "idle", "verdict"),
     [
-        ("works", Load(2, 1, 0.3), None, True),
-        ("works", Load(0, 0, 9.0), None, False),
-        ("works", Load(40, 2, 0.3), Load(40, 2, 0.3), True),
-        ("serves", Load(0, 0, 2.0), None, False),
+        ("works", NodeLoad(2, 1, 0.3), None, True),
+        ("works", NodeLoad(0, 0, 9.0), None, False),
+        ("works", NodeLoad(40, 2, 0.3), NodeLoad(40, 2, 0.3), True),
+        ("serves", NodeLoad(0, 0, 2.0), None, False),
         ("serves", BUSY, IDLE, True),
-        ("serves", Load(8_315, 1, 2.8), IDLE, False),
-        ("serves", Load(13_900, 1, 3.0), IDLE, False),
-        ("serves", Load(13_000, 1, 30.0), IDLE, True),
+        ("serves", NodeLoad(8_315, 1, 2.8), IDLE, False),
+        ("serves", NodeLoad(13_900, 1, 3.0), IDLE, False),
+        ("serves", NodeLoad(13_000, 1, 30.0), IDLE, True),
         ("serves", BUSY, None, None),
         ("serves", None, None, None),
-        ("free", Load(0, 0, 0.0), None, None),
+        ("free", NodeLoad(0, 0, 0.0), None, None),
     ],
 )
-def test_what_a_node_carried(duty: Any, load: Load | None, idle: Load | None, verdict: bool | None) -> None:
+def test_what_a_node_carried(duty: Any, load: NodeLoad | None, idle: NodeLoad | None, verdict: bool | None) -> None:
     assert carried(duty, load, idle) is verdict
 
 
 def test_only_content_between_nodes_of_the_run_counts() -> None:
     row = {"carried": {MAIN: 100, SECOND: 0, STORE: 9_999}, "processorSeconds": 1.5}
-    assert load_of(row, {MAIN, SECOND}) == Load(100, 1, 1.5)
-    assert load_of({}, {MAIN}) == Load(0, 0, None), "a cloud of an older release counts nothing"
+    assert load_of(row, {MAIN, SECOND}) == NodeLoad(100, 1, 1.5)
+    assert load_of({}, {MAIN}) == NodeLoad(0, 0, None), "a cloud of an older release counts nothing"
 
 
 def test_the_most_of_like_nodes_is_what_idle_means() -> None:
-    assert most([Load(7, 2, 3.0), Load(9, 1, None)]) == Load(9, 2, 3.0)
+    assert most([NodeLoad(7, 2, 3.0), NodeLoad(9, 1, None)]) == NodeLoad(9, 2, 3.0)
     assert most([]) is None
 
 
@@ -59,12 +59,12 @@ def test_what_is_expected_of_a_node_follows_from_what_it_was_told() -> None:
     assert duty_of({**told, "roles": alone}, carries=True) == "free"
 
 
-def serving(number: int, load: Load, idle: Load | None = IDLE) -> RankSeen:
+def serving(number: int, load: NodeLoad, idle: NodeLoad | None = IDLE) -> RankSeen:
     return replace(rank(number), duty="serves", load=load, idle=idle)
 
 
 def test_a_run_that_ended_well_without_one_of_its_nodes_has_failed() -> None:
-    lazy = Load(8_315, 1, 2.8)
+    lazy = NodeLoad(8_315, 1, 2.8)
     report = judged(seen(run(replace(rank(0), duty="works", load=BUSY), serving(1, BUSY), serving(2, lazy))))
     assert (report.verdict, report.exit_code) == ("failed", 1)
     (reason,) = report.runs[0].because
@@ -79,7 +79,7 @@ def test_a_run_that_ended_well_without_one_of_its_nodes_has_failed() -> None:
 
 
 def test_a_run_that_failed_is_explained_by_that_and_not_by_what_it_did_not_carry() -> None:
-    report = judged(seen(run(rank(0), serving(1, Load(0, 0, 0.1)), rank(2, "FAILED"))))
+    report = judged(seen(run(rank(0), serving(1, NodeLoad(0, 0, 0.1)), rank(2, "FAILED"))))
     assert [reason for reason in report.runs[0].because if "carried" in reason] == []
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from components.oci.plan import OciPlan
 from components.plan.build import plan_of
-from rehearsal.mapping import SMALL_SHAPE, Mapped, mapped, platform_in_place_of, without_runs
+from rehearsal.mapping import SMALL_SHAPE, RehearsedConfig, mapped, platform_in_place_of, without_runs
 from rehearsing.oci.planned import planned
 from schemas.judge import Judged, judge_config
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
@@ -26,7 +26,7 @@ def written(name: str) -> dict[str, Any]:
     return config
 
 
-def made(name: str, nodes: int | None = None, **programs: str) -> Mapped:
+def made(name: str, nodes: int | None = None, **programs: str) -> RehearsedConfig:
     return mapped(written(name), plan(name), nodes, programs)
 
 

@@ -11,7 +11,7 @@ import pytest
 import iam
 from iam.permissions import verb_covers
 from rehearsal.mutations import of_rules, of_statements, wider_grant
-from rehearsal.proof import Outcome, Proof, prove
+from rehearsal.proof import MutationOutcome, Proof, prove
 from rehearsal.traffic import traffic
 from tests.unit.rehearsal.recorded import (
     FIRST,
@@ -37,7 +37,7 @@ def proof(**more: Any) -> Proof:
     return prove(**arguments)
 
 
-def one(found: Proof, kind: str, text: str, after: str = "") -> Outcome:
+def one(found: Proof, kind: str, text: str, after: str = "") -> MutationOutcome:
     (outcome,) = [
         each for each in found.outcomes if each.kind == kind and text in each.title and after in each.title
     ]  # fmt: skip

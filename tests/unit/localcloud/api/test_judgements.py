@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of judged calls is bounded, and counts what repeats itself."""
 
-from iam.judge import Principal, Target, Verdict
+from iam.judge import AccessDecision, Principal, Target
 from localcloud.api.judgements import Judgements
 
 RUN = Principal("datasciencejobrun", "run0")
 
 
 def note(judged: Judgements, name: str) -> None:
-    judged.note("GetObject", RUN, ("OBJECT_READ",), Target("c", {"target.object.name": name}), Verdict(True, (), ()))
+    judged.note(
+        "GetObject", RUN, ("OBJECT_READ",), Target("c", {"target.object.name": name}), AccessDecision(True, (), ())
+    )
 
 
 def test_what_repeats_itself_is_one_row_that_counts() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localcloud.hosts.firewall import TABLE, rulesets
-from localcloud.hosts.rules import ICMP, TCP, UDP, Rule
-from localcloud.hosts.site import Namespace, Site, Task
+from localcloud.hosts.rules import ICMP, TCP, UDP, FirewallRule
+from localcloud.hosts.site import Namespace, Site, SiteTask
 
 NFT = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin") or "nft"
 _PORTS = st.tuples(st.integers(1, 65535), st.integers(1, 65535)).map(lambda pair: (min(pair), max(pair)))
@@ -21,10 +21,10 @@ _BLOCKS = st.builds(
 
 
 @st.composite
-def rules(draw: st.DrawFn) -> Rule:
+def rules(draw: st.DrawFn) -> FirewallRule:
     protocol = draw(st.sampled_from([None, TCP, UDP, ICMP, 58, 47, 50]) | st.integers(0, 255))
     ported, some = protocol in (TCP, UDP), st.none() | _PORTS
-    return Rule(
+    return FirewallRule(
         list="list", direction=draw(st.sampled_from(["ingress", "egress"])), index=0, protocol=protocol, peer="",
         peers=tuple(draw(st.lists(_BLOCKS, max_size=3))), source_ports=draw(some) if ported else None,
         ports=draw(some) if ported else None,
@@ -35,16 +35,16 @@ def rules(draw: st.DrawFn) -> Rule:
 
 
 @given(st.lists(rules(), max_size=12))
-def test_any_rules_make_the_same_text_and_deny_by_default(some: list[Rule]) -> None:
+def test_any_rules_make_the_same_text_and_deny_by_default(some: list[FirewallRule]) -> None:
     text = "".join(rulesets(some))
     assert text == "".join(rulesets(list(some)))
     assert text.count("policy drop;") == 2
     assert text.count("goto ingress_allowed") <= sum(rule.direction == "ingress" for rule in some)
 
 
-def _give(site: Site, namespace: Namespace, some: list[Rule], generation: int) -> None:
+def _give(site: Site, namespace: Namespace, some: list[FirewallRule], generation: int) -> None:
     for text in rulesets(some, generation):
-        site.run([Task([NFT, "-f", "-"], text, namespace.number)])
+        site.run([SiteTask([NFT, "-f", "-"], text, namespace.number)])
 
 
 def test_nft_takes_whatever_oci_can_state_again_and_again() -> None:
@@ -56,14 +56,14 @@ def test_nft_takes_whatever_oci_can_state_again_and_again() -> None:
         generations = count()
 
         @given(st.lists(rules(), min_size=20, max_size=40))
-        def taken(some: list[Rule]) -> None:
+        def taken(some: list[FirewallRule]) -> None:
             apart = [replace(rule, peers=rule.peers[:1]) for rule in some]
             _give(site, namespace, apart, next(generations))
 
         taken()
         # As many as five lists of OCI's limit hold.
         many = [
-            Rule(
+            FirewallRule(
                 "list",
                 "ingress",
                 n,
@@ -76,12 +76,12 @@ def test_nft_takes_whatever_oci_can_state_again_and_again() -> None:
             for n in range(1000)
         ]
         _give(site, namespace, many, next(generations))
-        (listed,) = site.run([Task([NFT, "list", "table", *TABLE.split()], "", namespace.number)])
+        (listed,) = site.run([SiteTask([NFT, "list", "table", *TABLE.split()], "", namespace.number)])
         assert listed.count("goto ingress_allowed") == 1000
     finally:
         site.close()
 
 
 def test_a_rule_about_nobody_here_lets_nobody_in() -> None:
-    (text,) = rulesets([Rule("list", "ingress", 0, None, "::/0", (), key="0" * 16)])
+    (text,) = rulesets([FirewallRule("list", "ingress", 0, None, "::/0", (), key="0" * 16)])
     assert "goto" not in text

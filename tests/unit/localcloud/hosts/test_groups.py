@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from localcloud.hosts import groups
-from localcloud.hosts.groups import Groups
+from localcloud.hosts.groups import ControlGroups
 
 
-def made(place: Path) -> Groups:
+def made(place: Path) -> ControlGroups:
     """Folders, as the kernel's are: none can be removed that holds something."""
-    found = Groups({name: str(place / name) for name in ("memory", "pids")})
+    found = ControlGroups({name: str(place / name) for name in ("memory", "pids")})
     for folder in found.folders.values():
         Path(folder).mkdir()
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.environments.find import Missing
-from localcloud.hosts.images import LocalEnvironment, Seen, base_variables, environment_for
+from localcloud.hosts.images import LocalEnvironment, NodePaths, base_variables, environment_for
 
 
 @pytest.mark.parametrize("name", ["", "own", "no-such-environment"])
@@ -17,7 +17,7 @@ def test_an_image_without_an_environment_runs_in_this_interpreter(name: str) -> 
     found = environment_for(name)
     assert isinstance(found, LocalEnvironment)
     assert found.path.split(":")[0] == str(Path(sys.executable).parent)
-    assert base_variables(found, Seen())["PATH"] == found.path
+    assert base_variables(found, NodePaths())["PATH"] == found.path
 
 
 def test_one_that_is_not_made_here_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.hosts.site import Site, SiteError, Task
+from localcloud.hosts.site import Site, SiteError, SiteTask
 
 PROJECT = Path(__file__).parents[4]
 # Reading is all that is left to it, because the interpreter may lie in a home that is closed to others.
@@ -18,21 +18,22 @@ _NOBODY = (
 )  # fmt: skip
 _SCRIPT = """
 import json, os, socket, sys
-from localcloud.hosts.assignment import Interface, Reach, Subnet
-from localcloud.hosts.lan import Lan, Member
-from localcloud.hosts.site import Task
+from localcloud.hosts.assignment import Interface, NetworkReach, Subnet
+from localcloud.hosts.lan import Lan, LanMember
+from localcloud.hosts.site import SiteTask
 subnet = Subnet('subnet', 'vcn', '10.0.1.1', '02:00:17:00:01:01', 24)
-closed = lambda: Reach((), ())
+closed = lambda: NetworkReach((), ())
 interfaces = [Interface(f'vnic{n}', f'10.0.1.{n}', f'02:00:17:00:01:0{n}', closed) for n in (2, 3)]
 lan = Lan.start(['198.51.100.1', '198.51.100.2'])
 lan.prepare()
-members = [Member(rank, '', interface, subnet) for rank, interface in enumerate(interfaces)]
+members = [LanMember(rank, '', interface, subnet) for rank, interface in enumerate(interfaces)]
 lan.plan(members)
 lan.join(subnet, members)
 listener = lan.site.listen('198.51.100.1', 443)
 print(os.geteuid(), listener.getsockname(), listener.proto == socket.IPPROTO_TCP)
 for said in lan.said_by(members): print('trainyard' in said)
-def router(): return json.loads(lan.site.run([Task([lan.ip, '-j', 'link', 'show', 'subnet0'], '')])[0])[0]['address']
+run = lan.site.run
+def router(): return json.loads(run([SiteTask([lan.ip, '-j', 'link', 'show', 'subnet0'], '')])[0])[0]['address']
 print(router())
 for member in members:
     lan.leave([member])
@@ -59,10 +60,10 @@ def test_what_a_program_says_when_it_fails_is_the_error() -> None:
     try:
         site.prepare()
         with pytest.raises(SiteError, match=r"ls: .*no-such-file"):
-            site.run([Task(["/bin/ls", "/no-such-file"], "")])
-        assert site.run([Task(["/bin/cat"], "still there\n")]) == ["still there\n"]
+            site.run([SiteTask(["/bin/ls", "/no-such-file"], "")])
+        assert site.run([SiteTask(["/bin/cat"], "still there\n")]) == ["still there\n"]
         with pytest.raises(SiteError, match="no-such-program"):
-            site.run([Task(["/no-such-program"], "")])
+            site.run([SiteTask(["/no-such-program"], "")])
         with site.listen("127.0.0.1", 80), pytest.raises(SiteError, match="in use"):
             site.listen("127.0.0.1", 80)
         assert site.alive

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provider.base.diff import Rules, changed_keys, compare
+from provider.base.diff import DiffRules, changed_keys, compare
 from provider.base.values import UNKNOWN
 
-_RULES = Rules(
+_RULES = DiffRules(
     replace=frozenset({"name", "code.image", "whole"}),
     computed=frozenset({"tags", "blocks", "filled"}),
     maps=frozenset({"tags"}),
@@ -57,16 +57,16 @@ _OBJECTS = st.dictionaries(st.text(min_size=1, max_size=3), _VALUES, max_size=4)
 
 @given(_OBJECTS)
 def test_nothing_differs_from_itself(value: dict[str, Any]) -> None:
-    assert not compare(value, value, Rules()).changes
+    assert not compare(value, value, DiffRules()).changes
 
 
 @given(_OBJECTS, _OBJECTS)
 def test_only_what_differs_is_named(old: dict[str, Any], new: dict[str, Any]) -> None:
-    named = set(compare(old, new, Rules()).changes)
+    named = set(compare(old, new, DiffRules()).changes)
     differing = {key for key in {**old, **new} if old.get(key) != new.get(key)}
     assert bool(named) <= bool(differing)
 
 
 def test_top_level_keys_of_a_diff() -> None:
-    diff = compare({"a": {"b": 1}, "c": [1]}, {"a": {"b": 2}, "c": [2]}, Rules())
+    diff = compare({"a": {"b": 1}, "c": [1]}, {"a": {"b": 2}, "c": [2]}, DiffRules())
     assert changed_keys(diff) == {"a", "c"}

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provider.base.diff import Change, Diff, Rules, compare
+from provider.base.diff import Change, Diff, DiffRules, compare
 from provider.base.reasons import as_path, reasons
 from provider.base.values import UNKNOWN, Secret, reveal
 
-_RULES = Rules(replace=frozenset({"nodes", "image"}))
+_RULES = DiffRules(replace=frozenset({"nodes", "image"}))
 
 
 def _words(old: Any, new: Any) -> list[str]:

@@ -12,9 +12,17 @@ from typing import Any
 import psutil
 import pytest
 
-from provider.base.diff import Rules
-from provider.base.errors import Cancelled, Failure, PartialFailureError, ProviderError
-from provider.base.resource import Call, Checked, Created, Function, Live, Plugin, Resource
+from provider.base.diff import DiffRules
+from provider.base.errors import Cancelled, InputFailure, PartialFailureError, ProviderError
+from provider.base.resource import (
+    Call,
+    CheckedInputs,
+    CreatedResource,
+    Function,
+    LiveResource,
+    Plugin,
+    ProviderResource,
+)
 from provider.base.values import UNKNOWN, Properties, Secret
 from tests.support.hostile import PLANTED, orders
 from tests.support.provider_client import EngineSide, Failed, engine_side
@@ -22,19 +30,19 @@ from tests.support.provider_client import EngineSide, Failed, engine_side
 TOKEN = "files:index:File"
 
 
-class File(Resource):
-    rules = Rules(replace=frozenset({"name"}))
+class File(ProviderResource):
+    rules = DiffRules(replace=frozenset({"name"}))
     secret_outputs = frozenset({"token"})
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.anew: list[bool] = []
 
-    def check(self, call: Call, old: Properties, new: Properties) -> Checked:
-        failures = () if new.get("name") else (Failure("name", f"`name` is missing beside {new.get('text')}"),)
-        return Checked({"mode": "plain", **new}, failures)
+    def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
+        failures = () if new.get("name") else (InputFailure("name", f"`name` is missing beside {new.get('text')}"),)
+        return CheckedInputs({"mode": "plain", **new}, failures)
 
-    def create(self, call: Call, inputs: Properties) -> Created:
+    def create(self, call: Call, inputs: Properties) -> CreatedResource:
         self.anew.append(call.anew)
         path = self._folder / inputs["name"]
         if inputs.get("text") == "refused":
@@ -49,14 +57,14 @@ class File(Resource):
                 raise PartialFailureError(str(path), outputs, "Stopped half way.", cancelled.remedy) from None
         if inputs.get("broken"):
             raise KeyError(inputs["text"])
-        return Created(str(path), outputs)
+        return CreatedResource(str(path), outputs)
 
-    def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> Live | None:  # noqa: A002
+    def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
         path = Path(id)
         if not path.exists():
             return None
         live = {**inputs, "name": path.name, "text": path.read_text()}
-        return Live(id, {**outputs, **live}, live)
+        return LiveResource(id, {**outputs, **live}, live)
 
     def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
         Path(id).write_text(new["text"])
@@ -77,7 +85,7 @@ class Files(Plugin):
     def configure(self, config: Properties) -> None:
         self.config = config
 
-    def resource(self, token: str) -> Resource | None:
+    def resource(self, token: str) -> ProviderResource | None:
         return self.file if token == TOKEN else None
 
     def function(self, token: str) -> Function | None:

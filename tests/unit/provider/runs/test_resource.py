@@ -11,8 +11,8 @@ from provider.base.errors import PartialFailureError, ProviderError
 from provider.base.resource import Call, Stop
 from provider.base.values import Properties
 from provider.runs.model import ACCESS_MINUTES, NodeRun, RunSpec
-from provider.runs.platform import Platform, Platforms
-from provider.runs.resource import Run
+from provider.runs.platform import RunPlatform, RunPlatforms
+from provider.runs.resource import RunResource
 
 _INPUTS: Properties = {
     "platform": "oci",
@@ -27,14 +27,14 @@ _INPUTS: Properties = {
 }
 
 
-class _Only(Platforms):
+class _Only(RunPlatforms):
     """One platform, whose runs have ids of their own kind."""
 
     def __init__(self, platform: Any) -> None:
         super().__init__({})
         self._made["oci"] = platform
 
-    def of(self, run_id: str, known: Properties) -> Platform:
+    def of(self, run_id: str, known: Properties) -> RunPlatform:
         return super().of(run_id, {"platform": "oci", **known})
 
 
@@ -61,9 +61,9 @@ def _call() -> Call:
     return Call("urn", "trainyard:index:Run", "run", UrnReporter(Engine(), "", frozenset()), Stop())
 
 
-def _failed(**told: Any) -> tuple[Run, PartialFailureError]:
+def _failed(**told: Any) -> tuple[RunResource, PartialFailureError]:
     platforms = _Only(_Here(state="FAILED", details="no policy", **told))
-    run = Run(lambda: platforms)
+    run = RunResource(lambda: platforms)
     with pytest.raises(PartialFailureError) as failed:
         run.create(_call(), {**_INPUTS, "timeouts": {"access": 0}})
     return run, failed.value
@@ -108,7 +108,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("hasty")
 def test_a_run_without_access_is_started_again_until_it_has_it() -> None:
     here = _Granting(3, "Check that the policies let the service use the subnet")
-    made = Run(lambda: _Only(here)).create(_call(), _INPUTS)
+    made = RunResource(lambda: _Only(here)).create(_call(), _INPUTS)
     assert made.outputs["state"] == "SUCCEEDED"
     assert here.released == 3
 
@@ -117,7 +117,7 @@ def test_a_run_without_access_is_started_again_until_it_has_it() -> None:
 def test_what_no_policy_would_mend_is_not_tried_again() -> None:
     here = _Granting(1, "Out of host capacity")
     with pytest.raises(PartialFailureError, match="Out of host capacity"):
-        Run(lambda: _Only(here)).create(_call(), _INPUTS)
+        RunResource(lambda: _Only(here)).create(_call(), _INPUTS)
     assert here.released == 0
 
 
@@ -125,7 +125,7 @@ def test_what_no_policy_would_mend_is_not_tried_again() -> None:
 def test_the_time_that_access_is_given_is_a_number(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv(ACCESS_MINUTES, text)
     with pytest.raises(ProviderError, match=f"TRAINYARD_ACCESS_MINUTES is `{text}`"):
-        Run(lambda: _Only(_Granting(0, ""))).create(_call(), _INPUTS)
+        RunResource(lambda: _Only(_Granting(0, ""))).create(_call(), _INPUTS)
 
 
 def test_a_run_that_began_is_started_again_only_when_asked() -> None:
