@@ -294,6 +294,19 @@ class Stack:
     # Folders of a node that are the platform's own.
     system_folders: ClassVar[tuple[str, ...]] = ()
 
+    def physical(self, *what: str) -> str:
+        """`<team>-<environment>-<what>`: what resources are called."""
+        return "-".join((self.team, self.environment, *what))
+
+    @property
+    def bucket_name(self) -> str:
+        return self.bucket.existing or self.bucket.name or self.physical("training")
+
+    @property
+    def repository_name(self) -> str:
+        registry = self.registry
+        return registry.existing or registry.repository or f"{self.team}/{self.environment}/training"
+
     def answer(self, concern: str) -> Answers:
         """Who answers for the network, the access, the bucket and so on."""
         if self.uses is not None and concern in self.uses.take:

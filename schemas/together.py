@@ -80,17 +80,16 @@ def _again(one: Judged, stack: Stack, first: dict[_Made, Judged]) -> Iterator[Fi
 
 
 def _makes(stack: Stack) -> Iterator[_Made]:
-    names = f"{stack.team}-{stack.environment}"
     for where, what, concern in stack.named_alike():
         remedy = f"give it another team or environment, or take {concern} from that stack (`uses`)"
         yield _Made(where, what, at("environment"), remedy)
     here = (stack.platform, stack.account, stack.region)
     if stack.makes("bucket"):
-        name = stack.bucket.name or f"{names}-training"
+        name = stack.bucket_name
         remedy = f"choose another name, or `bucket: {{ existing: {name} }}` in one of them"
         yield _Made(here, f"the bucket `{name}`", at("bucket", "name"), remedy)
     if stack.makes("registry"):
-        name = stack.registry.repository or f"{stack.team}/{stack.environment}/training"
+        name = stack.repository_name
         remedy = f"choose another name, or `registry: {{ existing: {name} }}` in one of them"
         yield _Made(here, f"the repository `{name}`", at("registry", "repository"), remedy)
 

@@ -7,7 +7,6 @@ from catalog.tables import table
 from components.aws_dl1.plan import AwsAccessPlan, AwsDl1Plan, AwsNetworkPlan
 from components.plan.access import grants
 from components.plan.model import Plan, extended
-from components.plan.naming import physical
 from schemas.aws_dl1.model import AwsDl1Stack
 
 
@@ -21,14 +20,14 @@ def lower(stack: AwsDl1Stack, plan: Plan) -> AwsDl1Plan:
             AwsNetworkPlan,
             plan.network,
             vpc=network.vpc,
-            security_group=network.security_group or physical(stack, "nodes"),
+            security_group=network.security_group or stack.physical("nodes"),
         ),
         access=extended(
             AwsAccessPlan,
             plan.access,
             users_group=access.users.group,
             users_role=access.users.role,
-            runs_role=access.runs or physical(stack, "nodes"),
+            runs_role=access.runs or stack.physical("nodes"),
             make_runs_role=access.runs is None,
             grants=(*plan.access.grants, *own),
         ),

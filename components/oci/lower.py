@@ -9,7 +9,6 @@ from catalog.tables import table
 from components.oci.plan import OciAccessPlan, OciLogsPlan, OciNetworkPlan, OciPlan, ProjectPlan, VaultPlan
 from components.plan.access import grants
 from components.plan.model import Grant, Plan, extended
-from components.plan.naming import physical
 from components.plan.resolved import ResolvedJob
 from schemas.oci.model import OciStack
 
@@ -31,7 +30,7 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
         compartment=stack.compartment,
         tenancy=stack.tenancy,
         project=ProjectPlan(
-            name=stack.project.name or physical(stack, "training"),
+            name=stack.project.name or stack.physical("training"),
             create=stack.makes("project"),
             project=stack.project.existing,
         ),
@@ -46,9 +45,9 @@ def _access(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Oci
         OciAccessPlan,
         plan.access,
         users_group=users.group,
-        users_dynamic_group=physical(stack, "notebooks") if users.notebooks else users.dynamic_group,
+        users_dynamic_group=stack.physical("notebooks") if users.notebooks else users.dynamic_group,
         make_notebooks_group=users.notebooks,
-        runs_group=access.runs or physical(stack, "runs"),
+        runs_group=access.runs or stack.physical("runs"),
         make_runs_group=access.runs is None,
         domain=access.domain,
         domain_endpoint=access.domain_endpoint,
@@ -73,6 +72,6 @@ def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant
 
 def _secrets(stack: OciStack) -> tuple[str, ...]:
     """Those made for the stack, by name, and those that open repositories of code, by OCID."""
-    made = (physical(stack, name) for name in (stack.vault.secrets if stack.vault else ()))
+    made = (stack.physical(name) for name in (stack.vault.secrets if stack.vault else ()))
     keys = (job.code.git.secret for job in stack.jobs.values() if job.code and job.code.git and job.code.git.secret)
     return tuple(dict.fromkeys((*made, *(key for key in keys if not key.startswith("${")))))

@@ -10,7 +10,7 @@ from catalog.frameworks import Framework, framework, parse
 from components.plan.access import access_plan
 from components.plan.jobs import job_plan
 from components.plan.model import BucketPlan, LogsPlan, Plan, RegistryPlan
-from components.plan.naming import physical, tags
+from components.plan.naming import tags
 from components.plan.platform import platform_of
 from components.plan.ports import network_plan
 from components.plan.resolved import ResolvedJob
@@ -60,7 +60,7 @@ def _framework(name: str, strategy: str | None, own: Mapping[str, Mapping[str, A
 def _bucket(stack: Stack) -> BucketPlan:
     bucket = stack.bucket
     return BucketPlan(
-        name=bucket.existing or bucket.name or physical(stack, "training"),
+        name=stack.bucket_name,
         create=stack.makes("bucket"),
         versioning=bucket.versioning,
         key=bucket.key,
@@ -71,7 +71,7 @@ def _bucket(stack: Stack) -> BucketPlan:
 def _registry(stack: Stack) -> RegistryPlan:
     registry = stack.registry
     return RegistryPlan(
-        repository=registry.existing or registry.repository or f"{stack.team}/{stack.environment}/training",
+        repository=stack.repository_name,
         create=stack.makes("registry"),
         immutable=registry.immutable,
         keep=registry.keep,
@@ -82,7 +82,7 @@ def _logs(stack: Stack) -> LogsPlan:
     return LogsPlan(
         enabled=stack.logs.enabled,
         create=stack.makes("logs"),
-        group_name=physical(stack, "training"),
-        log_name=physical(stack, "runs"),
+        group_name=stack.physical("training"),
+        log_name=stack.physical("runs"),
         retention_days=stack.logs.retention_days,
     )

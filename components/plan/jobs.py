@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from components.plan.launch import Part, document, filled, part_of, stall_minutes
 from components.plan.model import JobPlan, NodePlan, RolePlan, RunPlan
-from components.plan.naming import expand, known, physical
+from components.plan.naming import expand, known
 from components.plan.platform import Platform
 from components.plan.resolved import ResolvedJob
 from schemas.model import EnvValue, Job, Run, Stack
@@ -23,7 +23,7 @@ def job_plan(stack: Stack, resolved: ResolvedJob, platform: Platform) -> JobPlan
         name=name,
         was=job.was.names,
         called=job.was.first(name),
-        display_name=physical(stack, name),
+        display_name=stack.physical(name),
         framework=job.framework,
         strategy=framework.strategy,
         ranks=f"{framework.rank}; {meeting.words}",
@@ -64,7 +64,7 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Part
     return RunPlan(
         name=run_name,
         was=run.was.names,
-        display_name=physical(stack, job.name, run_name),
+        display_name=stack.physical(job.name, run_name),
         attempt=run.attempt,
         until=run.until,
         nodes=tuple(nodes),

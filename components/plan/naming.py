@@ -13,11 +13,6 @@ RUN_TYPE = "trainyard:index:Run"
 REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
 
 
-def physical(stack: Stack, *what: str) -> str:
-    """`<team>-<environment>-<what>`."""
-    return "-".join((stack.team, stack.environment, *what))
-
-
 def tags(stack: Stack) -> dict[str, str]:
     """What every resource carries, so that people and bills can tell whose it is."""
     ours = {"stack": stack.name, "team": stack.team, "environment": stack.environment, "managed-by": "trainyard"}

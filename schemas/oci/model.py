@@ -121,14 +121,17 @@ class OciStack(Stack):
         return (Place("tenancy", "in the tenancy", self.tenancy),)
 
     def named_alike(self) -> Iterator[NamedAlike]:
-        names = f"{self.team}-{self.environment}"
         if self.makes("access"):
             groups = {"runs": not self.access.runs, "notebooks": self.access.users.notebooks}
             for group in (group for group, makes in groups.items() if makes):
-                yield NamedAlike((self.account, self.access.domain), f"the group `{names}-{group}`", "the access")
-            yield NamedAlike((self.compartment,), f"the policies of `{names}`", "the access")
+                yield NamedAlike(
+                    (self.account, self.access.domain), f"the group `{self.physical(group)}`", "the access"
+                )
+            yield NamedAlike((self.compartment,), f"the policies of `{self.physical()}`", "the access")
         if self.makes("logs") and self.logs.existing is None:
-            yield NamedAlike((self.compartment, self.region), f"the log group `{names}-training`", "the logs")
+            yield NamedAlike(
+                (self.compartment, self.region), f"the log group `{self.physical('training')}`", "the logs"
+            )
 
     @property
     def account(self) -> str | None:

@@ -39,7 +39,7 @@ def other_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY306", "an image outside the stack's repository", severity="warning")
 def other_repository(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
-    ours = stack.registry.existing or stack.registry.repository or f"{stack.team}/{stack.environment}/training"
+    ours = stack.repository_name
     for image in images_of(stack):
         match = _OCIR.fullmatch(image.host)
         if match is None or stack.access.mode == "proof-of-concept":

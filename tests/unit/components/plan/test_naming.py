@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.plan.model import LATER
-from components.plan.naming import expand, known, physical, tags
+from components.plan.naming import expand, known, tags
 from schemas.references import REFERENCES
 from tests.support.samples import stack
 
 
 def test_physical_names_say_team_environment_and_what() -> None:
-    assert physical(stack(), "train", "base") == "vision-dev-train-base"
+    assert stack().physical("train", "base") == "vision-dev-train-base"
 
 
 def test_tags_of_the_team_cannot_take_the_place_of_ours() -> None:
