@@ -15,11 +15,11 @@ from components.plan.show import json_text
 
 @click.command()
 @stack_arguments
-@click.option("--deployers", metavar="GROUP", default="deployers", help="Group of those who run `pulumi up`.")
+@click.option("--deployers", metavar="GROUP", default="deployers", help="The group of the people who run `pulumi up`.")
 def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
-    """Show who may do what under STACK_OR_FILE: in words, by policy statement, and the deployer's own least policy.
+    """Show who may do what in STACK_OR_FILE: in words, as policy statements, and the deployer's least policy.
 
-    Statements whose permissions no document names outright are marked. Exits with 1 when the file has errors.
+    Statements are marked if no document names their permissions outright. Exits with 1 when the file has errors.
     """
     made = planned(stack, stacks, form)
     try:

@@ -19,13 +19,15 @@ _STANDARD_INPUT = Path("/dev/stdin")
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
-@click.option("--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="Where stack files are.")
-@click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", help="How findings are printed.")
-@click.option("--strict", is_flag=True, help="Warnings fail the check too.")
+@click.option(
+    "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
+)
+@click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", help="The form of the findings.")
+@click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
 def check(files: tuple[Path, ...], stacks: Path, form: str, strict: bool) -> None:
-    """Judge stack FILEs (`-` is standard input), or all Pulumi.*.yaml of the stacks folder.
+    """Check stack FILEs (`-` is standard input), or all Pulumi.*.yaml of the stacks folder.
 
-    Other stack files of the same folder are looked at, and nothing is said of them.
+    Other stack files of the same folder are read to compare names and networks, but get no findings of their own.
     Exits with 0 when nothing is wrong, 1 when something is, 2 when a file cannot be read.
     """
     chosen = files or tuple(sorted(stacks.glob("Pulumi.*.yaml")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard cloud`: start, look at and end the local cloud."""
+"""`trainyard cloud`: start, watch and stop the local cloud."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from cli.running import cloud_home, home_option, isolation_option, known_home, r
 
 @click.group("cloud", cls=TellingGroup)
 def cloud() -> None:
-    """The local cloud: OCI's own API on this machine, without an account."""
+    """Control the local cloud: OCI's own API on this machine, without an account."""
 
 
 @cloud.command()
 @home_option
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="By default a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; by default a free one.")
 @isolation_option
 def start(home: Path | None, port: int, isolation: str) -> None:
-    """Start it, unless it runs already."""
+    """Start the local cloud, unless it runs already."""
     from localcloud.control import start as start_cloud
 
     started = start_cloud(cloud_home(home), port, isolation=isolation)
@@ -41,7 +41,7 @@ def start(home: Path | None, port: int, isolation: str) -> None:
 @cloud.command()
 @home_option
 def stop(home: Path | None) -> None:
-    """End it, with every run that it has going; what it knows is kept."""
+    """Stop the local cloud and end its runs. Its data is kept."""
     from localcloud.control import stop as stop_cloud
 
     say("Stopped." if stop_cloud(known_home(home)) else f"No local cloud ran in {known_home(home)}.")
@@ -49,9 +49,9 @@ def stop(home: Path | None) -> None:
 
 @cloud.command()
 @home_option
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(home: Path | None, as_json: bool) -> None:
-    """Say whether it runs, where, and whether its nodes stand behind their subnets' rules."""
+    """Show whether the local cloud runs. Also shows where, and whether it enforces security rules between nodes."""
     from localcloud.admin import why_not_enforced
     from localcloud.control import CloudError, running
 
@@ -78,9 +78,9 @@ def status(home: Path | None, as_json: bool) -> None:
 
 @cloud.command()
 @home_option
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(home: Path | None, yes: bool) -> None:
-    """End it and forget everything in it: resources, objects, logs, keys."""
+    """Stop it and delete its data. That is everything: resources, objects, logs, keys."""
     from localcloud.control import reset as reset_cloud
 
     folder = cloud_home(home)
@@ -94,7 +94,7 @@ def reset(home: Path | None, yes: bool) -> None:
 @home_option
 @click.option("--lines", "-n", type=click.IntRange(1), default=40, show_default=True)
 def log(home: Path | None, lines: int) -> None:
-    """Show its own log: every call, and in words why one was refused."""
+    """Show the local cloud's log. It has every call, and the reason in words for a refused one."""
     path = known_home(home) / "server.log"
     if not path.exists():
         raise click.ClickException(f"There is no log at {path}.\nThe local cloud was never started there.")
@@ -104,9 +104,9 @@ def log(home: Path | None, lines: int) -> None:
 @cloud.command()
 @home_option
 @click.option("--profile", type=click.Choice(["deployer", "user"]), default="deployer", show_default=True)
-@click.option("--resource", help="Act as this notebook session or job run (its OCID) instead of a profile.")
+@click.option("--resource", help="Act as the notebook session or job run with this OCID, not as a profile.")
 def env(home: Path | None, profile: str, resource: str | None) -> None:
-    """Print what points OCI's clients at it: eval "$(trainyard cloud env)"."""
+    """Print the variables for OCI's clients. Set them with: eval "$(trainyard cloud env)"."""
     from localcloud.admin import resource_principal
 
     cloud = running_cloud(home)
@@ -118,10 +118,10 @@ def env(home: Path | None, profile: str, resource: str | None) -> None:
 @cloud.command()
 @home_option
 @click.argument("image")
-@click.option("--entrypoint", help="How the image starts; by default as trainyard's own images do.")
-@click.option("--cmd", help="Its default arguments.")
+@click.option("--entrypoint", help="The image's entry point; by default that of trainyard's own images.")
+@click.option("--cmd", help="The default arguments of the entry point.")
 def push(home: Path | None, image: str, entrypoint: str | None, cmd: str | None) -> None:
-    """Put IMAGE (address:tag, or with @sha256:…) into the registry, without its content."""
+    """Name an image in the registry. IMAGE is address:tag, or has @sha256:…; no content is pushed."""
     from localcloud.admin import push_image
 
     pushed = push_image(running_cloud(home), image, shlex.split(entrypoint or ""), shlex.split(cmd or ""))

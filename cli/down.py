@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard down STACK --local`: says what goes and who would miss it, then takes the stack down."""
+"""`trainyard down STACK --local`: says what goes and which stacks need it, then takes the stack down."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from localstacks.states import PROJECT_NAME, Row, State
 from schemas.names import plural
 
 DELETE_DATA = click.option(
-    "--delete-data", is_flag=True, help="Buckets and repositories that the stack file keeps go too."
+    "--delete-data", is_flag=True, help="Also delete buckets and repositories that the stack file keeps."
 )
-YES = click.option("--yes", "-y", is_flag=True, help="Live runs are ended without a question.")
+YES = click.option("--yes", "-y", is_flag=True, help="End live runs without asking.")
 _TARGET = "--target"
 
 
-@local_command("Takes a stack down again and, when it was the last, stops the local cloud.", DELETE_DATA, YES)
+@local_command("Take a stack down. After the last stack, stop the local cloud.", DELETE_DATA, YES)
 def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> None:
     cloud = place.start_cloud()
     if place.stack in place.stacks():
@@ -72,7 +72,7 @@ def _account(place: Place, protected: Sequence[Row], let_go: Sequence[Row]) -> N
 
 
 def _targeted(own: State, arguments: Sequence[str]) -> list[Row]:
-    """All that the stack made, or of that what `--target` names."""
+    """What the stack made; with `--target`, only what that names."""
     pairs = pairwise([*arguments, ""])
     named = {word.partition("=")[2] or after for word, after in pairs if word.partition("=")[0] == _TARGET}
     return [row for row in own.made() if not named or row["urn"] in named]

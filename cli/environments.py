@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard environments`: what stands in for images on this machine, and making it."""
+"""`trainyard environments`: lists and makes what stands in for container images on this machine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from cli.out import json_data, say
 @click.group("environments", invoke_without_command=True)
 @click.pass_context
 def environments(context: click.Context) -> None:
-    """What stands in for container images on this machine: list, make."""
+    """List or make what stands in for container images on this machine."""
     if context.invoked_subcommand is None:
         context.invoke(list_command)
 
 
 @environments.command("list")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_command(as_json: bool = False) -> None:
-    """Every environment: ready, or why not and what to do."""
+    """List every environment: ready, or the reason why not and what to do."""
     from localcloud.environments.find import Environment, find
     from localcloud.environments.rows import rows
 
@@ -54,9 +54,9 @@ def _lines(told: dict[str, dict[str, object]]) -> list[str]:
 
 @environments.command("make")
 @click.argument("names", nargs=-1)
-@click.option("--apt", is_flag=True, help="As root, install the Debian packages that are needed.")
+@click.option("--apt", is_flag=True, help="As root, also install the Debian packages that are needed.")
 def make_command(names: tuple[str, ...], apt: bool) -> None:
-    """Make environments that are not there; without a name, all of them."""
+    """Make the environments NAMES that are missing; without a name, all."""
     from engine.progress import Progress
     from localcloud.environments.make import make
     from localcloud.environments.rows import rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard cloud faults`: what is to go wrong on the local cloud, on purpose."""
+"""`trainyard cloud faults`: makes the local cloud fail on purpose."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ _KINDS = (
 
 @click.group()
 def faults() -> None:
-    """Make calls slow, refused or lost, capacity scarce, access late.
+    """Make the local cloud fail on purpose.
 
     \b
-    latency      --seconds N        the answer takes so much longer
-    status       --status N         429, 500, 503 …: refused before anything is done
+    latency      --seconds N        the answer takes N seconds longer
+    status       --status N         the call is refused with 429, 500, 503 … before anything is done
     drop                            the connection ends before anything is done
-    lost-answer                     the call is done, its answer never comes
-    no-capacity  --shape 'VM.GPU*'  out of host capacity
-    limit        --limit vcn-count --value 1
-    transition   --seconds N        what is made or removed takes so long until it is
-    token        --seconds N        the tokens of runs and notebooks end after so long
-    access       --seconds N        policies and dynamic groups come into force late
+    lost-answer                     the call is done, but its answer never comes
+    no-capacity  --shape 'VM.GPU*'  OCI is out of host capacity
+    limit        --limit vcn-count --value 1   a limit of the service is lower
+    transition   --seconds N        resources take N seconds to be made or removed
+    token        --seconds N        the tokens of runs and notebooks end after N seconds
+    access       --seconds N        policies and dynamic groups take effect N seconds late
     """
 
 
 @faults.command()
 @home_option
 @click.argument("kind", type=click.Choice(_KINDS))
-@click.option("--operations", help="A pattern such as 'Create*' or GetVcn; by default every operation.")
-@click.option("--rate", type=float, help="How often, from 0 to 1; by default always.")
-@click.option("--seed", type=int, help="The same seed strikes the same calls.")
-@click.option("--times", type=int, help="How many times at most.")
+@click.option("--operations", help="Only operations of this pattern, such as 'Create*' or GetVcn.")
+@click.option("--rate", type=float, help="The share of calls that fail, from 0 to 1; by default all.")
+@click.option("--seed", type=int, help="The same seed makes the same calls fail.")
+@click.option("--times", type=int, help="Fail so many times at most.")
 @click.option("--seconds", type=float)
 @click.option("--status", type=int)
-@click.option("--code", help="The error code, where another than the usual is wanted.")
+@click.option("--code", help="Answer with this error code, not the usual one.")
 @click.option("--shape", help="A pattern of shape names.")
 @click.option("--limit", help="A limit's name, as `oci limits value list` shows it.")
 @click.option("--value", type=int)
@@ -58,9 +58,9 @@ def add(home: Path | None, kind: str, **settings: Any) -> None:
 
 @faults.command("list")
 @home_option
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(home: Path | None, as_json: bool) -> None:
-    """Show them, and how often each has struck."""
+    """Show the faults, and how often each has struck."""
     from localcloud.admin import list_faults
 
     found = list_faults(running_cloud(home))
@@ -77,7 +77,7 @@ def list_(home: Path | None, as_json: bool) -> None:
 @home_option
 @click.argument("identifier", required=False, default="")
 def clear(home: Path | None, identifier: str) -> None:
-    """End one, or all."""
+    """End one fault, or all."""
     from localcloud.admin import clear_faults
 
     ended = clear_faults(running_cloud(home), identifier)

@@ -29,20 +29,20 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.group("image", cls=TellingGroup)
 def image() -> None:
-    """The images of a stack's jobs: built from launcher/images, pushed to the stack's registry."""
+    """Build the images of a stack's jobs from launcher/images, or push them to the stack's registry."""
 
 
 def _about_a_stack(command: Callable[..., None]) -> Callable[..., None]:
-    """What both commands ask for."""
+    """The options of both commands."""
     decorated = command
     for add in (
-        click.option("--local", is_flag=True, help="The local cloud that runs here."),
-        click.option("--dry-run", is_flag=True, help="Print the words, run nothing."),
-        click.option("--registry", default="", metavar="ADDRESS", help="What ${registry} stands for."),
+        click.option("--local", is_flag=True, help="Use the local cloud that runs here."),
+        click.option("--dry-run", is_flag=True, help="Print the commands, run nothing."),
+        click.option("--registry", default="", metavar="ADDRESS", help="The address that ${registry} stands for."),
         click.option("--namespace", default="", help="The tenancy's namespace; by default OCI is asked."),
-        click.option("--tool", type=click.Choice(image_tools.NAMES), help="By default the first of these that works."),
+        click.option("--tool", type=click.Choice(image_tools.NAMES), help="The tool; by default the first that works."),
         click.option("--job", help="Only the image of this job."),
-        click.option("--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="Their folder."),
+        click.option("--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The stacks' folder."),
         click.argument("stack", metavar="STACK_OR_FILE"),
     ):  # fmt: skip
         decorated = add(decorated)
@@ -51,12 +51,14 @@ def _about_a_stack(command: Callable[..., None]) -> Callable[..., None]:
 
 @image.command()
 @_about_a_stack
-@click.option("--gpu/--no-gpu", default=None, help="By default as the job's shape has it.")
-@click.option("--base", help="Another base image, by tag or digest; launcher/images/images.toml has the usual ones.")
-@click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE", help="Another argument of the Dockerfile.")
-@click.option("--requirements", type=_FILE, help="Python packages that the team's code needs beside the framework.")
-@click.option("--code", type=_FOLDER, help="Code for the image itself, for jobs without `code` in the stack file.")
-@click.option("--pip-config", type=_FILE, help="pip.conf for a package index of your own; it stays out of the image.")
+@click.option("--gpu/--no-gpu", default=None, help="Build for a GPU or not; by default the job's shape decides.")
+@click.option("--base", help="Another base image, by tag or digest; launcher/images/images.toml names the usual ones.")
+@click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE", help="Set another argument of the Dockerfile.")
+@click.option(
+    "--requirements", type=_FILE, help="A list of Python packages that the team's code needs beside the framework."
+)
+@click.option("--code", type=_FOLDER, help="Copy this code into the image, for jobs without `code` in the stack file.")
+@click.option("--pip-config", type=_FILE, help="A pip.conf for a package index of your own; it stays out of the image.")
 def build(
     stack: str,
     stacks: Path,
@@ -91,12 +93,12 @@ def build(
 
 @image.command()
 @_about_a_stack
-@click.option("--overwrite", is_flag=True, help="Put the image in the place of one that has its tag.")
+@click.option("--overwrite", is_flag=True, help="Replace an image that has the same tag.")
 @click.option(
     "--sign-in/--no-sign-in",
     default=True,
     show_default=True,
-    help="With the API key, for this push; else as logged in.",
+    help="Sign in with the API key for this push; otherwise the tool's own login counts.",
 )
 def push(
     stack: str,
@@ -110,7 +112,7 @@ def push(
     overwrite: bool,
     sign_in: bool,
 ) -> None:
-    """Push the images that the jobs of STACK_OR_FILE name, once they are built, and tell their digests."""
+    """Push the built images that the jobs of STACK_OR_FILE name, and print their digests."""
     plan = planned(stack, stacks, "text")
     environment = _environment(local)
     platform = image_platform_of(plan, environment)
@@ -125,7 +127,7 @@ def push(
 
 
 def _environment(local: bool) -> Mapping[str, str]:
-    """Which cloud is meant: the one the variables name, or the local one."""
+    """The variables of the cloud that is meant: this shell's, or the local cloud's."""
     return {**os.environ, **running_cloud(None).env} if local else os.environ
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `trainyard`. Each subcommand is imported when it is called: nobody pays for another's imports."""
+"""The command `trainyard`. A subcommand is imported only when it is called, so none waits for another's imports."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from cli.problems import TellingGroup
 
 # Subcommand -> where its click command is, and its line in `trainyard --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "access": ("cli.access:access", "Who may do what, in words, and what the deployer needs."),
-    "check": ("cli.check:check", "Judge stack files: shape and meaning, with file, line, reason and remedy."),
-    "cloud": ("cli.cloud:cloud", "The local cloud: start, stop, status, reset, log, env."),
-    "down": ("cli.down:down", "Take the local stack down again."),
-    "environments": ("cli.environments:environments", "What stands in for images on this machine: list, make."),
-    "image": ("cli.image:image", "The images of a stack's jobs: build, push."),
-    "plan": ("cli.plan:plan", "What a stack file leads to, without any cloud."),
-    "preview": ("cli.up:preview", "What `up` would change on the local cloud."),
+    "access": ("cli.access:access", "Show who may do what, in words, and what the deployer needs."),
+    "check": ("cli.check:check", "Check stack files: shape and meaning, with file, line, reason and remedy."),
+    "cloud": ("cli.cloud:cloud", "Control the local cloud: start, stop, status, reset, log, env, faults, push."),
+    "down": ("cli.down:down", "Take a stack down from the local cloud."),
+    "environments": ("cli.environments:environments", "List or make what stands in for images on this machine."),
+    "image": ("cli.image:image", "Build or push the images of a stack's jobs."),
+    "plan": ("cli.plan:plan", "Show what follows from a stack file, without any cloud."),
+    "preview": ("cli.up:preview", "Show what `up` would change on the local cloud."),
     "rehearse": (
         "cli.rehearse:rehearse",
         "Try a stack on a local cloud of its own: training, rules and access, for real.",
     ),
-    "runs": ("cli.runs:runs", "What runs are doing: states by rank, logs, progress; end them."),
+    "runs": ("cli.runs:runs", "Show what runs are doing (states by rank, logs, progress), or end them."),
     "up": ("cli.up:up", "Bring a stack up on the local cloud."),
 }
 
 
 class LazyGroup(TellingGroup):
-    """Finds subcommands in COMMANDS; those whose module is not part of this checkout are not offered."""
+    """Finds subcommands in COMMANDS. It does not offer those whose module is missing in this checkout."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(name for name, (place, _) in COMMANDS.items() if _is_there(place))
@@ -55,7 +55,7 @@ class LazyGroup(TellingGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """From the table: help must not import what it describes."""
+        """Help reads the table, because it must not import the commands that it describes."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
@@ -73,6 +73,8 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print it.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
 def main() -> None:
     """Everything distributed training needs, from one Pulumi stack file."""

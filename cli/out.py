@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one door to the terminal: whatever a command prints leaves through here, and nothing of it gives orders.
+"""The one door to the terminal: every command prints through here, and nothing it prints can control the terminal.
 
 A test holds every room to it (tests/contract/test_doors_out.py).
 """
@@ -20,17 +20,17 @@ _UP, _ERASE_BELOW = "\x1b[{}F", "\x1b[J"
 
 
 def say(text: object = "", err: bool = False) -> None:
-    """Lines for people."""
+    """Print lines for people."""
     click.echo(terminal_lines(str(text)), err=err)
 
 
 def say_aside(text: object) -> None:
-    """Progress, for people: to stderr, because stdout belongs to what the command was asked for."""
+    """Print progress for people: to stderr, because stdout belongs to the result."""
     say(text, err=True)
 
 
 def say_in_colour(text: str, colour: bool) -> None:
-    """Lines that may hold click's own colours; what others wrote in them has been through `terminal`."""
+    """Print lines with click's own colours. Text of others in them has been through `terminal`."""
     if not colour:
         say(text)
         return
@@ -39,34 +39,34 @@ def say_in_colour(text: str, colour: bool) -> None:
 
 
 def draw(lines: Sequence[str], over: int) -> None:
-    """Lines drawn over so many of those before."""
+    """Draw lines over so many of the lines before."""
     back = _UP.format(over) if over else ""
     click.echo(back + _ERASE_BELOW + "\n".join(map(terminal, lines)), color=True)
 
 
 def data(text: str) -> None:
-    """For programs: Markdown, workflow commands, a shell's words; each has been escaped for its reader."""
+    """Print text for programs: Markdown, workflow commands, a shell's words. The caller escapes it for its reader."""
     click.echo("\n".join(_without_controls(line) for line in text.split("\n")))
 
 
 def json_data(text: str) -> None:
-    """JSON, SARIF included."""
+    """Print JSON, SARIF included."""
     data(json_text(text))
 
 
 def ask(question: str, abort: bool = False) -> bool:
-    """Yes or no, at a terminal."""
+    """Ask yes or no, at a terminal."""
     return click.confirm(terminal(question), abort=abort)
 
 
 def harmless(problem: click.ClickException) -> click.ClickException:
-    """The same error with a message that may be shown: it often repeats what somebody wrote."""
+    """The same error with an escaped message, because messages often repeat what somebody wrote."""
     problem.message = terminal_lines(str(problem.message))  # type: ignore[misc]  # click reads it when it shows it
     return problem
 
 
 def prepare() -> None:
-    """A name that is not of the terminal's encoding is shown, and no traceback."""
+    """A name that does not fit the terminal's encoding is shown with escapes, not with a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard plan`: what a stack file leads to, without any cloud."""
+"""`trainyard plan`: shows what follows from a stack file, without any cloud."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from schemas.names import suggestion
 
 @click.command()
 @stack_arguments
-@click.option("--launch", metavar="JOB/RUN/NODE", help="Only this node's launch document, as JSON.")
+@click.option("--launch", metavar="JOB/RUN/NODE", help="Print only this node's launch document, as JSON.")
 def plan(stack: str, stacks: Path, form: str, launch: str | None) -> None:
-    """Show what STACK_OR_FILE leads to: access, network, storage, jobs, and what each node of a run is told.
+    """Show what follows from STACK_OR_FILE: access, network, storage, jobs, and what each node of a run gets.
 
     Secrets are never shown. Exits with 1 when the file has errors, as `trainyard check` would.
     """

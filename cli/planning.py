@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a person names, a stack or its file, to the checked plan: shared by `plan` and `access`."""
+"""From the name of a stack or its file to the checked plan: shared by the commands about one stack."""
 
 from __future__ import annotations
 
@@ -23,20 +23,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def stack_arguments(command: F) -> F:
-    """What the commands about one stack have in common."""
+    """The arguments that the commands about one stack share."""
     for add in (
         click.argument("stack", metavar="STACK_OR_FILE"),
         click.option(
-            "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="Where stack files are."
+            "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
         ),
-        click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="For whom."),
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            help="Text for people, JSON for programs.",
+        ),
     ):
         command = add(command)
     return command
 
 
 def stack_file(named: str, stacks: Path) -> Path:
-    """`vision-dev` is Pulumi.vision-dev.yaml in the stacks folder; anything that looks like a file is one."""
+    """`vision-dev` means Pulumi.vision-dev.yaml in the stacks folder. A name with a slash or .yaml is a file."""
     if named.endswith((".yaml", ".yml")) or os.sep in named:
         return Path(named)
     file = stacks / f"Pulumi.{named}.yaml"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What went wrong, in words for a person: one table for all commands, and the one place that tells it."""
+"""Errors in words for people: one table for all commands, and the one place that prints them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def words(problem: BaseException) -> str | None:
-    """What a person can do something about; None for a mistake of ours."""
+    """The message for an error that the user can mend; None for a mistake of ours."""
     names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(problem).__mro__}
     if names & _IN_WORDS:
         return str(problem)
@@ -54,10 +54,10 @@ def words(problem: BaseException) -> str | None:
 
 
 class TellingGroup(click.Group):
-    """Commands that never show a traceback for what is no mistake of ours."""
+    """Commands that show a traceback only for a mistake of ours."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Every command's output may end on a full disk, or nowhere at all where it was started without one."""
+        """Every command may have to write to a full disk, or may have been started without any output."""
         for name in ("stdout", "stderr"):
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as the process)
@@ -96,12 +96,12 @@ class TellingGroup(click.Group):
 
 
 def _is_of_the_output(problem: Exception) -> bool:
-    """What is printed has no file's name; `main` tells of that, as it also happens at the very end."""
+    """An error of printing names no file. `main` reports it, because it can also come at the very end."""
     return isinstance(problem, OSError) and problem.errno in _CANNOT_WRITE and not problem.filename
 
 
 def _forget_output() -> None:
-    """What is still to be written has nowhere to go: it must not be tried again when the process ends."""
+    """The rest of the output cannot be written. Python must not try again when the process ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard rehearse`: a stack, tried for real on a local cloud of its own, before anyone pays for it."""
+"""`trainyard rehearse`: tries a stack for real on a local cloud of its own, before anyone pays for it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,34 @@ USAGE = 2
 
 @click.command()
 @click.argument("stack", metavar="STACK_OR_FILE")
-@click.option("--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="Where stack files are.")
-@click.option("--nodes", type=click.IntRange(min=1), help="At most so many nodes a job [default: as the file says].")
 @click.option(
-    "--code", type=click.Choice(["own", "built-in"]), default="own", help="The team's code, or a tiny program."
+    "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
 )
-@click.option("--prove", is_flag=True, help="Also: would anything notice a rule or statement that is gone or wider?")
-@click.option("--confirm", type=click.IntRange(min=0), default=0, help="With --prove: confirm so many by a run each.")
-@click.option("--seed", type=int, default=1, help="Which ones are confirmed.")
-@click.option("--minutes", type=click.FloatRange(min=0.1), default=10.0, help="How long a run may take.")
-@click.option("--format", "form", type=click.Choice(list(SHOWS)), default="text", help="For whom.")
-@click.option("--keep", is_flag=True, help="Leave everything up afterwards, to look at.")
+@click.option(
+    "--nodes", type=click.IntRange(min=1), help="Start at most so many nodes a job [default: as the file says]."
+)
+@click.option(
+    "--code",
+    type=click.Choice(["own", "built-in"]),
+    default="own",
+    help="Train with the team's code, or with a tiny program.",
+)
+@click.option(
+    "--prove", is_flag=True, help="Also show whether anything would notice a rule or statement that is gone or wider."
+)
+@click.option(
+    "--confirm", type=click.IntRange(min=0), default=0, help="With --prove: confirm so many predictions by a run each."
+)
+@click.option("--seed", type=int, default=1, help="Chooses the predictions to confirm.")
+@click.option("--minutes", type=click.FloatRange(min=0.1), default=10.0, help="The time that a run may take.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(SHOWS)),
+    default="text",
+    help="Text for people, JSON for programs, Markdown for pull requests.",
+)
+@click.option("--keep", is_flag=True, help="Leave everything up afterwards, so that you can look at it.")
 @isolation_option
 def rehearse(
     stack: str, stacks: Path, nodes: int | None, code: str, prove: bool, confirm: int, seed: int, minutes: float,

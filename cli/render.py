@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings as people, scripts, code scanning and pull requests read them."""
+"""Findings in the forms that people, scripts, code scanning and pull requests read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SECRET_LINE = re.compile(
 
 
 def show(judged: Sequence[Judged], form: str) -> None:
-    """Prints findings in one of these forms."""
+    """Print findings in one of these forms."""
     colour = form == "text" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     rendered = RENDERERS[form](judged, colour)
     if form == "text":
@@ -75,7 +75,7 @@ def text(judged: Sequence[Judged], colour: bool) -> str:
 
 
 def _source_lines(one: Judged) -> list[str]:
-    """The file's lines, those that hold a secret left empty."""
+    """The file's lines; a line that holds a secret is empty."""
     lines = _LINE_BREAK.split(one.source.text)
     secret = {finding.line for finding in one.findings if finding.code in _SECRET_CODES}
     return ["" if number in secret or _SECRET_LINE.search(line) else line for number, line in enumerate(lines, 1)]

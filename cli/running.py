@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which local cloud a command is about."""
+"""The options that choose a local cloud."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 # Where `trainyard up --local` keeps its cloud, wherever it is called from.
 CHECKOUT = Path(__file__).resolve().parents[1] / ".trainyard" / "cloud"
-_HOME_HELP = "Its folder; by default $TRAINYARD_HOME/cloud, else .trainyard/cloud here or in the checkout."
+_HOME_HELP = (
+    "The local cloud's folder; by default $TRAINYARD_HOME/cloud, else .trainyard/cloud here or in the checkout."
+)
 
 
 def home_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,7 +29,7 @@ def home_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def isolation_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--isolation", type=click.Choice(CHOICES), default=REQUIRED, envvar=VARIABLE, show_default=True,
-        help="What runs do where this machine gives them no network of their own: fail, or run without rules.",
+        help="Where this machine gives runs no network of their own, they fail, or run without rules.",
     )(function)  # fmt: skip
 
 
@@ -38,7 +40,7 @@ def cloud_home(home: Path | None) -> Path:
 
 
 def known_home(home: Path | None) -> Path:
-    """The folder of a cloud that is to be there: where one stands, else this checkout's."""
+    """The folder of a cloud that should exist: the one here if there is one, else this checkout's."""
     here = cloud_home(home)
     if home or os.environ.get("TRAINYARD_HOME") or here.exists() or not CHECKOUT.exists():
         return here

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard runs`: what runs are doing, here or in OCI."""
+"""`trainyard runs`: shows what runs are doing, here or in OCI."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Asked:
     wanted: WantedRuns
 
     def runs(self, deeply: bool = True) -> list[RunSeen]:
-        """There are some, or the command ends and says so."""
+        """The runs that were asked for. If there are none, the command says so and ends."""
         runs = self.look.look(deeply)
         if not runs:
             raise click.ClickException(self.nothing())
@@ -59,14 +59,16 @@ class Asked:
 
 
 def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which runs, of which cloud."""
+    """The arguments that choose runs and a cloud."""
 
     @click.argument("stack", required=False)
     @click.argument("run", required=False, metavar="[JOB[/RUN]]")
-    @click.option("--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="Where stack files are.")
-    @click.option("--local", is_flag=True, help="Runs of the local cloud that `trainyard up --local` started.")
+    @click.option(
+        "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
+    )
+    @click.option("--local", is_flag=True, help="Show runs of the local cloud, which `trainyard up --local` started.")
     @click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="The local cloud's folder.")
-    @click.option("--compartment", metavar="OCID", help="Where the runs are, when no stack file says it.")
+    @click.option("--compartment", metavar="OCID", help="The compartment of the runs, when no stack file names it.")
     def asked(
         stack: str | None, run: str | None, stacks: Path, local: bool, home: Path | None, compartment: str | None,
         **options: Any,
@@ -89,7 +91,7 @@ def _asked(stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None
 
 
 def _config(stack: str | None, stacks: Path, optional: bool) -> dict[str, Any]:
-    """The stack file's own words: runs can be looked at while the file has errors."""
+    """The stack file's text, unchecked: people can look at runs while the file has errors."""
     if stack is None:
         return {}
     try:
@@ -113,7 +115,7 @@ def _stack_name(stack: str | None) -> str | None:
 
 @click.group(cls=DefaultList)
 def runs() -> None:
-    """What runs are doing: their states by rank, what they print, how far they are.
+    """Show what runs are doing: their states by rank, their output, their progress.
 
     \b
     trainyard runs --local                    every run on the local cloud
@@ -121,14 +123,16 @@ def runs() -> None:
     trainyard runs logs vision-prod resnet/base --follow
     trainyard runs cancel vision-prod resnet/base
 
-    Credentials are those of every OCI client, or what `trainyard cloud env` has set. A run is started again by a
+    Credentials are those of every OCI client, or those that `trainyard cloud env` sets. To start a run again, write a
     higher `attempt:` in the stack file.
     """
 
 
 @runs.command("list")
-@click.option("--history", is_flag=True, help="Earlier attempts too.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="For whom.")
+@click.option("--history", is_flag=True, help="Show earlier attempts too.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
+)
 @run_arguments
 def list_(asked: Asked, history: bool, form: str) -> None:
     """Show runs with the state of each rank."""
@@ -144,10 +148,12 @@ def list_(asked: Asked, history: bool, form: str) -> None:
 
 
 @runs.command()
-@click.option("--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="How often to look.")
+@click.option(
+    "--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Look again after so many seconds."
+)
 @run_arguments
 def watch(asked: Asked, every: float) -> None:
-    """Show runs until all of them have ended; exits with 1 when one did not succeed.
+    """Show runs until all of them have ended. Exits with 1 when one did not succeed.
 
     On a terminal the table is refreshed in place; elsewhere each change is one line.
     """
@@ -164,12 +170,14 @@ def watch(asked: Asked, every: float) -> None:
 
 
 @runs.command()
-@click.option("--follow", "-f", is_flag=True, help="Go on until the runs have ended.")
-@click.option("--rank", "ranks", type=int, multiple=True, help="Only this rank; may be repeated.")
-@click.option("--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="How often to look.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until the runs have ended.")
+@click.option("--rank", "ranks", type=int, multiple=True, help="Print only this rank's lines; may be repeated.")
+@click.option(
+    "--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Look again after so many seconds."
+)
 @run_arguments
 def logs(asked: Asked, follow: bool, ranks: tuple[int, ...], every: float) -> None:
-    """Print what runs printed, all ranks merged in the order of time, each line with its rank."""
+    """Print the output of runs. The ranks are merged in the order of time, and each line has its rank."""
     while True:
         found = asked.runs()
         for line in asked.look.lines(found, frozenset(ranks)):
@@ -183,10 +191,10 @@ def logs(asked: Asked, follow: bool, ranks: tuple[int, ...], every: float) -> No
 
 
 @runs.command()
-@click.option("--yes", is_flag=True, help="Without asking.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @run_arguments
 def cancel(asked: Asked, yes: bool) -> None:
-    """End runs that go on: every rank is asked to stop. Start one again with a higher `attempt:` in its stack file."""
+    """End runs that go on. To start one again, write a higher `attempt:` in its stack file."""
     if asked.wanted.stack is None or asked.wanted.job is None:
         raise click.UsageError("which run? Say STACK and JOB, or STACK and JOB/RUN")
     alive = [run for run in asked.runs(deeply=False) if not run.over]

@@ -38,7 +38,7 @@ def text(runs: Sequence[RunSeen], now: datetime, colour: bool = False) -> str:
 
 
 def wrong(run: RunSeen) -> Iterator[str]:
-    """Which rank failed first, and what was dropped, in lines that no control character of a script is in."""
+    """Which rank failed first, and what was dropped, in lines without any control character of a script."""
     found = cause(run)
     if found is not None:
         yield terminal(found.words)
@@ -62,7 +62,7 @@ def _took(node: NodeSeen, now: datetime) -> str:
 
 
 def about(node: NodeSeen) -> str:
-    """Why it is as it is, and how far the training says it has come."""
+    """Why the rank is in this state, and the progress that the training reports."""
     told = node.told or {}
     # The platform says that the launcher ended with 1; the launcher says why.
     ended = node.run.state == "FAILED" and told.get("state") in ("failed", "stopped")
@@ -105,7 +105,7 @@ def _plain(run: RunSeen) -> dict[str, Any]:
 
 @dataclass
 class Screen:
-    """On a terminal the table, drawn over the one before; elsewhere a line for each change."""
+    """On a terminal each table is drawn over the one before; elsewhere each change is a line."""
 
     terminal: bool
     _lines: int = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trainyard up|preview STACK --local`: plain Pulumi, pointed at the local cloud."""
+"""`trainyard up|preview STACK --local`: runs plain Pulumi against the local cloud."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ LAST_LINES = 4
 
 
 def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
-    """The arguments these commands share, and how Ctrl-C is told."""
+    """The arguments that these commands share, and their message on Ctrl-C."""
 
     def declare(body: Callable[..., None]) -> click.Command:
         @click.argument("stack", default="local")
-        @click.option("--local", is_flag=True, help="On the local cloud. Without it, use `pulumi` itself.")
-        @click.option("--stacks", type=click.Path(path_type=Path), help="Folder of the stack files [default: stacks/].")
+        @click.option("--local", is_flag=True, help="Use the local cloud. Without it, use `pulumi` itself.")
+        @click.option(
+            "--stacks", type=click.Path(path_type=Path), help="The folder of the stack files [default: stacks/]."
+        )
         @isolation_option
         @click.argument("pulumi_arguments", nargs=-1, type=click.UNPROCESSED)
         def command(
@@ -66,7 +68,7 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
     return declare
 
 
-@local_command("Brings a stack up on the local cloud. Further arguments go to `pulumi up`.")
+@local_command("Bring a stack up on the local cloud. Further arguments go to `pulumi up`.")
 def up(place: Place, arguments: list[str]) -> None:
     _bring_up(place, arguments)
 
@@ -86,7 +88,7 @@ def _bring_up(place: Place, arguments: list[str]) -> None:
 
 
 def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
-    """Ends here, not in each run, where the machine gives no isolation and nobody asked to go without."""
+    """Without isolation, and without consent to that, `up` ends here, so that not each run has to fail."""
     if not any(job.runs for job in plan.jobs.values()) or admin.does_without(cloud):
         return
     if reason := admin.why_not_enforced(cloud):
@@ -98,7 +100,7 @@ def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
 
 
 def _bring_up_used(place: Place, plan: Plan) -> str:
-    """The stack whose outputs this one takes has to be up first; gives the address of its images if they are taken."""
+    """Bring up the stack whose outputs this one takes. Returns its registry's address if this stack uses it."""
     used = _used(plan)
     if not used:
         return ""
@@ -108,7 +110,7 @@ def _bring_up_used(place: Place, plan: Plan) -> str:
     return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
 
 
-@local_command("Shows what `up` would change. Further arguments go to `pulumi preview`.")
+@local_command("Show what `up` would change. Further arguments go to `pulumi preview`.")
 def preview(place: Place, arguments: list[str]) -> None:
     plan = _plan(place)
     cloud = place.start_cloud()
@@ -124,7 +126,7 @@ def preview(place: Place, arguments: list[str]) -> None:
 
 
 def _judged(arguments: list[str]) -> tuple[str, ...]:
-    """The policy pack, but for targeted changes: the engine shows a pack what it leaves out without its properties."""
+    """The policy pack, except for targeted changes: a pack sees resources that are not targeted without properties."""
     return () if any(word.startswith("--target") for word in arguments) else JUDGED
 
 
@@ -151,7 +153,7 @@ def _used(plan: Plan) -> str:
 
 
 def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
-    """What there is now, and where to look."""
+    """Say what there is now, and where to look."""
     outputs = place.outputs()
     say(f"\nThe stack `{place.stack}` is up on the local cloud at {cloud.endpoint}.")
     if unenforced := admin.why_not_enforced(cloud):
