@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load and check in one step: what the commands and the Pulumi program begin with."""
+"""Load and check in one step. The commands and the Pulumi program start here."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from schemas.model import Stack
 from schemas.platforms import stack_file
 from schemas.source import Source, titles
 
-# Found by looking at several stacks at once (schemas/together.py): code -> title and severity.
+# Findings about several stacks together (schemas/together.py): code -> title and severity.
 OF_SEVERAL: dict[str, tuple[str, Severity]] = {
     "TY114": ("subnets of one network overlap", "warning"),
-    "TY615": ("two stacks make the same", "warning"),
-    "TY716": ("the stack that is taken from is elsewhere", "error"),
-    "TY717": ("the stack that is taken from does not have it", "error"),
-    "TY718": ("stacks that take from one another", "error"),
-    "TY719": ("a stack to take from that may be a slip", "note"),
+    "TY615": ("two stacks make the same thing", "warning"),
+    "TY716": ("the stack under `uses` is on another platform, or in another region or account", "error"),
+    "TY717": ("the stack under `uses` does not have what is taken", "error"),
+    "TY718": ("stacks use one another in a circle", "error"),
+    "TY719": ("the name under `uses` may be a typing mistake", "note"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A stack with everything found about it. `stack` and `facts` are None when its shape is too wrong."""
+    """A stack with all its findings. `stack` and `facts` are None if the file's shape is too wrong."""
 
     stack: Stack | None
     facts: Facts | None
@@ -43,14 +43,14 @@ class Judged:
 
 
 def judge_file(file: Path, shown_as: str | None = None) -> Judged:
-    """What `trainyard check` knows of a file: secrets stay opaque, no cloud and no engine is asked."""
+    """Loads and checks a file. Secrets stay opaque; neither a cloud nor the engine is needed."""
     return _judge(load_file(file, shown_as))
 
 
 def judge_config(
     values: Mapping[str, str], secret_keys: Collection[str], name: str, file: Path | None = None
 ) -> Judged:
-    """The same of the configuration Pulumi gives a program."""
+    """Loads and checks the configuration that Pulumi gives a program."""
     return _judge(load_config(values, secret_keys, name, file))
 
 

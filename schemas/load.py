@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two doors to one Stack: the file itself, and the configuration Pulumi gives a program."""
+"""Two ways to load a Stack: from its file, and from the configuration that Pulumi gives a program."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from schemas.shape import Problem, namespaces, platform_of, problems
 from schemas.source import Source, read
 
 NAMESPACE = "trainyard:"
-# What Linux takes in one environment variable, less its name and some room.
+# The most that Linux allows in one environment variable, less its name and a margin.
 MOST_CONFIGURATION = 128 * 1024 - 1024
 _NEAR = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`stack` is None when the shape is too wrong to tell what was meant; `folder` is where paths in the file start."""
+    """`stack` is None if the file's shape is too wrong to build one. Paths in the file start at `folder`."""
 
     stack: Stack | None
     findings: tuple[Finding, ...]
@@ -42,12 +42,12 @@ class Loaded:
 
 
 def stack_name(file: FilePath) -> str:
-    """`Pulumi.<stack>.yaml` is how Pulumi names the files of stacks."""
+    """The stack's name: Pulumi calls the file of a stack `Pulumi.<stack>.yaml`."""
     return file.stem.removeprefix("Pulumi.")
 
 
 def load_file(file: FilePath, shown_as: str | None = None) -> Loaded:
-    """The Stack of a file, its secrets opaque, and every shape finding. Never raises for what the file holds."""
+    """The Stack of a file, with opaque secrets, and every shape finding. No content of a file makes it raise."""
     source = read(file, shown_as)
     if not source.findings or source.data is not None:
         _require_mappings(source)
@@ -58,9 +58,9 @@ def load_file(file: FilePath, shown_as: str | None = None) -> Loaded:
 def load_config(
     values: Mapping[str, str], secret_keys: Collection[str], name: str, file: FilePath | None = None
 ) -> Loaded:
-    """The Stack of what Pulumi gives a program: decrypted texts, `-c` overrides applied.
+    """The Stack of the configuration that Pulumi gives a program: secrets are decrypted, `-c` overrides are applied.
 
-    The file, when there is one, only says on which line things stand and where in an object its secrets are.
+    The file, if there is one, only gives the lines of findings, and the places of secrets inside objects.
     """
     source = read(file) if file is not None else Source(f"the configuration of stack {name}")
     written = source.data.get("config") if isinstance(source.data, Mapping) else None
@@ -81,12 +81,12 @@ _TEXTS = (None, str, str | None)
 
 
 def _hint(kind: Any, key: str) -> Any:
-    """The type of a key of ours; None for others."""
+    """The type of one of our keys; None for other keys."""
     return columns(kind).get(key.removeprefix(NAMESPACE)) if key.startswith(NAMESPACE) else None
 
 
 def _with_texts_read(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`pulumi up -c trainyard:network='{…}'` leaves an object as JSON text in the file, and the program reads it so."""
+    """`pulumi up -c trainyard:network='{…}'` writes an object into the file as JSON text. It is parsed here."""
     config = data.get("config")
     if not isinstance(config, Mapping):
         return data
@@ -118,7 +118,7 @@ def _holds_secret(value: Any) -> bool:
 
 
 def _with_secrets(value: Any, in_file: Any) -> Any:
-    """`value` with the texts wrapped that stand as `secure:` in the file."""
+    """`value`, with each text wrapped as a secret that is `secure:` in the file."""
     if _is_secret(in_file):
         return {"secure": value} if isinstance(value, str) else value
     if isinstance(value, Mapping) and isinstance(in_file, Mapping):
@@ -162,12 +162,12 @@ def _region_problem(config: Mapping[str, Any]) -> list[Problem]:
     key = region_key(platform)
     if not key or key in config:
         return []
-    remedy = f"add `{key}: {platforms()[platform]['region']['example']}`, the region everything is in"
+    remedy = f"add `{key}: {platforms()[platform]['region']['example']}`, the region of the whole stack"
     return [Problem("TY012", ("config",), f"`{key}` is missing", remedy)]
 
 
 def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
-    """A key of another namespace is left alone; of one that is nearly ours, it would be left out by a slip."""
+    """Keys of other namespaces are ignored. A namespace that is nearly ours is a typing mistake, so it is a finding."""
     found = []
     for key in config:
         namespace, _, name = key.partition(":")
@@ -191,14 +191,14 @@ def _nearly_ours(namespace: str) -> bool:
 
 
 def _size_problem(config: Mapping[str, Any]) -> list[Problem]:
-    """The engine hands the whole configuration to its plugins in one environment variable, and Linux bounds those."""
-    told = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in config.items()}
-    size = len(json.dumps(told))
+    """The engine gives plugins the whole configuration in one environment variable. Linux limits its size."""
+    texts = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in config.items()}
+    size = len(json.dumps(texts))
     if size <= MOST_CONFIGURATION:
         return []
-    message = f"the configuration takes {size} bytes, and Pulumi's engine can pass on at most {MOST_CONFIGURATION}"
+    message = f"the configuration has {size} bytes; Pulumi's engine can pass on at most {MOST_CONFIGURATION}"
     return [
-        Problem("TY017", ("config",), message, "split the jobs over several stacks, or move variables into the image")
+        Problem("TY017", ("config",), message, "split the jobs into several stacks, or move variables into the image")
     ]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stack files that lie beside the one that is checked: few of them matter, and only those are read as stacks."""
+"""The other stack files in the folder of a checked one. Only the few that can matter are parsed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _FILES = "Pulumi.*.yaml"
 _PROJECT = re.compile(r"^name:[ \t]*[\"']?([\w.-]+)", re.MULTILINE)
 PROJECT = "trainyard"
 
-# Texts that stand in every file that could matter for one reason.
+# Texts that must all be in a file for it to matter.
 _Hint = tuple[str, ...]
 
 
 def neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Judged]:
-    """Stacks of the same folders that may clash with those asked for, or that these use. Broken ones are left out."""
+    """Stacks in the same folders that may clash with the checked ones, or that these use. Broken files are left out."""
     found: list[Judged] = []
     for folder in dict.fromkeys(file.parent for file in files if file.match(_FILES)):
         stacks = [one.stack for file, one in zip(files, judged, strict=True) if file.parent == folder and one.stack]
@@ -32,12 +32,12 @@ def neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Judged]:
 
 
 def names_in(folder: Path) -> list[str]:
-    """What the stacks of a folder are called."""
+    """The names of the stacks in a folder."""
     return sorted(map(stack_name, folder.glob(_FILES)))
 
 
 def project_of(folder: Path) -> str:
-    """As Pulumi.yaml calls it, which lies in the folder of the stack files or above it."""
+    """The project's name from Pulumi.yaml, which is in the folder of the stack files or in its parent."""
     for file in (folder / "Pulumi.yaml", folder.parent / "Pulumi.yaml"):
         if named := _PROJECT.search(_text(file)):
             return named[1]
@@ -45,7 +45,7 @@ def project_of(folder: Path) -> str:
 
 
 def _used(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
-    """The stacks that these take from, and in turn those that they take from."""
+    """The stacks that these use, and the ones that those use in turn."""
     files = {stack_name(file): file for file in texts}
     wanted = [stack.uses.stack for stack in stacks if stack.uses]
     for name in wanted:
@@ -56,7 +56,7 @@ def _used(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
 
 
 def _like(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
-    """The stacks in whose files stands what one of these makes."""
+    """The stacks whose files hold the name of something that one of these makes."""
     hints = {hint for stack in stacks for hint in _hints(stack)}
     for file in [file for file, text in texts.items() if any(all(word in text for word in hint) for hint in hints)]:
         if one := _loaded(file, texts):
@@ -64,7 +64,7 @@ def _like(stacks: Sequence[Stack], texts: dict[Path, str]) -> Iterator[Judged]:
 
 
 def _hints(stack: Stack) -> Iterator[_Hint]:
-    """A name stands in a file as it is, or is made of a team and an environment that stand there."""
+    """A file holds a name as it is, or the team and the environment that it is built from."""
     bucket, repository = stack.bucket.name or "", stack.registry.repository or ""
     yield from ((name,) for name in (bucket, repository, stack.network.inside) if name)
     names = f"{stack.team}-{stack.environment}"
@@ -79,7 +79,7 @@ def _hints(stack: Stack) -> Iterator[_Hint]:
 
 
 def _loaded(file: Path, texts: dict[Path, str]) -> Judged | None:
-    """Read once: the file is no longer among the texts."""
+    """Loads a file once: this also removes it from the texts."""
     del texts[file]
     loaded = load_file(file)
     return Judged(loaded.stack, None, (), loaded.source, loaded.folder) if loaded.stack else None
@@ -92,7 +92,7 @@ def _texts(folder: Path, asked: Collection[str]) -> Iterator[tuple[Path, str]]:
 
 
 def _text(file: Path) -> str:
-    """Nothing where there is nothing that can be read: a neighbour never fails a check."""
+    """The file's text, empty if it cannot be read: a neighbour must not make a check fail."""
     try:
         return file.read_text("utf-8") if file.is_file() and file.stat().st_size <= MAXIMUM_BYTES else ""
     except (OSError, ValueError):

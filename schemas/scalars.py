@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What plain scalars mean to Pulumi's engine (YAML 1.2 in most things: `yes` is a text, 0o17 a number)."""
+"""How Pulumi's engine reads scalars without quotes. It mostly follows YAML 1.2: `yes` is a text, 0o17 a number."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NOT_FINITE = re.compile(r"\.nan|[-+]?\.inf", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """A plain scalar that the engine would turn into something nobody meant."""
+    """A scalar without quotes that the engine would read as something unintended."""
 
     kind: str
 
 
 def resolve(text: str) -> Any:
-    """What a scalar without quotes means to the engine."""
+    """The value that the engine reads from a scalar without quotes."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "0123456789+-.":
@@ -35,7 +35,7 @@ def resolve(text: str) -> Any:
     if _DATE.fullmatch(text):
         return Unclear("a date")
     if _NOT_FINITE.fullmatch(text):
-        return Unclear("no finite number")
+        return Unclear("a number that is not finite")
     digits = text.replace("_", "") if text[0] != "." else text
     if number := _INTEGER.fullmatch(digits):
         return _integer(number[1], number[2].lower(), text)
@@ -45,15 +45,15 @@ def resolve(text: str) -> Any:
 
 
 def within_64_bits(value: int) -> int | float:
-    """The engine keeps 64 bits with a sign, and makes floating-point numbers of anything larger."""
+    """The engine keeps whole numbers of 64 bits with a sign. It turns larger ones into floating-point numbers."""
     return value if -(2**63) <= value < 2**63 else float(value)
 
 
 def finite(text: str) -> float:
-    """ValueError for `NaN`, `Infinity` and what is too large: Python's JSON has them, nobody else's."""
+    """ValueError for `NaN`, `Infinity` and too large numbers: only Python's JSON accepts these."""
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is no finite number")
+        raise ValueError(f"{text} is not a finite number")
     return value
 
 

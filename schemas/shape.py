@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shape findings: what JSON Schema says, in plain language and with the nearest right name."""
+"""Shape findings: the errors of JSON Schema in plain language, each with the nearest right name."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ _KINDS = {
     "null": "nothing",
 }
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
-# Of so many unknown keys in one place the nearest right name is looked for; whoever has more has another file in hand.
+# For so many unknown keys in one place, the nearest right name is looked up. A file with more of them is almost
+# certainly not a stack file, and each look-up takes time.
 MOST_GUESSES = 50
-# What stands below these may hold a secret, by a slip: it is not printed.
+# Values below these keys may hold a secret by mistake. They are not printed.
 _NOT_SHOWN = frozenset({"env", "args", "secret", "secrets"})
 
 
 _QUOTE = "put it in quotes"
-# The title of what stands under `secure`.
+# The title, in the schema, of the value under `secure`.
 _CIPHERTEXT = "the encrypted text"
 
 
 class Problem(NamedTuple):
-    """A finding before its place in the file is known."""
+    """A finding without its line in the file."""
 
     code: str
     path: Path
@@ -49,7 +50,7 @@ class Problem(NamedTuple):
 
 
 def platform_of(data: Any) -> str:
-    """The platform that a file names; the default one where it names none that there is."""
+    """The platform that a file names. The default one if it names none, or an unknown one."""
     config = data.get("config") if isinstance(data, Mapping) else None
     named = config.get(PLATFORM_KEY) if isinstance(config, Mapping) else None
     return named if isinstance(named, str) and named in platforms() else default_platform()
@@ -63,7 +64,7 @@ def _validator(platform: str) -> Any:
 
 @cache
 def _expression(pattern: str) -> re.Pattern[str]:
-    """As JSON Schema means it: `$` is the end of the text, where Python's also stands before a last line break."""
+    """A pattern as JSON Schema means it: `$` is only the end of the text. Python's also allows a last line break."""
     return re.compile(pattern.replace("$", r"\Z"))
 
 
@@ -73,7 +74,7 @@ def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[Va
 
 
 def problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})) -> list[Problem]:
-    """Everything about a file's values that the schema refuses. `written`: how what is no text was written."""
+    """Everything that the schema refuses in a file. `written`: how values other than texts are spelled in the file."""
     seen: dict[Problem, None] = {}
     platform = platform_of(data)
     for error in _validator(platform).iter_errors(data):
@@ -89,11 +90,11 @@ def _translate(error: Any, platform: str) -> Iterator[Problem]:
     path: Path = tuple(error.absolute_path)
     if "propertyNames" in error.absolute_schema_path:
         why = error.schema.get("patternErrorMessage", error.message)
-        yield Problem("TY014", (*path, error.instance), f"the name `{error.instance}` is refused", why)
+        yield Problem("TY014", (*path, error.instance), f"`{error.instance}` is not a valid name", why)
     elif path and path[-1] == "secure" and error.schema.get("title") == _CIPHERTEXT:
         yield _must_be_secret(path[:-1])
     elif path and path[-1] == "secure" and isinstance(error.instance, str):
-        # The whole mapping was made a secret.
+        # The whole mapping is a secret.
         yield _no_secret(path[:-1])
     elif _is_secret(error.instance) and error.validator in ("additionalProperties", "required", "type", "anyOf"):
         wanted = error.validator == "anyOf" and {"$ref": "#/$defs/secret"} in error.validator_value
@@ -132,20 +133,20 @@ def _keys(platform: str) -> Collection[str]:
 
 @cache
 def namespaces() -> frozenset[str]:
-    """Of the keys that we know, and Pulumi's own."""
+    """The namespaces of our own keys, and Pulumi's."""
     return frozenset(key.partition(":")[0] for name in platforms() for key in _keys(name)) | {"pulumi"}
 
 
 def _with_namespace(key: str, value: Any, free: list[str]) -> str | None:
-    """Names are compared without their namespace, which would make all of them look alike."""
+    """The comparison leaves out namespaces, which would make all keys look alike."""
     namespace, _, name = key.rpartition(":")
     if not namespace and isinstance(value, Mapping) and key in namespaces():
         first = next(iter(value), "team")
-        return f"write the namespace before each key, without another level: `{key}:{first}: …`"
+        return f"write the namespace before each key, not as a level of its own: `{key}:{first}: …`"
     close = nearest(name, [own.partition(":")[2] for own in free])
     if close is not None:
         return f"did you mean `{next(own for own in free if own.endswith(f':{close}'))}`?"
-    return None if ":" in key else f"write its namespace before it: `trainyard:{key}`"
+    return None if ":" in key else f"add the namespace: `trainyard:{key}`"
 
 
 def _missing(error: Any, path: Path, _: str) -> Iterator[Problem]:
@@ -170,17 +171,19 @@ def _wrong_type(error: Any, path: Path, _: str) -> Iterator[Problem]:
 
 def _must_be_secret(path: Path) -> Problem:
     key = ".".join(str(part) for part in path[1:])
-    return Problem("TY015", path, "is no secret as Pulumi writes it", f"`pulumi config set --secret --path '{key}'`")
+    return Problem(
+        "TY015", path, "is not a secret that Pulumi encrypted", f"`pulumi config set --secret --path '{key}'`"
+    )
 
 
 def _does_not_fit(value: Any, path: Path, wanted: str, explained: str | None = None) -> Problem:
     if value is None:
-        return Problem("TY011", path, f"has no value; {wanted} is wanted", "give it a value, or remove the line")
+        return Problem("TY011", path, f"has no value; it must be {wanted}", "give it a value, or remove the line")
     if isinstance(value, bool | int | float) and "a text" in wanted:
-        return Problem("TY011", path, f"is {_kind(value)}; {wanted} is wanted", f'{_QUOTE}: "{_yaml(value)}"')
+        return Problem("TY011", path, f"is {_kind(value)}; it must be {wanted}", f'{_QUOTE}: "{_yaml(value)}"')
     if isinstance(value, str) and _NUMBER.fullmatch(value) and "number" in wanted:
-        return Problem("TY011", path, f"is a text; {wanted} is wanted", f"remove the quotes: {value}")
-    return Problem("TY011", path, f"is {_kind(value)}; {wanted} is wanted", explained or f"write {wanted}")
+        return Problem("TY011", path, f"is a text; it must be {wanted}", f"remove the quotes: {value}")
+    return Problem("TY011", path, f"is {_kind(value)}; it must be {wanted}", explained or f"write {wanted}")
 
 
 def _not_allowed(error: Any, path: Path, _: str) -> Iterator[Problem]:
@@ -192,7 +195,7 @@ def _not_allowed(error: Any, path: Path, _: str) -> Iterator[Problem]:
 
 
 def _alternatives(error: Any, path: Path, platform: str) -> Iterator[Problem]:
-    """Of several alternatives, the one whose kind of value was written is judged; else all are named."""
+    """Judges the alternative that takes the kind of value in the file. If none does, names them all."""
     branches: dict[int, list[Any]] = {}
     for part in error.context or ():
         branches.setdefault(int(part.schema_path[0]), []).append(part)
@@ -214,7 +217,7 @@ _SAYS = {
     "minLength": ("is empty", "give it a value, or remove the line"),
     "minProperties": ("is empty", "name at least one"),
     "minItems": ("is empty", "name at least one, or remove the line"),
-    "uniqueItems": ("names something twice", "keep one of them"),
+    "uniqueItems": ("has the same item twice", "keep one of them"),
 }
 
 

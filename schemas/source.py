@@ -21,12 +21,12 @@ MAXIMUM_DEPTH = 40
 MAXIMUM_VALUES = 200_000
 
 Position = tuple[int, int]
-# The codes of what is found before a file's meaning can be judged.
+# The codes of findings about a file's shape. The checks of its meaning run only after these pass.
 _TITLES = {
     "TY001": "a file cannot be read",
     "TY002": "a file is not UTF-8",
     "TY003": "a file is not YAML",
-    "TY004": "a key stands twice",
+    "TY004": "a key is given twice",
     "TY005": "a file is too large or too deep",
     "TY006": "a file is not a stack file",
     "TY007": "a text without quotes is read as something else",
@@ -35,9 +35,9 @@ _TITLES = {
     "TY012": "a key is missing",
     "TY013": "a value that is not one of those allowed",
     "TY014": "a malformed value",
-    "TY015": "a secret in plain text where a secret is demanded",
-    "TY016": "a secret where none may stand",
-    "TY017": "a configuration larger than the engine can pass on",
+    "TY015": "a plain value where a secret is required",
+    "TY016": "a secret where a plain value is required",
+    "TY017": "a configuration larger than Pulumi's engine can pass on",
 }
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _MAPPING_TAG, _LIST_TAG = "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
@@ -49,18 +49,18 @@ def titles() -> dict[str, str]:
 
 @dataclass(slots=True)
 class Source:
-    """A file's values and where each of them stands."""
+    """A file's values, and the line and column of each."""
 
     file: str
     text: str = ""
     data: Any = None
     findings: list[Finding] = field(default_factory=list)
     marks: dict[Path, Position] = field(default_factory=dict)
-    # How what is no text was written: `1.10` becomes the number 1.1, and remedies speak of the former.
+    # How values other than texts were written: `1.10` becomes the number 1.1, but remedies must say `1.10`.
     written: dict[Path, str] = field(default_factory=dict)
 
     def position(self, path: Path) -> Position:
-        """Where a path stands; for what is absent, where its nearest parent stands."""
+        """Line and column of a path. For an absent key: of its nearest parent that is there."""
         for length in range(len(path), -1, -1):
             if (mark := self.marks.get(path[:length])) is not None:
                 return mark
@@ -72,7 +72,7 @@ class Source:
 
 
 def read(file: FilePath, shown_as: str | None = None) -> Source:
-    """The values of a file; what prevents reading it is a finding."""
+    """The values of a file. If it cannot be read, the reason becomes a finding."""
     source = Source(shown_as or str(file))
     try:
         with file.open("rb") as stream:
@@ -106,7 +106,7 @@ def parse(text: str, file: str = "<text>", source: Source | None = None) -> Sour
     return source
 
 
-# What the parser takes for no text at all.
+# Characters that the parser does not accept.
 _NOT_FOR_YAML = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -116,11 +116,11 @@ def _not_yaml(source: Source, problem: yaml.YAMLError) -> None:
     what = getattr(problem, "problem", None) or getattr(problem, "reason", None) or "it cannot be parsed"
     lines = source.text.splitlines()
     line = lines[place[0] - 1] if place[0] <= len(lines) else ""
-    remedy = "correct the line; strings with `: `, `#`, `{`, `*`, `&` or `%` need quotes"
+    remedy = "correct the line; texts with `: `, `#`, `{`, `*`, `&` or `%` need quotes"
     if "\t" in line[: len(line) - len(line.lstrip())]:
         remedy = "indent with spaces: YAML does not allow tabs"
     if isinstance(problem, yaml.reader.ReaderError) and (found := _NOT_FOR_YAML.search(source.text)):
-        # The parser gives no line for it.
+        # The parser gives no line for this problem.
         before = source.text[: found.start()]
         place = before.count("\n") + 1, found.start() - before.rfind("\n")
         remedy = f"remove the character U+{ord(found[0]):04X}"
@@ -129,7 +129,7 @@ def _not_yaml(source: Source, problem: yaml.YAMLError) -> None:
 
 
 class _RefusedError(Exception):
-    """What ends the reading of a file; too much of something, if nothing else is said."""
+    """Ends the reading of a file. By default because it holds too much of something."""
 
     def __init__(
         self, message: str, mark: Position, remedy: str = "write it flatter and without repeated aliases",
@@ -141,7 +141,7 @@ class _RefusedError(Exception):
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping or list being read. `sizes` counts values once for every alias, as they will be walked."""
+    """A mapping or list being read. `size` counts the values of an alias each time it is used."""
 
     value: Any
     path: Path
@@ -177,11 +177,11 @@ class _Builder:
                 case yaml.DocumentStartEvent():
                     self.documents += 1
                     if self.documents > 1:
-                        self.source.add("TY006", (), "holds a second document", "keep one stack to a file", mark)
+                        self.source.add("TY006", (), "holds a second document", "keep one stack in each file", mark)
                         return
 
     def _path(self, mark: Position) -> Path:
-        """The path of the value that comes next."""
+        """The path of the next value."""
         if not self.stack:
             return ()
         top = self.stack[-1]
@@ -219,7 +219,7 @@ class _Builder:
         if key in top.value and not top.merges:
             first = self.source.marks.get((*top.path, key), mark)[0]
             self.source.add(
-                "TY004", (*top.path, key), f"`{key}` stands here twice, first on line {first}", "keep one of them", mark
+                "TY004", (*top.path, key), f"`{key}` is given twice, first on line {first}", "keep one of them", mark
             )
         top.key, top.expects_key = key, False
         self.source.marks[(*top.path, key)] = mark
@@ -251,8 +251,8 @@ class _Builder:
         if self.stack and isinstance(self.stack[-1].value, dict) and self.stack[-1].expects_key:
             raise _RefusedError("uses an alias as a key", mark, "write the key itself", "TY003")
         if anchor not in self.anchors:
-            message = f"uses the alias *{anchor}, and nothing above has the anchor &{anchor}"
-            remedy = f"put the text in quotes if `*{anchor}` is meant, or define &{anchor} above"
+            message = f"uses the alias *{anchor}, but no value above has the anchor &{anchor}"
+            remedy = f"put it in quotes if you mean the text `*{anchor}`, or define &{anchor} above"
             raise _RefusedError(message, mark, remedy, "TY003")
         self._path(mark)
         value, size = self.anchors[anchor]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several stacks must not do at once: make the same, take the same addresses, use what is not to be had."""
+"""Checks of several stacks together: do they make the same things, share addresses, or use what is not there?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Subnets = dict[str, list[tuple[ipaddress.IPv4Network, Judged]]]
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A thing that can be there once: `where` it would be, and what it is."""
+    """A thing that can exist only once: `where` it would be, and what it is."""
 
     where: tuple[str | None, ...]
     what: str
@@ -31,7 +31,7 @@ class _Made:
 
 
 def together(judged: Sequence[Judged], neighbours: Sequence[Judged] = ()) -> list[Judged]:
-    """The same, with what is found only by looking at all of them. Of neighbours themselves nothing is said."""
+    """Adds the findings that need all stacks. Neighbours are looked at, but get no findings of their own."""
     first: dict[_Made, Judged] = {}
     subnets: _Subnets = {}
     folders = _folders((*neighbours, *judged))
@@ -55,7 +55,7 @@ def _folders(judged: Sequence[Judged]) -> dict[Path, dict[str, Stack]]:
 
 def _clashes(one: Judged, first: dict[_Made, Judged], subnets: _Subnets) -> Iterator[Finding]:
     if one.stack:
-        # Of all that has the same name for the same reason, the first says enough.
+        # Several things clash for the same reason. One finding is enough.
         yield from {finding.path: finding for finding in reversed(list(_again(one, one.stack, first)))}.values()
         yield from _overlaps(one, one.stack, subnets)
 
@@ -68,7 +68,7 @@ def _uses(one: Judged, stacks: Mapping[str, Stack]) -> Iterator[Finding]:
 
 
 def _is_another(one: Judged, other: Judged) -> bool:
-    """Two versions of one stack's file, from two checkouts, are one stack; and so is a file named twice."""
+    """False for two versions of one stack's file, from two checkouts, and for a file that is named twice."""
     return one.stack is not None and other.stack is not None and one.stack.name != other.stack.name
 
 
@@ -76,12 +76,14 @@ def _again(one: Judged, stack: Stack, first: dict[_Made, Judged]) -> Iterator[Fi
     for made in _makes(stack):
         other = first.setdefault(replace(made, path=(), remedy=""), one)
         if _is_another(other, one):
-            yield _located(one, "TY615", made.path, f"makes {made.what}, as {other.source.file} does", made.remedy)
+            yield _located(
+                one, "TY615", made.path, f"makes {made.what}, which {other.source.file} makes too", made.remedy
+            )
 
 
 def _makes(stack: Stack) -> Iterator[_Made]:
     for where, what, concern in stack.named_alike():
-        remedy = f"give it another team or environment, or take {concern} from that stack (`uses`)"
+        remedy = f"choose another team or environment, or take {concern} from that stack (`uses`)"
         yield _Made(where, what, at("environment"), remedy)
     here = (stack.platform, stack.account, stack.region)
     if stack.makes("bucket"):
@@ -105,7 +107,7 @@ def _overlaps(one: Judged, stack: Stack, subnets: _Subnets) -> Iterator[Finding]
     others = subnets.setdefault(network.inside, [])
     taken = next((row for row in others if block.overlaps(row[0]) and _is_another(row[1], one)), None)
     if taken:
-        message = f"{block} overlaps {taken[0]}, which {taken[1].source.file} takes in the same network"
+        message = f"{block} overlaps {taken[0]}, which {taken[1].source.file} uses in the same network"
         remedy = "choose a free part of that network's addresses"
         yield _located(one, "TY114", at("network", "subnetCidr"), message, remedy)
     others.append((block, one))

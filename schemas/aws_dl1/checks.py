@@ -16,7 +16,7 @@ rule = RULES.rule
 _BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REPOSITORY = re.compile(r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
 _NAME = re.compile(r"[A-Za-z0-9+=,.@_-]{1,64}")
-# How long CloudWatch keeps what a log group holds.
+# The days for which CloudWatch can keep the lines of a log group.
 RETENTIONS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 
 
@@ -24,7 +24,7 @@ RETENTIONS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 109
 def no_users(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     users = stack.access.users
     if stack.makes("access") and not (users.group or users.role) and stack.access.mode != "proof-of-concept":
-        message = "no users are named: access is made for nobody"
+        message = "no users are named, so nobody would get access"
         yield Wrong(at("access"), message, "add `users: { group: <name> }`, or `users: { role: <name> }`")
 
 
@@ -38,7 +38,7 @@ def principal_names(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("access", *key), message, "write the name alone: up to 64 letters, digits and +=,.@_-")
 
 
-@rule("TY650", "a bucket's name that S3 would refuse")
+@rule("TY650", "a bucket name that S3 would refuse")
 def bucket_name(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     names = [(at("bucket", "name"), stack.bucket.name), (at("bucket", "existing"), stack.bucket.existing)]
     for job, spec in stack.jobs.items():
@@ -47,19 +47,19 @@ def bucket_name(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
         if name is not None and (not _BUCKET.fullmatch(name) or ".." in name):
             message = f"`{name[:80]}` is not a valid bucket name"
             yield Wrong(
-                path, message, "use 3 to 63 small letters, digits, `-` and `.`, beginning with a letter or digit"
+                path, message, "use 3 to 63 lowercase letters, digits, `-` and `.`, beginning with a letter or digit"
             )
 
 
-@rule("TY651", "a repository's name that ECR would refuse")
+@rule("TY651", "a repository name that ECR would refuse")
 def repository_name(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     for key, name in (("repository", stack.registry.repository), ("existing", stack.registry.existing)):
         if name is not None and not _REPOSITORY.fullmatch(name):
             message = f"`{name[:80]}` is not a valid repository name"
-            yield Wrong(at("registry", key), message, "use 2 to 256 small letters, digits, `-`, `_`, `.` and `/`")
+            yield Wrong(at("registry", key), message, "use 2 to 256 lowercase letters, digits, `-`, `_`, `.` and `/`")
 
 
-@rule("TY652", "a retention CloudWatch does not have")
+@rule("TY652", "a log retention that CloudWatch does not offer")
 def retention(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     days = stack.logs.retention_days
     if days not in RETENTIONS:
@@ -86,8 +86,8 @@ def shape(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
 def existing_subnet(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     network = stack.network
     if network.subnet is not None and network.security_group is None:
-        message = "EFA needs a security group that lets everything from and to itself, and none is named"
+        message = "EFA needs a security group that allows all traffic within itself, but none is named"
         yield Wrong(at("network", "subnet"), message, "add `securityGroup`, one with both rules")
     if network.vpc is not None and network.subnet is None and network.subnet_cidr is None:
-        message = "a subnet is made in the existing VPC, but its addresses are not said"
+        message = "a subnet is made in the existing VPC, but its addresses are missing"
         yield Wrong(at("network", "vpc"), message, "add `subnetCidr`, a free part of the VPC's addresses")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what nodes are to run: no shell reads a command, and the launcher starts the processes itself."""
+"""Checks of commands: no shell reads them, and the launcher starts the processes itself."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _LITERAL = re.compile(r"'[^']*'")
 _VARIABLE = re.compile(r"\$(?:\(|[A-Za-z_][A-Za-z0-9_]*)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-# As the launcher sees it; `${name}` is a reference, which the plan has filled in by then.
+# A placeholder that the launcher fills in. `${name}` is a reference, which the plan fills in earlier.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?)\}")
 _ADDRESSES = ("address", "addresses")
 _PYTHON = re.compile(r"python[0-9.]*")
 _SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh"})
-# How the words of a command say how long training takes -> minutes in one of them.
+# Units of a duration in a command -> minutes in one of them.
 _UNITS = {"s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)")
 _LIMITS = {
@@ -37,7 +37,7 @@ _LIMITS = {
 
 
 def commands(name: str, job: Job) -> Iterator[tuple[Path, str]]:
-    """The job's command and those of its roles, with their places."""
+    """The job's command and the commands of its roles, each with its path."""
     yield at("jobs", name, "command"), job.command
     for role, part in job.roles.items():
         if part.command is not None:
@@ -59,15 +59,17 @@ def launcher_inside(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         framework = facts.framework(job)
         for where, command in commands(name, job) if framework else ():
             program = _program(words_of(command))
-            # Whoever tells it the other nodes by placeholders knows what it does.
-            told = "{nodes}" in command or "{address" in command
-            if framework and program in framework.stands_for and not told:
-                message = f"`{program}` starts and numbers processes, which trainyard does already: each would be alone"
-                yield Wrong(where, message, "name the training script itself; `processes` says how many a node runs")
+            # A command that passes the other nodes in placeholders starts its launcher on purpose.
+            is_deliberate = "{nodes}" in command or "{address" in command
+            if framework and program in framework.stands_for and not is_deliberate:
+                message = f"trainyard already does what `{program}` does: with both, each process trains alone"
+                yield Wrong(
+                    where, message, "name the training script itself; the option `processes` sets how many a node runs"
+                )
 
 
 def _program(words: tuple[str, ...]) -> str:
-    """What is run: `/opt/bin/torchrun`, `python -m torch.distributed.run`."""
+    """The program that a command starts: of `/opt/bin/torchrun`, of `python -m torch.distributed.run`."""
     if len(words) > 2 and _PYTHON.fullmatch(words[0].rpartition("/")[2]) and words[1] == "-m":
         return words[2]
     return words[0].rpartition("/")[2] if words else ""
@@ -77,20 +79,20 @@ def _program(words: tuple[str, ...]) -> str:
 def needs_shell(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for where, command in commands(name, job):
-            found = _of_a_shell(command)
-            if found:
-                message = f"`{found[:40]}` is for a shell, and none reads the command: the program gets it as it stands"
-                yield Wrong(where, message, _instead_of_shell(found))
+            syntax = _shell_syntax(command)
+            if syntax:
+                message = f"`{syntax[:40]}` works in a shell only, and no shell reads the command"
+                yield Wrong(where, message, _instead_of_shell(syntax))
         for run, one in job.runs.items():
             for index, word in enumerate(one.args):
                 if _VARIABLE.fullmatch(word):
-                    message = f"`{word}` is not filled in: no shell reads the arguments"
+                    message = f"`{word}` stays as it is: no shell reads the arguments"
                     yield Wrong(
                         at("jobs", name, "runs", run, "args", index), message, "read the variable in the script"
                     )
 
 
-def _of_a_shell(command: str) -> str | None:
+def _shell_syntax(command: str) -> str | None:
     words = words_of(command)
     if not words or words[0] in _SHELLS:
         return None
@@ -105,15 +107,15 @@ def _of_a_shell(command: str) -> str | None:
     return variable[0] if variable else None
 
 
-def _instead_of_shell(found: str) -> str:
-    if found.endswith("="):
-        return f"set {found.removesuffix('=')} under `env`, and begin with the script"
-    if found.startswith("$") and found != "$(":
-        return f"read {found} in the script, or write `bash -c '…'`"
+def _instead_of_shell(syntax: str) -> str:
+    if syntax.endswith("="):
+        return f"set {syntax.removesuffix('=')} under `env`, and begin with the script"
+    if syntax.startswith("$") and syntax != "$(":
+        return f"read {syntax} in the script, or write `bash -c '…'`"
     return "write `bash -c '…'`, or a script of your own"
 
 
-@rule("TY824", "a placeholder that nothing answers")
+@rule("TY824", "an unknown placeholder")
 def unanswered(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         framework = facts.framework(job)
@@ -122,21 +124,21 @@ def unanswered(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         known = {*OF_A_NODE, *OF_A_PROCESS, *(OF_TENSORFLOW if framework.name == "tensorflow" else ())}
         known |= {f"{kind}.{role}" for role, spec in job.roles.items() if spec.replicas for kind in _ADDRESSES}
         for where, words in _all_words(name, job):
-            asked = (found for word in words for found in _PLACEHOLDER.findall(word) if found not in known)
-            if (placeholder := next(asked, None)) is not None:
-                message = f"`{{{placeholder}}}` is a placeholder that nothing answers: no node would start"
-                remedy = "docs/launcher.md lists them; other words in braces cannot be given to a command"
+            unknown = (name for word in words for name in _PLACEHOLDER.findall(word) if name not in known)
+            if (placeholder := next(unknown, None)) is not None:
+                message = f"`{{{placeholder}}}` is not a placeholder that the launcher knows: no node would start"
+                remedy = "use one that docs/launcher.md lists; a command cannot have other words in braces"
                 yield Wrong(where, message, remedy)
 
 
-@rule("TY820", "a run that is ended before it can be done", severity="warning")
+@rule("TY820", "a run that is stopped before it can finish", severity="warning")
 def ended_early(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         most = job.maximum_runtime_minutes
         for where, words in _all_words(name, job):
-            wanted = _minutes_said(words)
+            wanted = _minutes_in(words)
             if wanted is not None and wanted > most:
-                message = f"asks for {plural(round(wanted), 'minute')}, and the run is ended after {most}"
+                message = f"asks for {plural(round(wanted), 'minute')}, but the run is stopped after {most}"
                 yield Wrong(where, message, f"set `maximumRuntimeMinutes: {round(wanted) + 30}`, or ask for less")
 
 
@@ -147,10 +149,10 @@ def _all_words(name: str, job: Job) -> Iterator[tuple[Path, tuple[str, ...]]]:
         yield at("jobs", name, "runs", run, "args"), one.args
 
 
-def _minutes_said(words: tuple[str, ...]) -> float | None:
+def _minutes_in(words: tuple[str, ...]) -> float | None:
     """`timeout 5h train.py`, `--max-hours 48`, `--max-minutes=90`."""
     if words[:1] == ("timeout",):
-        match = next((found for word in words[1:] if (found := _DURATION.fullmatch(word))), None)
+        match = next((limit for word in words[1:] if (limit := _DURATION.fullmatch(word))), None)
         return float(match[1]) * _UNITS[match[2] or "s"] if match else None
     for word, following in zip(words, [*words[1:], ""], strict=False):
         option, _, value = word.partition("=")

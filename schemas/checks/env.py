@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of environment variables: names others own, and secrets in plain text. Values are never printed."""
+"""Checks of environment variables: reserved names, and secrets in plain text. Values are never printed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.facts import Facts
 from schemas.findings import Path
 from schemas.model import EnvValue, Stack
 
-# Prefix -> who sets the variable, on every platform. Names and prefixes: a prefix ends with an underscore.
+# Name or prefix -> why it is reserved, on every platform. A prefix ends with an underscore.
 OWNED = {
     "TRAINYARD_": "trainyard's launcher reads it",
     "NODE_RANK": "it says which node this is",
@@ -33,13 +33,13 @@ _SECRET_NAME = re.compile(
     r"(?:_[0-9]+)?$",
     re.IGNORECASE,
 )
-# Whatever stands there is one: digits too.
+# Variables whose value is always a secret, even if it has digits only.
 _PASSWORD = re.compile(r"PASSWORD|PASSWD|PASSPHRASE|_PASS$|_PWD$", re.IGNORECASE)
-# What tokenizers call tokens.
+# Tokens of language models: no secrets.
 _OF_LANGUAGE = re.compile(
     r"(?:^|_)(?:PAD|EOS|BOS|UNK|SEP|CLS|MASK|STOP|START|END|SPECIAL|IMAGE)_TOKENS?$", re.IGNORECASE
 )
-# `MAX_TOKENS: "512"` and `USE_AUTH: "true"` say how much or whether, not what.
+# Values that are no secret: `MAX_TOKENS: "512"` is an amount, `USE_AUTH: "true"` a switch.
 _NO_SECRET = re.compile(r"[0-9.]*|true|false|yes|no|on|off|none|null", re.IGNORECASE)
 _SECRET_OPTION = re.compile(r"^--?[A-Za-z-]*(?:password|passwd|token|secret|api[-_]?key)(?:=|$)", re.IGNORECASE)
 _SECRET_VALUES = (
@@ -60,7 +60,7 @@ _HEX = re.compile(r"[0-9a-fA-F-]+")
 
 
 def _variables(stack: Stack) -> Iterator[tuple[Path, str, EnvValue, str]]:
-    """Where each variable stands, its name and value, and the job it belongs to."""
+    """The path of each variable, its name and value, and its job."""
     for job, spec in stack.jobs.items():
         for name, value in spec.env.items():
             yield at("jobs", job, "env", name), name, value, job
@@ -80,8 +80,8 @@ def _owner(stack: Stack, name: str) -> str | None:
 
 
 def _set_by(framework: Framework) -> set[str]:
-    told = framework.ads.environment if framework.ads else {}
-    return {*framework.reserved, *framework.environment, *told}
+    of_ads = framework.ads.environment if framework.ads else {}
+    return {*framework.reserved, *framework.environment, *of_ads}
 
 
 @rule("TY501", "a reserved environment variable")
@@ -98,14 +98,14 @@ def reserved(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY502", "a secret in plain text, by its name")
 def secret_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for path, name, value, _job in _variables(stack):
-        if not isinstance(value, str) or "${" in value or _says_no_more(name, value):
+        if not isinstance(value, str) or "${" in value or _is_harmless(name, value):
             continue
         if _SECRET_NAME.search(name) and not _OF_LANGUAGE.search(name):
-            yield Wrong(path, f"`{name}` looks like a secret and stands in plain text", _make_secret(path))
+            yield Wrong(path, f"`{name}` looks like a secret, and its value is in plain text", _make_secret(path))
 
 
-def _says_no_more(name: str, value: str) -> bool:
-    """How much, or whether: `MAX_TOKENS: "512"`, but not `DB_PASSWORD: "20240501"`."""
+def _is_harmless(name: str, value: str) -> bool:
+    """Whether it is an amount or a switch: `MAX_TOKENS: "512"` is one, `DB_PASSWORD: "20240501"` is not."""
     return bool(_NO_SECRET.fullmatch(value)) and not (value.isdigit() and _PASSWORD.search(name))
 
 
@@ -113,7 +113,7 @@ def _says_no_more(name: str, value: str) -> bool:
 def secret_value(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for path, name, value, _job in _variables(stack):
         if isinstance(value, str) and not _SECRET_NAME.search(name) and looks_secret(value):
-            yield Wrong(path, f"the value of `{name}` looks like a secret and stands in plain text", _make_secret(path))
+            yield Wrong(path, f"the value of `{name}` looks like a secret, and it is in plain text", _make_secret(path))
 
 
 @rule("TY504", "a secret in a command, an address or a tag")
@@ -122,7 +122,7 @@ def secret_elsewhere(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for path, words in _texts(stack):
         for word, following in zip(words, [*words[1:], ""], strict=False):
             if _gives_secret(word, following) or any(pattern.search(word) for pattern in _SECRET_VALUES):
-                yield Wrong(path, "holds what looks like a secret, in plain text", remedy)
+                yield Wrong(path, "holds what looks like a secret in plain text", remedy)
                 break
 
 
@@ -133,7 +133,7 @@ def _gives_secret(word: str, following: str) -> bool:
         value = value or following
         return bool(value) and not value.startswith(("$", "-"))
     assigns = name.isidentifier() and _SECRET_NAME.search(name) and not value.startswith("$")
-    return bool(assigns and value and not _says_no_more(name, value))
+    return bool(assigns and value and not _is_harmless(name, value))
 
 
 def _texts(stack: Stack) -> Iterator[tuple[Path, list[str]]]:
@@ -150,19 +150,19 @@ def _texts(stack: Stack) -> Iterator[tuple[Path, list[str]]]:
 
 
 def looks_secret(value: str) -> bool:
-    """Known forms of keys and tokens, and long words too random to be anything else."""
+    """Whether it has the form of a key or token, or is a long word too random to be anything else."""
     if any(pattern.search(value) for pattern in _SECRET_VALUES):
         return True
-    return bool(_DENSE.fullmatch(value)) and not _HEX.fullmatch(value) and _random(value)
+    return bool(_DENSE.fullmatch(value)) and not _HEX.fullmatch(value) and _is_random(value)
 
 
-def _random(value: str) -> bool:
-    """Names of models and folders are words with signs between them (`Llama-2-70B-Chat`); a key has one long piece."""
-    return any(len(piece) >= LONG_PIECE and _random_piece(piece) for piece in _PIECES.findall(value))
+def _is_random(value: str) -> bool:
+    """Names of models and folders are short words with signs between (`Llama-2-70B-Chat`). A key has a long one."""
+    return any(len(piece) >= LONG_PIECE and _is_random_piece(piece) for piece in _PIECES.findall(value))
 
 
-def _random_piece(piece: str) -> bool:
-    """Capitals, small letters and digits in no order: words in CamelCase change less often."""
+def _is_random_piece(piece: str) -> bool:
+    """Whether capitals, small letters and digits are mixed at random. Words in CamelCase change less often."""
     kinds = [(letter.islower(), letter.isupper()) for letter in piece]
     changes = sum(one != other for one, other in itertools.pairwise(kinds))
     counts = Counter(piece)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of container images: can a node pull it, and will it be the same one tomorrow?"""
+"""Checks of container images: is the reference valid, and will it name the same image tomorrow?"""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def path_of(image: Image) -> tuple[str | int, ...]:
 def untagged(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for image in images_of(stack):
         if image.tag is None and image.digest is None:
-            message = f"`{image.text}` has neither tag nor digest: nobody knows which image runs"
+            message = f"`{image.text}` has neither a tag nor a digest, so it does not say which image runs"
             yield Wrong(path_of(image), message, f"add a tag: `{image.text}:1.0`")
 
 
@@ -53,7 +53,7 @@ def untagged(stack: Stack, _: Facts) -> Iterator[Wrong]:
 def latest(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for image in images_of(stack):
         if image.tag == "latest" and image.digest is None:
-            message = "`latest` is another image after the next push: runs cannot be repeated"
+            message = "`latest` is another image after each push, so runs cannot be repeated"
             yield Wrong(path_of(image), message, "use a version as tag, or a digest")
 
 
@@ -63,21 +63,21 @@ def malformed(stack: Stack, _: Facts) -> Iterator[Wrong]:
         match = _IMAGE.fullmatch(job.image)
         path = at("jobs", name, "image")
         if match is None:
-            message = f"`{job.image[:80]}` is no image reference"
+            message = f"`{job.image[:80]}` is not a valid image reference"
             yield Wrong(path, message, f"write it as `{OURS}:1.0` or `{OURS}@sha256:…`")
         elif "://" in job.image:
             bare = job.image.split("://", 1)[1]
-            yield Wrong(path, f"`{job.image[:80]}` is a URL; an image has no scheme", f"write `{bare[:200]}`")
+            yield Wrong(path, f"`{job.image[:80]}` is a URL; an image reference has no scheme", f"write `{bare[:200]}`")
         elif (repository := _REFERENCE.sub("", match["name"].partition("/")[2])) != repository.lower():
-            message = f"`{match['name'][:80]}` has capitals; the name of a repository has none"
+            message = f"`{match['name'][:80]}` has capitals, which repository names must not have"
             yield Wrong(path, message, f"write `{match['name'].lower()[:200]}`")
 
 
-@rule("TY307", "a tag that may not be pushed again", severity="warning")
+@rule("TY307", "a tag that cannot be pushed again", severity="warning")
 def immutable_latest(stack: Stack, _: Facts) -> Iterator[Wrong]:
     if not stack.registry.immutable:
         return
     for image in images_of(stack):
         if image.tag == "latest":
-            message = "the repository is immutable: `latest` can be pushed once, and never again"
+            message = "the repository is immutable, so `latest` can be pushed only once"
             yield Wrong(path_of(image), message, "use a version as tag")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of names: two for one thing, one for two things, references that nobody answers, tags."""
+"""Checks of names: two names for one thing, one name for two things, unknown references, tags."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from schemas.model import Stack
 from schemas.names import suggestion
 from schemas.references import REFERENCES, names_in
 
-# Keys that describe one to make, of any part that may exist already.
-_OF_ONE_TO_MAKE = ("name", "repository", "key")
-# What trainyard sets on resources and runs itself.
+# Keys that describe a new thing, in parts of the file that also take `existing`.
+_KEYS_OF_NEW = ("name", "repository", "key")
+# Tags that trainyard itself sets on resources and runs.
 OUR_TAGS = (
     "stack",
     "team",
@@ -30,15 +30,15 @@ OUR_TAGS = (
 )
 
 
-@rule("TY605", "one to make and an existing one are both named")
+@rule("TY605", "a new thing and an existing one are both named")
 def name_and_existing(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for column in fields(stack):
         part = getattr(stack, column.name)
         if not isinstance(getattr(part, "existing", None), str):
             continue
-        for key in _OF_ONE_TO_MAKE:
+        for key in _KEYS_OF_NEW:
             if getattr(part, key, None):
-                message = f"`{key}` describes one to make, and `existing` names one that is there"
+                message = f"`{key}` describes a new one, but `existing` names one that you already have"
                 yield Wrong(at(camel(column.name), key), message, f"keep `{key}` or `existing`")
 
 
@@ -49,7 +49,7 @@ def same_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
         for run in spec.runs:
             name = f"{stack.team}-{stack.environment}-{job}-{run}"
             if name in taken:
-                message = f"the run is called `{name}`, as the run of the job `{taken[name]}` is"
+                message = f"the run is called `{name}`, like a run of the job `{taken[name]}`"
                 yield Wrong(at("jobs", job, "runs", run), message, "rename the job or the run")
             taken[name] = job
 
@@ -69,8 +69,8 @@ def reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
             if name not in known:
                 remedy = suggestion(name, known)
                 if name.isupper():
-                    remedy = f"nothing fills in variables of the node: read ${name} in the script"
-                yield Wrong(path, f"`${{{name}}}` is no reference", remedy)
+                    remedy = f"variables of the node are not filled in: read ${name} in the script"
+                yield Wrong(path, f"`${{{name}}}` is not a known reference", remedy)
 
 
 def _texts(stack: Stack) -> Iterator[tuple[Path, str]]:

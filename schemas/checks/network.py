@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of addresses and of what is made, or already there, of the network."""
+"""Checks of the network: its addresses, and the parts that are made or exist already."""
 
 from __future__ import annotations
 
@@ -40,18 +40,20 @@ def malformed(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for key, text in _blocks(stack.network):
         block = _parsed(text)
         if block is None:
-            yield Wrong(at("network", key), f"`{text}` is no IPv4 block", "write it as 10.20.0.0/16")
+            yield Wrong(at("network", key), f"`{text}` is not a valid IPv4 block", "write it as 10.20.0.0/16")
         elif str(block) != text:
-            yield Wrong(at("network", key), f"`{text}` is not the first address of its block", f"write `{block}`")
+            yield Wrong(
+                at("network", key), f"`{text}` does not begin with the first address of its block", f"write `{block}`"
+            )
 
 
-@rule("TY102", "an address block is larger or smaller than the platform takes")
+@rule("TY102", "an address block is larger or smaller than the platform allows")
 def wrong_size(stack: Stack, _: Facts) -> Iterator[Wrong]:
     largest, smallest = stack.network.prefixes
     for key, text in _blocks(stack.network):
         block = _parsed(text)
         if block and not largest <= block.prefixlen <= smallest:
-            message = f"/{block.prefixlen} is outside what {stack.platform} takes, /{largest} to /{smallest}"
+            message = f"/{block.prefixlen} is not allowed: {stack.platform} takes /{largest} to /{smallest}"
             yield Wrong(at("network", key), message, f"choose a prefix from /{largest} to /{smallest}")
 
 
@@ -84,11 +86,11 @@ def public(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for key, text in _blocks(stack.network):
         block = _parsed(text)
         if block and not any(block.subnet_of(private) for private in _PRIVATE + _REFUSED):
-            message = f"{block} is not in a private range: the addresses belong to somebody else"
+            message = f"{block} is not a private range: its addresses belong to somebody else"
             yield Wrong(at("network", key), message, "use a part of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
 
 
-@rule("TY106", "an address block is one that no network can have")
+@rule("TY106", "an address block is reserved")
 def unusable(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for key, text in _blocks(stack.network):
         block = _parsed(text)
@@ -97,53 +99,53 @@ def unusable(stack: Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("network", key), f"{block} overlaps {refused}, which is reserved", "use 10.20.0.0/16")
 
 
-@rule("TY107", "an existing network and one to make are both described")
+@rule("TY107", "an existing network and a new one are both described")
 def existing_and_made(stack: Stack, _: Facts) -> Iterator[Wrong]:
     network = stack.network
     described = [column for column in fields(network) if getattr(network, column.name) != default_of(column)]
     if network.subnet is not None:
         for key in (camel(column.name) for column in described if column.name not in network.beside_subnet):
-            message = f"`{key}` has no effect beside `subnet`: that network exists"
-            yield Wrong(at("network", key), message, f"remove `{key}`, or remove `subnet` to have one made")
+            message = f"`{key}` has no effect beside `subnet`: that network exists already"
+            yield Wrong(at("network", key), message, f"remove `{key}`, or remove `subnet` to make a new one")
     elif network.inside is not None and network.cidr != Network().cidr:
-        message = f"`cidr` has no effect beside `{network.inside_key}`: that network has its addresses"
+        message = f"`cidr` has no effect beside `{network.inside_key}`: that network has its addresses already"
         yield Wrong(at("network", "cidr"), message, "give the new subnet's addresses as `subnetCidr`")
 
 
-@rule("TY108", "the internet is needed and not reachable")
+@rule("TY108", "the internet is needed but cannot be reached")
 def no_way_out(stack: Stack, _: Facts) -> Iterator[Wrong]:
     if not stack.makes("network") or stack.network.nat:
         return
     for name, job in stack.jobs.items():
         git = job.code.git if job.code else None
         if git and not stack.is_inside(host_of(git.url)):
-            message = "the nodes clone from the internet, and their private subnet has no way out"
+            message = "the nodes clone from the internet, but their private subnet has no way out"
             yield Wrong(at("jobs", name, "code", "git"), message, "set `nat: true` under `trainyard:network`")
 
 
-@rule("TY109", "ports are to be opened for an unknown framework")
+@rule("TY109", "ports are opened for an unknown framework")
 def unknown_framework(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for index, name in enumerate(stack.network.frameworks):
         if name not in facts.framework_names():
             remedy = suggestion(name, facts.framework_names())
-            yield Wrong(at("network", "frameworks", index), f"`{name}` is no framework", remedy)
+            yield Wrong(at("network", "frameworks", index), f"`{name}` is not a known framework", remedy)
 
 
 @rule("TY112", "all TCP is open in a production environment", severity="warning")
 def open_production(stack: Stack, _: Facts) -> Iterator[Wrong]:
     if stack.network.mode == "proof-of-concept" and is_production(stack):
-        message = f"opens all TCP in the subnet of `{stack.environment}`"
+        message = f"opens all TCP ports in the subnet of `{stack.environment}`"
         yield Wrong(at("network", "mode"), message, "use `least`; it opens what the jobs need")
 
 
-@rule("TY113", "the documented ports do not carry this framework", severity="warning")
+@rule("TY113", "the documented ports are not enough for this framework", severity="warning")
 def undocumented_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if stack.network.mode != "documented" or not stack.makes("network"):
         return
     for name, job in stack.jobs.items():
         row = facts.framework(job)
         documented = [port for port in row.ports if port.documented] if row else []
-        # What the documents do not name at all has what it needs; where they open every port, nothing is missing.
+        # A framework that the documents do not name gets all it needs. Where they open every port, nothing is missing.
         if row is None or job.nodes < 2 or not documented or any(port.default == "all" for port in documented):
             continue
         for port in row.ports:
@@ -154,7 +156,7 @@ def undocumented_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 yield Wrong(
                     at("jobs", name, "framework"),
                     message,
-                    "use the network mode `least`; with `documented` training hangs",
+                    "use the network mode `least`; with `documented`, training hangs",
                 )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform lacks, and why: rows of catalog/platforms.toml, and how each feature is asked for."""
+"""What a platform lacks, and why: rows of catalog/platforms.toml, and where a stack asks for each feature."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.findings import Path
 from schemas.model import Job, Role, Stack
 from schemas.names import listing
 
-_Asked = Callable[[Stack], Iterator[Path]]
+_FeatureUse = Callable[[Stack], Iterator[Path]]
 
 
 def _roles(stack: Stack) -> Iterator[tuple[Path, Job, Role]]:
@@ -21,7 +21,7 @@ def _roles(stack: Stack) -> Iterator[tuple[Path, Job, Role]]:
 
 
 def _failed_nodes(stack: Stack) -> Iterator[Path]:
-    """Elsewhere the launchers keep this policy by themselves."""
+    """Only in node groups: in other layouts the launchers follow this policy themselves."""
     for path, job, role in _roles(stack):
         if job.layout == "node-groups" and role.completion.min_failed != 1:
             yield (*path, "completion", "minFailed")
@@ -37,7 +37,7 @@ def _network(stack: Stack) -> Iterator[Path]:
 
 
 # Feature of a platform's `lacks` -> where a stack asks for it.
-FEATURES: Mapping[str, _Asked] = {
+FEATURES: Mapping[str, _FeatureUse] = {
     "failed-nodes": _failed_nodes,
     "node-groups": _node_groups,
     "network": _network,
@@ -65,6 +65,6 @@ def not_trained(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY902", "the platform is not deployed to yet", severity="warning")
 def not_deployed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     if not facts.platforms[stack.platform]["deploys"]:
-        message = f"this release of trainyard checks and plans for {stack.platform}, and does not deploy to it yet"
+        message = f"this release of trainyard checks and plans for {stack.platform}, but does not deploy to it yet"
         deploying = [name for name, row in facts.platforms.items() if row["deploys"]]
         yield Wrong(at("platform"), message, f"to deploy, use {listing(deploying)}")

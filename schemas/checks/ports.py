@@ -13,7 +13,7 @@ from schemas.facts import Facts
 from schemas.model import Job, PortRange, Stack
 from schemas.names import suggestion
 
-# Linux takes ports of this range for outgoing connections unless told otherwise.
+# Linux uses ports of this range for outgoing connections by default.
 EPHEMERAL = PortRange(32768, 60999)
 PRIVILEGED = 1024
 
@@ -33,7 +33,7 @@ def _active(row: PortRow, job: Job, framework: Framework) -> bool:
 
 
 def _range(row: PortRow, job: Job) -> PortRange | None:
-    """What the job uses for a row; None for all ports."""
+    """The ports of a row in this job; None for all ports."""
     value = job.ports.get(row.label, row.default)
     if value == "all":
         return None
@@ -41,7 +41,7 @@ def _range(row: PortRow, job: Job) -> PortRange | None:
 
 
 def _written(stack: Stack, facts: Facts) -> Iterator[tuple[tuple[str | int, ...], PortRow, PortRange, Job, Framework]]:
-    """Every port range a team wrote for a label its framework has."""
+    """Every port range in the file, with a label that the framework has."""
     for name, job, framework in _known(stack, facts):
         for label, value in job.ports.items():
             row = framework.port(label)
@@ -80,11 +80,11 @@ def too_small(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def privileged(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for path, _, ports, _, _ in _written(stack, facts):
         if 0 < ports.first < PRIVILEGED:
-            message = f"{ports} begins below {PRIVILEGED}: training does not run as root"
+            message = f"{ports} begins below {PRIVILEGED}, which only root may use; training does not run as root"
             yield Wrong(path, message, f"use ports from {PRIVILEGED} on")
 
 
-@rule("TY204", "a port range that is none")
+@rule("TY204", "an invalid port range")
 def no_range(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for label, ports in job.ports.items():
@@ -117,7 +117,7 @@ def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY206", "ports of frameworks that share a subnet overlap", severity="warning")
 def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    """Rules of a security list hold for the whole subnet: what is opened for one is open on the other's nodes."""
+    """The rules hold for the whole subnet: a port opened for one framework is also open on the other's nodes."""
     seen: set[tuple[str, str, str, str]] = set()
     for (name, job, one), (_, other_job, other) in combinations(_known(stack, facts), 2):
         if one.name == other.name:
@@ -145,7 +145,7 @@ def _used(job: Job, framework: Framework) -> Iterator[tuple[PortRow, PortRange]]
 def ephemeral(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for path, row, ports, _, _ in _written(stack, facts):
         if row.pinned == "start-option" and ports.overlaps(EPHEMERAL):
-            message = f"{ports} lies in {EPHEMERAL}, which Linux uses for outgoing connections: it may be taken"
+            message = f"{ports} is in {EPHEMERAL}, which Linux uses for outgoing connections: it may be in use already"
             yield Wrong(path, message, f"use ports below {EPHEMERAL.first}")
 
 
@@ -165,8 +165,8 @@ def unused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def dashboard(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, _ in _known(stack, facts):
         if job.options.get("dashboard") is True:
-            message = "the dashboard has no login: everybody on the subnet sees it"
-            yield Wrong(at("jobs", name, "options", "dashboard"), message, "turn it off where nobody looks at it")
+            message = "the dashboard has no login: everybody on the subnet can see it"
+            yield Wrong(at("jobs", name, "options", "dashboard"), message, "turn it off if nobody uses it")
 
 
 @rule("TY210", "all ports where one range is needed")
@@ -175,7 +175,7 @@ def not_all(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         for label, value in job.ports.items():
             row = framework.port(label)
             if row is not None and value == "all" and row.pinned == "start-option" and row.default != "all":
-                message = f"`{label}` is told to {framework.name} when it starts; `all` cannot be told"
+                message = f"{framework.name} needs to know `{label}` when it starts, so it cannot be `all`"
                 yield Wrong(at("jobs", name, "ports", label), message, f"name a port or range, such as {row.default}")
 
 
@@ -184,5 +184,5 @@ def one_port(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for path, row, ports, _, _ in _written(stack, facts):
         single = isinstance(row.default, int) and row.per_node is None and row.minimum_size == 1
         if single and ports.size > 1:
-            message = f"`{row.label}` is one port; {ports} are {ports.size}"
+            message = f"`{row.label}` is one port, but {ports} has {ports.size}"
             yield Wrong(path, message, f"use `{row.label}: {ports.first}`")

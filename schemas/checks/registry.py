@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How meaning checks are declared: one function for each code, put into a table by a decorator."""
+"""How meaning checks are declared: each code has one function, which a decorator puts into a table."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from schemas.findings import Path, Severity
 
 
 class Wrong(NamedTuple):
-    """What a check found, where, and what to do about it."""
+    """What is wrong, where, and what to do about it."""
 
     path: Path
     message: str
     remedy: str
 
 
-# A check of a platform takes that platform's own Stack.
+# A platform's check takes that platform's own Stack.
 Check = Callable[[Any, Facts], Iterator[Wrong]]
 Declare = Callable[[Check], Check]
 
@@ -33,7 +33,7 @@ class Rule:
 
 
 class Rules(dict[str, Rule]):
-    """Checks by code. The checks of every platform are in one; each platform has one of its own."""
+    """Checks by code. One table has the checks for all platforms; each platform has another for its own."""
 
     def rule(self, code: str, title: str, severity: Severity = "error") -> Declare:
         """Declares a check."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of `was:`, by which a job, a run or a role that was renamed keeps what it had."""
+"""Checks of `was:`, with which a renamed job, run or role keeps its records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.model import Job, Role, Run, Stack
 
 
 def _named(stack: Stack) -> Iterator[tuple[str, Path, Mapping[str, Job | Run | Role]]]:
-    """What has names that must differ: the jobs, and the runs and roles of each."""
+    """Everything that can be renamed: the jobs, and the runs and roles of each."""
     yield "job", at("jobs"), stack.jobs
     for name, job in stack.jobs.items():
         yield "run", at("jobs", name, "runs"), job.runs
@@ -25,15 +25,15 @@ def still_there(stack: Stack, _: Facts) -> Iterator[Wrong]:
         for name, item in items.items():
             for former in item.was.names:
                 if former == name:
-                    message = f"`{name}` cannot have been renamed from `{name}`"
-                    yield Wrong((*path, name, "was"), message, f"name what the {kind} was called before, or remove it")
+                    message = f"`{name}` is its present name, not a former one"
+                    yield Wrong((*path, name, "was"), message, f"write the {kind}'s former name, or remove it")
                 elif former in items:
-                    message = f"there is a {kind} `{former}`: both would have its records and its place in the bucket"
-                    remedy = f"give the {kind} `{former}` another name, or remove `was` to begin `{name}` anew"
+                    message = f"another {kind} is called `{former}`: both would use the same records and bucket folder"
+                    remedy = f"give the {kind} `{former}` another name, or remove `was` to start `{name}` afresh"
                     yield Wrong((*path, name, "was"), message, remedy)
 
 
-@rule("TY831", "two that had one name before")
+@rule("TY831", "one former name is given twice")
 def claimed_twice(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for kind, path, items in _named(stack):
         claims: dict[str, str] = {}
@@ -41,5 +41,5 @@ def claimed_twice(stack: Stack, _: Facts) -> Iterator[Wrong]:
             for former in item.was.names:
                 first = claims.setdefault(former, name)
                 if first != name:
-                    message = f"the {kind} `{first}` was `{former}` already; only one of them can go on from it"
+                    message = f"the {kind} `{first}` was called `{former}` too: only one can continue its records"
                     yield Wrong((*path, name, "was"), message, "keep `was` where the records belong")

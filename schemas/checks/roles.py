@@ -28,7 +28,7 @@ def unknown_framework(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.framework not in facts.framework_names():
             remedy = suggestion(job.framework, facts.framework_names())
-            yield Wrong(at("jobs", name, "framework"), f"`{job.framework}` is no framework", remedy)
+            yield Wrong(at("jobs", name, "framework"), f"`{job.framework}` is not a known framework", remedy)
 
 
 @rule("TY402", "an unknown strategy")
@@ -50,7 +50,7 @@ def unknown_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 yield Wrong(at("jobs", name, "roles", role), message, suggestion(role, framework.roles))
 
 
-@rule("TY404", "a number of nodes the framework cannot have")
+@rule("TY404", "a number of nodes that the framework does not allow")
 def wrong_count(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in _known(stack, facts):
         for role, row in framework.roles.items():
@@ -61,7 +61,7 @@ def wrong_count(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 message = f"`{role}` has {spec.replicas} nodes; {_called(framework)} needs {row.minimum}: {row.why}"
                 yield Wrong(at("jobs", name, "roles", role), message, f"use {row.minimum} or more")
             if row.maximum is not None and spec.replicas > row.maximum:
-                message = f"`{role}` has {spec.replicas} nodes; {_called(framework)} has {row.maximum}: {row.why}"
+                message = f"`{role}` has {spec.replicas} nodes; {_called(framework)} allows {row.maximum}: {row.why}"
                 yield Wrong(at("jobs", name, "roles", role), message, f"use {row.maximum}")
 
 
@@ -124,7 +124,7 @@ def mirrored(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "roles"), message, "use `strategy: multi-worker-mirrored`, or one node")
 
 
-@rule("TY409", "elastic bounds that cannot hold")
+@rule("TY409", "bounds of elastic training that contradict the job")
 def elastic(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in _known(stack, facts):
         least, most = job.options.get("minNodes", 0), job.options.get("maxNodes", 0)
@@ -137,7 +137,7 @@ def elastic(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             message = f"`minNodes` is {least}, but the job has {plural(job.nodes, 'node')}"
             yield Wrong((*path, "minNodes"), message, f"use {job.nodes} or less, or more workers")
         if most > job.nodes >= least:
-            message = f"`maxNodes` is {most}, and no more than {plural(job.nodes, 'node')} are ever started"
+            message = f"`maxNodes` is {most}, but the job never starts more than {plural(job.nodes, 'node')}"
             yield Wrong((*path, "maxNodes"), message, f"use {job.nodes}, or more workers and a smaller `minNodes`")
         if most and most < max(least, job.nodes):
             message = f"`maxNodes` is {most}, but the job starts with {plural(job.nodes, 'node')}"
@@ -158,17 +158,17 @@ def own_name(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     built_in = set(facts.framework_names()[: -len(facts.own_frameworks) or None])
     for name in facts.own_frameworks:
         if name in built_in:
-            yield Wrong(at("frameworks", name), f"`{name}` is built in", "give yours another name")
+            yield Wrong(at("frameworks", name), f"`{name}` is a built-in framework", "give yours another name")
 
 
-@rule("TY412", "GPUs are asked for on a shape without any")
+@rule("TY412", "GPUs are needed, but the shape has none")
 def without_gpu(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         shape = facts.shapes.get(job.shape.name)
         if shape is None or shape.get("accelerators"):
             continue
         if job.options.get("backend") == "nccl":
-            message = f"NCCL needs GPUs, and {job.shape.name} has none"
+            message = f"NCCL needs GPUs, but {job.shape.name} has none"
             yield Wrong(at("jobs", name, "options", "backend"), message, "use `backend: gloo`, or a GPU shape")
 
 
@@ -178,7 +178,7 @@ def completion(stack: Stack, _: Facts) -> Iterator[Wrong]:
         for role, spec in job.roles.items():
             for key, count in _counts(spec):
                 if count == 0 or count > spec.replicas:
-                    message = f"`{key}` is {count}, and `{role}` has {plural(spec.replicas, 'node')}"
+                    message = f"`{key}` is {count}, but `{role}` has {plural(spec.replicas, 'node')}"
                     path = at("jobs", name, "roles", role, "completion", key)
                     yield Wrong(path, message, f"use 1 to {spec.replicas}, or -1")
 
@@ -197,14 +197,14 @@ def oversubscribed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         processes = job.options.get("processes")
         if gpus and type(processes) is int and processes > gpus:
             message = f"{processes} processes share the {plural(gpus, 'GPU')} of {job.shape.name}"
-            yield Wrong(at("jobs", name, "options", "processes"), message, f"use {gpus}, one a GPU")
+            yield Wrong(at("jobs", name, "options", "processes"), message, f"use {gpus}, one for each GPU")
 
 
-@rule("TY415", "nodes that find each other by a log there is none of")
+@rule("TY415", "nodes find each other through logs, but logs are off")
 def driver_without_log(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in _known(stack, facts):
         if "adsDriver" in framework.options and job.options.get("adsDriver") is True and not stack.logs.enabled:
-            message = "ADS's own driver finds the main node by reading its run's log, and `trainyard:logs` is off"
+            message = "ADS's own driver finds the main node by reading its run's log, but `trainyard:logs` is off"
             yield Wrong(
                 at("jobs", name, "options", "adsDriver"), message, "set `logs: { enabled: true }`, or remove it"
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of machines, code, input data, and of how long runs may take."""
+"""Checks of code, input data, and of how long runs may take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.facts import Facts, Folder
 from schemas.model import STALL_MINUTES, Job, Stack
 from schemas.names import nearest
 
-# What a deployment may reasonably wait for: a day.
+# The longest reasonable wait of a deployment: a day.
 LONGEST_WAIT = 24 * 60
 LARGEST_CODE = 100_000_000
 _SYSTEM_FOLDERS = ("/bin", "/dev", "/etc", "/lib", "/proc", "/sys", "/usr")
@@ -26,20 +26,22 @@ def long_wait(stack: Stack, _: Facts) -> Iterator[Wrong]:
         for run, spec in job.runs.items():
             if spec.until == "finished" and job.maximum_runtime_minutes > LONGEST_WAIT:
                 hours = job.maximum_runtime_minutes // 60
-                message = f"`pulumi up` waits until the run has finished, and it may take {hours} hours"
+                message = f"`pulumi up` waits until the run has finished, which may take {hours} hours"
                 remedy = f"use `until: started`, or `maximumRuntimeMinutes: {LONGEST_WAIT}` or less"
                 yield Wrong(at("jobs", name, "runs", run, "until"), message, remedy)
 
 
-@rule("TY825", "a limit on stalls that nobody keeps", severity="warning")
+@rule("TY825", "a stall limit without effect", severity="warning")
 def stall(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         framework = facts.framework(job)
         if framework is None or job.stall_minutes in (0, STALL_MINUTES):
             continue
         if job.nodes < 2 or not framework.gang or job.options.get("elastic") is True:
-            message = "has no effect: stalls are looked for only where no node can go on without the others"
-            yield Wrong(at("jobs", name, "stallMinutes"), message, "remove it; `maximumRuntimeMinutes` ends every run")
+            message = "has no effect: only runs whose nodes all depend on one another are watched for stalls"
+            yield Wrong(
+                at("jobs", name, "stallMinutes"), message, "remove it; `maximumRuntimeMinutes` still stops the run"
+            )
 
 
 def _code(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, str, Folder]]:
@@ -48,14 +50,14 @@ def _code(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, str, Folder]]:
             yield name, job, job.code.folder, facts.folders[job.code.folder]
 
 
-@rule("TY804", "a code folder that is not there")
+@rule("TY804", "a code folder that does not exist")
 def missing_folder(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, _, path, folder in _code(stack, facts):
         if not folder.exists:
-            remedy = "paths begin at the folder of the stack file; make the folder or correct the path"
+            remedy = "create it, or correct the path, which starts at the folder of the stack file"
             yield Wrong(at("jobs", name, "code"), f"`{path}` does not exist", remedy)
         elif not folder.is_folder:
-            yield Wrong(at("jobs", name, "code"), f"`{path}` is not a folder", "name the folder it lies in")
+            yield Wrong(at("jobs", name, "code"), f"`{path}` is not a folder", "name the folder that it is in")
         elif folder.inside and folder.complete and not folder.files:
             yield Wrong(at("jobs", name, "code"), f"`{path}` is empty", "put the training code into it")
 
@@ -64,7 +66,7 @@ def missing_folder(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def outside(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, _, path, folder in _code(stack, facts):
         if folder.exists and not folder.inside:
-            message = f"`{path}` lies outside the project: others who check it out do not have it"
+            message = f"`{path}` is outside the project: other people's checkouts do not have it"
             yield Wrong(at("jobs", name, "code"), message, "move the code beside the stack file, or use git")
 
 
@@ -73,7 +75,7 @@ def too_large(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, _, path, folder in _code(stack, facts):
         if folder.bytes > LARGEST_CODE or not folder.complete:
             size = f"{folder.bytes / 1e6:.0f} MB in {len(folder.files)} files"
-            message = f"`{path}` has {size}{'' if folder.complete else ' and more'}; code travels up to 100 MB"
+            message = f"`{path}` has {size}{'' if folder.complete else ' and more'}; the limit is 100 MB"
             yield Wrong(at("jobs", name, "code"), message, "keep data in the bucket, or put the code into the image")
 
 
@@ -85,12 +87,12 @@ def two_sources(stack: Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "code"), message, "keep one of them")
 
 
-@rule("TY808", "code from git that moves", severity="warning")
+@rule("TY808", "code from git without a fixed commit", severity="warning")
 def moving_code(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if job.code and job.code.git and job.code.git.commit is None:
             what = f"the branch `{job.code.git.branch}`" if job.code.git.branch else "the default branch"
-            message = f"takes {what}: nodes may get different code, and runs cannot be repeated"
+            message = f"takes {what}, which moves: nodes may get different code, and runs cannot be repeated"
             yield Wrong(at("jobs", name, "code", "git"), message, "add `commit`")
 
 
@@ -128,7 +130,7 @@ def unreadable_command(stack: Stack, _: Facts) -> Iterator[Wrong]:
                 yield Wrong(where, "is empty", "name the training script")
 
 
-@rule("TY815", "input data mounted where it cannot be")
+@rule("TY815", "input data mounted in a folder that is not free")
 def mounts(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         seen: dict[str, int] = {}
@@ -137,17 +139,17 @@ def mounts(stack: Stack, _: Facts) -> Iterator[Wrong]:
             mount = item.mount.rstrip("/")
             own = (*_SYSTEM_FOLDERS, *stack.system_folders)
             if ".." in mount.split("/") or any(mount == top or mount.startswith(f"{top}/") for top in own):
-                yield Wrong(path, f"`{item.mount}` belongs to the node's own system", "mount it under /data")
+                yield Wrong(path, f"`{item.mount}` belongs to the node's system", "mount it under /data")
             if mount in seen:
-                message = f"`{item.mount}` is the mount of input {seen[mount] + 1} too"
+                message = f"`{item.mount}` is also the mount of input {seen[mount] + 1}"
                 yield Wrong(path, message, "give each input a folder of its own")
             seen.setdefault(mount, index)
 
 
-@rule("TY817", "an input of everything the runs write", severity="warning")
+@rule("TY817", "an input that includes everything the runs write", severity="warning")
 def own_bucket(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for index, item in enumerate(job.inputs):
             if item.bucket in (None, stack.bucket.name, stack.bucket.existing) and not item.prefix:
-                message = "mounts the whole bucket of the stack, checkpoints and all"
+                message = "mounts the stack's whole bucket, with all checkpoints"
                 yield Wrong(at("jobs", name, "inputs", index), message, "add `prefix`")

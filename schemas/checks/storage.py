@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of data: what would be lost, what would not be found, and what should not travel."""
+"""Checks of data that would be lost or not found, and of files that should not be in the code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
 from schemas.model import Stack
 
-# Files that hold keys as a rule: whoever may read the job may read what travels with it.
+# Files that usually hold keys. Everybody who may read the job may read its code.
 _KEYS = re.compile(
     r"(?:.*/)?(?:id_(?:rsa|dsa|ecdsa|ed25519)|\.env(?:\.[a-z]+)?|\.netrc|\.pypirc|\.pgpass|kaggle\.json|\.[a-z]+/(?:config|credentials)"
     r"|[^/]*(?:private|api|secret)[_-]?key[^/]*\.pem|[^/]*\.(?:p12|pfx|kdbx))"
@@ -38,20 +38,20 @@ def keys_in_code(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         folder = facts.folders.get(job.code.folder or "") if job.code else None
         for file in sorted(folder.files) if folder and folder.inside else ():
             if _KEYS.fullmatch(file):
-                message = f"`{file}` would travel with the job, and everybody who may read the job could read it"
-                remedy = "move it out of the folder; give secrets as `secure:` variables"
+                message = f"`{file}` would become part of the job: everybody who may read the job could read it"
+                remedy = "move it out of the folder, and pass secrets as `secure:` variables"
                 yield Wrong(at("jobs", name, "code"), message, remedy)
 
 
-@rule("TY822", "a prefix that no object begins with", severity="warning")
+@rule("TY822", "a prefix that matches no object", severity="warning")
 def prefix(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for index, item in enumerate(job.inputs):
             if _NO_PREFIX.match(item.prefix):
                 bare = item.prefix.lstrip("/")
-                message = f"`{item.prefix[:80]}`: names of objects do not begin so, and the mount would be empty"
+                message = f"no object's name begins with `{item.prefix[:80]}`, so the mount would be empty"
                 is_url = "://" in item.prefix
-                remedy = "write what stands after the bucket's name" if is_url else f"write `{bare}`"
+                remedy = "write only the part after the bucket's name" if is_url else f"write `{bare}`"
                 yield Wrong(at("jobs", name, "inputs", index, "prefix"), message, remedy)
 
 
@@ -60,6 +60,6 @@ def git_address(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         git = job.code.git if job.code else None
         if git and not _GIT.fullmatch(git.url):
-            message = "is no address of a repository"
+            message = "is not a valid address of a git repository"
             remedy = "write https://HOST/PATH.git, or git@HOST:PATH.git with a `secret`"
             yield Wrong(at("jobs", name, "code", "git", "url"), message, remedy)

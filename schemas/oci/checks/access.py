@@ -26,7 +26,7 @@ def no_users(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     users = stack.access.users
     named = users.group or users.dynamic_group or users.notebooks
     if stack.makes("access") and not named and stack.access.mode != "proof-of-concept":
-        message = "no users are named: access is made for nobody"
+        message = "no users are named, so nobody would get access"
         yield Wrong(at("access"), message, "add `users: { group: <name> }`, or `users: { notebooks: true }`")
 
 
@@ -34,14 +34,14 @@ def no_users(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 def users_twice(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     users = stack.access.users
     if users.dynamic_group and users.notebooks:
-        message = "`notebooks` makes a dynamic group, and `dynamicGroup` names one"
+        message = "`notebooks` makes a dynamic group, but `dynamicGroup` names an existing one"
         yield Wrong(at("access", "users", "notebooks"), message, "keep one of them")
 
 
 @rule("TY703", "access is made without a tenancy")
 def no_tenancy(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     if stack.makes("access") and stack.tenancy is None:
-        message = "dynamic groups and policies live in the tenancy, and `trainyard:tenancy` is missing"
+        message = "dynamic groups and policies are made in the tenancy, but `trainyard:tenancy` is missing"
         remedy = "add its OCID, or `access: { existing: true }`, or take access from another stack (`uses`)"
         yield Wrong(at("tenancy"), message, remedy)
 
@@ -49,7 +49,7 @@ def no_tenancy(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 @rule("TY705", "no compartment")
 def no_compartment(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     if stack.compartment is None:
-        message = "`trainyard:compartment` is missing: everything is made in one"
+        message = "`trainyard:compartment` is missing: every resource needs one"
         yield Wrong(at("compartment"), message, "add its OCID")
 
 
@@ -57,13 +57,13 @@ def no_compartment(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 def home_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
     home = stack.access.home_region
     if home is not None and home not in facts.regions:
-        yield Wrong(at("access", "homeRegion"), f"`{home}` is no OCI region", suggestion(home, facts.regions))
+        yield Wrong(at("access", "homeRegion"), f"`{home}` is not an OCI region", suggestion(home, facts.regions))
 
 
 @rule("TY708", "existing access without the runs' group")
 def existing_runs(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     if stack.access.existing and stack.access.runs is None and stack.access.mode != "proof-of-concept":
-        message = "access exists already, but the runs' dynamic group is not named: nothing can be said of it"
+        message = "access exists already, but the runs' dynamic group is not named, so it cannot be checked"
         yield Wrong(at("access", "existing"), message, "add `runs: <dynamic group>` under `trainyard:access`")
 
 
@@ -80,13 +80,13 @@ def group_name(stack: OciStack, _: Facts) -> Iterator[Wrong]:
             continue
         if not is_ocid(name):
             if not _GROUP.fullmatch(name):
-                message = f"`{name[:100]}` is not a valid name of a group"
+                message = f"`{name[:100]}` is not a valid group name"
                 yield Wrong(at("access", *key), message, f"{_NAME_REMEDY}, or DOMAIN/NAME")
         elif not _GROUP_OCID.fullmatch(name):
             message = f"`{name[:100]}` is not a valid OCID"
             yield Wrong(at("access", *key), message, f"copy it from the console: ocid1.{kind}.oc1..<unique part>")
         elif name.split(".")[1] != kind:
-            message = f"is the OCID of a {name.split('.')[1]}; a {kind} is wanted"
+            message = f"is the OCID of a {name.split('.')[1]}; it must be of a {kind}"
             yield Wrong(at("access", *key), message, f"look for ocid1.{kind}.…, or write its name")
     domain = stack.access.domain
     if domain is not None and not _DOMAIN.fullmatch(domain):
@@ -98,7 +98,9 @@ def group_name(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 def whole_tenancy(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     if stack.access.scope == "tenancy" and stack.makes("access"):
         message = "statements apply to the whole tenancy, not only to the stack's compartment"
-        yield Wrong(at("access", "scope"), message, "use `scope: compartment` unless several compartments are used")
+        yield Wrong(
+            at("access", "scope"), message, "use `scope: compartment`, unless the stack uses several compartments"
+        )
 
 
 @rule("TY712", "an identity domain without its URL")
@@ -107,9 +109,9 @@ def domain_endpoint(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     makes_groups = stack.makes("access") and (access.runs is None or access.users.notebooks)
     other = access.domain is not None and access.domain.casefold() != "default"
     if makes_groups and other and access.domain_endpoint is None:
-        message = f"groups are made in the domain `{access.domain}`, and its URL is not said"
+        message = f"groups are made in the domain `{access.domain}`, but its URL is missing"
         yield Wrong(
-            at("access", "domain"), message, "add `domainEndpoint`, as the domain's page in the console shows it"
+            at("access", "domain"), message, "add `domainEndpoint`, which the domain's page in the console shows"
         )
     if access.domain_endpoint is not None and access.domain is None:
         message = "`domainEndpoint` has no effect without `domain`"
@@ -122,14 +124,12 @@ def access_to_the_unnamed(stack: OciStack, _: Facts) -> Iterator[Wrong]:
         return
     for concern in ("bucket", "registry"):
         if concern in stack.uses.take:
-            message = (
-                f"the `{concern}` of {stack.uses.stack} is not known by name here, and access is narrowed to names"
-            )
-            remedy = f"take `access` too, or name it: `trainyard:{concern}: {{ existing: NAME }}` in place of taking it"
+            message = f"the `{concern}` of {stack.uses.stack} has no known name here, and access is narrowed to names"
+            remedy = f"take `access` too, or do not take it but name it: `trainyard:{concern}: {{ existing: NAME }}`"
             yield Wrong(at("uses", "take"), message, remedy)
 
 
-@rule("TY715", "access that is not narrowed, or not by this", severity="warning")
+@rule("TY715", "`narrow` without effect in this access mode", severity="warning")
 def narrow_without_effect(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     access = stack.access
     if access.narrow != Narrow() and access.mode != "documented":

@@ -20,7 +20,7 @@ def elsewhere(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for image in images_of(stack):
         if "${" in image.name or "://" in image.text or _OCIR.fullmatch(image.host):
             continue
-        message = f"`{image.text}` is not in OCI's registry; job runs pull from there only"
+        message = f"`{image.text}` is not in OCI's registry, and job runs pull only from there"
         yield Wrong(path_of(image), message, f"push it to the stack's repository and write `{OURS}:<tag>`")
 
 
@@ -46,5 +46,9 @@ def other_repository(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
             continue
         repository = image.name.split("/", 2)[-1]
         if repository != ours:
-            message = f"`{repository}` is not the stack's repository `{ours}`; the runs may read that one only"
-            yield Wrong(path_of(image), message, f"write `{OURS}:<tag>`, or name it as `registry: {{ existing: … }}`")
+            message = f"`{repository}` is not the stack's repository `{ours}`, the only one that the runs may read"
+            yield Wrong(
+                path_of(image),
+                message,
+                f"write `{OURS}:<tag>`, or name this repository under `registry: {{ existing: … }}`",
+            )

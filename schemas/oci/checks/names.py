@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OCI would refuse: names, OCIDs of the wrong kind, region or realm, tags."""
+"""Checks of what OCI would refuse: names, tags, and OCIDs of the wrong kind, region or realm."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from schemas.oci.model import OciStack
 from schemas.oci.ocids import is_ocid
 
 _BUCKET = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,256}")
-# The address of a registry, where the name of a repository is wanted.
+# The address of a registry: a mistake where a repository is named.
 _HOST = re.compile(r"[a-z0-9-]+\.ocir\.io/[^/]+/|ocir\.[a-z0-9-]+\.oci\.[a-z0-9.-]+/[^/]+/")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
 _SECRET_NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 COMMERCIAL = "oc1"
 LONGEST_NAME = 255
-# OCI takes ten free-form tags on a resource; a run carries all of ours but the last at once.
+# OCI allows ten free-form tags on a resource. A run has all of ours but the last.
 MOST_TAGS = 10
-# Where an OCID stands -> the kinds it may be of.
+# Path of an OCID -> the kinds it may have.
 _KINDS: tuple[tuple[Path, tuple[str, ...]], ...] = (
     (("compartment",), ("compartment", "tenancy")),
     (("tenancy",), ("tenancy",)),
@@ -47,7 +47,7 @@ def _ocids(stack: OciStack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
         value: object = stack
         for key in keys:
             value = getattr(value, str(key), None)
-        # Some may be named as well; a name has no kind and no region.
+        # Some of these keys also take a name, which has no kind and no region.
         if isinstance(value, str) and is_ocid(value):
             first, *rest = (camel(str(key)) for key in keys)
             yield at(first, *rest), value, kinds
@@ -56,7 +56,7 @@ def _ocids(stack: OciStack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
             yield at("jobs", name, "code", "git", "secret"), job.code.git.secret, ("vaultsecret",)
 
 
-@rule("TY601", "a bucket's name that OCI would refuse")
+@rule("TY601", "a bucket name that OCI would refuse")
 def bucket(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     names: list[tuple[Path, str | None]] = [
         (at("bucket", "name"), stack.bucket.name),
@@ -66,30 +66,30 @@ def bucket(stack: OciStack, _: Facts) -> Iterator[Wrong]:
         names += [(at("jobs", job, "inputs", index, "bucket"), item.bucket) for index, item in enumerate(spec.inputs)]
     for path, name in names:
         if name is not None and not _BUCKET.fullmatch(name):
-            message = f"`{name[:80]}` is no name of a bucket"
+            message = f"`{name[:80]}` is not a valid bucket name"
             yield Wrong(path, message, "use up to 256 letters, digits, `-`, `_` and `.`")
 
 
-@rule("TY602", "a repository's name that OCI would refuse")
+@rule("TY602", "a repository name that OCI would refuse")
 def repository(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for key, name in (("repository", stack.registry.repository), ("existing", stack.registry.existing)):
         if name is None:
             continue
         if (host := _HOST.match(name)) and name != host[0]:
-            message = f"`{host[0]}` is where the registry is; a repository is named without it"
+            message = f"`{host[0]}` is the address of the registry, which is not part of a repository name"
             yield Wrong(at("registry", key), message, f"write `{name.removeprefix(host[0])}`")
         elif len(name) > LONGEST_NAME or not _REPOSITORY.fullmatch(name):
             lower = name.lower()
             better = f"`{lower}`" if _REPOSITORY.fullmatch(lower) else "`vision/training`"
-            message = f"`{name[:80]}` is no name of a repository"
+            message = f"`{name[:80]}` is not a valid repository name"
             yield Wrong(at("registry", key), message, f"use lowercase letters, digits, `-`, `_`, `.` and `/`: {better}")
 
 
-@rule("TY603", "names grow longer than OCI takes")
+@rule("TY603", "a name is longer than OCI allows")
 def too_long(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     if stack.project.name is not None and len(stack.project.name) > LONGEST_NAME:
-        message = f"the name has {len(stack.project.name)} characters; OCI takes {LONGEST_NAME}"
-        yield Wrong(at("project", "name"), message, "choose a shorter one")
+        message = f"the name has {len(stack.project.name)} characters; OCI allows {LONGEST_NAME}"
+        yield Wrong(at("project", "name"), message, "choose a shorter name")
 
 
 @rule("TY604", "tags that OCI would refuse")
@@ -98,20 +98,20 @@ def tags(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     allowed = MOST_TAGS - ours
     own = [key for key in stack.tags if key not in OUR_TAGS]
     if len(own) > allowed:
-        message = f"{len(own)} tags; OCI takes {MOST_TAGS} and trainyard's own are {ours}"
-        yield Wrong(at("tags"), message, f"keep {allowed}")
+        message = f"there are {len(own)} tags; OCI allows {MOST_TAGS}, and trainyard itself sets {ours}"
+        yield Wrong(at("tags"), message, f"keep {allowed} of them")
     for key, value in stack.tags.items():
         if len(key) > 100 or len(value) > 256 or key != key.strip():
-            message = f"the tag `{key[:40]}` is longer than OCI takes, or its key has spaces around it"
-            yield Wrong(at("tags", key), message, "keys have up to 100 characters, values up to 256")
+            message = f"the tag `{key[:40]}` is longer than OCI allows, or its key has spaces around it"
+            yield Wrong(at("tags", key), message, "use up to 100 characters for the key and up to 256 for the value")
 
 
-@rule("TY607", "a retention OCI does not have")
+@rule("TY607", "a log retention that OCI does not offer")
 def retention(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     days = stack.logs.retention_days
     if days not in range(30, 181, 30):
         nearest = min(range(30, 181, 30), key=lambda choice: abs(choice - days))
-        message = f"{days} days; OCI keeps logs for 30, 60, 90, 120, 150 or 180"
+        message = f"OCI cannot keep logs for {days} days, only for 30, 60, 90, 120, 150 or 180"
         yield Wrong(at("logs", "retentionDays"), message, f"use {nearest}")
 
 
@@ -121,7 +121,7 @@ def wrong_kind(stack: OciStack, _: Facts) -> Iterator[Wrong]:
         kind = ocid.split(".")[1]
         if kind not in kinds:
             wanted = " or ".join(kinds)
-            yield Wrong(path, f"is the OCID of a {kind}; a {wanted} is wanted", f"look for ocid1.{kinds[0]}.…")
+            yield Wrong(path, f"is the OCID of a {kind}; it must be of a {wanted}", f"look for ocid1.{kinds[0]}.…")
 
 
 @rule("TY609", "an OCID of another region")
@@ -131,24 +131,24 @@ def wrong_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
         region = ocid.split(".")[3]
         known = region in facts.regions or region in facts.regions.values()
         if key and known and region not in (key, stack.region):
-            message = f"lies in the region `{region}`; the stack is in {stack.region} (`{key}`)"
-            yield Wrong(path, message, f"name one of {stack.region}, or change `oci:region`")
+            message = f"is in the region `{region}`; the stack is in {stack.region} (`{key}`)"
+            yield Wrong(path, message, f"name one in {stack.region}, or change `oci:region`")
 
 
 @rule("TY610", "a region that does not exist")
 def unknown_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
     if stack.region not in facts.regions:
         close = suggestion(stack.region, facts.regions) if len(stack.region) > 3 else ""
-        remedy = close if close.startswith("did") else "use a region's name, such as us-ashburn-1"
-        yield Wrong(("config", "oci:region"), f"`{stack.region}` is no OCI region", remedy)
+        remedy = close if close.startswith("did") else "use the name of a region, such as us-ashburn-1"
+        yield Wrong(("config", "oci:region"), f"`{stack.region}` is not an OCI region", remedy)
 
 
-@rule("TY611", "a vault secret's name that OCI would refuse")
+@rule("TY611", "a secret name that OCI Vault would refuse")
 def vault_secret(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     prefix = f"{stack.team}-{stack.environment}-"
     for name in stack.vault.secrets if stack.vault else ():
         if not _SECRET_NAME.fullmatch(name) or len(prefix + name) > LONGEST_NAME:
-            message = f"`{name[:80]}` is no name of a secret; in the vault it is called `{prefix}<name>`"
+            message = f"`{name[:80]}` is not a valid secret name; in the vault the secret is called `{prefix}<name>`"
             remedy = f"use up to {LONGEST_NAME - len(prefix)} letters, digits, `-`, `_` and `.`"
             yield Wrong(at("vault", "secrets", name), message, remedy)
 
@@ -161,5 +161,5 @@ def wrong_realm(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
     for path, ocid, _kinds in _ocids(stack):
         theirs = ocid.split(".")[2]
         if theirs != realm:
-            message = f"is of the realm {theirs}; {stack.region} is in {realm}, which knows nothing of it"
-            yield Wrong(path, message, f"name one of {realm}, or change `oci:region`")
+            message = f"is of the realm {theirs}, but {stack.region} is in {realm}: one realm cannot see the other"
+            yield Wrong(path, message, f"name one in {realm}, or change `oci:region`")

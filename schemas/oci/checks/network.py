@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OCI has to know of an existing network."""
+"""Checks of an existing network on OCI."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from schemas.oci.checks.registry import rule
 from schemas.oci.model import OciStack
 
 
-@rule("TY110", "an existing VCN needs to know the new subnet")
+@rule("TY110", "an existing VCN without the new subnet's addresses or routes")
 def vcn_without_subnet(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     network = stack.network
     if network.vcn is None or network.subnet is not None:
         return
     if network.subnet_cidr is None:
-        message = "a subnet is made in the existing VCN, but its addresses are not said"
+        message = "a subnet is made in the existing VCN, but its addresses are missing"
         yield Wrong(at("network", "vcn"), message, "add `subnetCidr`, a free part of the VCN's addresses")
     if network.route_table is None:
-        message = "the new subnet would get the VCN's default route table, which often leads nowhere"
+        message = "the new subnet would get the VCN's default route table, which often has no routes"
         yield Wrong(at("network", "vcn"), message, "add `routeTable`, one with a service gateway")
 
 
-@rule("TY111", "a setting speaks of a network that is not there", severity="warning")
+@rule("TY111", "a setting has no effect without an existing network", severity="warning")
 def without_effect(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     network = stack.network
     if network.route_table and not network.vcn and not network.subnet:
         yield Wrong(at("network", "routeTable"), "has no effect without `vcn`", "remove it, or name the VCN")
     if network.compartment and not (network.vcn or network.subnet):
-        message = "has no effect: it says where an existing network lives"
+        message = "has no effect: it is the compartment of an existing network, and none is named"
         yield Wrong(at("network", "compartment"), message, "remove it, or name `vcn` or `subnet`")

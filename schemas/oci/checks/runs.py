@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines, disks, mounts and times that OCI has."""
+"""Checks of machines, disks, mounts and times against what OCI offers."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ MOST_MOUNTS = 5
 _MOUNTED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
-@rule("TY801", "a maximum runtime OCI does not take")
+@rule("TY801", "a maximum runtime that OCI does not allow")
 def runtime(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         minutes = job.maximum_runtime_minutes
         if not SHORTEST <= minutes <= LONGEST:
-            message = f"{minutes} minutes; OCI ends runs after {SHORTEST} to {LONGEST} (30 days)"
+            message = f"{minutes} minutes are not allowed: OCI takes {SHORTEST} to {LONGEST} (30 days)"
             use = SHORTEST if minutes < SHORTEST else LONGEST
-            yield Wrong(at("jobs", name, "maximumRuntimeMinutes"), message, f"use {use}, or what the training takes")
+            yield Wrong(
+                at("jobs", name, "maximumRuntimeMinutes"), message, f"use {use}, or as long as the training needs"
+            )
 
 
-@rule("TY803", "block storage OCI does not have")
+@rule("TY803", "a size of block storage that OCI does not offer")
 def disk(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         size = job.block_storage_gb
         if not SMALLEST_DISK <= size <= LARGEST_DISK:
-            message = f"{size} GB; a node's disk has {SMALLEST_DISK} to {LARGEST_DISK}"
+            message = f"a node's disk cannot have {size} GB, only {SMALLEST_DISK} to {LARGEST_DISK}"
             use = SMALLEST_DISK if size < SMALLEST_DISK else LARGEST_DISK
             yield Wrong(at("jobs", name, "blockStorageGb"), message, f"use {use}")
 
@@ -44,7 +46,7 @@ def unknown_shape(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
         if job.shape.name not in facts.shapes:
             remedy = suggestion(job.shape.name, facts.shapes)
             if not remedy.startswith("did"):
-                remedy = "check its name; a new shape works all the same"
+                remedy = "check its name; a new shape works although it is not listed"
             message = f"`{job.shape.name}` is not in the catalog of shapes"
             yield Wrong(at("jobs", name, "shape"), message, remedy)
 
@@ -63,35 +65,35 @@ def flexible(stack: OciStack, _: Facts) -> Iterator[Wrong]:
 def fixed(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         shape = job.shape
-        known = shape.name in facts.shapes and not facts.shapes[shape.name].get("flex")
-        if known and (shape.ocpus is not None or shape.memory_gb is not None):
+        is_fixed = shape.name in facts.shapes and not facts.shapes[shape.name].get("flex")
+        if is_fixed and (shape.ocpus is not None or shape.memory_gb is not None):
             message = f"{shape.name} has a fixed size: `ocpus` and `memoryGb` have no effect"
             yield Wrong(at("jobs", name, "shape"), message, f"write `shape: {shape.name}`")
 
 
-@rule("TY814", "memory that does not go with the OCPUs")
+@rule("TY814", "too little or too much memory for the OCPUs")
 def memory(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         ocpus, gigabytes = job.shape.ocpus, job.shape.memory_gb
         if ocpus and gigabytes and not ocpus <= gigabytes <= 64 * ocpus:
-            message = f"{gigabytes:g} GB for {ocpus:g} OCPUs; OCI has 1 to 64 GB for each"
+            message = f"{gigabytes:g} GB do not fit {ocpus:g} OCPUs; OCI offers 1 to 64 GB for each"
             remedy = f"use {ocpus:g} to {64 * ocpus:g} GB"
             yield Wrong(at("jobs", name, "shape", "memoryGb"), message, remedy)
 
 
-@rule("TY816", "more mounts than OCI takes")
+@rule("TY816", "more mounts than OCI allows")
 def too_many_mounts(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if len(job.inputs) > MOST_MOUNTS:
-            message = f"{len(job.inputs)} inputs; a job mounts up to {MOST_MOUNTS}"
+            message = f"there are {len(job.inputs)} inputs; a job can mount {MOST_MOUNTS}"
             yield Wrong(at("jobs", name, "inputs"), message, "read several prefixes through one mount")
 
 
-@rule("TY826", "a mount whose name OCI does not take")
+@rule("TY826", "a mount name that OCI does not allow")
 def mount_name(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for index, item in enumerate(job.inputs):
             if not _MOUNTED.fullmatch(item.mount.rstrip("/").rpartition("/")[2]):
-                message = f"`{item.mount}` ends in a name that OCI does not mount"
+                message = f"`{item.mount}` ends in a name that OCI does not allow"
                 remedy = "use letters, digits, `-` and `_`, beginning with a letter or digit"
                 yield Wrong(at("jobs", name, "inputs", index, "mount"), message, remedy)
