@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders that the nodes of a run see at paths of the job's choice: what lies in a store when the run starts.
 
-OCI's mounts follow the bucket and may be written to; these show one moment of it. Objects never change here, so each
+Clouds' mounts follow the store and may be written to; these show one moment of it. Objects never change here, so each
 file of a folder is another name of the object's own file, and no byte is copied.
 """
 
