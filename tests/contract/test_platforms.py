@@ -3,20 +3,68 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from catalog import frameworks
 from catalog.tables import table
+from cli.main import main
 from schemas.checks.platform import FEATURES
+
+PLATFORMS = table("platforms")
+LACKING = [(name, feature) for name, row in PLATFORMS.items() for feature in row.get("lacks", {})]
+JOB = {
+    "framework": "pytorch", "image": "registry.example.com/vision:1", "shape": "VM.GPU.A10.1",
+    "roles": {"main": 1, "worker": 3}, "command": "train.py", "runs": {"base": {}},
+}  # fmt: skip
+STOPS = {"replicas": 3, "completion": {"minFailed": -1}}
+# What a stack file says that asks for a feature: keys of the file, and keys of its job.
+ASKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "failed-nodes": ({}, {"layout": "node-groups", "roles": {"main": 1, "worker": STOPS}}),
+    "node-groups": ({}, {"layout": "node-groups"}),
+    "network": ({"network": {"cidr": "10.30.0.0/16"}}, {}),
+}
+
+
+def findings(folder: Path, platform: str, keys: dict[str, Any], job: dict[str, Any]) -> list[tuple[str, str]]:
+    """Code and words of all that `trainyard check` finds in a stack file of this platform."""
+    own = {"team": "vision", "environment": "dev", "platform": platform, **keys, "jobs": {"resnet": {**JOB, **job}}}
+    region = PLATFORMS[platform].get("region")
+    config = {f"trainyard:{key}": value for key, value in own.items()}
+    config |= {region["key"]: region["example"]} if region else {}
+    file = folder / "Pulumi.asked.yaml"
+    file.write_text(yaml.safe_dump({"config": config}), "utf-8")
+    told = CliRunner().invoke(main, ["check", "--format", "json", str(file)]).stdout
+    return [(one["code"], one["message"]) for one in json.loads(told)["findings"]]
 
 
 def test_every_feature_a_platform_lacks_can_be_asked_for_and_the_other_way_round() -> None:
-    lacking = {feature for row in table("platforms").values() for feature in row.get("lacks", {})}
-    assert lacking == set(FEATURES)
+    assert {feature for _, feature in LACKING} == set(FEATURES) == set(ASKS)
 
 
-def test_every_platform_says_whether_it_deploys_and_why_it_lacks_something() -> None:
-    for row in table("platforms").values():
-        assert isinstance(row["deploys"], bool)
-        assert row["summary"]
-        assert all(len(reason) > 20 for reason in row.get("lacks", {}).values())
+@pytest.mark.parametrize(("platform", "feature"), LACKING)
+def test_what_a_platform_lacks_is_found_with_its_reason(platform: str, feature: str, tmp_path: Path) -> None:
+    reason = ("TY901", f"{platform} cannot do this: {PLATFORMS[platform]['lacks'][feature]}")
+    assert reason in findings(tmp_path, platform, *ASKS[feature])
+    assert reason not in findings(tmp_path, platform, {}, {})
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_platform_says_what_it_does_not_train_and_whether_it_deploys(platform: str, tmp_path: Path) -> None:
+    row = PLATFORMS[platform]
+    codes = [code for code, _ in findings(tmp_path, platform, {}, {})]
+    assert ("TY902" in codes) is not row["deploys"]
+    for name in frameworks.names():
+        role = next(iter(frameworks.framework(name).roles))
+        refused = [words for code, words in findings(tmp_path, platform, {}, {"framework": name, "roles": {role: 1}})
+                   if code == "TY903"]  # fmt: skip
+        trained = name in row.get("trains", [name])
+        assert refused == ([] if trained else [f"{platform} does not train with `{name}`: {row['why']}"])
 
 
 def test_shapes_are_flexible_or_have_a_size() -> None:
