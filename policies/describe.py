@@ -3,31 +3,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from textwrap import fill
 
 from policies.rule import Rule, rules
 
+WIDTH = 119
+_CODE = re.compile(r"`[^`]+`")
+_SPACE = "\N{NO-BREAK SPACE}"
 HEAD = """\
 # Policies
 
 Written by `python -m policies.describe > docs/policies.md`; edit the rules under `policies/rules/` instead.
 
-A [CrossGuard](https://www.pulumi.com/docs/iac/crossguard/) pack that judges the properties of each resource before it
-is made, whoever wrote the program. It knows nothing of stack files and plans.
+This [CrossGuard](https://www.pulumi.com/docs/iac/crossguard/) pack judges the properties of each resource before it
+is made, whichever program made the request. It knows nothing of stack files and plans.
 
     pulumi preview --policy-pack policies
 
-A rule says pass, fail or unknown. A *mandatory* failure stops the deployment, an *advisory* one is a remark. Unknown is
-never a pass: `preview` remarks on it under `not-known-yet`, and `up` asks again once the value is there. Levels change
-without touching the rules: `--policy-pack-config FILE` with `{"unversioned-bucket": "mandatory"}`.
+A rule answers pass, fail or unknown. A *mandatory* failure stops the deployment; an *advisory* failure is a remark.
+Unknown is never a pass: `preview` remarks on it under `not-known-yet`, and `up` asks again once the value is there.
+You can change levels without touching the rules: `--policy-pack-config FILE` with
+`{"unversioned-bucket": "mandatory"}`.
 
-What is opened wider than usual on purpose says so in a freeform tag, which people and auditors see in the console.
-trainyard's components set it by the stack file; the rule still judges whether the reason holds.
+A resource that is opened wider than usual on purpose says so in a freeform tag, which people and auditors see in the
+console. trainyard's components set the tag from the stack file. The rule still judges whether the reason holds.
 
-- `all-tcp` on a security list: the frameworks that need it, as `horovod` (the catalog has to agree that they pick ports
-  by themselves), or `proof-of-concept`.
-- `tenancy-wide` on a policy: `chosen` where the stack has `access: { scope: tenancy }`; `proof-of-concept` allows
-  `all-resources` too.
+- `all-tcp` on a security list names the frameworks that need it, such as `horovod` (the catalog has to agree that they
+  choose ports by themselves), or `proof-of-concept`.
+- `tenancy-wide` on a policy is `chosen` where the stack has `access: { scope: tenancy }`. With `proof-of-concept` the
+  policy may grant `all-resources` too.
 """
 
 
@@ -46,13 +52,20 @@ def _list() -> Iterator[str]:
 def _rule(rule: Rule) -> Iterator[str]:
     yield f"## {rule.id}"
     yield ""
-    yield f"{rule.asks} Remedy: {rule.remedy}."
+    yield _wrapped(f"{rule.asks} Remedy: {rule.remedy}.")
     yield ""
-    yield f"Asked of {', '.join(f'`{kind}`' for kind in rule.types)}."
+    yield _wrapped(f"It judges {', '.join(f'`{kind}`' for kind in rule.types)}.")
     yield ""
     for title, examples in (("Passes", rule.passes), ("Fails", rule.fails), ("Unknown", rule.unknown)):
-        yield f"- {title}: {'; '.join(examples)}"
+        yield _wrapped(f"- {title}: {'; '.join(examples)}", "  ")
     yield ""
+
+
+def _wrapped(paragraph: str, indent: str = "") -> str:
+    """Lines of the page's width; what is in backticks stays on one line."""
+    whole = _CODE.sub(lambda code: code[0].replace(" ", _SPACE), paragraph)
+    lines = fill(whole, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return lines.replace(_SPACE, " ")
 
 
 if __name__ == "__main__":

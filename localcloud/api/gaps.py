@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the local cloud lacks of the services it speaks, by its table and the SDK's: `python -m localcloud.api.gaps`."""
+"""What the local cloud lacks of the services it speaks: `python -m localcloud.api.gaps` compares it with the SDK."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ SERVICES = {
     "Limits": "limits/limits_client",
     "Work requests": "work_requests/work_request_client",
 }
-_WIDTH = 120
+_WIDTH = 119
 _HEAD = """\
 <!-- Made by `python -m localcloud.api.gaps > docs/local-cloud-gaps.md`; a test keeps it so. -->
 # What the local cloud lacks
 
-Every service that the local cloud speaks, with the operations that Oracle's SDK has for it. Those that are lacking are
-answered with 501 and their name, and the server's log says so too. Services that are not named here are not there.
+This page lists every service that the local cloud speaks, with the operations that Oracle's SDK has for it. The local
+cloud answers a lacking operation with 501 and its name, and the server's log says so too. It lacks every service that
+is not named here.
 """
 
 

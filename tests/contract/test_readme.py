@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from cli.main import COMMANDS
+from components.plan import show
 from components.plan.build import plan_of
-from components.plan.show import text
 from schemas.judge import judge_file
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+PROSE = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -24,6 +25,13 @@ def test_every_command_and_file_a_page_names_is_there(page: Path) -> None:
         assert (ROOT / named).exists(), f"{page.name} names {named}"
     for command in re.findall(r"\.venv/bin/trainyard ([a-z]+)", text):
         assert command in COMMANDS, f"{page.name} names `trainyard {command}`"
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
+def test_lines_of_prose_fit_a_screen(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in prose.splitlines() if not line.startswith(("|", "    ")) and "](" not in line]
+    assert [line for line in lines if len(line) > 120] == []
 
 
 def test_the_readme_leads_with_the_two_commands() -> None:
@@ -45,7 +53,7 @@ def test_the_readmes_stack_file_has_no_findings_and_makes_what_the_readme_says(t
     (tmp_path / "train" / "train.py").touch()
     judged = judge_file(file)
     assert judged.findings == ()
-    plan = text(plan_of(judged))
+    plan = show.text(plan_of(judged))
     rows = [line for line in outcome.splitlines() if line.startswith("|")]
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert len(named) > 10

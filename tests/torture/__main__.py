@@ -166,19 +166,22 @@ def page(outcomes: Sequence[Outcome], scale: float, seed: int) -> str:
     rows = "\n".join(map(_row, outcomes))
     return f"""# Reliability
 
-What `make torture` found: {whole}, from seed {seed}. Written by the run itself.
+`make torture` wrote this page about its last run.
+
+It ran {whole}, from seed {seed}.
 
 | part | what must hold | tried | tests | failed | skipped | took | in full |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 {rows}
 
 - {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, {os.cpu_count()} processors, Python \
-{platform.python_version()}; `TRAINYARD_TORTURE=1 python -m tests.torture --scale {scale:g} --seed {seed}`.
-- Again, or elsewhere: `python -m tests.torture --part NAME --seed N`; a test that failed names its seed, and the same
-  seed draws the same mutation, victim and moment. How far a process had come at that moment is the machine's affair.
-- `up` is killed at a moment drawn from an undisturbed `up`, and with it one of: everything, the command, one process it
-  started (engine, language host, a plugin, the policy pack), the cloud. Afterwards the resources in the cloud are
-  counted by kind and name, Pulumi's state by URN, and no two resources may share an id.
+{platform.python_version()}:
+  `TRAINYARD_TORTURE=1 python -m tests.torture --scale {scale:g} --seed {seed}`.
+- To repeat it: `python -m tests.torture --part NAME --seed N`. A test that failed names its seed, and the same seed
+  draws the same mutation, victim and moment. The machine decides how far a process had come at that moment.
+- `up` is killed at a moment drawn from an undisturbed `up`. The victim is one of these: everything, the command, one
+  process that it started (engine, language host, a plugin, the policy pack), the cloud. Afterwards the test counts the
+  resources in the cloud by kind and name, and Pulumi's state by URN. No two resources may share an id.
 - `make test` runs the same in small, seeded samples.
 """
 
