@@ -7,11 +7,11 @@ from pathlib import Path
 
 from catalog import frameworks
 from components.plan.model import JobPlan
-from localcloud.environments.find import Environment, Missing, find_for
+from localcloud.environments.find import Environment, MissingEnvironment, find_for
 from localcloud.environments.imports import imported
 
 
-def environment_of(job: JobPlan, stacks: Path) -> Environment | Missing:
+def environment_of(job: JobPlan, stacks: Path) -> Environment | MissingEnvironment:
     """Where a job can run on this machine, by its framework and the modules that its code imports."""
     folder = job.code.folder if job.code else None
     modules = imported(stacks / folder) if folder else frozenset[str]()

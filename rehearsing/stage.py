@@ -12,7 +12,7 @@ from typing import Any
 from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud import admin
 from localcloud.control import Cloud
-from localcloud.environments.find import Missing
+from localcloud.environments.find import MissingEnvironment
 from localcloud.hosts import users
 from localcloud.isolation import REMEDY, REQUIRED
 from localstacks.environments import environment_of
@@ -208,7 +208,7 @@ def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
     if not (stage.place.file.parent / "code" / job.name).exists():
         return "; ".join(stage.script.mapped.not_rehearsed.get(job.name, ()))
     found = environment_of(job, stage.place.file.parent)
-    if isinstance(found, Missing):
+    if isinstance(found, MissingEnvironment):
         remedy = f" ({found.remedy})" if found.remedy else ""
         return f"no local environment for {job.framework}: {found.reason}{remedy}"
     return ""
@@ -216,7 +216,7 @@ def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
 
 def _environment_words(stage: Stage, job: JobPlan) -> str:
     found = environment_of(job, stage.place.file.parent)
-    return "" if isinstance(found, Missing) else f"environment {found.name}"
+    return "" if isinstance(found, MissingEnvironment) else f"environment {found.name}"
 
 
 def _code(stage: Stage, job: JobPlan, wishes: Wishes) -> str:

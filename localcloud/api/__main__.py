@@ -24,18 +24,18 @@ import uvicorn
 from catalog.version import VERSION
 from localcloud import isolation, processes
 from localcloud.api import measuring, pruning, tenancy
-from localcloud.api.access import Access
-from localcloud.api.connections import Droppable, serve_also
+from localcloud.api.access import AccessControl
+from localcloud.api.connections import DroppableConnection, serve_also
 from localcloud.api.errors import why_the_disk
 from localcloud.api.faults import Faults
-from localcloud.api.operations import Cloud
+from localcloud.api.operations import LocalCloud
 from localcloud.api.presence import present
 from localcloud.api.routing import Router
 from localcloud.api.server import Application
 from localcloud.api.services import identity, people, tables
 from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
 from localcloud.api.services.object_storage.stored import files_in_use
-from localcloud.api.store import Store
+from localcloud.api.store import StateStore
 from localcloud.control import ALREADY_RUNNING
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.oci.dispatch import JobRuns
@@ -101,12 +101,12 @@ async def _serve(home: Path, port: int) -> None:
     cloud = _open(home)
     listener = _listener(port)
     cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    cloud.access = Access(cloud.store)
+    cloud.access = AccessControl(cloud.store)
     cloud.faults = Faults(cloud.store)
     application = Application(cloud, Router(tables.operations()))
     config = uvicorn.Config(
-        application, http=Droppable, loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False,
-        server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
+        application, http=DroppableConnection, loop="asyncio", ws="none", lifespan="off", log_config=None,
+        access_log=False, server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = _Server(config)
     cloud.isolation = _isolation()
@@ -138,12 +138,12 @@ async def _leave_with_the_home(home: Path, server: _Server) -> None:
     server.should_exit = True
 
 
-def _open(home: Path) -> Cloud:
+def _open(home: Path) -> LocalCloud:
     incoming = home / "objects" / "incoming"
     incoming.mkdir(parents=True, exist_ok=True)
     state = home / "state.sqlite3"
     try:
-        store = Store(state)
+        store = StateStore(state)
     except sqlite3.DatabaseError as error:
         if why_the_disk(error, home):
             raise
@@ -155,7 +155,7 @@ def _open(home: Path) -> Cloud:
     _sweep(home / "objects", files_in_use(store))
     pruning.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
     credentials = tenancy.load_credentials(home, partial(people.find_key, store), partial(present, store))
-    return Cloud(home, store, credentials)
+    return LocalCloud(home, store, credentials)
 
 
 def _isolation() -> str:

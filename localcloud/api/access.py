@@ -23,7 +23,7 @@ from localcloud.api import clock, tenancy
 from localcloud.api.judgements import Judgements
 from localcloud.api.memberships import groups_of
 from localcloud.api.principals import Principal
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 _SERVICE = Principal("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
 # Beside what OCI's models have, so never shown: since when a body counts, and what counted before.
@@ -32,10 +32,10 @@ log = logging.getLogger("localcloud")
 
 
 @dataclass
-class Access:
+class AccessControl:
     """The policies and dynamic groups of a tenancy, compiled when first needed after a change."""
 
-    store: Store
+    store: StateStore
     judgements: Judgements = field(default_factory=Judgements)
     _policies: CompiledPolicies | None = None
     _members: dict[tuple[str, str], Subject] | None = None
@@ -64,7 +64,7 @@ class Access:
             )
         return self._policies
 
-    def _in_force(self, row: Resource, field: str) -> Any:
+    def _in_force(self, row: StoredResource, field: str) -> Any:
         """What a policy or dynamic group says now; a change of it may still be on its way."""
         since, before = row.body.get(LATER, (0.0, None))
         if since <= clock.now():
@@ -104,7 +104,7 @@ class Access:
         """The same of what nobody has asked for by itself, such as one item of a list: it is not recorded."""
         return judge(self.policies(), self.subject(principal), permissions, target, _request(operation)).allowed
 
-    def _subject(self, principal: Principal, resource: Resource | None) -> Subject:
+    def _subject(self, principal: Principal, resource: StoredResource | None) -> Subject:
         if principal.resource_kind == "service":
             return Subject("service", principal.id, principal.name)
         if not principal.resource_kind:
@@ -132,31 +132,31 @@ def _request(operation: str) -> dict[str, str]:
     return {"request.operation": operation, "request.region": tenancy.REGION_KEY, **time_variables(moment)}
 
 
-def compartments(store: Store) -> Compartments:
+def compartments(store: StateStore) -> Compartments:
     rows = store.live("compartment")
     return Compartments(tenancy.TENANCY, {row.id: row.compartment for row in rows}, {row.id: row.name for row in rows})
 
 
-def may_attach(access: Access, subnet: Resource) -> bool:
+def may_attach(access: AccessControl, subnet: StoredResource) -> bool:
     """Whether the Data Science service may put the nodes of runs into a subnet."""
     needs = needs_of("service datascience: attach VNICs").permissions
     return access.allows(_SERVICE, "attach VNICs", tuple(sorted(needs)), Target(subnet.compartment))
 
 
-def may_write_log(access: Access, principal: Principal, written: Resource) -> bool:
+def may_write_log(access: AccessControl, principal: Principal, written: StoredResource) -> bool:
     """Whether what a run prints may go into a log: the host gives it there in the run's name."""
     target = Target(written.compartment, {"target.loggroup.id": written.parent, "target.log.id": written.id})
     return access.allows(principal, "write log", tuple(sorted(needs_of("run: write log").permissions)), target)
 
 
-def may_mount(access: Access, principal: Principal, bucket: Resource) -> bool:
+def may_mount(access: AccessControl, principal: Principal, bucket: StoredResource) -> bool:
     """Whether a run may read a bucket that its job mounts: the host lists and reads it in the run's name."""
     target = Target(bucket.compartment, {"target.bucket.name": bucket.name})
     needs = needs_of("run: read a mounted bucket").permissions
     return access.allows(principal, "mount a bucket", tuple(sorted(needs)), target)
 
 
-def may_pull(access: Access, principal: Principal, image: Resource) -> bool:
+def may_pull(access: AccessControl, principal: Principal, image: StoredResource) -> bool:
     """Whether a run may have an image: the host asks for it in the run's name."""
     target = Target(image.compartment, {"target.repo.name": image.body["repositoryName"]})
     return access.allows(principal, "docker pull", tuple(sorted(needs_of("docker pull").permissions)), target)

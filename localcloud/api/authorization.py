@@ -14,8 +14,8 @@ from localcloud.api.access import LATER
 from localcloud.api.errors import not_found
 from localcloud.api.http import Json
 from localcloud.api.ocids import fixed_ocid
-from localcloud.api.operations import Call
-from localcloud.api.store import Resource
+from localcloud.api.operations import ApiCall
+from localcloud.api.store import StoredResource
 from localcloud.api.targets import Requirement
 
 _ADMINISTRATORS = fixed_ocid("group", tenancy.ADMINISTRATORS)
@@ -24,7 +24,7 @@ _ONES_OWN = frozenset({"GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey"}
 log = logging.getLogger("localcloud")
 
 
-def authorize(call: Call) -> None:
+def authorize(call: ApiCall) -> None:
     """Raises OCI's refusal unless the policies in force allow the call; the log says what was missing."""
     if _is_administrator(call) or _is_ones_own(call):
         return
@@ -37,7 +37,7 @@ def authorize(call: Call) -> None:
         _require(call, group)
 
 
-def may_see(call: Call, resource: Resource) -> bool:
+def may_see(call: ApiCall, resource: StoredResource) -> bool:
     """Whether a list that reaches beyond one compartment may show the caller this item of it."""
     if _is_administrator(call):
         return True
@@ -50,7 +50,7 @@ def may_see(call: Call, resource: Resource) -> bool:
     return may_see_in(call, resource.compartment)
 
 
-def may_see_in(call: Call, compartment: str) -> bool:
+def may_see_in(call: ApiCall, compartment: str) -> bool:
     """Whether the caller may do in a compartment what this call does in its own."""
     if _is_administrator(call):
         return True
@@ -59,7 +59,7 @@ def may_see_in(call: Call, compartment: str) -> bool:
     return call.cloud.access.would_allow(call.principal, call.operation.name, own.permissions, target)
 
 
-def names_of(call: Call, resources: Sequence[Resource]) -> str:
+def names_of(call: ApiCall, resources: Sequence[StoredResource]) -> str:
     """What stands in a call's way: by name what its caller may see, the rest as a number."""
     seen = [one for one in resources if may_see(call, one)]
     named = [f"{one.kind} {one.name} ({one.id})" for one in seen[:3]]
@@ -67,11 +67,11 @@ def names_of(call: Call, resources: Sequence[Resource]) -> str:
     return ", ".join([*named, *([f"{hidden} in other compartments"] if hidden else [])])
 
 
-def _is_administrator(call: Call) -> bool:
+def _is_administrator(call: ApiCall) -> bool:
     return any(group.ocid == _ADMINISTRATORS for group in call.cloud.access.subject(call.principal).groups)
 
 
-def _is_ones_own(call: Call) -> bool:
+def _is_ones_own(call: ApiCall) -> bool:
     return call.operation.name in _ONES_OWN and call.params["userId"] == call.principal.id
 
 
@@ -84,7 +84,7 @@ def _by_target(required: list[Requirement]) -> list[list[Requirement]]:
     return list(groups.values())
 
 
-def _require(call: Call, group: list[Requirement]) -> None:
+def _require(call: ApiCall, group: list[Requirement]) -> None:
     target = group[0].target
     if target is None:
         log.warning("refused %s: a resource that it names does not exist", call.operation.name)
@@ -95,7 +95,7 @@ def _require(call: Call, group: list[Requirement]) -> None:
         raise next(one.refusal for one in group if one.permissions & missing)
 
 
-def in_force_later(call: Call, body: Json, before: Any) -> Json:
+def in_force_later(call: ApiCall, body: Json, before: Any) -> Json:
     """The body of a policy or dynamic group; where a fault asks for it, it counts only after a while."""
     seconds = call.cloud.faults.seconds("access", call.operation.name)
     return {**body, LATER: (clock.now() + seconds, before) if seconds else (0.0, None)}

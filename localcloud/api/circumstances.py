@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from localcloud.api.finders import pushed_repository
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 
-Circumstance = Callable[[Call], bool]
+Circumstance = Callable[[ApiCall], bool]
 
 
-def _object_is_there(call: Call) -> bool:
+def _object_is_there(call: ApiCall) -> bool:
     buckets = call.store.live("bucket", name=call.params["bucketName"])
     found = call.store.connection.execute(
         "SELECT 1 FROM objects WHERE bucket = ? AND name = ?",
@@ -23,7 +23,7 @@ def _object_is_there(call: Call) -> bool:
     return bool(found)
 
 
-def _repository_is_new(call: Call) -> bool:
+def _repository_is_new(call: ApiCall) -> bool:
     asked = call.json()
     name = pushed_repository(asked.get("image") if isinstance(asked, dict) else "")
     return not call.store.live("container-repository", name=name)

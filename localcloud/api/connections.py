@@ -40,7 +40,7 @@ CLIENT_SECONDS = _client_seconds()
 _MOST_UNREAD, _UNREAD_SECONDS = 1024 * 1024, 2.0
 
 
-class _Joined:
+class _JoiningTransport:
     """A transport that joins what is written in one turn of the loop: a call less to the kernel for each answer.
     `unread` says at its end whether the client is still sending; then it ends later."""
 
@@ -90,18 +90,18 @@ class _Joined:
             self._transport.write(data)
 
 
-class Droppable(H11Protocol):
+class DroppableConnection(H11Protocol):
     """uvicorn's own protocol, that can be found by the address of its client."""
 
-    _open: ClassVar[dict[Address, Droppable]] = {}
-    companions: set[Droppable] | None = None  # those of the same listening socket, where somebody asks
+    _open: ClassVar[dict[Address, DroppableConnection]] = {}
+    companions: set[DroppableConnection] | None = None  # those of the same listening socket, where somebody asks
 
-    _joined: _Joined
+    _joined: _JoiningTransport
     _late: asyncio.TimerHandle | None = None  # ends the connection unless the head of a request is there by then
     _unread = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._joined = _Joined(transport, self._is_sending)
+        self._joined = _JoiningTransport(transport, self._is_sending)
         super().connection_made(cast(asyncio.Transport, self._joined))
         self._wait_for_a_head()
         if self.client:
@@ -146,17 +146,17 @@ class Droppable(H11Protocol):
 
 def drop(client: Address) -> None:
     """Ends the connection of a client at once, without a word."""
-    if found := Droppable._open.get(client):
+    if found := DroppableConnection._open.get(client):
         found.transport.abort()
 
 
 async def serve_also(server: uvicorn.Server, listener: socket) -> Callable[[], None]:
     """Serves one more listening socket; what it gives ends that, with every connection, so that nothing of the
     network the socket is in stays open."""
-    living: set[Droppable] = set()
+    living: set[DroppableConnection] = set()
 
-    def connection() -> Droppable:
-        made = Droppable(config=server.config, server_state=server.server_state, app_state={FOR_NODES: True})
+    def connection() -> DroppableConnection:
+        made = DroppableConnection(config=server.config, server_state=server.server_state, app_state={FOR_NODES: True})
         made.companions = living
         return made
 

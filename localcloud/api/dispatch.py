@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from localcloud.api import authorization, retries
 from localcloud.api.http import Reply
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 
 
-def admit(call: Call) -> int:
+def admit(call: ApiCall) -> int:
     """Judges a call before its body is received; what it gives says to `dispatch` which state that was judged by."""
     authorization.authorize(call)
     return call.store.changes
 
 
-def dispatch(call: Call, admitted: int | None = None) -> Reply:
+def dispatch(call: ApiCall, admitted: int | None = None) -> Reply:
     """The reply, with everything it changed committed; an error leaves nothing behind."""
     if admitted is None or admitted != call.store.changes:
         authorization.authorize(call)

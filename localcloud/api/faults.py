@@ -13,7 +13,7 @@ from typing import Any
 
 from localcloud.api.errors import ApiError, invalid
 from localcloud.api.ocids import new_ocid
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 KIND = "fault"
 MAXIMUM_SECONDS = 3600.0
@@ -63,7 +63,7 @@ class Fault:
 class Faults:
     """The faults in force; kept on disk, so that a kill does not end them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StateStore) -> None:
         self._store = store
         self._rows = {row.id: Fault(**row.body) for row in store.live(KIND)}
 
@@ -72,7 +72,7 @@ class Faults:
 
     def add(self, asked: Any) -> dict[str, Any]:
         fault = _read(asked)
-        self._store.add(Resource(fault.id, KIND, "", fault.kind, "", asdict(fault)))
+        self._store.add(StoredResource(fault.id, KIND, "", fault.kind, "", asdict(fault)))
         self._rows[fault.id] = fault
         return _shown(fault)
 

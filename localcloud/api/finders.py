@@ -12,26 +12,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localcloud.api.log_query import scopes_of
-from localcloud.api.operations import Call
-from localcloud.api.store import Resource
+from localcloud.api.operations import ApiCall
+from localcloud.api.store import StoredResource
 from localcloud.api.tenancy import TENANCY
 
 
 @dataclass(frozen=True)
-class Found:
+class ReferenceTarget:
     """Something that a call refers to. `resource` is absent where a compartment itself is named."""
 
     compartment: str
     variables: Mapping[str, str] = field(default_factory=dict)
-    resource: Resource | None = None
+    resource: StoredResource | None = None
 
     @property
     def kind(self) -> str:
         return self.resource.kind if self.resource else ""
 
 
-Finder = Callable[[Call, Any], list[Found]]
-_VARIABLES: Mapping[str, Mapping[str, Callable[[Resource], str]]] = {
+Finder = Callable[[ApiCall, Any], list[ReferenceTarget]]
+_VARIABLES: Mapping[str, Mapping[str, Callable[[StoredResource], str]]] = {
     "bucket": {"target.bucket.name": lambda found: found.name},
     "container-image": {"target.repo.name": lambda found: str(found.body["repositoryName"])},
     "container-repository": {"target.repo.name": lambda found: found.name},
@@ -41,7 +41,7 @@ _VARIABLES: Mapping[str, Mapping[str, Callable[[Resource], str]]] = {
 }
 
 
-def find(call: Call, kinds: str, value: Any) -> list[Found]:
+def find(call: ApiCall, kinds: str, value: Any) -> list[ReferenceTarget]:
     """What a value refers to, of one of these kinds and alive; nothing where there is no such thing."""
     if finder := FINDERS.get(kinds):
         return finder(call, value)
@@ -49,7 +49,7 @@ def find(call: Call, kinds: str, value: Any) -> list[Found]:
     return [of_resource(call, resource)] if resource and resource.live and resource.kind in kinds.split() else []
 
 
-def find_even_deleted(call: Call, kinds: str, value: str) -> list[Found]:
+def find_even_deleted(call: ApiCall, kinds: str, value: str) -> list[ReferenceTarget]:
     """What a path names, or a resource has: of what was deleted, where it lay."""
     if kinds == "bucket":
         return FINDERS[kinds](call, value)
@@ -57,52 +57,52 @@ def find_even_deleted(call: Call, kinds: str, value: str) -> list[Found]:
     return [of_resource(call, resource)] if resource and resource.kind in kinds.split() else []
 
 
-def of_resource(call: Call, resource: Resource) -> Found:
+def of_resource(call: ApiCall, resource: StoredResource) -> ReferenceTarget:
     variables = {name: read(resource) for name, read in _VARIABLES.get(resource.kind, {}).items()}
     if resource.kind == "log":  # a log lies where its group does
         group = call.store.get(resource.parent)
-        return Found(group.compartment if group else resource.compartment, variables, resource)
+        return ReferenceTarget(group.compartment if group else resource.compartment, variables, resource)
     if resource.kind == "user-group-membership":
         return together([*find(call, "user", resource.name), *find(call, "group", resource.parent)])
-    return Found(resource.compartment, variables, resource)
+    return ReferenceTarget(resource.compartment, variables, resource)
 
 
-def together(found: list[Found]) -> Found:
+def together(found: list[ReferenceTarget]) -> ReferenceTarget:
     """Several things that lie in the tenancy as one target, with the variables of all."""
-    return Found(TENANCY, {name: value for one in found for name, value in one.variables.items()})
+    return ReferenceTarget(TENANCY, {name: value for one in found for name, value in one.variables.items()})
 
 
-def _compartment(call: Call, value: Any) -> list[Found]:
-    return [Found(value)] if isinstance(value, str) else []
+def _compartment(call: ApiCall, value: Any) -> list[ReferenceTarget]:
+    return [ReferenceTarget(value)] if isinstance(value, str) else []
 
 
-def _bucket(call: Call, name: Any) -> list[Found]:
+def _bucket(call: ApiCall, name: Any) -> list[ReferenceTarget]:
     buckets = call.store.live("bucket", name=name) if isinstance(name, str) else []
     return [of_resource(call, bucket) for bucket in buckets]
 
 
-def _copy_destination(call: Call, name: Any) -> list[Found]:
+def _copy_destination(call: ApiCall, name: Any) -> list[ReferenceTarget]:
     target = _text(call.json(), "destinationObjectName")
     return [
-        Found(bucket.compartment, {**bucket.variables, "target.object.name": target}, bucket.resource)
+        ReferenceTarget(bucket.compartment, {**bucket.variables, "target.object.name": target}, bucket.resource)
         for bucket in _bucket(call, name)
     ]
 
 
-def _posted_metric(call: Call, entry: Any) -> list[Found]:
-    return [Found(_text(entry, "compartmentId"), {"target.metrics.namespace": _text(entry, "namespace")})]
+def _posted_metric(call: ApiCall, entry: Any) -> list[ReferenceTarget]:
+    return [ReferenceTarget(_text(entry, "compartmentId"), {"target.metrics.namespace": _text(entry, "namespace")})]
 
 
-def _searched_scope(call: Call, query: Any) -> list[Found]:
+def _searched_scope(call: ApiCall, query: Any) -> list[ReferenceTarget]:
     """Every compartment that a log search names: the first part of each of its scopes."""
-    return [Found(place) for place in sorted({scope[0] for scope in scopes_of(str(query))})]
+    return [ReferenceTarget(place) for place in sorted({scope[0] for scope in scopes_of(str(query))})]
 
 
-def _pushed_image(call: Call, address: Any) -> list[Found]:
+def _pushed_image(call: ApiCall, address: Any) -> list[ReferenceTarget]:
     """The repository that an image is pushed into; one that is not there yet would be made in the tenancy."""
     name = pushed_repository(address)
     found = call.store.live("container-repository", name=name)
-    return [of_resource(call, found[0])] if found else [Found(TENANCY, {"target.repo.name": name})]
+    return [of_resource(call, found[0])] if found else [ReferenceTarget(TENANCY, {"target.repo.name": name})]
 
 
 def pushed_repository(address: Any) -> str:
@@ -110,7 +110,7 @@ def pushed_repository(address: Any) -> str:
     return path.rpartition(":")[0] or path
 
 
-def _named_secret(call: Call, name: Any) -> list[Found]:
+def _named_secret(call: ApiCall, name: Any) -> list[ReferenceTarget]:
     """The secret that is asked for by its name and its vault."""
     found = call.store.live("secret", name=name, parent=call.request.query.get("vaultId", ""))
     return [of_resource(call, secret) for secret in found]

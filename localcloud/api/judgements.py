@@ -21,7 +21,7 @@ _Key = tuple[Any, ...]
 
 
 @dataclass
-class _Row:
+class _JudgedCall:
     number: int
     first: float
     last: float
@@ -38,7 +38,7 @@ class Judgements:
 
     def __init__(self, most: int = MOST_ROWS) -> None:
         self._most = most
-        self._rows: OrderedDict[_Key, _Row] = OrderedDict()
+        self._rows: OrderedDict[_Key, _JudgedCall] = OrderedDict()
         self._number = 0
         self.forgotten = 0
 
@@ -58,7 +58,7 @@ class Judgements:
         groups = tuple(one.ocid for one in (*principal.groups, *principal.dynamic_groups))
         variables = tuple(sorted(target.variables.items()))
         key = (operation, principal.ocid or principal.name, groups, permissions, target.compartment, variables, by)
-        row = self._rows.pop(key, None) or _Row(
+        row = self._rows.pop(key, None) or _JudgedCall(
             0, moment, moment, 0, operation, principal, permissions, target, verdict
         )
         row.number, row.last, row.times = self._number, moment, row.times + 1
@@ -72,7 +72,7 @@ class Judgements:
         return [_shown(row) for row in self._rows.values() if row.number > number]
 
 
-def _shown(row: _Row) -> dict[str, Any]:
+def _shown(row: _JudgedCall) -> dict[str, Any]:
     return {
         "id": row.number,
         "first": clock.rfc3339(row.first),

@@ -22,15 +22,15 @@ from localcloud.api.errors import (
 from localcloud.api.http import Json, Reply
 from localcloud.api.lifecycles import Lifecycle
 from localcloud.api.ocids import new_ocid
-from localcloud.api.operations import Call, Handler, Operation
+from localcloud.api.operations import ApiCall, ApiOperation, Handler
 from localcloud.api.paging import page_of
-from localcloud.api.store import Resource, ocids_in
+from localcloud.api.store import StoredResource, ocids_in
 from localcloud.api.work_requests import receipt
 
 ALL_VERBS = ("Create", "Get", "List", "Update", "Delete", "Move")
-CreateHook = Callable[[Call, Json], Json]
-UpdateHook = Callable[[Call, Resource, Json], Json]
-ResourceHook = Callable[[Call, Resource], None]
+CreateHook = Callable[[ApiCall, Json], Json]
+UpdateHook = Callable[[ApiCall, StoredResource, Json], Json]
+ResourceHook = Callable[[ApiCall, StoredResource], None]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Receipts:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ResourceKind:
     """One kind of resource.
 
     `references` are body fields that must name living resources of a kind; `held_by` are kinds that mention this one
@@ -82,7 +82,7 @@ class Kind:
     after_create: ResourceHook = lambda call, resource: None
 
 
-def operations(kind: Kind) -> list[Operation]:
+def operations(kind: ResourceKind) -> list[ApiOperation]:
     """The rows of a kind's own operations."""
     plural = kind.plural or f"{kind.title}s"
     item = f"{kind.path}/{{{kind.key}}}"
@@ -104,12 +104,12 @@ def operations(kind: Kind) -> list[Operation]:
         ),
     }
     return [
-        Operation(name, method, path, handler, kind.service, details)
+        ApiOperation(name, method, path, handler, kind.service, details)
         for name, method, path, handler, details in (rows[verb] for verb in kind.verbs)
     ]
 
 
-def find(kind: Kind, call: Call) -> Resource:
+def find(kind: ResourceKind, call: ApiCall) -> StoredResource:
     """The resource that the path names."""
     found = call.store.get(call.params[kind.key])
     if found is None or found.kind != kind.name or (not found.live and not kind.lifecycle.gone):
@@ -119,14 +119,14 @@ def find(kind: Kind, call: Call) -> Resource:
     return found
 
 
-def find_living(kind: Kind, call: Call) -> Resource:
+def find_living(kind: ResourceKind, call: ApiCall) -> StoredResource:
     found = find(kind, call)
     if not found.live:
         raise not_found(kind.title)
     return found
 
 
-def find_settled(kind: Kind, call: Call) -> Resource:
+def find_settled(kind: ResourceKind, call: ApiCall) -> StoredResource:
     """The resource that the path names, which may be changed: nothing of an earlier call is still under way."""
     found = find_living(kind, call)
     found.expect(call.if_match)
@@ -135,19 +135,19 @@ def find_settled(kind: Kind, call: Call) -> Resource:
     return found
 
 
-def shown(kind: Kind, resource: Resource, state: str = "", model: str = "") -> Json:
+def shown(kind: ResourceKind, resource: StoredResource, state: str = "", model: str = "") -> Json:
     """The resource as a client reads it."""
     body = {**resource.body, "lifecycleState": state or resource.shown_state}
     return models.shape(kind.service, model or kind.title, body)
 
 
-def require_compartment(call: Call, compartment: str) -> None:
+def require_compartment(call: ApiCall, compartment: str) -> None:
     found = call.store.get(compartment)
     if found is None or found.kind not in ("compartment", "tenancy") or not found.live:
         raise not_found("compartment")
 
 
-def require_references(call: Call, references: Mapping[str, str], body: Mapping[str, Any]) -> None:
+def require_references(call: ApiCall, references: Mapping[str, str], body: Mapping[str, Any]) -> None:
     for name, kind in references.items():
         value = body.get(name)
         for identifier in value if isinstance(value, list) else [value] if value else []:
@@ -156,7 +156,7 @@ def require_references(call: Call, references: Mapping[str, str], body: Mapping[
                 raise related_not_found(f"{name} {identifier}")
 
 
-def _details(kind: Kind, call: Call) -> Json:
+def _details(kind: ResourceKind, call: ApiCall) -> Json:
     details = call.details()
     for name, reason in kind.unserved.items():
         if details.get(name):
@@ -165,7 +165,7 @@ def _details(kind: Kind, call: Call) -> Json:
     return details
 
 
-def create(kind: Kind, call: Call) -> Reply:
+def create(kind: ResourceKind, call: ApiCall) -> Reply:
     details = _details(kind, call)
     parent = _parent(kind, call, details)
     compartment = details.get("compartmentId") or _compartment_of(call, parent)
@@ -191,7 +191,7 @@ def create(kind: Kind, call: Call) -> Reply:
     name, state = body[kind.name_field], body.pop("lifecycleState", kind.lifecycle.ready)
     settles_at = moment + call.cloud.faults.seconds("transition", call.operation.name)
     resource = call.store.add(
-        Resource(
+        StoredResource(
             identifier,
             kind.name,
             compartment,
@@ -208,12 +208,12 @@ def create(kind: Kind, call: Call) -> Reply:
     return _answer(kind, call, "Create", "CREATED", resource, kind.lifecycle.making)
 
 
-def get(kind: Kind, call: Call) -> Reply:
+def get(kind: ResourceKind, call: ApiCall) -> Reply:
     found = find(kind, call)
     return Reply(200, shown(kind, found), {"etag": found.etag})
 
 
-def list_(kind: Kind, call: Call) -> Reply:
+def list_(kind: ResourceKind, call: ApiCall) -> Reply:
     query = dict(call.request.query)
     if kind.parent_param:
         query[kind.parent_param] = call.params[kind.parent_param]
@@ -233,7 +233,7 @@ def list_(kind: Kind, call: Call) -> Reply:
     return Reply(200, {"layerCount": 0, "layersSizeInBytes": 0, "imageCount": 0, **totals}, page.headers)
 
 
-def change(kind: Kind, call: Call) -> Reply:
+def change(kind: ResourceKind, call: ApiCall) -> Reply:
     found = find_settled(kind, call)
     details = _details(kind, call)
     require_references(call, kind.references, details)
@@ -248,7 +248,7 @@ def change(kind: Kind, call: Call) -> Reply:
     return _answer(kind, call, "Update", "UPDATED", changed, "")
 
 
-def delete(kind: Kind, call: Call) -> Reply:
+def delete(kind: ResourceKind, call: ApiCall) -> Reply:
     found = find_settled(kind, call)
     if holders := _holders(kind, call, found):
         by = names_of(call, holders)
@@ -258,12 +258,12 @@ def delete(kind: Kind, call: Call) -> Reply:
     return _answer(kind, call, "Delete", "DELETED", removed, "")
 
 
-def _holders(kind: Kind, call: Call, resource: Resource) -> list[Resource]:
+def _holders(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> list[StoredResource]:
     own = set(ocids_in(resource.body))  # what came with the resource, as a VCN's defaults do, goes with it
     return [holder for holder in call.store.mentioning(resource.id, kind.held_by) if holder.id not in own]
 
 
-def remove(kind: Kind, call: Call, resource: Resource) -> Resource:
+def remove(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> StoredResource:
     """Takes a resource away, leaving what its lifecycle shows of it."""
     until = clock.now() + call.cloud.faults.seconds("transition", call.operation.name)
     return call.store.put(
@@ -271,7 +271,7 @@ def remove(kind: Kind, call: Call, resource: Resource) -> Resource:
     )
 
 
-def move_(kind: Kind, call: Call) -> Reply:
+def move_(kind: ResourceKind, call: ApiCall) -> Reply:
     found = find_living(kind, call)
     found.expect(call.if_match)
     compartment = call.details().get("compartmentId")
@@ -290,7 +290,7 @@ def move_(kind: Kind, call: Call) -> Reply:
 _DIGITS_ONLY = str.maketrans("", "", "-:T")
 
 
-def _parent(kind: Kind, call: Call, details: Json) -> str:
+def _parent(kind: ResourceKind, call: ApiCall, details: Json) -> str:
     parent = call.params[kind.parent_param] if kind.parent_param else str(details.get(kind.parent_field, ""))
     if kind.parent_param:
         found = call.store.get(parent)
@@ -299,12 +299,12 @@ def _parent(kind: Kind, call: Call, details: Json) -> str:
     return parent
 
 
-def _compartment_of(call: Call, parent: str) -> str:
+def _compartment_of(call: ApiCall, parent: str) -> str:
     found = call.store.get(parent)
     return found.compartment if found else ""
 
 
-def _require_unique(kind: Kind, call: Call, name: str, compartment: str, parent: str, own_id: str) -> None:
+def _require_unique(kind: ResourceKind, call: ApiCall, name: str, compartment: str, parent: str, own_id: str) -> None:
     if not kind.unique_in:
         return
     scope = {"compartment": {"compartment": compartment}, "parent": {"parent": parent}, "tenancy": {}}[kind.unique_in]
@@ -312,7 +312,7 @@ def _require_unique(kind: Kind, call: Call, name: str, compartment: str, parent:
         raise already_exists(f"A {kind.title} named {name}")
 
 
-def _answer(kind: Kind, call: Call, verb: str, action: str, resource: Resource, state: str) -> Reply:
+def _answer(kind: ResourceKind, call: ApiCall, verb: str, action: str, resource: StoredResource, state: str) -> Reply:
     headers = {"etag": resource.etag} if verb != "Delete" else {}
     if verb in kind.asynchronous:
         headers = _receipt(kind, call, verb, action, resource) | (
@@ -325,6 +325,6 @@ def _answer(kind: Kind, call: Call, verb: str, action: str, resource: Resource, 
     return Reply(200, shown(kind, resource, state), headers)
 
 
-def _receipt(kind: Kind, call: Call, verb: str, action: str, resource: Resource) -> dict[str, str]:
+def _receipt(kind: ResourceKind, call: ApiCall, verb: str, action: str, resource: StoredResource) -> dict[str, str]:
     names = kind.receipts or Receipts(kind.name, kind.name.upper())
     return receipt(call, names.operation.format(verb=verb.upper()), names.entity, action, resource)

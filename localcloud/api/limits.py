@@ -16,7 +16,7 @@ from typing import Any
 from catalog.tables import table
 from localcloud.api.errors import ApiError
 from localcloud.api.lifecycles import RUN_ACTIVE
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 
 _LIMIT_CODE = "LimitExceeded"
 
@@ -77,26 +77,26 @@ def find(service: str, name: str) -> Limit | None:
     return next((limit for limit in limits() if (limit.service, limit.name) == (service, name)), None)
 
 
-def value_of(call: Call, limit: Limit) -> int:
+def value_of(call: ApiCall, limit: Limit) -> int:
     fault = call.cloud.faults.limit(limit.name)
     return fault.value if fault else limit.value
 
 
-def used(call: Call, limit: Limit) -> int:
+def used(call: ApiCall, limit: Limit) -> int:
     if limit.shape:
         return sum(nodes for shape, nodes in _active_nodes(call) if shape == limit.shape)
     row = call.store.connection.execute("SELECT count(*) FROM resources WHERE kind = ? AND live", (limit.kind,))
     return int(row.fetchone()[0])
 
 
-def require_room(call: Call, kind: str) -> None:
+def require_room(call: ApiCall, kind: str) -> None:
     """Raises unless one more of a kind fits; counts only where a fault has set a limit, for a laptop's are far off."""
     for limit in limits():
         if limit.kind == kind and not limit.shape:
             _require(call, limit, 1)
 
 
-def require_nodes(call: Call, shape: str, nodes: int) -> None:
+def require_nodes(call: ApiCall, shape: str, nodes: int) -> None:
     """Raises unless so many more nodes on a shape are within the limit, and there is capacity for them."""
     limit = find("data-science", shape_limit(shape))
     if limit:
@@ -105,7 +105,7 @@ def require_nodes(call: Call, shape: str, nodes: int) -> None:
         raise ApiError(500, "InternalError", f"Out of host capacity for {nodes} node(s) of shape {shape}")
 
 
-def _require(call: Call, limit: Limit, wanted: int) -> None:
+def _require(call: ApiCall, limit: Limit, wanted: int) -> None:
     fault = call.cloud.faults.limit(limit.name)
     if fault is None:
         return
@@ -119,7 +119,7 @@ def _require(call: Call, limit: Limit, wanted: int) -> None:
         )
 
 
-def _active_nodes(call: Call) -> Iterator[tuple[str, int]]:
+def _active_nodes(call: ApiCall) -> Iterator[tuple[str, int]]:
     for run in call.store.live("job-run"):
         if run.state in RUN_ACTIVE:
             yield from run.body.get("nodes", [])

@@ -27,7 +27,7 @@ FITS = "fits"
 
 
 @dataclass(frozen=True)
-class Query:
+class LogQuery:
     """What to look for, ready for SQL."""
 
     scopes: tuple[tuple[str, ...], ...]
@@ -47,11 +47,11 @@ class Query:
         return f"({text})", [value for _, value in self.conditions]
 
 
-def parse(text: str) -> Query:
+def parse(text: str) -> LogQuery:
     reader = Reader(text, "The search query")
     if not reader.took_word("search"):
         raise reader.unreadable("it must begin with search")
-    query = Query(_scopes(reader))
+    query = LogQuery(_scopes(reader))
     while reader.took_sign("|"):
         query = _staged(query, reader)
     if reader.token:
@@ -77,7 +77,7 @@ def _scopes(reader: Reader) -> tuple[tuple[str, ...], ...]:
             return tuple(scopes)
 
 
-def _staged(query: Query, reader: Reader) -> Query:
+def _staged(query: LogQuery, reader: Reader) -> LogQuery:
     if reader.took_word("where"):
         return _where(query, reader)
     if reader.took_word("sort"):
@@ -93,7 +93,7 @@ def _staged(query: Query, reader: Reader) -> Query:
     raise reader.expected("where, sort by datetime or limit (the local cloud supports no other stage)")
 
 
-def _where(query: Query, reader: Reader) -> Query:
+def _where(query: LogQuery, reader: Reader) -> LogQuery:
     conditions, joins = list(query.conditions), list(query.joins)
     join = "and" if conditions else ""
     while True:

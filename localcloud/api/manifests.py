@@ -22,7 +22,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
 
 
-class UnreadableError(Exception):
+class UnreadableManifestError(Exception):
     """Why a manifest is none."""
 
 
@@ -34,7 +34,7 @@ class Digest:
 
     def __post_init__(self) -> None:
         if not is_digest(self.text):
-            raise UnreadableError(f"{self.text[:80]!r} is not a digest")
+            raise UnreadableManifestError(f"{self.text[:80]!r} is not a digest")
 
     @property
     def hexadecimal(self) -> str:
@@ -56,7 +56,7 @@ class Manifest:
 
 
 @dataclass(frozen=True)
-class Start:
+class ImageStart:
     """How an image starts when a job does not say."""
 
     entrypoint: tuple[str, ...]
@@ -73,7 +73,7 @@ def read_manifest(content: bytes) -> Manifest | Digest:
     if "manifests" in stated:
         listed = _list(stated["manifests"], "manifests", _MOST_LAYERS)
         if not listed:
-            raise UnreadableError("manifests is empty")
+            raise UnreadableManifestError("manifests is empty")
         return _digest_of(listed[0], "manifests[0]")
     layers = _list(stated.get("layers"), "layers", _MOST_LAYERS)
     return Manifest(
@@ -82,10 +82,10 @@ def read_manifest(content: bytes) -> Manifest | Digest:
     )
 
 
-def read_start(content: bytes) -> Start:
+def read_start(content: bytes) -> ImageStart:
     """From an image's configuration."""
     config = _mapping(_mapping(_parsed(content), "the configuration").get("config") or {}, "config")
-    return Start(_words(config.get("Entrypoint"), "Entrypoint"), _words(config.get("Cmd"), "Cmd"))
+    return ImageStart(_words(config.get("Entrypoint"), "Entrypoint"), _words(config.get("Cmd"), "Cmd"))
 
 
 def media_type(content: bytes) -> str:
@@ -101,7 +101,7 @@ def read_blob(path: Path) -> bytes:
     """A small blob as a whole."""
     with opened(path) as file:
         if os.fstat(file.fileno()).st_size > MAXIMUM_BYTES:
-            raise UnreadableError(f"it is larger than {MAXIMUM_BYTES} bytes")
+            raise UnreadableManifestError(f"it is larger than {MAXIMUM_BYTES} bytes")
         return file.read(MAXIMUM_BYTES + 1)
 
 
@@ -119,7 +119,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise UnreadableError("it is not a regular file")
+            raise UnreadableManifestError("it is not a regular file")
         yield file
 
 
@@ -127,18 +127,18 @@ def _parsed(content: bytes) -> Any:
     try:
         return read_json(content)
     except (ValueError, RecursionError):
-        raise UnreadableError("it is not JSON") from None
+        raise UnreadableManifestError("it is not JSON") from None
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise UnreadableError(f"{what} is not an object")
+        raise UnreadableManifestError(f"{what} is not an object")
     return value
 
 
 def _list(value: Any, what: str, most: int) -> list[Any]:
     if not isinstance(value, list) or len(value) > most:
-        raise UnreadableError(f"{what} is not a list of at most {most}")
+        raise UnreadableManifestError(f"{what} is not a list of at most {most}")
     return value
 
 
@@ -148,12 +148,12 @@ def _digest_of(value: Any, what: str) -> Digest:
 
 def _size(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
-        raise UnreadableError("the size of a layer is not a number of bytes")
+        raise UnreadableManifestError("the size of a layer is not a number of bytes")
     return value
 
 
 def _words(value: Any, what: str) -> tuple[str, ...]:
     words = _list(value or [], what, _MOST_WORDS)
     if not all(isinstance(word, str) for word in words):
-        raise UnreadableError(f"{what} is not a list of texts")
+        raise UnreadableManifestError(f"{what} is not a list of texts")
     return tuple(words)

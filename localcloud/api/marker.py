@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from catalog.version import VERSION
 from localcloud.api import tenancy
-from localcloud.api.operations import Cloud
+from localcloud.api.operations import LocalCloud
 
 PATH = "/.trainyard"
 CLOUD = "trainyard-local"
 
 
-def marker(cloud: Cloud) -> dict[str, str]:
+def marker(cloud: LocalCloud) -> dict[str, str]:
     return {
         "cloud": CLOUD,
         "version": VERSION,

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from localcloud import processes
 from localcloud.api import clock
-from localcloud.api.operations import Cloud
-from localcloud.api.services.metrics import Stream, write_points, written
-from localcloud.api.store import Resource, Store
+from localcloud.api.operations import LocalCloud
+from localcloud.api.services.metrics import MetricStream, write_points, written
+from localcloud.api.store import StateStore, StoredResource
 
 EVERY_SECONDS = 5.0
 NAMESPACE = "oci_datascience_jobrun"
@@ -27,9 +27,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 log = logging.getLogger("localcloud")
 
 
-async def keep_measured(cloud: Cloud) -> None:
+async def keep_measured(cloud: LocalCloud) -> None:
     """Until it is cancelled."""
-    meter = Meter(cloud.store, cloud.home / "runs")
+    meter = RunMeter(cloud.store, cloud.home / "runs")
     while True:
         try:
             meter.look()
@@ -39,7 +39,7 @@ async def keep_measured(cloud: Cloud) -> None:
 
 
 @dataclass(frozen=True)
-class Use:
+class ResourceUse:
     """What a run's processes had used at a moment: seconds of processors, and bytes they hold."""
 
     at: float
@@ -48,15 +48,15 @@ class Use:
 
 
 @dataclass
-class Meter:
+class RunMeter:
     """Looks at runs again and again; of processors, only the difference between two looks says something."""
 
-    store: Store
+    store: StateStore
     folders: Path
-    _before: dict[str, Use] = field(default_factory=dict)
+    _before: dict[str, ResourceUse] = field(default_factory=dict)
 
     def look(self) -> None:
-        now: dict[str, Use] = {}
+        now: dict[str, ResourceUse] = {}
         for run in self.store.select("kind = 'job-run' AND live AND state IN ('IN_PROGRESS', 'CANCELING')", ()):
             supervisors = list(_supervisors(self.folders / run.id))
             if supervisors:
@@ -65,15 +65,15 @@ class Meter:
                     self._write(run, _utilization(self._before[run.id], now[run.id]))
         self._before = now
 
-    def _write(self, run: Resource, values: Mapping[str, float]) -> None:
+    def _write(self, run: StoredResource, values: Mapping[str, float]) -> None:
         moment, dimensions = clock.now(), written({"resourceId": run.id})
         with self.store.transaction():
             for name, value in values.items():
-                stream = Stream(run.compartment, NAMESPACE, "", name, dimensions)
+                stream = MetricStream(run.compartment, NAMESPACE, "", name, dimensions)
                 write_points(self.store, stream, [(moment, value, 1)], {"unit": _UNITS[name]})
 
 
-def _utilization(before: Use, after: Use) -> dict[str, float]:
+def _utilization(before: ResourceUse, after: ResourceUse) -> dict[str, float]:
     """Percent of this machine."""
     passed = max(after.at - before.at, 0.001) * (os.cpu_count() or 1)
     total = os.sysconf("SC_PHYS_PAGES") * _PAGE
@@ -89,7 +89,7 @@ def _supervisors(folder: Path) -> Iterator[int]:
             yield identity["pid"]
 
 
-def _use(supervisors: list[int]) -> Use:
+def _use(supervisors: list[int]) -> ResourceUse:
     seconds, memory, waiting = 0.0, 0, list(supervisors)
     at = time.monotonic()
     while waiting:
@@ -103,4 +103,4 @@ def _use(supervisors: list[int]) -> Use:
         seconds += sum(map(int, fields[11:15])) / _TICKS
         memory += int(fields[21]) * _PAGE
         waiting += (int(child) for text in children for child in text.split())
-    return Use(at, seconds, memory)
+    return ResourceUse(at, seconds, memory)

@@ -47,7 +47,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Query:
+class MetricQuery:
     """`group_by` absent: every stream by itself; empty: all streams as one."""
 
     name: str
@@ -70,7 +70,7 @@ class Query:
         return [(start, STATISTICS[self.statistic](intervals[start])) for start in sorted(intervals)]
 
 
-def parse(text: str) -> Query:
+def parse(text: str) -> MetricQuery:
     reader = Reader(text, "The query")
     name = reader.take("word", "the name of a metric")
     if not (name[0].isascii() and name[0].isalpha()):
@@ -91,7 +91,7 @@ def parse(text: str) -> Query:
     reader.take_sign(")")
     if reader.token:
         raise reader.unreadable('the local cloud supports the form Name[1m]{key = "value"}.groupBy(key).mean()')
-    return Query(name, interval, seconds, conditions, group_by, function)
+    return MetricQuery(name, interval, seconds, conditions, group_by, function)
 
 
 def _interval(reader: Reader) -> tuple[str, int]:

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from localcloud.api import models
-from localcloud.api.access import Access
+from localcloud.api.access import AccessControl
 from localcloud.api.errors import cannot_parse, missing_parameter
 from localcloud.api.faults import Faults
 from localcloud.api.http import Reply, Request
 from localcloud.api.principals import Credentials, Principal
-from localcloud.api.store import Store
+from localcloud.api.store import StateStore
 
 
-class Hosts(Protocol):
+class RunHosts(Protocol):
     """What the API asks of the hosts that carry out job runs; localcloud/hosts/runs.py answers."""
 
     def submit(self, run: str) -> None: ...
@@ -30,16 +30,16 @@ class Hosts(Protocol):
 
 
 @dataclass
-class Cloud:
+class LocalCloud:
     """One local cloud: its folder, its state and its hosts."""
 
     home: Path
-    store: Store
+    store: StateStore
     credentials: Credentials
     endpoint: str = ""
     isolation: str = ""
-    hosts: Hosts = field(init=False)
-    access: Access = field(init=False)
+    hosts: RunHosts = field(init=False)
+    access: AccessControl = field(init=False)
     faults: Faults = field(init=False)
 
     @property
@@ -48,18 +48,18 @@ class Cloud:
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """One authenticated request on its way through a handler."""
 
-    cloud: Cloud
-    operation: Operation
+    cloud: LocalCloud
+    operation: ApiOperation
     request: Request
     params: Mapping[str, str]
     principal: Principal
     after_commit: list[Callable[[], None]] = field(default_factory=list)
 
     @property
-    def store(self) -> Store:
+    def store(self) -> StateStore:
         return self.cloud.store
 
     @property
@@ -84,11 +84,11 @@ class Call:
         return value
 
 
-Handler = Callable[[Call], Reply]
+Handler = Callable[[ApiCall], Reply]
 
 
 @dataclass(frozen=True)
-class Operation:
+class ApiOperation:
     """One row: what OCI calls it, where it is, and what it does."""
 
     name: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localcloud.api.errors import invalid
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 from localcloud.api.values import read_json, whole_number
 
 MAXIMUM_LIMIT = 1000
@@ -25,7 +25,7 @@ _NOT_FILTERS = frozenset({"page", "limit", "sortBy", "sortOrder", "fields", "acc
 
 @dataclass(frozen=True)
 class Page:
-    items: Sequence[Resource]
+    items: Sequence[StoredResource]
     next: str
 
     @property
@@ -33,7 +33,9 @@ class Page:
         return {"opc-next-page": self.next} if self.next else {}
 
 
-def page_of(store: Store, kind: str, query: Mapping[str, str], columns: Mapping[str, str], live_only: bool) -> Page:
+def page_of(
+    store: StateStore, kind: str, query: Mapping[str, str], columns: Mapping[str, str], live_only: bool
+) -> Page:
     """One page of a kind. `columns` are filters that are columns, besides the usual, the rest fields of bodies."""
     known = {**columns, **_COLUMNS}
     where: list[str] = ["kind = ?"]
@@ -71,7 +73,7 @@ def limit_of(query: Mapping[str, str], default: int = DEFAULT_LIMIT) -> int:
     return limit
 
 
-def _ordered(store: Store, where: list[str], values: list[Any], query: Mapping[str, str]) -> Page:
+def _ordered(store: StateStore, where: list[str], values: list[Any], query: Mapping[str, str]) -> Page:
     sort_by = query.get("sortBy", "TIMECREATED").upper()
     column = _ORDERS.get(sort_by.replace("_", ""), "created")
     order = query.get("sortOrder", "ASC" if column == "name" else "DESC").upper()

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from localcloud.api.principals import Principal
-from localcloud.api.store import Store
+from localcloud.api.store import StateStore
 
 
-def present(store: Store, principal: Principal) -> Principal | None:
+def present(store: StateStore, principal: Principal) -> Principal | None:
     """The principal as it is now, also where it was moved to another compartment; None for one that was deleted."""
     resource = store.get(principal.id)
     if resource is None or not resource.live:

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from localcloud.api import clock
-from localcloud.api.operations import Cloud
+from localcloud.api.operations import LocalCloud
 from localcloud.api.retries import VALID_SECONDS
-from localcloud.api.store import Store
+from localcloud.api.store import StateStore
 
 EVERY_SECONDS = 60.0
 # So many of what was deleted can still be looked at, so many receipts be read, and of so many lines the last ones.
@@ -31,7 +31,7 @@ _WORK_REQUESTS = "resources WHERE kind = 'work-request'"
 log = logging.getLogger("localcloud")
 
 
-async def keep_pruned(cloud: Cloud) -> None:
+async def keep_pruned(cloud: LocalCloud) -> None:
     """Until it is cancelled."""
     while True:
         try:
@@ -42,7 +42,7 @@ async def keep_pruned(cloud: Cloud) -> None:
         await asyncio.sleep(EVERY_SECONDS)
 
 
-def prune(store: Store) -> int:
+def prune(store: StateStore) -> int:
     """Removes what is over the bounds, a batch of each; how many rows went."""
     gone = 0
     with store.transaction():
@@ -55,7 +55,7 @@ def prune(store: Store) -> int:
     return gone
 
 
-def _remove(store: Store, rows: str, oldest_kept: str) -> int:
+def _remove(store: StateStore, rows: str, oldest_kept: str) -> int:
     chosen = f"SELECT sequence FROM {rows} AND sequence < ({oldest_kept}) ORDER BY sequence LIMIT {_BATCH}"
     table = rows.partition(" ")[0]
     return store.connection.execute(f"DELETE FROM {table} WHERE sequence IN ({chosen})").rowcount

@@ -14,8 +14,8 @@ from iam.permissions import Operation as Needs
 from iam.permissions import type_of
 from localcloud.api import finders, models
 from localcloud.api.errors import ApiError, not_found, related_not_found
-from localcloud.api.finders import Found
-from localcloud.api.operations import Call
+from localcloud.api.finders import ReferenceTarget
+from localcloud.api.operations import ApiCall
 
 _OWN = "own"
 _DESTINATION = "body.compartmentId"  # of a resource that the path names
@@ -31,7 +31,7 @@ class Reference:
     name: str
     source: str
     value: Any
-    found: tuple[Found, ...]
+    found: tuple[ReferenceTarget, ...]
 
     @property
     def refusal(self) -> ApiError:
@@ -42,7 +42,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedPermissions:
     """Permissions, and the reference whose resource takes them."""
 
     permissions: frozenset[str]
@@ -63,13 +63,13 @@ def rows_of(operation: str) -> Mapping[str, str]:
 class References:
     """Those of one call."""
 
-    def __init__(self, call: Call, needs: Needs) -> None:
+    def __init__(self, call: ApiCall, needs: Needs) -> None:
         self._call = call
         self._needs = needs
         self._rows = rows_of(call.operation.name)
 
     @cached_property
-    def own(self) -> list[Found]:
+    def own(self) -> list[ReferenceTarget]:
         """Everything that the call's own permissions are needed for; nothing means the tenancy."""
         if _OWN in self._rows:
             parts = [self._named(part) for part in self._rows[_OWN].split(" + ")]
@@ -85,7 +85,7 @@ class References:
         """Whether the path names a resource, which may not be there."""
         return self._in_path is not None
 
-    def placed(self) -> Iterator[Placed]:
+    def placed(self) -> Iterator[PlacedPermissions]:
         """What the call needs besides, each where the thing lies that it is needed for."""
         for place, takes in self._rows.items():
             if place in (_OWN, _DESTINATION):
@@ -94,9 +94,9 @@ class References:
             if place.startswith("new."):
                 yield from self._exchanged(place.removeprefix("new."), permissions)
             else:
-                yield from (Placed(_fitting(permissions, each), each) for each in self._named(place))
+                yield from (PlacedPermissions(_fitting(permissions, each), each) for each in self._named(place))
 
-    def moved(self) -> Iterator[Placed]:
+    def moved(self) -> Iterator[PlacedPermissions]:
         """The other end of a move, as if what is moved lay there already."""
         kept = self._kept
         if kept is None or not self._has_compartment:
@@ -105,7 +105,7 @@ class References:
         for each in self._named(_DESTINATION):
             there = tuple(replace(kept, compartment=one.compartment) for one in each.found)
             if any(one.compartment != kept.compartment for one in there):
-                yield Placed(permissions, replace(each, found=there))
+                yield PlacedPermissions(permissions, replace(each, found=there))
 
     @property
     def claimed(self) -> frozenset[str]:
@@ -113,7 +113,7 @@ class References:
         rows = (takes for place, takes in self._rows.items() if place != _OWN)
         return frozenset().union(*(self._permissions(takes) for takes in rows))
 
-    def _exchanged(self, field: str, permissions: frozenset[str]) -> Iterator[Placed]:
+    def _exchanged(self, field: str, permissions: frozenset[str]) -> Iterator[PlacedPermissions]:
         """What a change attaches, and what it detaches."""
         if self._body.get(field.split("[]")[0]) is None:
             return
@@ -121,7 +121,9 @@ class References:
         detaching = frozenset(name for name in permissions if name.endswith("_DETACH"))
         for references, others, taken in ((new, old, permissions - detaching), (old, new, detaching)):
             there = [other.value for other in others]
-            yield from (Placed(_fitting(taken, each), each) for each in references if each.value not in there)
+            yield from (
+                PlacedPermissions(_fitting(taken, each), each) for each in references if each.value not in there
+            )
 
     def _permissions(self, takes: str) -> frozenset[str]:
         words = takes.split()
@@ -186,7 +188,7 @@ class References:
         return next(((kind, value) for kind, value in named if kind), None)
 
     @cached_property
-    def _kept(self) -> Found | None:
+    def _kept(self) -> ReferenceTarget | None:
         """The resource that the path names."""
         return next(iter(finders.find_even_deleted(self._call, *self._in_path)), None) if self._in_path else None
 

@@ -20,10 +20,10 @@ from localcloud.api.dispatch import dispatch
 from localcloud.api.errors import ApiError
 from localcloud.api.http import FilePart, Reply, Request, Upload
 from localcloud.api.manifests import Digest, Manifest, is_digest
-from localcloud.api.operations import Call, Cloud
+from localcloud.api.operations import ApiCall, LocalCloud
 from localcloud.api.principals import Principal
 from localcloud.api.services import artifacts
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 
 PATH = "/v2"
 Receive = Callable[[Path], Awaitable[Upload]]
@@ -38,10 +38,10 @@ class RegistryError(Exception):
 
 
 @dataclass(frozen=True)
-class Visit:
+class RegistryRequest:
     """One request of a tool: who it is for, what of which repository."""
 
-    cloud: Cloud
+    cloud: LocalCloud
     request: Request
     principal: Principal
     named: Mapping[str, str]
@@ -81,7 +81,7 @@ def is_registry(request: Request) -> bool:
     return request.path == registry_tokens.PATH or request.path == PATH or request.path.startswith(f"{PATH}/")
 
 
-async def answer(cloud: Cloud, request: Request, receive: Receive) -> tuple[Reply, str]:
+async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple[Reply, str]:
     """The reply, and what the server's own log says about it."""
     try:
         if request.path == registry_tokens.PATH:
@@ -90,10 +90,10 @@ async def answer(cloud: Cloud, request: Request, receive: Receive) -> tuple[Repl
         principal = registry_tokens.bearer(cloud, request)
         if principal is None:
             return _challenge(cloud)
-        return await _visited(Visit(cloud, request, principal, {}, receive))
+        return await _visited(RegistryRequest(cloud, request, principal, {}, receive))
     except RegistryError as error:
         return error.reply, str(error)
-    except manifests.UnreadableError as error:
+    except manifests.UnreadableManifestError as error:
         refused = RegistryError(400, "MANIFEST_INVALID", f"the manifest cannot be read: {error}")
         return refused.reply, str(refused)
     except ApiError as error:
@@ -103,7 +103,7 @@ async def answer(cloud: Cloud, request: Request, receive: Receive) -> tuple[Repl
         return refused.reply, str(error)
 
 
-async def _visited(visit: Visit) -> tuple[Reply, str]:
+async def _visited(visit: RegistryRequest) -> tuple[Reply, str]:
     request = visit.request
     for method, pattern, handler in _ROUTES:
         match = pattern.fullmatch(request.path) if method == request.method else None
@@ -113,17 +113,17 @@ async def _visited(visit: Visit) -> tuple[Reply, str]:
     raise RegistryError(404, "UNSUPPORTED", f"{request.method} {request.path} is not part of this registry")
 
 
-def _challenge(cloud: Cloud) -> tuple[Reply, str]:
+def _challenge(cloud: LocalCloud) -> tuple[Reply, str]:
     asked = f'Bearer realm="{cloud.endpoint}{registry_tokens.PATH}",service="{artifacts.REGISTRY}",scope=""'
     refused = RegistryError(401, "UNAUTHORIZED", "authentication required").reply
     return Reply(401, refused.body, {"www-authenticate": asked}), "registry: authentication required"
 
 
-async def _ping(visit: Visit) -> Reply:
+async def _ping(visit: RegistryRequest) -> Reply:
     return Reply(200, {})
 
 
-async def _begin_upload(visit: Visit) -> Reply:
+async def _begin_upload(visit: RegistryRequest) -> Reply:
     _may_push(visit)
     upload = uuid.uuid4().hex
     visit.uploads.mkdir(parents=True, exist_ok=True)
@@ -132,12 +132,12 @@ async def _begin_upload(visit: Visit) -> Reply:
     return _continued(visit, upload)
 
 
-async def _add_to_upload(visit: Visit) -> Reply:
+async def _add_to_upload(visit: RegistryRequest) -> Reply:
     await _append(visit)
     return _continued(visit, visit.named["upload"])
 
 
-async def _finish_upload(visit: Visit) -> Reply:
+async def _finish_upload(visit: RegistryRequest) -> Reply:
     file, digest = await _append(visit), visit.request.query.get("digest", "")
     with file.open("rb") as content:
         found = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
@@ -150,7 +150,7 @@ async def _finish_upload(visit: Visit) -> Reply:
     return Reply(201, None, {"location": place, "docker-content-digest": digest})
 
 
-async def _append(visit: Visit) -> Path:
+async def _append(visit: RegistryRequest) -> Path:
     _may_push(visit)
     file = visit.uploads / visit.named["upload"]
     if not file.exists():
@@ -163,13 +163,13 @@ async def _append(visit: Visit) -> Path:
     return file
 
 
-def _continued(visit: Visit, upload: str) -> Reply:
+def _continued(visit: RegistryRequest, upload: str) -> Reply:
     size = (visit.uploads / upload).stat().st_size
     place = f"{PATH}/{visit.named['name']}/blobs/uploads/{upload}"
     return Reply(202, None, {"location": place, "range": f"0-{max(size - 1, 0)}", "docker-upload-uuid": upload})
 
 
-async def _blob(visit: Visit) -> Reply:
+async def _blob(visit: RegistryRequest) -> Reply:
     repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
     if not repositories or not _pulls(visit, repositories[0]):
         raise RegistryError(404, "NAME_UNKNOWN", "repository name not known to registry")
@@ -180,7 +180,7 @@ async def _blob(visit: Visit) -> Reply:
     return _file(file, visit.named["digest"], "application/octet-stream")
 
 
-async def _manifest(visit: Visit) -> Reply:
+async def _manifest(visit: RegistryRequest) -> Reply:
     repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
     reference = visit.named["reference"]
     digest = reference if is_digest(reference) else _tagged(visit, reference)
@@ -191,14 +191,14 @@ async def _manifest(visit: Visit) -> Reply:
     return _file(file, digest, manifests.media_type(manifests.read_blob(file)))
 
 
-def _tagged(visit: Visit, tag: str) -> str:
+def _tagged(visit: RegistryRequest, tag: str) -> str:
     image = artifacts.find_image(visit.cloud.store, f"{artifacts.REGISTRY}/{visit.named['name']}:{tag}")
     if image is None:
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
     return str(image.body["digest"])
 
 
-async def _put_manifest(visit: Visit) -> Reply:
+async def _put_manifest(visit: RegistryRequest) -> Reply:
     _may_push(visit)
     (visit.folder / "blobs").mkdir(parents=True, exist_ok=True)
     sent = await visit.receive(visit.folder / f"manifest-{uuid.uuid4().hex}")
@@ -215,7 +215,7 @@ async def _put_manifest(visit: Visit) -> Reply:
     return Reply(201, None, {"location": place, "docker-content-digest": digest})
 
 
-def _image_of(visit: Visit, sent: Upload, digest: str) -> dict[str, Any]:
+def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, Any]:
     """What OCI keeps of an image, read from its manifest and configuration."""
     reference = visit.named["reference"]
     if is_digest(reference) and reference != digest:
@@ -234,17 +234,17 @@ def _image_of(visit: Visit, sent: Upload, digest: str) -> dict[str, Any]:
     }
 
 
-def _manifest_of(visit: Visit, sent: Upload) -> Manifest:
+def _manifest_of(visit: RegistryRequest, sent: Upload) -> Manifest:
     """The manifest itself, or that of an index's first platform."""
     found = manifests.read_manifest(manifests.read_blob(sent.path))
     if isinstance(found, Digest):
         found = manifests.read_manifest(_pushed(visit, found))
     if isinstance(found, Digest):
-        raise manifests.UnreadableError("an index names another index")
+        raise manifests.UnreadableManifestError("an index names another index")
     return found
 
 
-def _pushed(visit: Visit, digest: Digest) -> bytes:
+def _pushed(visit: RegistryRequest, digest: Digest) -> bytes:
     try:
         if visit.holds(digest):
             return manifests.read_blob(visit.blob(digest))
@@ -253,21 +253,21 @@ def _pushed(visit: Visit, digest: Digest) -> bytes:
     raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"{digest.text} was not pushed")
 
 
-def _push_call(visit: Visit, asked: Mapping[str, Any]) -> Call:
+def _push_call(visit: RegistryRequest, asked: Mapping[str, Any]) -> ApiCall:
     found = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
     named = {"repositoryId": found[0].id} if found else {}
     body = json.dumps(asked).encode()
     request = Request(artifacts.PUSH.method, artifacts.PUSH.path, artifacts.PUSH.path, {}, {}, body)
-    return Call(visit.cloud, artifacts.PUSH, request, named, visit.principal)
+    return ApiCall(visit.cloud, artifacts.PUSH, request, named, visit.principal)
 
 
-def _may_push(visit: Visit) -> None:
+def _may_push(visit: RegistryRequest) -> None:
     """Raises unless the policies in force let it; a repository that is not there would be made in the root."""
     call = _push_call(visit, {"image": f"{artifacts.REGISTRY}/{visit.named['name']}"})
     authorization.authorize(call)
 
 
-def _pulls(visit: Visit, repository: Resource) -> bool:
+def _pulls(visit: RegistryRequest, repository: StoredResource) -> bool:
     """Whoever may push may also look at what is there: tools do, to leave out what need not be sent."""
     try:
         _may_push(visit)
@@ -283,7 +283,9 @@ def _file(file: Path, digest: str, media_type: str) -> Reply:
     return Reply(200, None, headers, FilePart(file, 0, size))
 
 
-def _row(method: str, pattern: str, handler: Callable[[Visit], Awaitable[Reply]]) -> tuple[str, re.Pattern[str], Any]:
+def _row(
+    method: str, pattern: str, handler: Callable[[RegistryRequest], Awaitable[Reply]]
+) -> tuple[str, re.Pattern[str], Any]:
     return method, re.compile(pattern), handler
 
 

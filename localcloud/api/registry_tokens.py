@@ -9,7 +9,7 @@ from typing import Any
 from localcloud.api import clock, signatures, tenancy
 from localcloud.api.errors import ApiError
 from localcloud.api.http import Reply, Request
-from localcloud.api.operations import Cloud
+from localcloud.api.operations import LocalCloud
 from localcloud.api.principals import Principal
 
 # As at OCIR.
@@ -19,7 +19,7 @@ SECONDS = 3600
 _KIND = "registry"
 
 
-def answer(cloud: Cloud, request: Request) -> tuple[Reply, Principal | None]:
+def answer(cloud: LocalCloud, request: Request) -> tuple[Reply, Principal | None]:
     """A token, for whoever signs the request; who has one already gets another that ends when it does."""
     if signed := _signed(cloud, request):
         return _token(cloud, signed, int(clock.now()) + SECONDS), signed
@@ -28,7 +28,7 @@ def answer(cloud: Cloud, request: Request) -> tuple[Reply, Principal | None]:
     return (_token(cloud, principal, claims["exp"]) if principal and claims else Reply(401)), principal
 
 
-def bearer(cloud: Cloud, request: Request) -> Principal | None:
+def bearer(cloud: LocalCloud, request: Request) -> Principal | None:
     """Who a request with a token comes from, unless that was deleted since."""
     claims = _claims(cloud, request)
     if claims is None:
@@ -37,7 +37,7 @@ def bearer(cloud: Cloud, request: Request) -> Principal | None:
     return cloud.credentials.present(holder)
 
 
-def _claims(cloud: Cloud, request: Request) -> dict[str, Any] | None:
+def _claims(cloud: LocalCloud, request: Request) -> dict[str, Any] | None:
     """What the token of a request says, while it is valid; it may also be the password of its own user."""
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "basic":
@@ -54,7 +54,7 @@ def _password(text: str) -> str:
     return password if user == USER else ""
 
 
-def _signed(cloud: Cloud, request: Request) -> Principal | None:
+def _signed(cloud: LocalCloud, request: Request) -> Principal | None:
     if not request.headers.get("authorization", "").startswith("Signature"):
         return None
 
@@ -70,7 +70,7 @@ def _signed(cloud: Cloud, request: Request) -> Principal | None:
     return credential.principal if credential else None
 
 
-def _token(cloud: Cloud, principal: Principal, end: int) -> Reply:
+def _token(cloud: LocalCloud, principal: Principal, end: int) -> Reply:
     claims = {
         "ttype": _KIND,
         "sub": principal.id,

@@ -9,12 +9,12 @@ import json
 from localcloud.api import clock
 from localcloud.api.errors import ApiError
 from localcloud.api.http import Reply
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 
 VALID_SECONDS = 24 * 3600
 
 
-def remembered(call: Call) -> Reply | None:
+def remembered(call: ApiCall) -> Reply | None:
     """The first result of this token, if there was one."""
     token = call.request.headers.get("opc-retry-token")
     if not token:
@@ -36,7 +36,7 @@ def remembered(call: Call) -> Reply | None:
     return Reply(status, json.loads(body), json.loads(headers))
 
 
-def remember(call: Call, reply: Reply) -> None:
+def remember(call: ApiCall, reply: Reply) -> None:
     token = call.request.headers.get("opc-retry-token")
     if not token:
         return
@@ -51,7 +51,7 @@ def remember(call: Call, reply: Reply) -> None:
     )  # fmt: skip
 
 
-def _digest(call: Call) -> str:
+def _digest(call: ApiCall) -> str:
     upload = call.request.upload
     content = upload.sha256.encode() if upload else call.request.body
     return hashlib.sha256(call.request.target.encode() + b"\0" + content).hexdigest()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from localcloud.api.operations import Operation
+from localcloud.api.operations import ApiOperation
 from localcloud.api.values import path_parameter
 
 # The one parameter whose slashes some clients leave as they are.
@@ -17,19 +17,19 @@ _TAIL = "objectName"
 class _Branch:
     fixed: dict[str, _Branch] = field(default_factory=dict)
     open: _Branch | None = None
-    rows: dict[str, tuple[Operation, tuple[str, ...]]] = field(default_factory=dict)
+    rows: dict[str, tuple[ApiOperation, tuple[str, ...]]] = field(default_factory=dict)
 
 
 class Router:
     """All operations of the cloud."""
 
-    def __init__(self, operations: Iterable[Operation]) -> None:
+    def __init__(self, operations: Iterable[ApiOperation]) -> None:
         self.operations = tuple(operations)
         self._root = _Branch()
         for operation in self.operations:
             self._add(operation)
 
-    def find(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
+    def find(self, method: str, path: str) -> tuple[ApiOperation, dict[str, str]] | None:
         """The operation and the decoded parameters of its path; the path comes as it was sent."""
         branch, values = self._root, []
         segments = path.removeprefix("/").split("/")
@@ -50,7 +50,7 @@ class Router:
         row = branch.rows.get(method)
         return (row[0], dict(zip(row[1], map(path_parameter, values), strict=True))) if row else None
 
-    def _add(self, operation: Operation) -> None:
+    def _add(self, operation: ApiOperation) -> None:
         branch, names = self._root, []
         for segment in operation.path.strip("/").split("/"):
             if segment.startswith("{"):

@@ -22,7 +22,7 @@ from localcloud.api.connections import CLIENT_SECONDS, FOR_NODES
 from localcloud.api.dispatch import admit, dispatch
 from localcloud.api.errors import ApiError, not_authenticated, not_implemented, of_the_disk, too_large, too_late
 from localcloud.api.http import FilePart, Reply, Request, Upload
-from localcloud.api.operations import Call, Cloud, Operation
+from localcloud.api.operations import ApiCall, ApiOperation, LocalCloud
 from localcloud.api.routing import Router
 from localcloud.api.values import query_parameters, whole_number
 from localcloud.console import page
@@ -41,7 +41,7 @@ log = logging.getLogger("localcloud")
 class Application:
     """OCI's API of one cloud, as an ASGI application."""
 
-    def __init__(self, cloud: Cloud, router: Router) -> None:
+    def __init__(self, cloud: LocalCloud, router: Router) -> None:
         self._cloud = cloud
         self._router = router
 
@@ -93,7 +93,7 @@ class Application:
             message = "The local cloud failed; its log has the traceback"
             return Reply(500, {"code": "InternalError", "message": message}), name
 
-    async def _answer(self, call: Call, admitted: int | None) -> Reply:
+    async def _answer(self, call: ApiCall, admitted: int | None) -> Reply:
         # The doors of our own stay open whatever was asked to go wrong.
         faulty = not call.operation.path.startswith(marker.PATH)
         try:
@@ -110,8 +110,8 @@ class Application:
                 call.request.upload.path.unlink(missing_ok=True)
 
     async def _call(
-        self, request: Request, body: _Body, found: tuple[Operation, dict[str, str]] | None
-    ) -> tuple[Call, int | None]:
+        self, request: Request, body: _Body, found: tuple[ApiOperation, dict[str, str]] | None
+    ) -> tuple[ApiCall, int | None]:
         """The call with its body; one whose body says nothing about access is judged before that is received."""
         streams = found is not None and found[0].streams
         key_id = signatures.verify(request.method, request.target, request.headers, self._find_key, streams)
@@ -122,7 +122,7 @@ class Application:
             operation = sdk.operation_name(request.method, request.path)
             log.warning("not implemented: %s", operation)
             raise not_implemented(operation)
-        call = Call(self._cloud, found[0], request, found[1], credential.principal)
+        call = ApiCall(self._cloud, found[0], request, found[1], credential.principal)
         admitted = admit(call) if streams else None
         return replace(call, request=await self._with_body(request, body, streams)), admitted
 

@@ -68,7 +68,7 @@ _COLUMNS = "id, kind, compartment, parent, name, state, settling, settles_at, li
 
 
 @dataclass(frozen=True)
-class Resource:
+class StoredResource:
     """One thing a client made; `body` is what it reads, in wire names, without the state."""
 
     id: str
@@ -94,7 +94,7 @@ class Resource:
             raise etag_mismatch()
 
 
-class Store:
+class StateStore:
     """The tables of one tenancy. Used from one thread; reads see the last commit, writes need `transaction`."""
 
     def __init__(self, path: Path) -> None:
@@ -128,7 +128,7 @@ class Store:
                 self.connection.execute("ROLLBACK")
             raise
 
-    def add(self, resource: Resource) -> Resource:
+    def add(self, resource: StoredResource) -> StoredResource:
         self.connection.execute(
             f"INSERT INTO resources ({_COLUMNS}) VALUES ({', '.join('?' * 12)})",
             (
@@ -140,7 +140,7 @@ class Store:
         self._mention(resource)
         return resource
 
-    def put(self, resource: Resource, **changes: Any) -> Resource:
+    def put(self, resource: StoredResource, **changes: Any) -> StoredResource:
         """The resource with changes, under a fresh etag."""
         changed = replace(resource, **changes, etag=uuid.uuid4().hex)
         self.connection.execute(
@@ -154,20 +154,20 @@ class Store:
         self._mention(changed)
         return changed
 
-    def get(self, identifier: str) -> Resource | None:
+    def get(self, identifier: str) -> StoredResource | None:
         rows = self.select("id = ?", (identifier,))
         return rows[0] if rows else None
 
-    def live(self, kind: str, **columns: str) -> list[Resource]:
+    def live(self, kind: str, **columns: str) -> list[StoredResource]:
         """The living resources of a kind whose columns have these values, oldest first."""
         wanted = "".join(f" AND {column} = ?" for column in columns)
         return self.select(f"kind = ? AND live{wanted} ORDER BY sequence", (kind, *columns.values()))
 
-    def select(self, where: str, values: Sequence[object]) -> list[Resource]:
+    def select(self, where: str, values: Sequence[object]) -> list[StoredResource]:
         rows = self.connection.execute(f"SELECT {_COLUMNS} FROM resources WHERE {where}", values)
         return [_resource(row) for row in rows]
 
-    def mentioning(self, identifier: str, kinds: Iterable[str]) -> list[Resource]:
+    def mentioning(self, identifier: str, kinds: Iterable[str]) -> list[StoredResource]:
         """The living resources of these kinds whose bodies name the identifier."""
         wanted = tuple(kinds)
         if not wanted:
@@ -178,7 +178,7 @@ class Store:
             (*wanted, identifier),
         )
 
-    def _mention(self, resource: Resource) -> None:
+    def _mention(self, resource: StoredResource) -> None:
         self.connection.execute("DELETE FROM mentions WHERE source = ?", (resource.id,))
         if resource.live:
             targets = {target for target in ocids_in(resource.body) if not target.startswith(_HELD_BY_NOTHING)}
@@ -190,9 +190,9 @@ def ocids_in(value: Any) -> Iterator[str]:
     return (text for text in texts_in(value) if text.startswith("ocid1."))
 
 
-def _resource(row: tuple[Any, ...]) -> Resource:
+def _resource(row: tuple[Any, ...]) -> StoredResource:
     (identifier, kind, compartment, parent, name, state, settling, settles_at, live, etag, created, body) = row
-    return Resource(
+    return StoredResource(
         identifier,
         kind,
         compartment,

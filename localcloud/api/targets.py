@@ -12,8 +12,8 @@ from iam.permissions import operation as needs_named
 from localcloud.api import tenancy
 from localcloud.api.circumstances import CIRCUMSTANCES
 from localcloud.api.errors import ApiError, not_found
-from localcloud.api.finders import Found
-from localcloud.api.operations import Call
+from localcloud.api.finders import ReferenceTarget
+from localcloud.api.operations import ApiCall
 from localcloud.api.references import Reference, References
 
 # Calls of our own that stand for one the catalog names, and one that shares its name with another service's.
@@ -39,12 +39,12 @@ class Requirement:
     refusal: ApiError
 
 
-def needs_of(call: Call) -> Needs:
+def needs_of(call: ApiCall) -> Needs:
     """What the catalog says of the call; StatementError where it says nothing."""
     return needs_named(_name(call))
 
 
-def requirements(call: Call) -> Iterator[Requirement]:
+def requirements(call: ApiCall) -> Iterator[Requirement]:
     """Everything that the call needs, its own first."""
     needs = needs_of(call)
     references = References(call, needs)
@@ -60,7 +60,7 @@ def requirements(call: Call) -> Iterator[Requirement]:
         yield from _required(placed.permissions, placed.reference)
 
 
-def inheritance(call: Call) -> list[list[object]]:
+def inheritance(call: ApiCall) -> list[list[object]]:
     """What a call needs, as its work request keeps it."""
     return [
         [sorted(one.permissions), one.target.compartment, dict(one.target.variables)]
@@ -69,7 +69,7 @@ def inheritance(call: Call) -> list[list[object]]:
     ]
 
 
-def _name(call: Call) -> str:
+def _name(call: ApiCall) -> str:
     """What the catalog calls it: to delete a version for good takes more than to delete an object."""
     if call.operation.name == "DeleteObject" and call.request.query.get("versionId"):
         return "DeleteObjectVersion"
@@ -77,7 +77,7 @@ def _name(call: Call) -> str:
     return _OF_SERVICES.get((call.operation.service, name)) or STANDS_FOR.get(name, name)
 
 
-def _own(call: Call, found: list[Found]) -> Iterator[Target]:
+def _own(call: ApiCall, found: list[ReferenceTarget]) -> Iterator[Target]:
     variables = _variables(call)
     return (Target(one.compartment, {**variables, **one.variables}) for one in found)
 
@@ -89,7 +89,7 @@ def _required(permissions: frozenset[str], reference: Reference) -> Iterator[Req
         yield Requirement(permissions, None, reference.refusal)
 
 
-def _inherited(found: Found) -> Iterator[Requirement]:
+def _inherited(found: ReferenceTarget) -> Iterator[Requirement]:
     """A work request takes what the call took that made it."""
     if found.resource is None or found.resource.kind != "work-request":
         return
@@ -100,7 +100,7 @@ def _inherited(found: Found) -> Iterator[Requirement]:
         yield Requirement(frozenset(), None, not_found())
 
 
-def _circumstances(call: Call, needs: Needs) -> frozenset[str]:
+def _circumstances(call: ApiCall, needs: Needs) -> frozenset[str]:
     """Permissions that depend on what is there already."""
     applying = (
         permissions
@@ -110,7 +110,7 @@ def _circumstances(call: Call, needs: Needs) -> frozenset[str]:
     return frozenset().union(*applying)
 
 
-def _variables(call: Call) -> dict[str, str]:
+def _variables(call: ApiCall) -> dict[str, str]:
     known = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
     if call.operation.name in _OF_BODIES:
         field, variable = _OF_BODIES[call.operation.name]

@@ -11,9 +11,9 @@ from localcloud.api import authorization, clock, models, targets, tenancy
 from localcloud.api.errors import not_found
 from localcloud.api.http import Reply
 from localcloud.api.ocids import new_ocid
-from localcloud.api.operations import Call, Operation
+from localcloud.api.operations import ApiCall, ApiOperation
 from localcloud.api.paging import page_of
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 
 KIND = "work-request"
 # Where each service keeps its own, and its SDK package. Identity and the work-request service share a path.
@@ -25,7 +25,7 @@ _PATHS: Mapping[str, str] = {
 }
 
 
-def receipt(call: Call, operation_type: str, entity: str, action: str, resource: Resource) -> dict[str, str]:
+def receipt(call: ApiCall, operation_type: str, entity: str, action: str, resource: StoredResource) -> dict[str, str]:
     """The header that names a finished work request about one resource."""
     moment = clock.rfc3339(clock.now())
     identifier = new_ocid("workrequest", tenancy.REGION_KEY)
@@ -45,17 +45,17 @@ def receipt(call: Call, operation_type: str, entity: str, action: str, resource:
     }
     settles_at = resource.settles_at
     call.store.add(
-        Resource(identifier, KIND, resource.compartment, "", "", body, parent=resource.id, settles_at=settles_at)
+        StoredResource(identifier, KIND, resource.compartment, "", "", body, parent=resource.id, settles_at=settles_at)
     )
     return {"opc-work-request-id": identifier}
 
 
-def _get(service: str, call: Call) -> Reply:
+def _get(service: str, call: ApiCall) -> Reply:
     found = _find(call)
     return Reply(200, models.shape(service, "WorkRequest", _so_far(found)), {"etag": found.etag})
 
 
-def _list(service: str, call: Call) -> Reply:
+def _list(service: str, call: ApiCall) -> Reply:
     call.needed("compartmentId")
     page = page_of(call.store, KIND, call.request.query, {"resourceId": "parent"}, live_only=True)
     model = "WorkRequestSummary" if service != "object_storage" else "WorkRequest"
@@ -63,19 +63,19 @@ def _list(service: str, call: Call) -> Reply:
     return Reply(200, [models.shape(service, model, _so_far(item)) for item in seen], page.headers)
 
 
-def _nothing(call: Call) -> Reply:
+def _nothing(call: ApiCall) -> Reply:
     _find(call)
     return Reply(200, [])
 
 
-def _find(call: Call) -> Resource:
+def _find(call: ApiCall) -> StoredResource:
     found = call.store.get(call.params["workRequestId"])
     if found is None or found.kind != KIND:
         raise not_found("work request")
     return found
 
 
-def _so_far(request: Resource) -> Mapping[str, Any]:
+def _so_far(request: StoredResource) -> Mapping[str, Any]:
     """As it is at this moment: it ends when its resource has settled."""
     if request.settles_at <= clock.now():
         return request.body
@@ -83,14 +83,14 @@ def _so_far(request: Resource) -> Mapping[str, Any]:
     return {**unfinished, "status": "IN_PROGRESS", "percentComplete": 50.0}
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     rows = []
     for prefix, service in _PATHS.items():
         path = f"{prefix}/workRequests"
         rows += [
-            Operation("GetWorkRequest", "GET", f"{path}/{{workRequestId}}", partial(_get, service), service),
-            Operation("ListWorkRequests", "GET", path, partial(_list, service), service),
-            Operation("ListWorkRequestErrors", "GET", f"{path}/{{workRequestId}}/errors", _nothing, service),
-            Operation("ListWorkRequestLogs", "GET", f"{path}/{{workRequestId}}/logs", _nothing, service),
+            ApiOperation("GetWorkRequest", "GET", f"{path}/{{workRequestId}}", partial(_get, service), service),
+            ApiOperation("ListWorkRequests", "GET", path, partial(_list, service), service),
+            ApiOperation("ListWorkRequestErrors", "GET", f"{path}/{{workRequestId}}/errors", _nothing, service),
+            ApiOperation("ListWorkRequestLogs", "GET", f"{path}/{{workRequestId}}/logs", _nothing, service),
         ]
     return rows

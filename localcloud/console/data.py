@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from localcloud.api import clock, marker
-from localcloud.api.operations import Cloud
-from localcloud.api.store import Resource, Store
+from localcloud.api.operations import LocalCloud
+from localcloud.api.store import StateStore, StoredResource
 from localcloud.console.calls import last_calls
 from localcloud.console.network import network
 
@@ -17,7 +17,7 @@ MANY = 100
 LINES = 40
 
 
-def snapshot(cloud: Cloud) -> dict[str, Any]:
+def snapshot(cloud: LocalCloud) -> dict[str, Any]:
     """What the page shows, each part bounded."""
     facts = marker.marker(cloud)
     return {
@@ -33,16 +33,16 @@ def snapshot(cloud: Cloud) -> dict[str, Any]:
     }
 
 
-def _latest(store: Store, kind: str) -> list[Resource]:
+def _latest(store: StateStore, kind: str) -> list[StoredResource]:
     return store.select("kind = ? AND live ORDER BY sequence DESC LIMIT ?", (kind, MANY))
 
 
-def _place(store: Store, resource: Resource) -> str:
+def _place(store: StateStore, resource: StoredResource) -> str:
     found = store.get(resource.compartment)
     return found.name if found else resource.compartment
 
 
-def _access(store: Store) -> Iterator[Section]:
+def _access(store: StateStore) -> Iterator[Section]:
     for policy in _latest(store, "policy"):
         statements = [[statement] for statement in policy.body["statements"]]
         tables = [{"columns": ["statement"], "rows": statements}]
@@ -51,7 +51,7 @@ def _access(store: Store) -> Iterator[Section]:
         yield {"name": group.name, "state": "dynamic group", "text": [group.body["matchingRule"]]}
 
 
-def _buckets(store: Store) -> Iterator[Section]:
+def _buckets(store: StateStore) -> Iterator[Section]:
     for bucket in _latest(store, "bucket"):
         count, size = store.connection.execute(
             "SELECT count(*), coalesce(sum(size), 0) FROM objects WHERE bucket = ?", (bucket.id,)
@@ -68,7 +68,7 @@ def _buckets(store: Store) -> Iterator[Section]:
         }
 
 
-def _jobs(store: Store) -> Iterator[Section]:
+def _jobs(store: StateStore) -> Iterator[Section]:
     for job in _latest(store, "job"):
         infrastructure = job.body.get("jobInfrastructureConfigurationDetails") or {}
         configuration = job.body.get("jobConfigurationDetails") or {}
@@ -86,7 +86,7 @@ def _jobs(store: Store) -> Iterator[Section]:
         }
 
 
-def _runs(store: Store) -> Iterator[Section]:
+def _runs(store: StateStore) -> Iterator[Section]:
     for run in _latest(store, "job-run"):
         job = store.get(str(run.body.get("jobId")))
         yield {
@@ -105,7 +105,7 @@ def _runs(store: Store) -> Iterator[Section]:
 _TIMES = (("accepted", "timeAccepted"), ("started", "timeStarted"), ("finished", "timeFinished"))
 
 
-def _printed(store: Store, run: Resource) -> list[str]:
+def _printed(store: StateStore, run: StoredResource) -> list[str]:
     log = (run.body.get("logDetails") or {}).get("logId")
     rows = store.connection.execute(
         "SELECT data FROM log_lines WHERE log = ? AND source = ? ORDER BY time DESC, sequence DESC LIMIT ?",

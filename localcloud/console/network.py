@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 Table = dict[str, Any]
 PROTOCOLS = {"all": "all", "1": "ICMP", "6": "TCP", "17": "UDP", "58": "ICMPv6"}
 RULE_COLUMNS = ["", "protocol", "peer", "ports", "why"]
 
 
-def network(store: Store, many: int) -> Iterator[dict[str, Any]]:
+def network(store: StateStore, many: int) -> Iterator[dict[str, Any]]:
     for vcn in store.select("kind = 'vcn' AND live ORDER BY sequence DESC LIMIT ?", (many,)):
         yield {
             "name": vcn.name,
@@ -24,12 +24,12 @@ def network(store: Store, many: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def _gateways(store: Store, vcn: Resource) -> Iterator[list[str]]:
+def _gateways(store: StateStore, vcn: StoredResource) -> Iterator[list[str]]:
     for kind in ("internet-gateway", "nat-gateway", "service-gateway"):
         yield from ([kind.replace("-", " "), gateway.name] for gateway in store.live(kind, parent=vcn.id))
 
 
-def _tables(store: Store, vcn: Resource, many: int) -> Iterator[Table]:
+def _tables(store: StateStore, vcn: StoredResource, many: int) -> Iterator[Table]:
     subnets = store.live("subnet", parent=vcn.id)[:many]
     if subnets:
         columns = ["subnet", "addresses", "public addresses", "route table", "security lists"]
@@ -57,7 +57,7 @@ def _tables(store: Store, vcn: Resource, many: int) -> Iterator[Table]:
 _DIRECTIONS = {"INGRESS": "in", "EGRESS": "out"}
 
 
-def _subnet(store: Store, subnet: Resource) -> list[str]:
+def _subnet(store: StateStore, subnet: StoredResource) -> list[str]:
     lists = ", ".join(_name(store, identifier) for identifier in subnet.body.get("securityListIds") or [])
     public = "no" if subnet.body.get("prohibitPublicIpOnVnic") else "yes"
     return [
@@ -69,7 +69,7 @@ def _subnet(store: Store, subnet: Resource) -> list[str]:
     ]
 
 
-def _rule(store: Store, direction: str, rule: Mapping[str, Any]) -> list[str]:
+def _rule(store: StateStore, direction: str, rule: Mapping[str, Any]) -> list[str]:
     peer = _text(rule, "source") or _text(rule, "destination")
     protocol = PROTOCOLS.get(_text(rule, "protocol"), _text(rule, "protocol"))
     return [direction, protocol, _name(store, peer), _ports(rule), _text(rule, "description")]
@@ -83,7 +83,7 @@ def _ports(rule: Mapping[str, Any]) -> str:
     return str(ports["min"]) if ports["min"] == ports["max"] else f"{ports['min']}-{ports['max']}"
 
 
-def _name(store: Store, identifier: str) -> str:
+def _name(store: StateStore, identifier: str) -> str:
     found = store.get(identifier) if identifier.startswith("ocid1.") else None
     return found.name if found else identifier
 
@@ -92,5 +92,5 @@ def _text(value: Mapping[str, Any], name: str) -> str:
     return str(value.get(name) or "")
 
 
-def _list(resource: Resource, name: str) -> list[Mapping[str, Any]]:
+def _list(resource: StoredResource, name: str) -> list[Mapping[str, Any]]:
     return list(resource.body.get(name) or [])

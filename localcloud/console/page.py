@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from localcloud.api.http import FilePart, Reply, Request
-from localcloud.api.operations import Cloud
+from localcloud.api.operations import LocalCloud
 from localcloud.console.data import snapshot
 
 PATH = "/console"
@@ -33,7 +33,7 @@ def is_console(request: Request) -> bool:
     return request.path == PATH or request.path.startswith(f"{PATH}/")
 
 
-def answer(cloud: Cloud, request: Request) -> Reply:
+def answer(cloud: LocalCloud, request: Request) -> Reply:
     """A reply that no other site can read or frame: a name that merely resolves to this machine is refused, and so is
     whoever comes in where nodes do, whatever host it says it means."""
     port = cloud.endpoint.rpartition(":")[2]

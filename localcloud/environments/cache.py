@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engine.trusted import open_lock, own_folder, planted
-from localcloud.environments.rows import Row
+from localcloud.environments.rows import EnvironmentRow
 
 STAMP = "ready.json"
 # Raised when folders made by an earlier trainyard must not be used any more.
@@ -52,7 +52,7 @@ def not_ours(*places: Path) -> str:
     return ""
 
 
-def folder_of(row: Row, interpreter: Path, base_stamp: Stamp | None) -> Path:
+def folder_of(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) -> Path:
     """Named after everything that goes into it: another lock, row, interpreter or base is another folder."""
     recipe = {
         "format": RECIPES,

@@ -8,7 +8,7 @@ import shlex
 import shutil
 from collections.abc import Sequence
 
-from localcloud.environments.work import MakeError, Tell, watched
+from localcloud.environments.work import MakeError, MakeProgress, watched
 
 # Another apt may be at work, and may clear the archives that this one has fetched: it waits, and tries again.
 WAIT = ("-o", "DPkg::Lock::Timeout=900")
@@ -23,7 +23,7 @@ def command_words(packages: Sequence[str]) -> str:
     return shlex.join(["apt-get", "install", "--no-install-recommends", *packages])
 
 
-def install(packages: Sequence[str], tell: Tell) -> None:
+def install(packages: Sequence[str], tell: MakeProgress) -> None:
     """Visible and bounded; the lists are fetched first, for a fresh machine has none."""
     tell.say(f"installing Debian packages: {', '.join(packages)}")
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcloud.environments import cache, pin
-from localcloud.environments.rows import Row, rows, rows_for
+from localcloud.environments.rows import EnvironmentRow, rows, rows_for
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingEnvironment:
     """Why there is none, and what would change that."""
 
     name: str
@@ -40,49 +40,51 @@ class Missing:
     remedy: str
 
 
-def find(name: str) -> Environment | Missing:
+def find(name: str) -> Environment | MissingEnvironment:
     """The environment of that name as it stands now."""
     row = rows()[name]
     if row.kind == "this" or (row.own and _in_this(row)):
         return _environment(row, Path(sys.executable), "this interpreter") if _in_this(row) else _incomplete(row)
     made = where(row)
-    if isinstance(made, Missing):
+    if isinstance(made, MissingEnvironment):
         return made
     folder, _ = made
     stamp = cache.stamp_of(folder)
     if stamp is None:
         reason = cache.not_ours(folder) or "it has not been made on this machine"
-        return Missing(name, reason, f"trainyard environments make {name}")
+        return MissingEnvironment(name, reason, f"trainyard environments make {name}")
     told = ", ".join(f"{module} {version}" for module, version in stamp.versions.items() if version)
     return _environment(row, folder / "bin" / "python", told)
 
 
-def find_for(framework: str, strategy: str | None, modules: Set[str], team_own: bool = False) -> Environment | Missing:
+def find_for(
+    framework: str, strategy: str | None, modules: Set[str], team_own: bool = False
+) -> Environment | MissingEnvironment:
     """The first environment that can run such a job and is there; else what is missing."""
     able = rows_for(framework, strategy, modules, team_own)
     if not able:
         needs = ", ".join(sorted(modules & frozenset().union(*(row.offers for row in rows().values()))))
         wanted = f"{framework} {strategy}" if strategy else framework
-        return Missing(framework, f"no local environment offers {wanted} with {needs or 'its modules'}", "")
+        return MissingEnvironment(framework, f"no local environment offers {wanted} with {needs or 'its modules'}", "")
     found = [find(row.name) for row in able]
     return next((one for one in found if isinstance(one, Environment)), found[0])
 
 
-def where(row: Row) -> tuple[Path, Path] | Missing:
+def where(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
     """The folder an environment has or would have, and the interpreter it is made from."""
     base = rows().get(row.base)
     if base is None:
         interpreter = Path(row.base) if row.base else _interpreter(row.python)
         if interpreter is None or not interpreter.exists():
             wanted = f"Python {row.python}" if row.python else row.base
-            return Missing(row.name, f"{wanted} is not on this machine", f"install {wanted}")
+            return MissingEnvironment(row.name, f"{wanted} is not on this machine", f"install {wanted}")
         return cache.folder_of(row, interpreter, None), interpreter
     under = where(base)
-    if isinstance(under, Missing):
-        return Missing(row.name, under.reason, under.remedy)
+    if isinstance(under, MissingEnvironment):
+        return MissingEnvironment(row.name, under.reason, under.remedy)
     stamp = cache.stamp_of(under[0])
     if stamp is None:
-        return Missing(
+        return MissingEnvironment(
             row.name,
             f"it builds on `{base.name}`, which has not been made on this machine",
             f"trainyard environments make {row.name}",
@@ -90,7 +92,7 @@ def where(row: Row) -> tuple[Path, Path] | Missing:
     return cache.folder_of(row, under[0] / "bin" / "python", stamp), under[0] / "bin" / "python"
 
 
-def lacking(row: Row) -> tuple[str, ...]:
+def lacking(row: EnvironmentRow) -> tuple[str, ...]:
     """The Debian packages it needs that are not installed."""
     return tuple(name for name, proof in row.packages.items() if not _proved(proof))
 
@@ -106,14 +108,14 @@ def _interpreter(version: str) -> Path | None:
     return Path(found) if found else None
 
 
-def _in_this(row: Row) -> bool:
+def _in_this(row: EnvironmentRow) -> bool:
     return all(importlib.util.find_spec(name.partition(".")[0]) for name in row.imports)
 
 
-def _incomplete(row: Row) -> Missing:
-    return Missing(row.name, "this interpreter lacks " + ", ".join(row.imports), "make setup")
+def _incomplete(row: EnvironmentRow) -> MissingEnvironment:
+    return MissingEnvironment(row.name, "this interpreter lacks " + ", ".join(row.imports), "make setup")
 
 
-def _environment(row: Row, interpreter: Path, says: str) -> Environment:
+def _environment(row: EnvironmentRow, interpreter: Path, says: str) -> Environment:
     library = pin.library()
     return Environment(row.name, interpreter, says, {"TRAINYARD_PIN_LIBRARY": str(library)} if library else {})

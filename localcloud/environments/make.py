@@ -11,9 +11,9 @@ from pathlib import Path
 
 from localcloud.environments import cache, debian, pin
 from localcloud.environments.cache import Stamp
-from localcloud.environments.find import Environment, Missing, find, lacking, where
-from localcloud.environments.rows import Row, rows
-from localcloud.environments.work import MakeError, Tell, pip, watched
+from localcloud.environments.find import Environment, MissingEnvironment, find, lacking, where
+from localcloud.environments.rows import EnvironmentRow, rows
+from localcloud.environments.work import MakeError, MakeProgress, pip, watched
 
 _SITES = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
 _PROOF = """
@@ -29,7 +29,7 @@ print(json.dumps({
 """
 
 
-def make(name: str, tell: Tell, install: bool = False) -> Environment:
+def make(name: str, tell: MakeProgress, install: bool = False) -> Environment:
     """Makes an environment and those it stands on; with `install`, root may install the Debian packages it needs."""
     pin.make(tell.say)
     found = find(name)
@@ -42,7 +42,7 @@ def make(name: str, tell: Tell, install: bool = False) -> Environment:
     if row.base in rows():
         make(row.base, tell, install)
     place = where(row)
-    if isinstance(place, Missing):
+    if isinstance(place, MissingEnvironment):
         raise MakeError(f"{name}: {place.reason}\n{place.remedy}".strip())
     folder, interpreter = place
     with cache.locked(folder, tell.say):
@@ -53,16 +53,16 @@ def make(name: str, tell: Tell, install: bool = False) -> Environment:
             cache.write_stamp(folder, _proof(row, folder))
             tell.say(f"the environment `{name}` is ready")
     made = find(name)
-    if isinstance(made, Missing):
+    if isinstance(made, MissingEnvironment):
         raise MakeError(f"{name}: made, but {made.reason}")
     return made
 
 
-def _size(row: Row) -> str:
+def _size(row: EnvironmentRow) -> str:
     return f"{row.megabytes} MB and about {row.minutes} minute{'' if row.minutes == 1 else 's'} on two quiet processors"
 
 
-def _packages(row: Row, tell: Tell, install: bool) -> None:
+def _packages(row: EnvironmentRow, tell: MakeProgress, install: bool) -> None:
     absent = lacking(row)
     if not absent:
         return
@@ -76,7 +76,7 @@ def _packages(row: Row, tell: Tell, install: bool) -> None:
         raise MakeError(f"{row.name}: apt-get succeeded, but these packages are still missing: {', '.join(still)}")
 
 
-def _fill(row: Row, folder: Path, interpreter: Path, tell: Tell) -> None:
+def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgress) -> None:
     system = ["--system-site-packages"] if row.base and row.base not in rows() else []
     maker = [str(interpreter.resolve()), "-m", "venv", "--without-pip", *system, str(folder)]
     watched(maker, tell, f"{row.name}: an empty environment")
@@ -102,7 +102,7 @@ def _stand_on(base: Path, folder: Path) -> None:
     (site / "base.pth").write_text("\n".join(json.loads(told.stdout)) + "\n", "utf-8")
 
 
-def _build(row: Row, python: Path, tell: Tell) -> None:
+def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
     """A wheel compiled from its locked source against what the environment has."""
     version = subprocess.run(
         [str(python), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
@@ -130,7 +130,7 @@ def _build(row: Row, python: Path, tell: Tell) -> None:
         pip(python, ["install", "--no-deps", *wheels], tell, f"{row.name}: installing", hashed=False)
 
 
-def _proof(row: Row, folder: Path) -> Stamp:
+def _proof(row: EnvironmentRow, folder: Path) -> Stamp:
     """What an import of its modules in a process of its own finds."""
     command = [str(folder / "bin" / "python"), "-c", _PROOF, ",".join(row.imports), row.proof]
     with tempfile.TemporaryDirectory() as empty:

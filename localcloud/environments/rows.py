@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EnvironmentRow:
     """One environment: how it is made and what it can do. `base` is another row, or an interpreter's path."""
 
     name: str
@@ -42,17 +42,17 @@ class Row:
 
 
 @cache
-def rows() -> Mapping[str, Row]:
+def rows() -> Mapping[str, EnvironmentRow]:
     with (HERE / "rows.toml").open("rb") as file:
         return {name: _row(name, columns) for name, columns in tomllib.load(file).items()}
 
 
-def _row(name: str, columns: dict[str, Any]) -> Row:
+def _row(name: str, columns: dict[str, Any]) -> EnvironmentRow:
     listed: dict[str, Any] = {key: tuple(columns.pop(key, ())) for key in ("serves", "imports", "requirements")}
-    return Row(name=name, offers=frozenset(columns.pop("offers")), **listed, **columns)
+    return EnvironmentRow(name=name, offers=frozenset(columns.pop("offers")), **listed, **columns)
 
 
-def rows_for(framework: str, strategy: str | None, modules: Set[str], team_own: bool) -> tuple[Row, ...]:
+def rows_for(framework: str, strategy: str | None, modules: Set[str], team_own: bool) -> tuple[EnvironmentRow, ...]:
     """What could run a job, best first; `modules` are those its code imports. A team's own framework takes any row."""
     known = frozenset().union(*(row.offers for row in rows().values()))
     needed = modules & known

@@ -25,7 +25,7 @@ class MakeError(Exception):
     """An environment cannot be made; the text says why and what to do."""
 
 
-class Tell(Protocol):
+class MakeProgress(Protocol):
     """Who is told: `say` for steps, `update` as often as one likes for what goes on within one."""
 
     def say(self, text: str) -> None: ...
@@ -36,7 +36,7 @@ class Tell(Protocol):
 def pip(
     python: Path,
     words: Sequence[str],
-    tell: Tell,
+    tell: MakeProgress,
     title: str,
     more: Mapping[str, str] | None = None,
     hashed: bool = True,
@@ -50,7 +50,7 @@ def pip(
     watched(command, tell, title, more)
 
 
-def watched(command: Sequence[str], tell: Tell, title: str, more: Mapping[str, str] | None = None) -> None:
+def watched(command: Sequence[str], tell: MakeProgress, title: str, more: Mapping[str, str] | None = None) -> None:
     """Runs a command to its end; the clock ticks also while it says nothing."""
     last: collections.deque[str] = collections.deque(maxlen=LINES_SHOWN)
     state = [title]

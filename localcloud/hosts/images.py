@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localcloud.environments.find import Missing, find
+from localcloud.environments.find import MissingEnvironment, find
 from localcloud.environments.rows import rows
 from localcloud.hosts import inside
 
@@ -37,10 +37,10 @@ class NodePaths:
     project: str = inside.PROJECT
 
 
-def environment_for(name: str) -> LocalEnvironment | Missing:
+def environment_for(name: str) -> LocalEnvironment | MissingEnvironment:
     """By the name that was recorded with the image; this checkout's interpreter where none was."""
     found = find(name if name in rows() else DEFAULT_ENVIRONMENT)
-    if isinstance(found, Missing):
+    if isinstance(found, MissingEnvironment):
         return found
     return LocalEnvironment(found.path, found.interpreter, found.variables)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcloud.environments.find import Missing
+from localcloud.environments.find import MissingEnvironment
 from localcloud.hosts import images, inside, shown, unpacking
 from localcloud.hosts.assignment import Assignment, CannotStartError, NodeWork, RunCode
 from localcloud.hosts.fabric import NodePlace
@@ -124,7 +124,7 @@ def _as_seen(path: Path, folder: Path, home: str) -> Path:
 def _environment(work: NodeWork) -> images.LocalEnvironment:
     """The local environment that an image stands for; without an image, this machine's own."""
     found = images.environment_for(work.stands_in)
-    if isinstance(found, Missing):
+    if isinstance(found, MissingEnvironment):
         raise CannotStartError(
             f"The image {work.image} stands for the local environment {found.name}: {found.reason}."
             f" {found.remedy}".strip()

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Row:
+class ResourceTypeRow:
     service: str  # the SDK's package
     client: str  # a row of provider.oci.session.CLIENTS
     noun: str
@@ -36,18 +36,20 @@ class Row:
     behaviour: str = ""
 
 
-def _core(noun: str, model: str, **more: Any) -> Row:
-    return Row("core", "core", noun, model, **more)
+def _core(noun: str, model: str, **more: Any) -> ResourceTypeRow:
+    return ResourceTypeRow("core", "core", noun, model, **more)
 
 
 _IDENTITY: Mapping[str, Any] = {"ready": frozenset({"ACTIVE"}), "gone": frozenset({"DELETED"}), "named": True}
 _SCIENCE: Mapping[str, Any] = {"ready": frozenset({"ACTIVE", "CREATING"}), "gone": frozenset({"DELETED"})}
 _LOGGING: Mapping[str, Any] = {"ready": frozenset({"ACTIVE", "INACTIVE"}), "gone": frozenset({"DELETED"})}
 
-ROWS: Mapping[str, Row] = {
-    "oci:Core/vcn:Vcn": _core("vcn", "Vcn", behaviour="addresses.Vcn"),
+ROWS: Mapping[str, ResourceTypeRow] = {
+    "oci:Core/vcn:Vcn": _core("vcn", "Vcn", behaviour="addresses.VcnResource"),
     "oci:Core/subnet:Subnet": _core("subnet", "Subnet"),
-    "oci:Core/securityList:SecurityList": _core("security_list", "SecurityList", behaviour="network.SecurityList"),
+    "oci:Core/securityList:SecurityList": _core(
+        "security_list", "SecurityList", behaviour="network.SecurityListResource"
+    ),
     "oci:Core/routeTable:RouteTable": _core("route_table", "RouteTable"),
     "oci:Core/natGateway:NatGateway": _core("nat_gateway", "NatGateway"),
     "oci:Core/serviceGateway:ServiceGateway": _core("service_gateway", "ServiceGateway"),
@@ -56,9 +58,9 @@ ROWS: Mapping[str, Row] = {
     ),
     "oci:Core/networkSecurityGroup:NetworkSecurityGroup": _core("network_security_group", "NetworkSecurityGroup"),
     "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule": _core(
-        "network_security_group_security_rule", "SecurityRule", behaviour="network.SecurityRule"
+        "network_security_group_security_rule", "SecurityRule", behaviour="network.GroupRuleResource"
     ),
-    "oci:Identity/dynamicGroup:DynamicGroup": Row(
+    "oci:Identity/dynamicGroup:DynamicGroup": ResourceTypeRow(
         "identity",
         "identity",
         "dynamic_group",
@@ -66,10 +68,10 @@ ROWS: Mapping[str, Row] = {
         existing="access: {{ existing: true, runs: {} }}",
         **_IDENTITY,
     ),
-    "oci:Identity/policy:Policy": Row(
+    "oci:Identity/policy:Policy": ResourceTypeRow(
         "identity", "identity", "policy", "Policy", existing="access: {{ existing: true }}", **_IDENTITY
     ),
-    "oci:ObjectStorage/bucket:Bucket": Row(
+    "oci:ObjectStorage/bucket:Bucket": ResourceTypeRow(
         "object_storage",
         "object_storage",
         "bucket",
@@ -80,12 +82,12 @@ ROWS: Mapping[str, Row] = {
         named=True,
         existing="bucket: {{ existing: {} }}",
         import_id="n/NAMESPACE/b/{}",
-        behaviour="storage.Bucket",
+        behaviour="storage.BucketResource",
     ),
-    "oci:ObjectStorage/storageObject:StorageObject": Row(
-        "object_storage", "object_storage", "object", "ObjectSummary", behaviour="storage.StorageObject"
+    "oci:ObjectStorage/storageObject:StorageObject": ResourceTypeRow(
+        "object_storage", "object_storage", "object", "ObjectSummary", behaviour="storage.ObjectResource"
     ),
-    "oci:Artifacts/containerRepository:ContainerRepository": Row(
+    "oci:Artifacts/containerRepository:ContainerRepository": ResourceTypeRow(
         "artifacts",
         "artifacts",
         "container_repository",
@@ -93,17 +95,17 @@ ROWS: Mapping[str, Row] = {
         gone=frozenset({"DELETED"}),
         existing="registry: {{ existing: {} }}",
     ),
-    "oci:Logging/logGroup:LogGroup": Row(
+    "oci:Logging/logGroup:LogGroup": ResourceTypeRow(
         "logging",
         "logging",
         "log_group",
         "LogGroup",
         entity="loggroup",
         existing="logs: {{ existing: {{ group: {} }} }}",
-        behaviour="logging.Logged",
+        behaviour="logging.LoggingResource",
         **_LOGGING,
     ),
-    "oci:Logging/log:Log": Row(
+    "oci:Logging/log:Log": ResourceTypeRow(
         "logging",
         "logging",
         "log",
@@ -111,11 +113,13 @@ ROWS: Mapping[str, Row] = {
         entity="log",
         within=("logGroupId",),
         existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}",
-        behaviour="logging.Logged",
+        behaviour="logging.LoggingResource",
         **_LOGGING,
     ),
-    "oci:DataScience/project:Project": Row("data_science", "data_science", "project", "Project", **_SCIENCE),
-    "oci:DataScience/job:Job": Row(
+    "oci:DataScience/project:Project": ResourceTypeRow(
+        "data_science", "data_science", "project", "Project", **_SCIENCE
+    ),
+    "oci:DataScience/job:Job": ResourceTypeRow(
         "data_science",
         "data_science",
         "job",
@@ -123,10 +127,10 @@ ROWS: Mapping[str, Row] = {
         defaults={"deleteRelatedJobRuns": False},
         extra=frozenset({"jobArtifact", "artifactContentLength", "artifactContentDisposition", "deleteRelatedJobRuns"}),
         delete_options={"delete_related_job_runs": "deleteRelatedJobRuns"},
-        behaviour="science.Job",
+        behaviour="science.JobResource",
         **_SCIENCE,
     ),
-    "oci:Vault/secret:Secret": Row(
+    "oci:Vault/secret:Secret": ResourceTypeRow(
         "vault",
         "vault",
         "secret",
@@ -134,6 +138,6 @@ ROWS: Mapping[str, Row] = {
         ready=frozenset({"ACTIVE"}),
         gone=frozenset({"DELETED", "PENDING_DELETION", "SCHEDULING_DELETION"}),
         renamed={"sourceRegionInformations": "sourceRegionInformation"},
-        behaviour="vault.Secret",
+        behaviour="vault.SecretResource",
     ),
 }

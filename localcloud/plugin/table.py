@@ -9,7 +9,7 @@ from typing import Any
 
 from catalog.tables import table
 from localcloud.plugin.convert import fields, from_model, project, to_model
-from localcloud.plugin.rows import Row
+from localcloud.plugin.rows import ResourceTypeRow
 from provider.base.diff import Diff, DiffRules, canonical, changed_keys, compare
 from provider.base.errors import InputFailure, PartialFailureError, ProviderError
 from provider.base.resource import (
@@ -43,7 +43,7 @@ def rules_of(token: str) -> DiffRules:
 class TableResource(ProviderResource):
     """The conventions; what a type does otherwise is a subclass in localcloud.plugin.behaviours."""
 
-    def __init__(self, token: str, row: Row, session: Callable[[], Session]) -> None:
+    def __init__(self, token: str, row: ResourceTypeRow, session: Callable[[], Session]) -> None:
         self.row = row
         self.token = token
         self.rules = rules_of(token)

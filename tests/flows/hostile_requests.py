@@ -16,7 +16,7 @@ from urllib.parse import quote
 from hypothesis import strategies as st
 
 from localcloud.api import sdk
-from localcloud.api.operations import Operation
+from localcloud.api.operations import ApiOperation
 from localcloud.api.services import tables
 
 ROWS = tables.operations()
@@ -73,7 +73,7 @@ _KINDS = {
 class Hostile:
     """One request, but for the identifiers that it names."""
 
-    row: Operation
+    row: ApiOperation
     path: tuple[Any, ...]
     query: Mapping[str, Any]
     headers: Mapping[str, str]
@@ -266,7 +266,7 @@ _HEADER_VALUES = st.sampled_from([
 
 
 @st.composite
-def hostile(draw: st.DrawFn, rows: list[Operation]) -> Hostile:
+def hostile(draw: st.DrawFn, rows: list[ApiOperation]) -> Hostile:
     """One request for one of these operations."""
     row = draw(st.sampled_from(rows))
     path = tuple(draw(_text(place) if draw(_TEN) else _STRANGE) for place in re.findall(r"\{(\w+)\}", row.path))
@@ -280,7 +280,7 @@ def hostile(draw: st.DrawFn, rows: list[Operation]) -> Hostile:
     )  # fmt: skip
 
 
-def _body(row: Operation) -> st.SearchStrategy[Any]:
+def _body(row: ApiOperation) -> st.SearchStrategy[Any]:
     if row.streams:
         return _TEXT
     if row.details:
@@ -292,7 +292,7 @@ def _body(row: Operation) -> st.SearchStrategy[Any]:
 
 
 @cache
-def parameters(row: Operation) -> tuple[frozenset[str], frozenset[str]]:
+def parameters(row: ApiOperation) -> tuple[frozenset[str], frozenset[str]]:
     """The names of an operation's query and headers, as the SDK's client knows them."""
     return _of_clients().get((row.method, _form(row.path)), (frozenset(), frozenset()))
 

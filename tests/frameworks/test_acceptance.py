@@ -14,7 +14,7 @@ import oci
 import psutil
 import pytest
 
-from localcloud.environments.find import Missing, find
+from localcloud.environments.find import MissingEnvironment, find
 from tests.support.cloud_fixture import eventually
 from tests.support.local_team import SEALED, Team
 
@@ -41,7 +41,7 @@ JOB = {
 @pytest.fixture
 def team(tmp_path: Path) -> Iterator[Team]:
     missing = find("pytorch")
-    if isinstance(missing, Missing):
+    if isinstance(missing, MissingEnvironment):
         pytest.skip(f"not rehearsed: {missing.reason}; {missing.remedy}")
     one = Team(tmp_path)
     shutil.copytree(SCRIPT, one.stacks / "third-party")

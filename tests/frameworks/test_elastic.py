@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.environments.find import Missing, find
+from localcloud.environments.find import MissingEnvironment, find
 from schemas.model import PortRange, Retry, Role
 from tests.support.field import Field
 from tests.support.nodes import planned
@@ -18,7 +18,7 @@ CODE = Path(__file__).with_name("elastic")
 
 def test_a_worker_that_fell_comes_back_through_the_planned_ports(field: Field) -> None:
     environment = find("horovod-pytorch")
-    if isinstance(environment, Missing):
+    if isinstance(environment, MissingEnvironment):
         pytest.skip(f"not rehearsed: the environment {environment.name}: {environment.reason}; {environment.remedy}")
     spec = planned(
         "horovod", {"main": 1, "worker": Role(2, retry=Retry(1))}, strategy="pytorch", command="train.py",

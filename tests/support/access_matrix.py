@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from catalog.tables import table
 from localcloud.api import sdk
-from localcloud.api.operations import Operation
+from localcloud.api.operations import ApiOperation
 from localcloud.api.references import kinds_of, rows_of
 from localcloud.api.services import tables
 from localcloud.api.services.network.gateways import services
@@ -48,7 +48,7 @@ _TEXTS: Mapping[str, str] = {"protocol": "6", "cidrBlock": "10.9.0.0/16", "searc
 class Spot:
     """One place of one call where a reference can stand."""
 
-    operation: Operation
+    operation: ApiOperation
     source: str
     field: str
 
@@ -77,7 +77,7 @@ def spots() -> list[Spot]:
     return [spot for row in ROWS if row.service in _CLIENTS for spot in _spots(row)]
 
 
-def _spots(row: Operation) -> Iterator[Spot]:
+def _spots(row: ApiOperation) -> Iterator[Spot]:
     listed = {place for places in rows_of(row.name) for place in re.split(r" [|&>+] ", places)}
     listed |= set(re.split(r" [|&>+] ", rows_of(row.name).get("own", "")))
     for source, fields in fields_of(row).items():
@@ -87,7 +87,7 @@ def _spots(row: Operation) -> Iterator[Spot]:
                 yield Spot(row, source, field)
 
 
-def fields_of(row: Operation) -> Mapping[str, list[str]]:
+def fields_of(row: ApiOperation) -> Mapping[str, list[str]]:
     source = _function(row)
     body = sorted(set(_body_fields(row.service, row.details))) if row.details else []
     own = rows_of(row.name).get("own", "").split(" ")
@@ -108,7 +108,7 @@ def _client(service: str) -> Mapping[str, str]:
     return dict(zip(methods[1::2], methods[2::2], strict=True))
 
 
-def _function(row: Operation) -> str:
+def _function(row: ApiOperation) -> str:
     return _client(row.service).get(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", row.name).lower(), "")
 
 
@@ -156,7 +156,7 @@ ELSEWHERE = ("query", "body", "header")
 
 
 def question(
-    row: Operation, whose: Team, spot: Spot | None = None, value: Any = None, elsewhere: Iterable[str] = ()
+    row: ApiOperation, whose: Team, spot: Spot | None = None, value: Any = None, elsewhere: Iterable[str] = ()
 ) -> Question:
     """A call with everything of one team, and at one spot something else.
 
@@ -186,7 +186,7 @@ def question(
     return Question(row.method, f"{path}?{text}" if text else path, body, headers, sent)
 
 
-def _asked(row: Operation, spot: Spot | None) -> list[str]:
+def _asked(row: ApiOperation, spot: Spot | None) -> list[str]:
     """The parameters of the query that a call has: its own compartment, what the table names, and the spot."""
     known = _keys(_function(row), "query_params")
     listed = " ".join((*rows_of(row.name), *rows_of(row.name).values()))
@@ -200,7 +200,7 @@ def _asked(row: Operation, spot: Spot | None) -> list[str]:
     return list(dict.fromkeys([*wanted, *([spot.field] if spot and spot.source == "query" else [])]))
 
 
-def _body(row: Operation, at: Any, spot: Spot | None) -> Any:
+def _body(row: ApiOperation, at: Any, spot: Spot | None) -> Any:
     if row.name == "PushContainerImage":
         return {"image": at("body", "image")}
     if row.method not in ("POST", "PUT"):

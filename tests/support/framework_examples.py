@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.environments.find import Environment, Missing, find_for
+from localcloud.environments.find import Environment, MissingEnvironment, find_for
 from localcloud.environments.imports import imported
 from schemas.model import Job, PortRange
 from tests.support.examples import STACKS
@@ -37,7 +37,7 @@ class Example:
     def environment(self) -> Environment:
         """Where it can run; a test that needs one that is not here is skipped with the reason."""
         found = find_for(self.framework, self.strategy, imported(self.folder))
-        if isinstance(found, Missing):
+        if isinstance(found, MissingEnvironment):
             pytest.skip(f"not rehearsed: the environment {found.name}: {found.reason}; {found.remedy}")
         return found
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import oci
 import pytest
 
-from localcloud.environments.find import Missing, find_for
+from localcloud.environments.find import MissingEnvironment, find_for
 from localcloud.environments.imports import imported
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
@@ -92,7 +92,7 @@ class SecondRuns:
         self.kind, self._note = KINDS[name], 0
         code = CODE / name
         missing = find_for(self.kind.framework, self.kind.strategy, imported(code))
-        if isinstance(missing, Missing):
+        if isinstance(missing, MissingEnvironment):
             pytest.skip(f"not rehearsed: the environment {missing.name}: {missing.reason}; {missing.remedy}")
         self.team = Team(root)
         shutil.copytree(code, self.team.stacks / "starts")

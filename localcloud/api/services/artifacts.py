@@ -11,10 +11,10 @@ from typing import Any
 from localcloud.api import clock, kinds, lifecycles, tenancy
 from localcloud.api.errors import incorrect_state, invalid, not_found
 from localcloud.api.http import Json, Reply
-from localcloud.api.kinds import Kind
+from localcloud.api.kinds import ResourceKind
 from localcloud.api.ocids import new_ocid
-from localcloud.api.operations import Call, Operation
-from localcloud.api.store import Resource, Store
+from localcloud.api.operations import ApiCall, ApiOperation
+from localcloud.api.store import StateStore, StoredResource
 
 SERVICE = "artifacts"
 VERSION = "/20160918/container"
@@ -25,19 +25,19 @@ _NAME = re.compile(r"[a-z0-9]+(?:[._/-][a-z0-9]+)*")
 _ADDRESS = re.compile(r"([^/]+)/([^/]+)/([^:@]+?)(?::([\w.-]+))?(?:@(sha256:[0-9a-f]{64}))?")
 
 
-def _repository(call: Call, body: Json) -> Json:
+def _repository(call: ApiCall, body: Json) -> Json:
     if not _NAME.fullmatch(body["displayName"]):
         raise invalid(f"displayName {body['displayName']!r} must be lower-case letters, digits and separators")
     return body
 
 
-def _delete_images(call: Call, repository: Resource) -> None:
+def _delete_images(call: ApiCall, repository: StoredResource) -> None:
     for image in call.store.live(IMAGE.name, parent=repository.id):
         kinds.remove(IMAGE, call, image)
     call.store.connection.execute("DELETE FROM blobs WHERE repository = ?", (repository.name,))
 
 
-REPOSITORY = Kind(
+REPOSITORY = ResourceKind(
     "container-repository", "ContainerRepository", SERVICE, f"{VERSION}/repositories", "repositoryId",
     lifecycles.REGISTRY, ocid="containerrepo", plural="ContainerRepositories", summary="ContainerRepositorySummary",
     collection="ContainerRepositoryCollection", unique_in="tenancy", on_create=_repository, on_delete=_delete_images,
@@ -48,7 +48,7 @@ REPOSITORY = Kind(
         "billableSizeInGBs": 0, "namespace": tenancy.NAMESPACE,
     },
 )  # fmt: skip
-IMAGE = Kind(
+IMAGE = ResourceKind(
     "container-image", "ContainerImage", SERVICE, f"{VERSION}/images", "imageId", lifecycles.REGISTRY,
     ocid="containerimage", parent_field="repositoryId", summary="ContainerImageSummary",
     collection="ContainerImageCollection", verbs=("Get", "List", "Delete"),
@@ -61,7 +61,7 @@ def parse_address(address: str) -> tuple[str, str, str, str, str] | None:
     return (match[1], match[2], match[3], match[4] or "", match[5] or "") if match else None
 
 
-def find_image(store: Store, address: str) -> Resource | None:
+def find_image(store: StateStore, address: str) -> StoredResource | None:
     """The pushed image that an address names, if it names one of this tenancy's registry."""
     parts = parse_address(address)
     if parts is None or parts[0] not in (
@@ -79,7 +79,7 @@ def find_image(store: Store, address: str) -> Resource | None:
     return None
 
 
-def _push(call: Call) -> Reply:
+def _push(call: ApiCall) -> Reply:
     """What `docker push` would leave behind: a repository if there was none (in the root compartment), and an image.
 
     With `standBy` the image waits for a repository that is still to be made, as it would on a person's own machine.
@@ -100,7 +100,7 @@ def _push(call: Call) -> Reply:
     return Reply(200, kinds.shown(IMAGE, image), {"etag": image.etag})
 
 
-def _asked(call: Call) -> Json:
+def _asked(call: ApiCall) -> Json:
     """What an image is pushed with; each field of the type that the rest relies on."""
     asked = call.json()
     if not isinstance(asked, dict) or "image" not in asked:
@@ -143,7 +143,7 @@ _PUSHED: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _pushed(call: Call, repository: Resource, version: str) -> Resource | None:
+def _pushed(call: ApiCall, repository: StoredResource, version: str) -> StoredResource | None:
     """The image that nothing may stand in for: it came with its content, or cannot be replaced."""
     for image in call.store.live(IMAGE.name, name=f"{repository.name}:{version}"):
         if image.body["layers"] or repository.body["isImmutable"]:
@@ -151,7 +151,7 @@ def _pushed(call: Call, repository: Resource, version: str) -> Resource | None:
     return None
 
 
-def _put_image(call: Call, repository: Resource, version: str, digest: str, asked: Json) -> Resource:
+def _put_image(call: ApiCall, repository: StoredResource, version: str, digest: str, asked: Json) -> StoredResource:
     """The image in its repository, in the place of an older one of the same tag."""
     name = repository.name
     digest = digest or f"sha256:{hashlib.sha256(f'{name}:{version}'.encode()).hexdigest()}"
@@ -166,23 +166,25 @@ def _put_image(call: Call, repository: Resource, version: str, digest: str, aske
     return image
 
 
-def _stand_by(call: Call, name: str, asked: Json) -> Reply:
+def _stand_by(call: ApiCall, name: str, asked: Json) -> Reply:
     for old in call.store.live(STANDING_BY, name=name):
         if old.body["image"] == asked["image"]:
             call.store.put(old, body=asked)
             return Reply(202, {})
-    call.store.add(Resource(new_ocid(IMAGE.ocid, tenancy.REGION_KEY), STANDING_BY, tenancy.TENANCY, name, "", asked))
+    call.store.add(
+        StoredResource(new_ocid(IMAGE.ocid, tenancy.REGION_KEY), STANDING_BY, tenancy.TENANCY, name, "", asked)
+    )
     return Reply(202, {})
 
 
-def _push_those_standing_by(call: Call, repository: Resource) -> None:
+def _push_those_standing_by(call: ApiCall, repository: StoredResource) -> None:
     for waiting in call.store.live(STANDING_BY, name=repository.name):
         parts = parse_address(waiting.body["image"])
         if parts is not None:
             _put_image(call, repository, parts[3] or "latest", parts[4], dict(waiting.body))
 
 
-def _add_image(call: Call, repository: Resource, version: str, digest: str, asked: Json) -> Resource:
+def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: str, asked: Json) -> StoredResource:
     moment = clock.rfc3339(clock.now())
     layers = asked.get("layers") or []
     body: Json = {
@@ -208,13 +210,13 @@ def _add_image(call: Call, repository: Resource, version: str, digest: str, aske
         "environment": asked.get("environment") or "",
     }
     return call.store.add(
-        Resource(
+        StoredResource(
             body["id"], IMAGE.name, repository.compartment, body["displayName"], "AVAILABLE", body, parent=repository.id
         )
     )
 
 
-def _first_push(call: Call, name: str) -> Resource:
+def _first_push(call: ApiCall, name: str) -> StoredResource:
     body: Json = {
         **REPOSITORY.defaults,
         "id": new_ocid(REPOSITORY.ocid, tenancy.REGION_KEY),
@@ -225,22 +227,22 @@ def _first_push(call: Call, name: str) -> Resource:
         "freeformTags": {},
         "definedTags": {},
     }
-    return call.store.add(Resource(body["id"], REPOSITORY.name, tenancy.TENANCY, name, "AVAILABLE", body))
+    return call.store.add(StoredResource(body["id"], REPOSITORY.name, tenancy.TENANCY, name, "AVAILABLE", body))
 
 
-def _configuration(call: Call) -> Reply:
+def _configuration(call: ApiCall) -> Reply:
     if call.needed("compartmentId") != tenancy.TENANCY:
         raise not_found("the container configuration belongs to the tenancy")
     return Reply(200, {"isRepositoryCreatedOnFirstPush": True, "namespace": tenancy.NAMESPACE})
 
 
-PUSH = Operation("PushContainerImage", "POST", PUSH_PATH, _push, SERVICE)
+PUSH = ApiOperation("PushContainerImage", "POST", PUSH_PATH, _push, SERVICE)
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     return [
         *kinds.operations(REPOSITORY),
         *kinds.operations(IMAGE),
-        Operation("GetContainerConfiguration", "GET", f"{VERSION}/configuration", _configuration, SERVICE),
+        ApiOperation("GetContainerConfiguration", "GET", f"{VERSION}/configuration", _configuration, SERVICE),
         PUSH,
     ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from localcloud.api.errors import invalid
 from localcloud.api.http import Reply
-from localcloud.api.operations import Call, Operation
+from localcloud.api.operations import ApiCall, ApiOperation
 from localcloud.api.values import whole_number
 
 PATH = "/.trainyard/calls"
 SERVICE = "trainyard"
 
 
-def _list(call: Call) -> Reply:
+def _list(call: ApiCall) -> Reply:
     since = whole_number(call.request.query.get("since", "0"))
     if since is None:
         raise invalid("since must be a number: the id of a row")
@@ -20,5 +20,5 @@ def _list(call: Call) -> Reply:
     return Reply(200, {"calls": judged.since(since), "forgotten": judged.forgotten})
 
 
-def operations() -> list[Operation]:
-    return [Operation("ListCalls", "GET", PATH, _list, SERVICE)]
+def operations() -> list[ApiOperation]:
+    return [ApiOperation("ListCalls", "GET", PATH, _list, SERVICE)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from localcloud.api.errors import not_found
 from localcloud.api.http import Reply
-from localcloud.api.operations import Call, Operation
+from localcloud.api.operations import ApiCall, ApiOperation
 
 PATH = "/.trainyard/evidence"
 HOSTS_PATH = "/.trainyard/hosts"
 SERVICE = "trainyard"
 
 
-def _read(call: Call) -> Reply:
+def _read(call: ApiCall) -> Reply:
     run = call.needed("run")
     found = call.store.get(run)
     if found is None or found.kind != "job-run":
@@ -24,7 +24,7 @@ def _read(call: Call) -> Reply:
     return Reply(later=read)
 
 
-def _read_hosts(call: Call) -> Reply:
+def _read_hosts(call: ApiCall) -> Reply:
     async def read() -> Reply:
         reason = await call.cloud.hosts.why_not_enforced()
         return Reply(200, {"enforced": not reason, "reason": reason, "isolation": call.cloud.isolation})
@@ -32,8 +32,8 @@ def _read_hosts(call: Call) -> Reply:
     return Reply(later=read)
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     return [
-        Operation("ReadEvidence", "GET", PATH, _read, SERVICE),
-        Operation("ReadHosts", "GET", HOSTS_PATH, _read_hosts, SERVICE),
+        ApiOperation("ReadEvidence", "GET", PATH, _read, SERVICE),
+        ApiOperation("ReadHosts", "GET", HOSTS_PATH, _read_hosts, SERVICE),
     ]

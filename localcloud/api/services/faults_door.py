@@ -5,34 +5,34 @@ from __future__ import annotations
 
 from localcloud.api.errors import not_found
 from localcloud.api.http import Reply
-from localcloud.api.operations import Call, Operation
+from localcloud.api.operations import ApiCall, ApiOperation
 
 PATH = "/.trainyard/faults"
 SERVICE = "trainyard"
 
 
-def _list(call: Call) -> Reply:
+def _list(call: ApiCall) -> Reply:
     return Reply(200, call.cloud.faults.list())
 
 
-def _add(call: Call) -> Reply:
+def _add(call: ApiCall) -> Reply:
     return Reply(200, call.cloud.faults.add(call.json()))
 
 
-def _clear(call: Call) -> Reply:
+def _clear(call: ApiCall) -> Reply:
     return Reply(200, {"cleared": call.cloud.faults.clear()})
 
 
-def _clear_one(call: Call) -> Reply:
+def _clear_one(call: ApiCall) -> Reply:
     if not call.cloud.faults.clear(call.params["faultId"]):
         raise not_found("fault")
     return Reply(200, {"cleared": 1})
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     return [
-        Operation("ListFaults", "GET", PATH, _list, SERVICE),
-        Operation("AddFault", "POST", PATH, _add, SERVICE),
-        Operation("ClearFaults", "DELETE", PATH, _clear, SERVICE),
-        Operation("ClearFault", "DELETE", f"{PATH}/{{faultId}}", _clear_one, SERVICE),
+        ApiOperation("ListFaults", "GET", PATH, _list, SERVICE),
+        ApiOperation("AddFault", "POST", PATH, _add, SERVICE),
+        ApiOperation("ClearFaults", "DELETE", PATH, _clear, SERVICE),
+        ApiOperation("ClearFault", "DELETE", f"{PATH}/{{faultId}}", _clear_one, SERVICE),
     ]

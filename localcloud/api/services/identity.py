@@ -13,10 +13,10 @@ from localcloud.api.access import compartments
 from localcloud.api.authorization import in_force_later
 from localcloud.api.errors import ApiError, conflict, invalid, not_found
 from localcloud.api.http import Json, Reply
-from localcloud.api.kinds import Kind, Receipts
+from localcloud.api.kinds import Receipts, ResourceKind
 from localcloud.api.ocids import fixed_ocid
-from localcloud.api.operations import Call, Operation
-from localcloud.api.store import Resource, Store
+from localcloud.api.operations import ApiCall, ApiOperation
+from localcloud.api.store import StateStore, StoredResource
 
 SERVICE = "identity"
 VERSION = "/20160918"
@@ -24,13 +24,13 @@ VERSION = "/20160918"
 MOST_STATEMENTS = 50
 
 
-def _in_tenancy(call: Call, body: Json) -> Json:
+def _in_tenancy(call: ApiCall, body: Json) -> Json:
     if body["compartmentId"] != tenancy.TENANCY:
         raise invalid("compartmentId must be the tenancy: dynamic groups live nowhere else")
     return body
 
 
-def _dynamic_group(call: Call, body: Json, before: str = "") -> Json:
+def _dynamic_group(call: ApiCall, body: Json, before: str = "") -> Json:
     try:
         parse_rule(body["matchingRule"])
     except StatementError as error:
@@ -38,7 +38,7 @@ def _dynamic_group(call: Call, body: Json, before: str = "") -> Json:
     return in_force_later(call, _in_tenancy(call, body), before)
 
 
-def _policy(call: Call, body: Json, before: Sequence[str] = ()) -> Json:
+def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
     """Statements that parse, about compartments at or below the policy's own."""
     if not body["statements"]:
         raise invalid("a policy has at least one statement")
@@ -59,12 +59,12 @@ def _policy(call: Call, body: Json, before: Sequence[str] = ()) -> Json:
     return in_force_later(call, body, before)
 
 
-def _user(call: Call, body: Json) -> Json:
+def _user(call: ApiCall, body: Json) -> Json:
     capable = {"canUseApiKeys": True, "canUseConsolePassword": False, "canUseAuthTokens": False}
     return {**_in_tenancy(call, body), "capabilities": capable}
 
 
-def _let_go(call: Call, user: Resource) -> None:
+def _let_go(call: ApiCall, user: StoredResource) -> None:
     """OCI wants a user out of its groups first; those that the credentials file names stay."""
     if user.id in (seeded.id for seeded in tenancy.USERS):
         raise conflict(f"The user {user.name} belongs to the local tenancy and cannot be deleted")
@@ -72,40 +72,40 @@ def _let_go(call: Call, user: Resource) -> None:
         raise conflict(f"The user {user.id} is still in a group")
 
 
-def _empty_group(call: Call, group: Resource) -> None:
+def _empty_group(call: ApiCall, group: StoredResource) -> None:
     if call.store.live(memberships.MEMBERSHIP, parent=group.id):
         raise conflict(f"The group {group.id} still has users")
 
 
-def _empty_compartment(call: Call, compartment: Resource) -> None:
+def _empty_compartment(call: ApiCall, compartment: StoredResource) -> None:
     held = call.store.select("compartment = ? AND live AND kind != ? LIMIT 1", (compartment.id, work_requests.KIND))
     if held:
         raise conflict(f"The compartment {compartment.id} is not empty: it has the {held[0].kind} {held[0].id}")
 
 
 _IN_THE_TENANCY = ("Create", "Get", "List", "Update", "Delete")
-COMPARTMENT = Kind(
+COMPARTMENT = ResourceKind(
     "compartment", "Compartment", SERVICE, f"{VERSION}/compartments", "compartmentId", lifecycles.IDENTITY,
     name_field="name", unique_in="compartment", verbs=("Create", "List", "Update", "Delete"),
     receipts=Receipts("compartment", "{verb}_COMPARTMENT"), asynchronous=frozenset({"Delete"}),
     on_delete=_empty_compartment,
 )  # fmt: skip
-GROUP = Kind(
+GROUP = ResourceKind(
     "group", "Group", SERVICE, f"{VERSION}/groups", "groupId", lifecycles.IDENTITY, name_field="name",
     unique_in="tenancy", verbs=_IN_THE_TENANCY, on_create=_in_tenancy, on_delete=_empty_group,
 )  # fmt: skip
-USER = Kind(
+USER = ResourceKind(
     "user", "User", SERVICE, f"{VERSION}/users", "userId", lifecycles.IDENTITY, name_field="name",
     unique_in="tenancy", verbs=_IN_THE_TENANCY, defaults={"isMfaActivated": False}, on_create=_user,
     on_delete=_let_go,
 )  # fmt: skip
-DYNAMIC_GROUP = Kind(
+DYNAMIC_GROUP = ResourceKind(
     "dynamic-group", "DynamicGroup", SERVICE, f"{VERSION}/dynamicGroups", "dynamicGroupId", lifecycles.IDENTITY,
     name_field="name", unique_in="tenancy", verbs=("Create", "Get", "List", "Update", "Delete"),
     on_create=_dynamic_group,
     on_update=lambda call, group, body: _dynamic_group(call, body, group.body["matchingRule"]),
 )  # fmt: skip
-POLICY = Kind(
+POLICY = ResourceKind(
     "policy", "Policy", SERVICE, f"{VERSION}/policies", "policyId", lifecycles.IDENTITY, plural="Policies",
     name_field="name", unique_in="compartment", verbs=("Create", "Get", "List", "Update", "Delete"),
     on_create=_policy, on_update=lambda call, policy, body: _policy(call, body, policy.body["statements"]),
@@ -113,7 +113,7 @@ POLICY = Kind(
 KINDS = (COMPARTMENT, GROUP, USER, DYNAMIC_GROUP, POLICY)
 
 
-def seed(store: Store) -> None:
+def seed(store: StateStore) -> None:
     """What is in the tenancy before anyone asks for anything."""
     moment = clock.rfc3339(clock.now())
     _seed_one(
@@ -130,7 +130,9 @@ def seed(store: Store) -> None:
                 memberships.add_membership(store, user.id, fixed_ocid("group", group), identifier)
 
 
-def _seed_one(store: Store, identifier: str, kind: str, name: str, compartment: str, more: Json, moment: str) -> None:
+def _seed_one(
+    store: StateStore, identifier: str, kind: str, name: str, compartment: str, more: Json, moment: str
+) -> None:
     if store.get(identifier):
         return
     body = {
@@ -143,38 +145,38 @@ def _seed_one(store: Store, identifier: str, kind: str, name: str, compartment: 
         "definedTags": {},
         **more,
     }
-    store.add(Resource(identifier, kind, compartment or identifier, name, "ACTIVE", body))
+    store.add(StoredResource(identifier, kind, compartment or identifier, name, "ACTIVE", body))
 
 
-def _get_compartment(call: Call) -> Reply:
+def _get_compartment(call: ApiCall) -> Reply:
     found = call.store.get(call.params["compartmentId"])
     if found is None or found.kind not in ("compartment", "tenancy"):
         raise not_found("compartment")
     return Reply(200, kinds.shown(COMPARTMENT, found), {"etag": found.etag})
 
 
-def _get_tenancy(call: Call) -> Reply:
+def _get_tenancy(call: ApiCall) -> Reply:
     return Reply(200, models.shape(SERVICE, "Tenancy", _tenancy(call).body))
 
 
-def _tenancy(call: Call) -> Resource:
+def _tenancy(call: ApiCall) -> StoredResource:
     found = call.store.get(call.params["tenancyId"])
     if found is None or found.kind != "tenancy":
         raise not_found("tenancy")
     return found
 
 
-def _region_subscriptions(call: Call) -> Reply:
+def _region_subscriptions(call: ApiCall) -> Reply:
     _tenancy(call)
     key = tenancy.REGION_KEY.upper()
     return Reply(200, [{"regionKey": key, "regionName": tenancy.REGION, "status": "READY", "isHomeRegion": True}])
 
 
-def _regions(call: Call) -> Reply:
+def _regions(call: ApiCall) -> Reply:
     return Reply(200, [{"key": tenancy.REGION_KEY.upper(), "name": tenancy.REGION}])
 
 
-def _availability_domains(call: Call) -> Reply:
+def _availability_domains(call: ApiCall) -> Reply:
     compartment = call.needed("compartmentId")
     kinds.require_compartment(call, compartment)
     return Reply(
@@ -186,7 +188,7 @@ def _availability_domains(call: Call) -> Reply:
     )
 
 
-def _fault_domains(call: Call) -> Reply:
+def _fault_domains(call: ApiCall) -> Reply:
     compartment, domain = call.needed("compartmentId"), call.needed("availabilityDomain")
     if domain not in tenancy.AVAILABILITY_DOMAINS:
         raise not_found(f"availability domain {domain}")
@@ -203,23 +205,25 @@ def _fault_domains(call: Call) -> Reply:
     )  # fmt: skip
 
 
-def _none(call: Call) -> Reply:
+def _none(call: ApiCall) -> Reply:
     """No tag namespace, and so no default, can be made here."""
     kinds.require_compartment(call, call.needed("compartmentId"))
     return Reply(200, [])
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     rows = [row for kind in KINDS for row in kinds.operations(kind)]
     tenant = f"{VERSION}/tenancies/{{tenancyId}}"
     return [
         *rows,
-        Operation("GetCompartment", "GET", f"{VERSION}/compartments/{{compartmentId}}", _get_compartment, SERVICE),
-        Operation("GetTenancy", "GET", tenant, _get_tenancy, SERVICE),
-        Operation("ListRegionSubscriptions", "GET", f"{tenant}/regionSubscriptions", _region_subscriptions, SERVICE),
-        Operation("ListRegions", "GET", f"{VERSION}/regions", _regions, SERVICE),
-        Operation("ListAvailabilityDomains", "GET", f"{VERSION}/availabilityDomains", _availability_domains, SERVICE),
-        Operation("ListFaultDomains", "GET", f"{VERSION}/faultDomains", _fault_domains, SERVICE),
-        Operation("ListTagNamespaces", "GET", f"{VERSION}/tagNamespaces", _none, SERVICE),
-        Operation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", _none, SERVICE),
+        ApiOperation("GetCompartment", "GET", f"{VERSION}/compartments/{{compartmentId}}", _get_compartment, SERVICE),
+        ApiOperation("GetTenancy", "GET", tenant, _get_tenancy, SERVICE),
+        ApiOperation("ListRegionSubscriptions", "GET", f"{tenant}/regionSubscriptions", _region_subscriptions, SERVICE),
+        ApiOperation("ListRegions", "GET", f"{VERSION}/regions", _regions, SERVICE),
+        ApiOperation(
+            "ListAvailabilityDomains", "GET", f"{VERSION}/availabilityDomains", _availability_domains, SERVICE
+        ),
+        ApiOperation("ListFaultDomains", "GET", f"{VERSION}/faultDomains", _fault_domains, SERVICE),
+        ApiOperation("ListTagNamespaces", "GET", f"{VERSION}/tagNamespaces", _none, SERVICE),
+        ApiOperation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", _none, SERVICE),
     ]

@@ -10,7 +10,7 @@ from localcloud.api import limits, tenancy
 from localcloud.api.errors import invalid, not_found
 from localcloud.api.http import Reply
 from localcloud.api.limits import Limit
-from localcloud.api.operations import Call, Operation
+from localcloud.api.operations import ApiCall, ApiOperation
 from localcloud.api.paging import plain_page
 
 SERVICE = "limits"
@@ -18,30 +18,30 @@ VERSION = "/20190729"
 _SCOPE = "REGION"
 
 
-def _page(call: Call, items: Sequence[Any]) -> Reply:
+def _page(call: ApiCall, items: Sequence[Any]) -> Reply:
     if call.needed("compartmentId") != tenancy.TENANCY:
         raise invalid("compartmentId must be the tenancy: limits belong to the tenancy")
     page, headers = plain_page(items, call.request.query)
     return Reply(200, page, headers)
 
 
-def _services(call: Call) -> Reply:
+def _services(call: ApiCall) -> Reply:
     return _page(call, [{"name": name, "description": text} for name, text in limits.SERVICES.items()])
 
 
-def _asked_for(call: Call, service: str) -> list[Limit]:
+def _asked_for(call: ApiCall, service: str) -> list[Limit]:
     name = call.request.query.get("name")
     return [row for row in limits.limits() if service in ("", row.service) and name in (None, row.name)]
 
 
-def _values(call: Call) -> Reply:
+def _values(call: ApiCall) -> Reply:
     rows = _asked_for(call, call.needed("serviceName"))
     if call.request.query.get("scopeType", _SCOPE) != _SCOPE:
         rows = []
     return _page(call, [{"name": row.name, "scopeType": _SCOPE, "value": limits.value_of(call, row)} for row in rows])
 
 
-def _definitions(call: Call) -> Reply:
+def _definitions(call: ApiCall) -> Reply:
     rows = _asked_for(call, call.request.query.get("serviceName", ""))
     shown = [
         {
@@ -54,7 +54,7 @@ def _definitions(call: Call) -> Reply:
     return _page(call, shown)
 
 
-def _availability(call: Call) -> Reply:
+def _availability(call: ApiCall) -> Reply:
     call.needed("compartmentId")
     limit = limits.find(call.params["serviceName"], call.params["limitName"])
     if limit is None:
@@ -65,11 +65,11 @@ def _availability(call: Call) -> Reply:
     return Reply(200, {"used": used, "available": available, **fractions, "effectiveQuotaValue": float(value)})
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     one = f"{VERSION}/services/{{serviceName}}/limits/{{limitName}}/resourceAvailability"
     return [
-        Operation("ListServices", "GET", f"{VERSION}/services", _services, SERVICE),
-        Operation("ListLimitValues", "GET", f"{VERSION}/limitValues", _values, SERVICE),
-        Operation("ListLimitDefinitions", "GET", f"{VERSION}/limitDefinitions", _definitions, SERVICE),
-        Operation("GetResourceAvailability", "GET", one, _availability, SERVICE),
+        ApiOperation("ListServices", "GET", f"{VERSION}/services", _services, SERVICE),
+        ApiOperation("ListLimitValues", "GET", f"{VERSION}/limitValues", _values, SERVICE),
+        ApiOperation("ListLimitDefinitions", "GET", f"{VERSION}/limitDefinitions", _definitions, SERVICE),
+        ApiOperation("GetResourceAvailability", "GET", one, _availability, SERVICE),
     ]

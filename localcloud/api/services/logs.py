@@ -11,11 +11,11 @@ from typing import Any
 from localcloud.api import clock, kinds, lifecycles, tenancy
 from localcloud.api.errors import invalid, not_found
 from localcloud.api.http import Json, Reply
-from localcloud.api.kinds import Kind, Receipts
-from localcloud.api.log_query import Query, parse
-from localcloud.api.operations import Call, Operation
+from localcloud.api.kinds import Receipts, ResourceKind
+from localcloud.api.log_query import LogQuery, parse
+from localcloud.api.operations import ApiCall, ApiOperation
 from localcloud.api.paging import limit_of, read_page, write_page
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 SERVICE = "logging"
 VERSION = "/20200531"
@@ -28,16 +28,16 @@ def _enabled_state(body: Json) -> Json:
     return {**body, "lifecycleState": "ACTIVE" if body.get("isEnabled", True) else "INACTIVE"}
 
 
-def _forget_lines(call: Call, log: Resource) -> None:
+def _forget_lines(call: ApiCall, log: StoredResource) -> None:
     call.store.connection.execute("DELETE FROM log_lines WHERE log = ?", (log.id,))
 
 
-GROUP = Kind(
+GROUP = ResourceKind(
     "log-group", "LogGroup", SERVICE, f"{VERSION}/logGroups", "logGroupId", lifecycles.LOGGING,
     ocid="loggroup", summary="LogGroupSummary", unique_in="compartment", held_by=("log",), brings=("log",),
     receipts=Receipts("loggroup", "{verb}_LOG_GROUP", silent=True), asynchronous=_CHANGES,
 )  # fmt: skip
-LOG = Kind(
+LOG = ResourceKind(
     "log", "Log", SERVICE, f"{VERSION}/logGroups/{{logGroupId}}/logs", "logId", lifecycles.LOGGING,
     parent_param="logGroupId", summary="LogSummary", unique_in="parent",
     defaults={"isEnabled": True, "retentionDuration": 30, "tenancyId": tenancy.TENANCY},
@@ -51,7 +51,7 @@ LOG = Kind(
 
 
 def write_lines(
-    store: Store, log: str, source: str, subject: str, type_: str, lines: Iterable[tuple[float, str, str]]
+    store: StateStore, log: str, source: str, subject: str, type_: str, lines: Iterable[tuple[float, str, str]]
 ) -> None:
     """Appends (time, id, text) to a log."""
     moment = clock.now()
@@ -61,7 +61,7 @@ def write_lines(
     )
 
 
-def _put_logs(call: Call) -> Reply:
+def _put_logs(call: ApiCall) -> Reply:
     log = call.store.get(call.params["logId"])
     if log is None or log.kind != LOG.name or not log.live:
         raise not_found("log")
@@ -79,7 +79,7 @@ def _put_logs(call: Call) -> Reply:
     return Reply(200)
 
 
-def _search(call: Call) -> Reply:
+def _search(call: ApiCall) -> Reply:
     details = call.details()
     query = parse(details["searchQuery"])
     logs = _logs_in_scope(call.store, query)
@@ -101,8 +101,8 @@ def _offset(page: str) -> int:
     return position
 
 
-def _logs_in_scope(store: Store, query: Query) -> dict[str, Resource]:
-    logs: dict[str, Resource] = {}
+def _logs_in_scope(store: StateStore, query: LogQuery) -> dict[str, StoredResource]:
+    logs: dict[str, StoredResource] = {}
     for scope in query.scopes:
         compartment, group, log = (*scope, "", "")[:3]
         for candidate in store.live(LOG.name):
@@ -115,7 +115,7 @@ def _logs_in_scope(store: Store, query: Query) -> dict[str, Resource]:
 
 
 def _found(
-    store: Store, query: Query, logs: Iterable[str], details: Json, limit: int, offset: int
+    store: StateStore, query: LogQuery, logs: Iterable[str], details: Json, limit: int, offset: int
 ) -> list[tuple[Any, ...]]:
     identifiers = list(logs)
     where, values = query.where
@@ -128,7 +128,7 @@ def _found(
     ).fetchall()
 
 
-def _entry(row: tuple[Any, ...], log: Resource) -> Json:
+def _entry(row: tuple[Any, ...], log: StoredResource) -> Json:
     identifier, time, ingested, entry, source, subject, type_, data = row
     return {
         "datetime": int(time * 1000),
@@ -161,11 +161,11 @@ def _data(text: str) -> Any:
     return {"message": text}
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     models_of_lines = (
-        Operation(
+        ApiOperation(
             "PutLogs", "POST", "/20200831/logs/{logId}/actions/push", _put_logs, "loggingingestion", "PutLogsDetails"
         ),
-        Operation("SearchLogs", "POST", "/20190909/search", _search, "loggingsearch", "SearchLogsDetails"),
+        ApiOperation("SearchLogs", "POST", "/20190909/search", _search, "loggingsearch", "SearchLogsDetails"),
     )
     return [*kinds.operations(GROUP), *kinds.operations(LOG), *models_of_lines]

@@ -13,10 +13,10 @@ from localcloud.api import clock, models, tenancy
 from localcloud.api.authorization import may_see_in
 from localcloud.api.errors import invalid
 from localcloud.api.http import Json, Reply
-from localcloud.api.metric_query import Point, Query, parse
-from localcloud.api.operations import Call, Operation
+from localcloud.api.metric_query import MetricQuery, Point, parse
+from localcloud.api.operations import ApiCall, ApiOperation
 from localcloud.api.paging import plain_page
-from localcloud.api.store import Store
+from localcloud.api.store import StateStore
 
 SERVICE = "monitoring"
 VERSION = "/20180401"
@@ -31,7 +31,7 @@ _ORDERS = {"NAMESPACE": "namespace", "NAME": "name", "RESOURCEGROUP": "resourceG
 
 
 @dataclass(frozen=True)
-class Stream:
+class MetricStream:
     """What a series of points is about."""
 
     compartment: str
@@ -53,7 +53,7 @@ def written(dimensions: Mapping[str, str]) -> str:
     return json.dumps(dict(sorted(dimensions.items())))
 
 
-def write_points(store: Store, stream: Stream, points: Iterable[Point], metadata: Mapping[str, str]) -> None:
+def write_points(store: StateStore, stream: MetricStream, points: Iterable[Point], metadata: Mapping[str, str]) -> None:
     """Adds points to a stream; one of the same moment takes the place of the older."""
     about = (stream.compartment, stream.namespace, stream.group, stream.name, stream.dimensions)
     store.connection.executemany(
@@ -63,7 +63,7 @@ def write_points(store: Store, stream: Stream, points: Iterable[Point], metadata
     )
 
 
-def _post(call: Call) -> Reply:
+def _post(call: ApiCall) -> Reply:
     details = call.details()
     if len(details["metricData"]) > _MOST_STREAMS:
         raise invalid(
@@ -76,7 +76,7 @@ def _post(call: Call) -> Reply:
             continue
         dimensions = written(entry["dimensions"])
         group = entry.get("resourceGroup", "")
-        stream = Stream(entry["compartmentId"], entry["namespace"], group, entry["name"], dimensions)
+        stream = MetricStream(entry["compartmentId"], entry["namespace"], group, entry["name"], dimensions)
         points = [
             (clock.parse_rfc3339(point["timestamp"]), float(point["value"]), point.get("count", 1))
             for point in entry["datapoints"]
@@ -109,7 +109,7 @@ def _wrong(entry: Mapping[str, Any]) -> str:
     return next((reason for reason, applies in reasons.items() if applies), "")
 
 
-def _list(call: Call) -> Reply:
+def _list(call: ApiCall) -> Reply:
     details = call.details()
     wanted = details.get("dimensionFilters", {})
     shown = []
@@ -134,17 +134,17 @@ def _grouped(metric: Json, fields: list[str]) -> Json:
     return {name: value for name, value in metric.items() if name in (*fields, "compartmentId")}
 
 
-def _streams(call: Call, details: Json, since: float) -> Iterator[Stream]:
+def _streams(call: ApiCall, details: Json, since: float) -> Iterator[MetricStream]:
     where, values = _where(call, details)
     rows = call.store.connection.execute(
         f"SELECT DISTINCT compartment, namespace, resource_group, name, dimensions FROM metrics WHERE {where}"
         " AND time >= ?",
         (*values, since),
     )
-    return (Stream(*row) for row in rows.fetchall())
+    return (MetricStream(*row) for row in rows.fetchall())
 
 
-def _where(call: Call, details: Json) -> tuple[str, list[str]]:
+def _where(call: ApiCall, details: Json) -> tuple[str, list[str]]:
     compartments = _compartments(call)
     where, values = [f"compartment IN ({', '.join('?' * len(compartments))})"], compartments
     for field, column in (("namespace", "namespace"), ("resourceGroup", "resource_group")):
@@ -154,7 +154,7 @@ def _where(call: Call, details: Json) -> tuple[str, list[str]]:
     return " AND ".join(where), values
 
 
-def _compartments(call: Call) -> list[str]:
+def _compartments(call: ApiCall) -> list[str]:
     """Those whose metrics are asked for, and may be seen."""
     compartment = call.needed("compartmentId")
     if call.request.query.get("compartmentIdInSubtree") != "true":
@@ -165,7 +165,7 @@ def _compartments(call: Call) -> list[str]:
     return [one for (one,) in rows.fetchall() if may_see_in(call, one)]
 
 
-def _summarize(call: Call) -> Reply:
+def _summarize(call: ApiCall) -> Reply:
     details = call.details()
     query = parse(details["query"])
     if details.get("resolution", query.interval) != query.interval:
@@ -178,7 +178,9 @@ def _summarize(call: Call) -> Reply:
     return Reply(200, shown)
 
 
-def _grouped_points(call: Call, details: Json, query: Query) -> dict[Stream, tuple[list[Point], Mapping[str, str]]]:
+def _grouped_points(
+    call: ApiCall, details: Json, query: MetricQuery
+) -> dict[MetricStream, tuple[list[Point], Mapping[str, str]]]:
     """The points a query is about, by the stream it makes of theirs, with what was last said of that."""
     where, values = _where(call, details)
     rows = call.store.connection.execute(
@@ -186,9 +188,9 @@ def _grouped_points(call: Call, details: Json, query: Query) -> dict[Stream, tup
         f" WHERE {where} AND name = ? AND time >= ? AND time < ? ORDER BY time",
         (*values, query.name, *_range(details)),
     )
-    groups: dict[Stream, tuple[list[Point], Mapping[str, str]]] = {}
+    groups: dict[MetricStream, tuple[list[Point], Mapping[str, str]]] = {}
     for *about, moment, value, count, told in rows:
-        stream = Stream(*about)
+        stream = MetricStream(*about)
         dimensions = json.loads(stream.dimensions)
         if all(condition.holds(dimensions) for condition in query.conditions):
             kept = replace(stream, dimensions=written(query.group_of(dimensions)))
@@ -206,12 +208,12 @@ def _range(details: Json) -> tuple[float, float]:
     return start, end
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     actions = f"{VERSION}/metrics/actions"
     return [
-        Operation("PostMetricData", "POST", f"{VERSION}/metrics", _post, SERVICE, "PostMetricDataDetails"),
-        Operation("ListMetrics", "POST", f"{actions}/listMetrics", _list, SERVICE, "ListMetricsDetails"),
-        Operation(
+        ApiOperation("PostMetricData", "POST", f"{VERSION}/metrics", _post, SERVICE, "PostMetricDataDetails"),
+        ApiOperation("ListMetrics", "POST", f"{actions}/listMetrics", _list, SERVICE, "ListMetricsDetails"),
+        ApiOperation(
             "SummarizeMetricsData", "POST", f"{actions}/summarizeMetricsData", _summarize, SERVICE,
             "SummarizeMetricsDataDetails",
         ),

@@ -11,10 +11,10 @@ from localcloud.api import clock, kinds, models, tenancy
 from localcloud.api.errors import already_exists, invalid, not_found
 from localcloud.api.http import Json, Reply
 from localcloud.api.memberships import MEMBERSHIP, add_membership
-from localcloud.api.operations import Call, Operation
+from localcloud.api.operations import ApiCall, ApiOperation
 from localcloud.api.paging import page_of
 from localcloud.api.principals import Credential, Principal, fingerprint
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 SERVICE = "identity"
 VERSION = "/20160918"
@@ -22,7 +22,7 @@ API_KEY = "api-key"
 MAXIMUM_KEYS = 3
 
 
-def find_key(store: Store, key_id: str) -> Credential | None:
+def find_key(store: StateStore, key_id: str) -> Credential | None:
     """The credential behind `tenancy/user/fingerprint`, of keys that were uploaded."""
     row = store.get(key_id)
     if row is None or row.kind != API_KEY or not row.live:
@@ -33,7 +33,7 @@ def find_key(store: Store, key_id: str) -> Credential | None:
     return Credential(Principal(user.id, user.name, tenancy.TENANCY), _public_key(row.body["keyValue"]))
 
 
-def _join(call: Call) -> Reply:
+def _join(call: ApiCall) -> Reply:
     details = call.details()
     kinds.require_references(call, {"userId": "user", "groupId": "group"}, details)
     user, group = details["userId"], details["groupId"]
@@ -42,39 +42,39 @@ def _join(call: Call) -> Reply:
     return _shown_membership(add_membership(call.store, user, group))
 
 
-def _get_membership(call: Call) -> Reply:
+def _get_membership(call: ApiCall) -> Reply:
     return _shown_membership(_membership(call))
 
 
-def _leave(call: Call) -> Reply:
+def _leave(call: ApiCall) -> Reply:
     found = _membership(call)
     found.expect(call.if_match)
     call.store.put(found, state="DELETED", live=False)
     return Reply(204)
 
 
-def _list_memberships(call: Call) -> Reply:
+def _list_memberships(call: ApiCall) -> Reply:
     call.needed("compartmentId")
     page = page_of(call.store, MEMBERSHIP, call.request.query, {"userId": "name", "groupId": "parent"}, live_only=True)
     return Reply(200, [_membership_body(row) for row in page.items], page.headers)
 
 
-def _membership(call: Call) -> Resource:
+def _membership(call: ApiCall) -> StoredResource:
     found = call.store.get(call.params["userGroupMembershipId"])
     if found is None or found.kind != MEMBERSHIP or not found.live:
         raise not_found("membership")
     return found
 
 
-def _membership_body(row: Resource) -> Json:
+def _membership_body(row: StoredResource) -> Json:
     return models.shape(SERVICE, "UserGroupMembership", {**row.body, "lifecycleState": row.state})
 
 
-def _shown_membership(row: Resource) -> Reply:
+def _shown_membership(row: StoredResource) -> Reply:
     return Reply(200, _membership_body(row), {"etag": row.etag})
 
 
-def _upload_key(call: Call) -> Reply:
+def _upload_key(call: ApiCall) -> Reply:
     user, text = _user(call), call.details()["key"]
     key = _public_key(text)
     identifier = f"{tenancy.TENANCY}/{user.id}/{fingerprint(key)}"
@@ -93,16 +93,16 @@ def _upload_key(call: Call) -> Reply:
     }
     call.store.connection.execute("DELETE FROM resources WHERE id = ?", (identifier,))  # one that was deleted before
     made = call.store.add(
-        Resource(identifier, API_KEY, tenancy.TENANCY, body["fingerprint"], "ACTIVE", body, parent=user.id)
+        StoredResource(identifier, API_KEY, tenancy.TENANCY, body["fingerprint"], "ACTIVE", body, parent=user.id)
     )
     return Reply(200, body, {"etag": made.etag})
 
 
-def _list_keys(call: Call) -> Reply:
+def _list_keys(call: ApiCall) -> Reply:
     return Reply(200, [dict(row.body) for row in call.store.live(API_KEY, parent=_user(call).id)])
 
 
-def _delete_key(call: Call) -> Reply:
+def _delete_key(call: ApiCall) -> Reply:
     found = call.store.live(API_KEY, parent=_user(call).id, name=call.params["fingerprint"])
     if not found:
         raise not_found("API key")
@@ -110,7 +110,7 @@ def _delete_key(call: Call) -> Reply:
     return Reply(204)
 
 
-def _user(call: Call) -> Resource:
+def _user(call: ApiCall) -> StoredResource:
     found = call.store.get(call.params["userId"])
     if found is None or found.kind != "user" or not found.live:
         raise not_found("user")
@@ -127,7 +127,7 @@ def _public_key(text: str) -> RSAPublicKey:
     return key
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     memberships, keys = f"{VERSION}/userGroupMemberships", f"{VERSION}/users/{{userId}}/apiKeys"
     one = f"{memberships}/{{userGroupMembershipId}}"
     rows = (
@@ -139,4 +139,6 @@ def operations() -> list[Operation]:
         ("ListApiKeys", "GET", keys, _list_keys, ""),
         ("DeleteApiKey", "DELETE", f"{keys}/{{fingerprint}}", _delete_key, ""),
     )
-    return [Operation(name, method, path, handler, SERVICE, details) for name, method, path, handler, details in rows]
+    return [
+        ApiOperation(name, method, path, handler, SERVICE, details) for name, method, path, handler, details in rows
+    ]

@@ -12,10 +12,10 @@ import binascii
 from localcloud.api import clock, kinds
 from localcloud.api.errors import incorrect_state, invalid, missing_parameter, not_found
 from localcloud.api.http import Json, Reply
-from localcloud.api.kinds import Kind
+from localcloud.api.kinds import ResourceKind
 from localcloud.api.lifecycles import Lifecycle
-from localcloud.api.operations import Call, Operation
-from localcloud.api.store import Resource
+from localcloud.api.operations import ApiCall, ApiOperation
+from localcloud.api.store import StoredResource
 from localcloud.api.values import whole_number
 
 SERVICE = "vault"
@@ -28,14 +28,14 @@ _DELETION_SECONDS = 30 * 24 * 3600
 _CONTENTS = "contents"
 
 
-def _secret(call: Call, body: Json) -> Json:
+def _secret(call: ApiCall, body: Json) -> Json:
     content = call.details().get("secretContent")
     if content is None:
         raise missing_parameter("secretContent")
     return {**body, "currentVersionNumber": 1, _CONTENTS: [_content(content)]}
 
 
-def _updated(call: Call, secret: Resource, body: Json) -> Json:
+def _updated(call: ApiCall, secret: StoredResource, body: Json) -> Json:
     content = call.details().get("secretContent")
     if content is None:
         return {**body, "currentVersionNumber": secret.body["currentVersionNumber"]}
@@ -54,7 +54,7 @@ def _content(details: Json) -> Json:
     return {"content": text, "name": details.get("name"), "timeCreated": clock.rfc3339(clock.now())}
 
 
-SECRET = Kind(
+SECRET = ResourceKind(
     "secret", "Secret", SERVICE, f"{VERSION}/secrets", "secretId",
     Lifecycle("CREATING", "ACTIVE", "DELETING", "DELETED"), ocid="vaultsecret", name_field="secretName",
     parent_field="vaultId", unique_in="parent", summary="SecretSummary", on_create=_secret, on_update=_updated,
@@ -63,18 +63,18 @@ SECRET = Kind(
 )  # fmt: skip
 
 
-def _schedule_deletion(call: Call) -> Reply:
+def _schedule_deletion(call: ApiCall) -> Reply:
     secret = _in_state(call, "ACTIVE")
     moment = call.details().get("timeOfDeletion") or clock.rfc3339(clock.now() + _DELETION_SECONDS)
     return _turned(call, secret, "PENDING_DELETION", {"timeOfDeletion": moment})
 
 
-def _cancel_deletion(call: Call) -> Reply:
+def _cancel_deletion(call: ApiCall) -> Reply:
     secret = _in_state(call, "PENDING_DELETION")
     return _turned(call, secret, "ACTIVE", {"timeOfDeletion": None})
 
 
-def _in_state(call: Call, state: str) -> Resource:
+def _in_state(call: ApiCall, state: str) -> StoredResource:
     secret = kinds.find_living(SECRET, call)
     secret.expect(call.if_match)
     if secret.state != state:
@@ -82,25 +82,25 @@ def _in_state(call: Call, state: str) -> Resource:
     return secret
 
 
-def _turned(call: Call, secret: Resource, state: str, more: Json) -> Reply:
+def _turned(call: ApiCall, secret: StoredResource, state: str, more: Json) -> Reply:
     return Reply(200, headers={"etag": call.store.put(secret, state=state, body={**secret.body, **more}).etag})
 
 
-def _bundle(call: Call) -> Reply:
+def _bundle(call: ApiCall) -> Reply:
     secret = call.store.get(call.params["secretId"])
     if secret is None or secret.kind != SECRET.name or not secret.live:
         raise not_found("secret")
     return _shown_bundle(call, secret)
 
 
-def _bundle_by_name(call: Call) -> Reply:
+def _bundle_by_name(call: ApiCall) -> Reply:
     found = call.store.live(SECRET.name, name=call.needed("secretName"), parent=call.needed("vaultId"))
     if not found:
         raise not_found("secret")
     return _shown_bundle(call, found[0])
 
 
-def _shown_bundle(call: Call, secret: Resource) -> Reply:
+def _shown_bundle(call: ApiCall, secret: StoredResource) -> Reply:
     contents = secret.body[_CONTENTS]
     text = call.request.query.get("versionNumber") or str(_staged(call, len(contents)))
     number = whole_number(text) or 0
@@ -119,7 +119,7 @@ def _shown_bundle(call: Call, secret: Resource) -> Reply:
     return Reply(200, body, {"etag": secret.etag})
 
 
-def _staged(call: Call, newest: int) -> int:
+def _staged(call: ApiCall, newest: int) -> int:
     stage = call.request.query.get("stage", "CURRENT")
     numbers = {"CURRENT": newest, "LATEST": newest, "PREVIOUS": newest - 1}
     if stage not in numbers:
@@ -127,14 +127,16 @@ def _staged(call: Call, newest: int) -> int:
     return numbers[stage]
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     one = f"{VERSION}/secrets/{{secretId}}/actions"
     bundles = f"{BUNDLES_VERSION}/secretbundles"
     deletion = "ScheduleSecretDeletionDetails"
     return [
         *kinds.operations(SECRET),
-        Operation("ScheduleSecretDeletion", "POST", f"{one}/scheduleDeletion", _schedule_deletion, SERVICE, deletion),
-        Operation("CancelSecretDeletion", "POST", f"{one}/cancelDeletion", _cancel_deletion, SERVICE),
-        Operation("GetSecretBundle", "GET", f"{bundles}/{{secretId}}", _bundle, BUNDLES),
-        Operation("GetSecretBundleByName", "POST", f"{bundles}/actions/getByName", _bundle_by_name, BUNDLES),
+        ApiOperation(
+            "ScheduleSecretDeletion", "POST", f"{one}/scheduleDeletion", _schedule_deletion, SERVICE, deletion
+        ),
+        ApiOperation("CancelSecretDeletion", "POST", f"{one}/cancelDeletion", _cancel_deletion, SERVICE),
+        ApiOperation("GetSecretBundle", "GET", f"{bundles}/{{secretId}}", _bundle, BUNDLES),
+        ApiOperation("GetSecretBundleByName", "POST", f"{bundles}/actions/getByName", _bundle_by_name, BUNDLES),
     ]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from localcloud.api import work_requests
-from localcloud.api.operations import Operation
+from localcloud.api.operations import ApiOperation
 from localcloud.api.services import (
     artifacts,
     calls_door,
@@ -23,7 +23,7 @@ from localcloud.api.services import (
 )
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     modules = (
         identity, people, network, object_storage, artifacts, logs, metrics, data_science, secrets, limits,
         work_requests, calls_door, evidence_door, faults_door, token_door,

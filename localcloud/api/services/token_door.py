@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from localcloud.api import tenancy
 from localcloud.api.errors import invalid, not_found
 from localcloud.api.http import Reply
-from localcloud.api.operations import Call, Operation
+from localcloud.api.operations import ApiCall, ApiOperation
 from localcloud.api.principals import TOKEN_SECONDS, Principal
 
 PATH = "/.trainyard/tokens"
@@ -18,7 +18,7 @@ SERVICE = "trainyard"
 RESOURCE_TYPES = {"job-run": "datasciencejobrun", "notebook-session": "datasciencenotebooksession"}
 
 
-def _issue(call: Call) -> Reply:
+def _issue(call: ApiCall) -> Reply:
     asked = call.json()
     if not isinstance(asked, dict) or not all(isinstance(asked.get(name), str) for name in ("resource", "publicKey")):
         raise invalid("resource and publicKey are required, both as text")
@@ -42,5 +42,5 @@ def _issue(call: Call) -> Reply:
     return Reply(200, {"token": call.cloud.credentials.issue(principal, key, seconds)})
 
 
-def operations() -> list[Operation]:
-    return [Operation("IssueToken", "POST", PATH, _issue, SERVICE)]
+def operations() -> list[ApiOperation]:
+    return [ApiOperation("IssueToken", "POST", PATH, _issue, SERVICE)]

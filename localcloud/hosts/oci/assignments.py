@@ -13,9 +13,9 @@ from localcloud.api import tenancy
 from localcloud.api.access import may_attach, may_mount, may_pull, may_write_log
 from localcloud.api.clients import client_variables
 from localcloud.api.errors import ApiError
-from localcloud.api.operations import Cloud
+from localcloud.api.operations import LocalCloud
 from localcloud.api.services.network import vnics
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 from localcloud.hosts.assignment import Assignment, CannotStartError, Interface, NetworkReach, NodeWork, RunCode, Subnet
 from localcloud.hosts.oci import images, mounts, routes, run_principal
 from localcloud.hosts.oci.bodies import NodeGroup, groups_of, outline_of
@@ -31,9 +31,9 @@ _UNPACKED = "decompressed_artifact"
 class _Run:
     """A run with what it belongs to."""
 
-    run: Resource
-    job: Resource
-    project: Resource
+    run: StoredResource
+    job: StoredResource
+    project: StoredResource
 
     def identities(self) -> dict[str, str]:
         return {
@@ -47,7 +47,7 @@ class _Run:
         }
 
 
-async def assignment_of(cloud: Cloud, run: Resource, folder: Path) -> Assignment:
+async def assignment_of(cloud: LocalCloud, run: StoredResource, folder: Path) -> Assignment:
     """Hands out the run's token, attaches its VNICs, and looks whether it may have what it names."""
     seconds = await run_principal.write(cloud, run, folder)
     job, project = (cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
@@ -76,7 +76,7 @@ async def assignment_of(cloud: Cloud, run: Resource, folder: Path) -> Assignment
     )
 
 
-def _attach(cloud: Cloud, run: Resource, subnet: Resource, count: int) -> list[Resource]:
+def _attach(cloud: LocalCloud, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
     """A VNIC for every node, by rank."""
     if not may_attach(cloud.access, subnet):
         raise CannotStartError(
@@ -90,12 +90,12 @@ def _attach(cloud: Cloud, run: Resource, subnet: Resource, count: int) -> list[R
         raise CannotStartError(error.message) from None
 
 
-def _subnet(subnet: Resource) -> Subnet:
+def _subnet(subnet: StoredResource) -> Subnet:
     router = routes.router(subnet)
     return Subnet(subnet.id, subnet.parent, router, vnics.mac_address(router), routes.prefix_length(subnet))
 
 
-def _interface(cloud: Cloud, vnic: Resource) -> Interface:
+def _interface(cloud: LocalCloud, vnic: StoredResource) -> Interface:
     def reach() -> NetworkReach | None:
         subnet = cloud.store.get(vnic.parent)
         if subnet is None:
@@ -105,7 +105,7 @@ def _interface(cloud: Cloud, vnic: Resource) -> Interface:
     return Interface(vnic.id, str(vnic.body["privateIp"]), str(vnic.body["macAddress"]), reach)
 
 
-def _works(cloud: Cloud, whole: _Run, may_pull: images.MayPull) -> Iterator[NodeWork]:
+def _works(cloud: LocalCloud, whole: _Run, may_pull: images.MayPull) -> Iterator[NodeWork]:
     groups = [each for each in groups_of(whole.run, whole.job) for _ in range(each.group.replicas)]
     for rank, each in enumerate(groups):
         image = str(each.container.get("image", ""))
@@ -136,7 +136,7 @@ def _environment(
     return variables
 
 
-def _code(cloud: Cloud, job: Resource) -> RunCode | None:
+def _code(cloud: LocalCloud, job: StoredResource) -> RunCode | None:
     artifact = job.body.get("artifact")
     if not artifact:
         return None

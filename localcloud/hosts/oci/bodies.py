@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.tables import table
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 from localcloud.hosts.assignment import Group, Outline
 
 _GIBIBYTE = 1 << 30
@@ -36,7 +36,7 @@ class NodeGroup:
         return int(self.infrastructure.get("blockStorageSizeInGBs") or 0) * _GIBIBYTE
 
 
-def groups_of(run: Resource, job: Resource) -> list[NodeGroup]:
+def groups_of(run: StoredResource, job: StoredResource) -> list[NodeGroup]:
     """A run without node groups is one group of one."""
     configuration = _merged(job.body.get("jobConfigurationDetails"), run.body.get("jobConfigurationOverrideDetails"))
     container = _first(run, job, "jobEnvironmentConfigurationOverrideDetails", "jobEnvironmentConfigurationDetails")
@@ -57,7 +57,7 @@ def groups_of(run: Resource, job: Resource) -> list[NodeGroup]:
     return groups
 
 
-def outline_of(run: Resource, job: Resource) -> Outline:
+def outline_of(run: StoredResource, job: StoredResource) -> Outline:
     """How many nodes there are, and for how long they may run."""
     groups = groups_of(run, job)
     minutes = _layout(run, job).get("maximumRuntimeInMinutes")
@@ -65,11 +65,11 @@ def outline_of(run: Resource, job: Resource) -> Outline:
     return Outline([each.group for each in groups], minutes)
 
 
-def _layout(run: Resource, job: Resource) -> dict[str, Any]:
+def _layout(run: StoredResource, job: StoredResource) -> dict[str, Any]:
     return _first(run, job, "jobNodeConfigurationOverrideDetails", "jobNodeConfigurationDetails")
 
 
-def _first(run: Resource, job: Resource, overriding: str, own: str) -> dict[str, Any]:
+def _first(run: StoredResource, job: StoredResource, overriding: str, own: str) -> dict[str, Any]:
     return run.body.get(overriding) or job.body.get(own) or {}
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from localcloud.api import clock
 from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
-from localcloud.api.operations import Cloud
+from localcloud.api.operations import LocalCloud
 from localcloud.api.services.network import vnics
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict
 from localcloud.hosts.oci import run_principal
 from localcloud.hosts.oci.assignments import assignment_of
@@ -25,7 +25,7 @@ _GROUP_STATES = {"FAILED": "FAILED"}
 class JobRuns:
     """The job runs of one cloud."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: LocalCloud) -> None:
         self._cloud = cloud
 
     def unfinished(self) -> Iterator[tuple[str, bool]]:
@@ -70,7 +70,7 @@ class JobRuns:
             if state in RUN_TERMINAL:
                 vnics.detach(self._cloud.store, run_id)
 
-    def _current(self, run_id: str) -> Resource:
+    def _current(self, run_id: str) -> StoredResource:
         run = self._cloud.store.get(run_id)
         if run is None:
             raise CannotStartError("The run is gone")

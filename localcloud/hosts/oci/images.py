@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from localcloud.api.services import artifacts
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 from localcloud.hosts.assignment import CannotStartError
 
-MayPull = Callable[[Resource], bool]
+MayPull = Callable[[StoredResource], bool]
 # What trainyard's own images start; an image pushed with its own entrypoint says otherwise.
 DEFAULT_ENTRYPOINT = ("python", "-m", "launcher")
 
 
-def stands_in(store: Store, address: str) -> str:
+def stands_in(store: StateStore, address: str) -> str:
     """The name that was recorded with the image; empty where none was."""
     image = artifacts.find_image(store, address) if address else None
     return str(image.body.get("environment", "")) if image else ""
 
 
-def command(store: Store, container: Mapping[str, Any], may_pull: MayPull) -> tuple[str, ...]:
+def command(store: StateStore, container: Mapping[str, Any], may_pull: MayPull) -> tuple[str, ...]:
     """What the image starts; empty without an image."""
     address = str(container.get("image", ""))
     if not address:

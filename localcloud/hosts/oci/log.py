@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from localcloud.api import clock
 from localcloud.api.services.logs import RUN_OUTPUT, write_lines
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 _ASKED_AGAIN_SECONDS = 1.0
 
@@ -16,7 +16,9 @@ _ASKED_AGAIN_SECONDS = 1.0
 class NodeLog:
     """Where the lines of one node go."""
 
-    def __init__(self, store: Store, run: Resource, subject: str, may_write: Callable[[Resource], bool]) -> None:
+    def __init__(
+        self, store: StateStore, run: StoredResource, subject: str, may_write: Callable[[StoredResource], bool]
+    ) -> None:
         self._store = store
         self._run = run
         self._subject = subject

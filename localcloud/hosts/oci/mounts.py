@@ -9,14 +9,16 @@ from typing import Any
 
 from localcloud.api import tenancy
 from localcloud.api.services.object_storage import buckets, listing
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 from localcloud.hosts.assignment import CannotStartError, MountedFiles
 
 _DEFAULT_PATH = "/mnt"
-MayMount = Callable[[Resource], bool]
+MayMount = Callable[[StoredResource], bool]
 
 
-def mounted(run: Resource, job: Resource, store: Store, objects: Path, may_mount: MayMount) -> Iterator[MountedFiles]:
+def mounted(
+    run: StoredResource, job: StoredResource, store: StateStore, objects: Path, may_mount: MayMount
+) -> Iterator[MountedFiles]:
     overridden = run.body.get("jobStorageMountConfigurationOverrideDetailsList")
     for row in overridden or job.body.get("jobStorageMountConfigurationDetailsList") or []:
         bucket = _bucket(store, row, may_mount)
@@ -27,7 +29,7 @@ def mounted(run: Resource, job: Resource, store: Store, objects: Path, may_mount
         yield MountedFiles(str(target), [(item.name[len(prefix) :], objects / item.file) for item in items])
 
 
-def _bucket(store: Store, row: dict[str, Any], may_mount: MayMount) -> Resource:
+def _bucket(store: StateStore, row: dict[str, Any], may_mount: MayMount) -> StoredResource:
     if row["storageType"] != "OBJECT_STORAGE":
         raise CannotStartError("The local cloud mounts buckets only: it has no File Storage")
     name = row["bucket"]

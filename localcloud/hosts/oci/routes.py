@@ -8,10 +8,10 @@ from contextlib import suppress
 from ipaddress import IPv4Network
 
 from localcloud.api.services.network.gateways import addresses_of, services
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 
-def destinations(store: Store, subnet: Resource) -> tuple[str, ...]:
+def destinations(store: StateStore, subnet: StoredResource) -> tuple[str, ...]:
     """The blocks that go through the subnet's router, sorted; whatever is in none of them cannot be reached."""
     vcn, table = store.get(subnet.parent), store.get(str(subnet.body.get("routeTableId")))
     found = set(vcn.body["cidrBlocks"] if vcn else ())
@@ -28,7 +28,7 @@ def _blocks(destinations: Iterable[str]) -> Iterator[str]:
             yield str(IPv4Network(destination, strict=False))
 
 
-def _through(gateway: Resource, destination: str) -> Iterator[str]:
+def _through(gateway: StoredResource, destination: str) -> Iterator[str]:
     """A private node has no public address, so an internet gateway leads it nowhere."""
     if gateway.kind == "nat-gateway":
         yield destination
@@ -38,9 +38,9 @@ def _through(gateway: Resource, destination: str) -> Iterator[str]:
             yield from addresses_of(destination)
 
 
-def router(subnet: Resource) -> str:
+def router(subnet: StoredResource) -> str:
     return str(IPv4Network(subnet.body["cidrBlock"])[1])
 
 
-def prefix_length(subnet: Resource) -> int:
+def prefix_length(subnet: StoredResource) -> int:
     return IPv4Network(subnet.body["cidrBlock"]).prefixlen

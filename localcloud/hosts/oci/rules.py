@@ -12,7 +12,7 @@ from typing import Any
 from localcloud.api.errors import ApiError
 from localcloud.api.services.network import security
 from localcloud.api.services.network.gateways import addresses_of
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 from localcloud.hosts.rules import ICMP, TCP, UDP, Direction, FirewallRule, Range, UnreadableRuleError
 
 _SIDES: tuple[tuple[Direction, str, str], ...] = (
@@ -22,7 +22,7 @@ _SIDES: tuple[tuple[Direction, str, str], ...] = (
 _OPTIONS: Mapping[int | None, str] = {TCP: "tcpOptions", UDP: "udpOptions"}
 
 
-def rules_of(store: Store, subnet: Resource, vnic: Resource) -> tuple[FirewallRule, ...]:
+def rules_of(store: StateStore, subnet: StoredResource, vnic: StoredResource) -> tuple[FirewallRule, ...]:
     found: list[FirewallRule] = []
     for identifier in subnet.body.get("securityListIds") or []:
         resource = store.get(identifier)
@@ -33,13 +33,13 @@ def rules_of(store: Store, subnet: Resource, vnic: Resource) -> tuple[FirewallRu
     return tuple(found)
 
 
-def _of_list(store: Store, security_list: Resource) -> Iterator[FirewallRule]:
+def _of_list(store: StateStore, security_list: StoredResource) -> Iterator[FirewallRule]:
     for direction, field, end in _SIDES:
         for index, body in enumerate(security_list.body.get(field) or []):
             yield _rule(store, security_list.id, direction, index, end, body)
 
 
-def _of_group(store: Store, group: Resource) -> Iterator[FirewallRule]:
+def _of_group(store: StateStore, group: StoredResource) -> Iterator[FirewallRule]:
     for direction, _, end in _SIDES:
         own = [body for body in group.body.get("rules") or [] if body["direction"].lower() == direction]
         for index, body in enumerate(own):
@@ -47,7 +47,7 @@ def _of_group(store: Store, group: Resource) -> Iterator[FirewallRule]:
 
 
 def _rule(
-    store: Store, owner: str, direction: Direction, index: int, end: str, body: Mapping[str, Any]
+    store: StateStore, owner: str, direction: Direction, index: int, end: str, body: Mapping[str, Any]
 ) -> FirewallRule:  # fmt: skip
     """The rule, judged again: the state may come from a version that took more than this one."""
     try:
@@ -70,7 +70,7 @@ def _rule(
     )  # fmt: skip
 
 
-def _peers(store: Store, kind: str, peer: str) -> tuple[IPv4Network, ...]:
+def _peers(store: StateStore, kind: str, peer: str) -> tuple[IPv4Network, ...]:
     if kind == "SERVICE_CIDR_BLOCK":
         return _networks(addresses_of(peer))
     if kind == "NETWORK_SECURITY_GROUP":

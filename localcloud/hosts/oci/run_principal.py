@@ -14,10 +14,10 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.api import tenancy
-from localcloud.api.operations import Cloud
+from localcloud.api.operations import LocalCloud
 from localcloud.api.principals import TOKEN_SECONDS, Principal
 from localcloud.api.services.token_door import RESOURCE_TYPES
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 from localcloud.files import write_secret
 from localcloud.hosts.workplace import GIVEN
 
@@ -26,7 +26,7 @@ _MODE = 0o444
 log = logging.getLogger("localcloud")
 
 
-def of_run(run: Resource) -> Principal:
+def of_run(run: StoredResource) -> Principal:
     kind = RESOURCE_TYPES["job-run"]
     return Principal(run.id, run.id, tenancy.TENANCY, resource_kind=kind, compartment=run.compartment)
 
@@ -41,7 +41,7 @@ def environment(given: str) -> Mapping[str, str]:
     }
 
 
-async def write(cloud: Cloud, run: Resource, folder: Path) -> float:
+async def write(cloud: LocalCloud, run: StoredResource, folder: Path) -> float:
     """Hands out a token; so many seconds later it ends. The key stays: a token never lies beside another's key."""
     place = folder / GIVEN
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -58,7 +58,7 @@ async def write(cloud: Cloud, run: Resource, folder: Path) -> float:
     return seconds
 
 
-async def keep_renewed(cloud: Cloud, run_id: str, folder: Path, seconds: float) -> None:
+async def keep_renewed(cloud: LocalCloud, run_id: str, folder: Path, seconds: float) -> None:
     """Until it is cancelled: each token is replaced when half of its time is over, the first of so many seconds."""
     while True:
         await asyncio.sleep(seconds / 2)

@@ -34,7 +34,7 @@ def edit_of(old: Sequence[str], new: Sequence[str]) -> dict[str, str] | None:
     return None
 
 
-class Vcn(TableResource):
+class VcnResource(TableResource):
     """Its IPv4 blocks have calls of their own, one block at a time."""
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:

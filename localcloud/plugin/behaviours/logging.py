@@ -14,7 +14,7 @@ from provider.oci.calls import attempt
 _WORK_SECONDS = 300.0
 
 
-class Logged(TableResource):
+class LoggingResource(TableResource):
     """Log groups and logs: every write is a work request, and what it made is only named in there."""
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:

@@ -12,7 +12,7 @@ from provider.base.values import Properties
 from provider.oci.calls import attempt
 
 
-class SecurityList(TableResource):
+class SecurityListResource(TableResource):
     """Its port options are flat in Pulumi: `tcpOptions.min` is the API's `tcpOptions.destinationPortRange.min`."""
 
     _RULES = ("ingressSecurityRules", "egressSecurityRules")
@@ -61,7 +61,7 @@ def _without_any_code(rule: Properties) -> Properties:
     return rule
 
 
-class SecurityRule(TableResource):
+class GroupRuleResource(TableResource):
     """One rule of a network security group: the API only adds, changes and removes rules of a group."""
 
     def inputs_of_api(self) -> frozenset[str]:

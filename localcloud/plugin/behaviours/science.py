@@ -11,7 +11,7 @@ from provider.base.values import Properties
 from provider.oci.calls import attempt
 
 
-class Job(TableResource):
+class JobResource(TableResource):
     """A job may carry code: a local file, uploaded right after the job is made."""
 
     def _details(self, kind: str, inputs: Properties) -> Any:

@@ -12,7 +12,7 @@ from provider.base.values import Properties
 from provider.oci.calls import attempt
 
 
-class Bucket(TableResource):
+class BucketResource(TableResource):
     """Known by namespace and name; has no lifecycle state and takes no retry token."""
 
     def id_of(self, model: Any, inputs: Properties) -> str:
@@ -64,7 +64,7 @@ class Bucket(TableResource):
         return bool(listed.data.items)
 
 
-class StorageObject(TableResource):
+class ObjectResource(TableResource):
     """Content from a text or a file; everything else about an object is a header."""
 
     _HEADERS = (

@@ -10,7 +10,7 @@ from provider.base.resource import Call
 from provider.base.values import Properties
 
 
-class Secret(TableResource):
+class SecretResource(TableResource):
     """Its deletion is a date; until then its name is taken."""
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.environments.find import Environment, Missing, find
+from localcloud.environments.find import Environment, MissingEnvironment, find
 from schemas.model import PortRange, Retry, Role
 from tests.support.nodes import Nodes, Place, block, nodes, planned
 
@@ -28,7 +28,7 @@ SILENCE = "45"
 @pytest.fixture
 def horovod() -> Environment:
     found = find("horovod-pytorch")
-    if isinstance(found, Missing):
+    if isinstance(found, MissingEnvironment):
         pytest.skip(f"not rehearsed: the environment {found.name}: {found.reason}; {found.remedy}")
     return found
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from localcloud.control import Cloud
-from localcloud.environments.find import Environment, Missing
+from localcloud.environments.find import Environment, MissingEnvironment
 from localstacks import environments
 from localstacks.file import LocalFile, localized
 from localstacks.oci.file import stand_in
@@ -116,7 +116,7 @@ def test_secrets_get_stand_ins_that_stay_the_same() -> None:
 
 
 def test_what_this_machine_cannot_train_is_only_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = Missing("dask-ml", "it has not been made", "trainyard environments make dask-ml")
+    missing = MissingEnvironment("dask-ml", "it has not been made", "trainyard environments make dask-ml")
     monkeypatch.setattr(environments, "find_for", lambda *_, **__: missing)
     found, _ = local("oci-dask-lightgbm")
     runs = found.config["trainyard:jobs"]["lightgbm"]["runs"]

@@ -4,25 +4,25 @@
 from __future__ import annotations
 
 from localcloud.api import kinds
-from localcloud.api.operations import Operation
+from localcloud.api.operations import ApiOperation
 from localcloud.api.services.data_science import jobs, notebooks, runs, shapes
 from localcloud.api.services.data_science.jobs import JOB, PROJECT, SERVICE, VERSION
 from localcloud.api.services.data_science.notebooks import NOTEBOOK
 from localcloud.api.services.data_science.runs import JOB_RUN
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     artifact = f"{VERSION}/jobs/{{jobId}}/artifact"
     cancel = f"{VERSION}/jobRuns/{{jobRunId}}/actions/cancelJobRun"
     notebook = f"{VERSION}/notebookSessions/{{notebookSessionId}}/actions"
     return [
         *(row for kind in (PROJECT, JOB, JOB_RUN, NOTEBOOK) for row in kinds.operations(kind)),
-        Operation("CreateJobArtifact", "POST", artifact, jobs.put_artifact, SERVICE, streams=True),
-        Operation("HeadJobArtifact", "HEAD", f"{artifact}/content", jobs.head_artifact, SERVICE),
-        Operation("GetJobArtifactContent", "GET", f"{artifact}/content", jobs.get_artifact, SERVICE),
-        Operation("CancelJobRun", "POST", cancel, runs.cancel, SERVICE),
-        Operation("ActivateNotebookSession", "POST", f"{notebook}/activate", notebooks.activate, SERVICE),
-        Operation("DeactivateNotebookSession", "POST", f"{notebook}/deactivate", notebooks.deactivate, SERVICE),
-        Operation("ListJobShapes", "GET", f"{VERSION}/jobShapes", shapes.list_, SERVICE),
-        Operation("ListNotebookSessionShapes", "GET", f"{VERSION}/notebookSessionShapes", shapes.list_, SERVICE),
+        ApiOperation("CreateJobArtifact", "POST", artifact, jobs.put_artifact, SERVICE, streams=True),
+        ApiOperation("HeadJobArtifact", "HEAD", f"{artifact}/content", jobs.head_artifact, SERVICE),
+        ApiOperation("GetJobArtifactContent", "GET", f"{artifact}/content", jobs.get_artifact, SERVICE),
+        ApiOperation("CancelJobRun", "POST", cancel, runs.cancel, SERVICE),
+        ApiOperation("ActivateNotebookSession", "POST", f"{notebook}/activate", notebooks.activate, SERVICE),
+        ApiOperation("DeactivateNotebookSession", "POST", f"{notebook}/deactivate", notebooks.deactivate, SERVICE),
+        ApiOperation("ListJobShapes", "GET", f"{VERSION}/jobShapes", shapes.list_, SERVICE),
+        ApiOperation("ListNotebookSessionShapes", "GET", f"{VERSION}/notebookSessionShapes", shapes.list_, SERVICE),
     ]

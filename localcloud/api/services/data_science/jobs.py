@@ -12,9 +12,9 @@ from localcloud.api import clock, kinds, lifecycles
 from localcloud.api.authorization import names_of
 from localcloud.api.errors import ApiError, conflict, incorrect_state, invalid, related_not_found
 from localcloud.api.http import FilePart, Json, Reply
-from localcloud.api.kinds import Kind, Receipts
-from localcloud.api.operations import Call
-from localcloud.api.store import Resource
+from localcloud.api.kinds import Receipts, ResourceKind
+from localcloud.api.operations import ApiCall
+from localcloud.api.store import StoredResource
 
 SERVICE = "data_science"
 VERSION = "/20190101"
@@ -26,14 +26,14 @@ _MOST_ARGUMENTS = 4_000
 _FILENAME = re.compile(r"""filename\*?=(?:"([^"]+)"|([^;\s]+))""")
 
 
-def _hold_project(call: Call, project: Resource) -> None:
+def _hold_project(call: ApiCall, project: StoredResource) -> None:
     if held := call.store.live("job", parent=project.id):
         raise conflict(f"The project {project.id} still has {len(held)} job(s): {names_of(call, held)}")
     if notebooks := call.store.live("notebook-session", parent=project.id):
         raise conflict(f"The project {project.id} still has {len(notebooks)} notebook session(s)")
 
 
-def _job(call: Call, body: Json) -> Json:
+def _job(call: ApiCall, body: Json) -> Json:
     require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
     require_logging(call, body.get("jobLogConfigurationDetails"))
     require_configurations(body.get("jobConfigurationDetails"), _layout(body))
@@ -45,7 +45,7 @@ def _job(call: Call, body: Json) -> Json:
     return {**body, "lifecycleState": "ACTIVE" if container else "CREATING"}
 
 
-def _updated_job(call: Call, job: Resource, body: Json) -> Json:
+def _updated_job(call: ApiCall, job: StoredResource, body: Json) -> Json:
     require_mounts(body.get("jobStorageMountConfigurationDetailsList"))
     require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
     return body
@@ -55,7 +55,7 @@ def _layout(body: Json) -> Json | None:
     return body.get("jobNodeConfigurationDetails")
 
 
-def _delete_runs(call: Call, job: Resource) -> None:
+def _delete_runs(call: ApiCall, job: StoredResource) -> None:
     runs = call.store.live("job-run", parent=job.id)
     if runs and call.request.query.get("deleteRelatedJobRuns", "").lower() != "true":
         raise conflict(f"The job {job.id} has {len(runs)} job run(s): delete them, or set deleteRelatedJobRuns")
@@ -69,18 +69,18 @@ def _delete_runs(call: Call, job: Resource) -> None:
         call.after_commit.append(lambda: path.unlink(missing_ok=True))
 
 
-def forget_folder(call: Call, run: Resource) -> None:
+def forget_folder(call: ApiCall, run: StoredResource) -> None:
     """What the nodes of a run left on this machine goes with its history."""
     folder = call.cloud.home / "runs" / run.id
     call.after_commit.append(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-PROJECT = Kind(
+PROJECT = ResourceKind(
     "project", "Project", SERVICE, f"{VERSION}/projects", "projectId", lifecycles.PROJECT,
     ocid="datascienceproject", summary="ProjectSummary", on_delete=_hold_project,
     receipts=Receipts("project", "PROJECT_{verb}"), asynchronous=frozenset({"Delete"}),
 )  # fmt: skip
-JOB = Kind(
+JOB = ResourceKind(
     "job", "Job", SERVICE, f"{VERSION}/jobs", "jobId", lifecycles.JOB,
     ocid="datasciencejob", parent_field="projectId", summary="JobSummary", references={"projectId": "project"},
     on_create=_job, on_update=_updated_job, on_delete=_delete_runs,
@@ -95,12 +95,12 @@ def subnet_of(infrastructure: Json | None, layout: Json | None) -> str:
     return next((each["subnetId"] for each in (network, infrastructure, *inner) if each and each.get("subnetId")), "")
 
 
-def require_network(call: Call, subnet: str) -> None:
+def require_network(call: ApiCall, subnet: str) -> None:
     if subnet:
         kinds.require_references(call, {"subnetId": "subnet"}, {"subnetId": subnet})
 
 
-def require_logging(call: Call, logging: Json | None) -> None:
+def require_logging(call: ApiCall, logging: Json | None) -> None:
     """What the log settings name must be there, and the log must be the group's."""
     if not logging or logging.get("enableLogging") is False:
         return
@@ -140,7 +140,7 @@ def require_mounts(mounts: Sequence[Json] | None) -> None:
         raise invalid("two storage mounts have the same destination")
 
 
-def put_artifact(call: Call) -> Reply:
+def put_artifact(call: ApiCall) -> Reply:
     job = kinds.find_living(JOB, call)
     upload = call.request.upload
     if upload is None or not upload.size:
@@ -160,18 +160,18 @@ def put_artifact(call: Call) -> Reply:
     return Reply(204, headers={"etag": artifact["etag"]})
 
 
-def head_artifact(call: Call) -> Reply:
+def head_artifact(call: ApiCall) -> Reply:
     artifact = _artifact(call)
     return Reply(200, headers={**_artifact_headers(artifact), "content-length": str(artifact["size"])})
 
 
-def get_artifact(call: Call) -> Reply:
+def get_artifact(call: ApiCall) -> Reply:
     artifact = _artifact(call)
     path = call.cloud.home / "artifacts" / artifact["file"]
     return Reply(200, headers=_artifact_headers(artifact), file=FilePart(path, 0, artifact["size"]))
 
 
-def _artifact(call: Call) -> Json:
+def _artifact(call: ApiCall) -> Json:
     artifact = kinds.find_living(JOB, call).body.get("artifact")
     if not artifact:
         raise ApiError(404, "NotAuthorizedOrNotFound", "The job has no artifact")

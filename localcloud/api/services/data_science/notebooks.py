@@ -6,12 +6,12 @@ from __future__ import annotations
 from localcloud.api import kinds, lifecycles, limits, tenancy
 from localcloud.api.errors import incorrect_state, missing_parameter
 from localcloud.api.http import Json, Reply
-from localcloud.api.kinds import Kind, Receipts
-from localcloud.api.operations import Call
+from localcloud.api.kinds import Receipts, ResourceKind
+from localcloud.api.operations import ApiCall
 from localcloud.api.services.data_science.jobs import SERVICE, VERSION, require_network
 
 
-def _notebook(call: Call, body: Json) -> Json:
+def _notebook(call: ApiCall, body: Json) -> Json:
     settings = body.get("notebookSessionConfigDetails") or body.get("notebookSessionConfigurationDetails")
     if not settings:
         raise missing_parameter("notebookSessionConfigDetails")
@@ -21,7 +21,7 @@ def _notebook(call: Call, body: Json) -> Json:
     return {**body, "notebookSessionConfigDetails": settings, "notebookSessionUrl": url}
 
 
-NOTEBOOK = Kind(
+NOTEBOOK = ResourceKind(
     "notebook-session", "NotebookSession", SERVICE, f"{VERSION}/notebookSessions", "notebookSessionId",
     lifecycles.JOB, ocid="datasciencenotebooksession", parent_field="projectId", summary="NotebookSessionSummary",
     references={"projectId": "project"}, on_create=_notebook,
@@ -29,15 +29,15 @@ NOTEBOOK = Kind(
 )  # fmt: skip
 
 
-def activate(call: Call) -> Reply:
+def activate(call: ApiCall) -> Reply:
     return _turn(call, "INACTIVE", "ACTIVE")
 
 
-def deactivate(call: Call) -> Reply:
+def deactivate(call: ApiCall) -> Reply:
     return _turn(call, "ACTIVE", "INACTIVE")
 
 
-def _turn(call: Call, before: str, after: str) -> Reply:
+def _turn(call: ApiCall, before: str, after: str) -> Reply:
     notebook = kinds.find_living(NOTEBOOK, call)
     notebook.expect(call.if_match)
     if notebook.state != before:

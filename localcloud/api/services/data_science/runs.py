@@ -6,9 +6,9 @@ from __future__ import annotations
 from localcloud.api import clock, kinds, lifecycles, limits, tenancy
 from localcloud.api.errors import incorrect_state, related_not_found
 from localcloud.api.http import Json, Reply
-from localcloud.api.kinds import Kind
+from localcloud.api.kinds import ResourceKind
 from localcloud.api.ocids import new_ocid
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.services.data_science.jobs import (
     SERVICE,
     VERSION,
@@ -19,10 +19,10 @@ from localcloud.api.services.data_science.jobs import (
     subnet_of,
 )
 from localcloud.api.services.logs import LOG
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 
 
-def _run(call: Call, body: Json) -> Json:
+def _run(call: ApiCall, body: Json) -> Json:
     job = call.store.get(body["jobId"])
     if job is None or job.parent != body["projectId"]:
         raise related_not_found(f"jobId {body['jobId']} in the project {body['projectId']}")
@@ -55,7 +55,7 @@ def _run(call: Call, body: Json) -> Json:
     }
 
 
-def _log_details(call: Call, logging: Json | None, body: Json) -> Json:
+def _log_details(call: ApiCall, logging: Json | None, body: Json) -> Json:
     """Where the run's lines go: the log that is named, or one made for it in the group."""
     if not logging or not logging.get("enableLogging"):
         return {}
@@ -65,7 +65,7 @@ def _log_details(call: Call, logging: Json | None, body: Json) -> Json:
     return {"logDetails": {"logGroupId": group, "logId": log}} if log else {}
 
 
-def _create_log(call: Call, group: str, run: Json) -> str:
+def _create_log(call: ApiCall, group: str, run: Json) -> str:
     identifier, moment = new_ocid("log", tenancy.REGION_KEY), clock.rfc3339(clock.now())
     within = call.store.get(group)
     compartment = within.compartment if within else run["compartmentId"]
@@ -81,21 +81,21 @@ def _create_log(call: Call, group: str, run: Json) -> str:
         "freeformTags": {},
         "definedTags": {},
     }
-    call.store.add(Resource(identifier, LOG.name, compartment, run["id"], "ACTIVE", body, parent=group))
+    call.store.add(StoredResource(identifier, LOG.name, compartment, run["id"], "ACTIVE", body, parent=group))
     return identifier
 
 
-def _submit(call: Call, run: Resource) -> None:
+def _submit(call: ApiCall, run: StoredResource) -> None:
     call.after_commit.append(lambda: call.cloud.hosts.submit(run.id))
 
 
-def _forget(call: Call, run: Resource) -> None:
+def _forget(call: ApiCall, run: StoredResource) -> None:
     if run.state in lifecycles.RUN_ACTIVE:
         raise incorrect_state(f"The job run {run.id} is {run.state}: cancel it first")
     forget_folder(call, run)
 
 
-JOB_RUN = Kind(
+JOB_RUN = ResourceKind(
     "job-run", "JobRun", SERVICE, f"{VERSION}/jobRuns", "jobRunId", lifecycles.JOB_RUN,
     ocid="datasciencejobrun", parent_field="jobId", summary="JobRunSummary",
     references={"projectId": "project", "jobId": "job"},
@@ -103,7 +103,7 @@ JOB_RUN = Kind(
 )  # fmt: skip
 
 
-def cancel(call: Call) -> Reply:
+def cancel(call: ApiCall) -> Reply:
     run = kinds.find_living(JOB_RUN, call)
     run.expect(call.if_match)
     if run.state not in lifecycles.RUN_ACTIVE:

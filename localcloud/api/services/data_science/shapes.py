@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from catalog.tables import table
 from localcloud.api.http import Json, Reply
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.paging import plain_page
 
 # The catalog says nothing of the size of flexible shapes: whoever uses one chooses it. This is the least.
@@ -13,7 +13,7 @@ _LEAST = {"vcpus": 2, "memory_gib": 1}
 _SERIES = (("GPU", "NVIDIA_GPU"), ("Standard.E", "AMD_ROME"), ("Standard.A", "ARM"), ("", "INTEL_SKYLAKE"))
 
 
-def list_(call: Call) -> Reply:
+def list_(call: ApiCall) -> Reply:
     call.needed("compartmentId")
     name = call.request.query.get("name")
     shapes = [_shape(shape, row) for shape, row in table("shapes").items() if name in (None, shape)]

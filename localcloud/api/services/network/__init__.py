@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from localcloud.api import kinds
-from localcloud.api.operations import Operation
+from localcloud.api.operations import ApiOperation
 from localcloud.api.services.network import blocks, gateways, nsgs, subnets, vcns, vnics
 from localcloud.api.services.network.common import SERVICE, VERSION
 
@@ -15,7 +15,7 @@ KINDS = (
 )  # fmt: skip
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     rules = f"{VERSION}/networkSecurityGroups/{{networkSecurityGroupId}}"
     attach = f"{VERSION}/serviceGateways/{{serviceGatewayId}}/actions"
     vcn = f"{VERSION}/vcns/{{vcnId}}/actions"
@@ -49,5 +49,5 @@ def operations() -> list[Operation]:
     )
     return [
         *(row for kind in KINDS for row in kinds.operations(kind)),
-        *(Operation(name, method, path, handler, SERVICE, details) for name, method, path, handler, details in rows),
+        *(ApiOperation(name, method, path, handler, SERVICE, details) for name, method, path, handler, details in rows),
     ]

@@ -6,39 +6,39 @@ from __future__ import annotations
 from localcloud.api import clock, kinds
 from localcloud.api.errors import conflict, invalid, not_found
 from localcloud.api.http import Reply
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.services.network.common import apart, network
 from localcloud.api.services.network.vcns import VCN
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 from localcloud.api.work_requests import receipt
 
 MAXIMUM_BLOCKS = 5
 
 
-def add(call: Call) -> Reply:
+def add(call: ApiCall) -> Reply:
     vcn = kinds.find_settled(VCN, call)
     return _keep(call, vcn, [*vcn.body["cidrBlocks"], call.details()["cidrBlock"]])
 
 
-def modify(call: Call) -> Reply:
+def modify(call: ApiCall) -> Reply:
     vcn, details = kinds.find_settled(VCN, call), call.details()
     old, new = details["originalCidrBlock"], details["newCidrBlock"]
     _require(vcn, old)
     return _keep(call, vcn, [new if block == old else block for block in vcn.body["cidrBlocks"]])
 
 
-def remove(call: Call) -> Reply:
+def remove(call: ApiCall) -> Reply:
     vcn, gone = kinds.find_settled(VCN, call), call.details()["cidrBlock"]
     _require(vcn, gone)
     return _keep(call, vcn, [block for block in vcn.body["cidrBlocks"] if block != gone])
 
 
-def _require(vcn: Resource, block: str) -> None:
+def _require(vcn: StoredResource, block: str) -> None:
     if block not in vcn.body["cidrBlocks"]:
         raise not_found(f"the block {block} of the VCN")
 
 
-def _keep(call: Call, vcn: Resource, blocks: list[str]) -> Reply:
+def _keep(call: ApiCall, vcn: StoredResource, blocks: list[str]) -> Reply:
     if not 1 <= len(blocks) <= MAXIMUM_BLOCKS:
         raise invalid(f"a VCN has one to {MAXIMUM_BLOCKS} blocks")
     networks = apart(blocks)

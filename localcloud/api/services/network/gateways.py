@@ -9,9 +9,9 @@ from ipaddress import IPv4Address
 from localcloud.api import kinds, lifecycles, tenancy
 from localcloud.api.errors import already_exists, invalid, not_found, related_not_found
 from localcloud.api.http import Json, Reply
-from localcloud.api.kinds import Kind
+from localcloud.api.kinds import ResourceKind
 from localcloud.api.ocids import fixed_ocid, new_ocid
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.services.network.common import SERVICE, VERSION
 
 _KEY = tenancy.REGION_KEY
@@ -38,11 +38,11 @@ def addresses_of(label: str) -> tuple[str, ...]:
     return dict(zip((cidr for cidr, _ in _LABELS), known, strict=True)).get(label, ())
 
 
-def list_services(call: Call) -> Reply:
+def list_services(call: ApiCall) -> Reply:
     return Reply(200, services())
 
 
-def get_service(call: Call) -> Reply:
+def get_service(call: ApiCall) -> Reply:
     for service in services():
         if service["id"] == call.params["serviceId"]:
             return Reply(200, service)
@@ -59,37 +59,37 @@ def _named(requested: list[Json]) -> list[Json]:
     return [{"serviceId": item["serviceId"], "serviceName": names[item["serviceId"]]} for item in requested]
 
 
-def _service_gateway(call: Call, body: Json) -> Json:
+def _service_gateway(call: ApiCall, body: Json) -> Json:
     _only_one(call, "service-gateway", body)
     return {**body, "services": _named(body["services"])}
 
 
-def _internet_gateway(call: Call, body: Json) -> Json:
+def _internet_gateway(call: ApiCall, body: Json) -> Json:
     _only_one(call, "internet-gateway", body)
     return body
 
 
-def _only_one(call: Call, kind: str, body: Json) -> None:
+def _only_one(call: ApiCall, kind: str, body: Json) -> None:
     if call.store.live(kind, parent=body["vcnId"]):
         raise already_exists(f"A {kind} of the VCN {body['vcnId']}")
 
 
-def _nat_gateway(call: Call, body: Json) -> Json:
+def _nat_gateway(call: ApiCall, body: Json) -> Json:
     address = IPv4Address(_NAT_ADDRESSES + zlib.crc32(body["id"].encode()) % 254 + 1)
     return {"publicIpId": new_ocid("publicip", _KEY), **body, "natIp": str(address)}
 
 
 _IN_VCN = {"vcnId": "vcn", "routeTableId": "route-table"}
-INTERNET_GATEWAY = Kind(
+INTERNET_GATEWAY = ResourceKind(
     "internet-gateway", "InternetGateway", SERVICE, f"{VERSION}/internetGateways", "igId", lifecycles.NETWORK,
     parent_field="vcnId", references=_IN_VCN, held_by=("route-table",), on_create=_internet_gateway,
 )  # fmt: skip
-NAT_GATEWAY = Kind(
+NAT_GATEWAY = ResourceKind(
     "nat-gateway", "NatGateway", SERVICE, f"{VERSION}/natGateways", "natGatewayId", lifecycles.NETWORK,
     parent_field="vcnId", references=_IN_VCN, held_by=("route-table",), defaults={"blockTraffic": False},
     on_create=_nat_gateway,
 )  # fmt: skip
-SERVICE_GATEWAY = Kind(
+SERVICE_GATEWAY = ResourceKind(
     "service-gateway", "ServiceGateway", SERVICE, f"{VERSION}/serviceGateways", "serviceGatewayId", lifecycles.NETWORK,
     parent_field="vcnId", references=_IN_VCN, held_by=("route-table",), defaults={"blockTraffic": False},
     on_create=_service_gateway,
@@ -97,15 +97,15 @@ SERVICE_GATEWAY = Kind(
 )  # fmt: skip
 
 
-def attach(call: Call) -> Reply:
+def attach(call: ApiCall) -> Reply:
     return _change(call, attached=True)
 
 
-def detach(call: Call) -> Reply:
+def detach(call: ApiCall) -> Reply:
     return _change(call, attached=False)
 
 
-def _change(call: Call, attached: bool) -> Reply:
+def _change(call: ApiCall, attached: bool) -> Reply:
     gateway = kinds.find_living(SERVICE_GATEWAY, call)
     gateway.expect(call.if_match)
     service = call.details()["serviceId"]

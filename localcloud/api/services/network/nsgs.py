@@ -8,24 +8,24 @@ import secrets
 from localcloud.api import clock, kinds, lifecycles
 from localcloud.api.errors import invalid
 from localcloud.api.http import Json, Reply
-from localcloud.api.kinds import Kind
-from localcloud.api.operations import Call
+from localcloud.api.kinds import ResourceKind
+from localcloud.api.operations import ApiCall
 from localcloud.api.paging import plain_page
 from localcloud.api.services.network.common import SERVICE, VERSION
 from localcloud.api.services.network.security import check_rule
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 
 MAXIMUM_RULES = 120
 # What the group keeps beside what it shows.
 _RULES = "rules"
 
-NSG = Kind(
+NSG = ResourceKind(
     "network-security-group", "NetworkSecurityGroup", SERVICE, f"{VERSION}/networkSecurityGroups",
     "networkSecurityGroupId", lifecycles.NETWORK, parent_field="vcnId", references={"vcnId": "vcn"},
 )  # fmt: skip
 
 
-def list_rules(call: Call) -> Reply:
+def list_rules(call: ApiCall) -> Reply:
     direction = call.request.query.get("direction")
     rules = _rules(kinds.find_living(NSG, call))
     wanted = [rule for rule in rules if direction in (None, rule["direction"])]
@@ -33,7 +33,7 @@ def list_rules(call: Call) -> Reply:
     return Reply(200, page, headers)
 
 
-def add_rules(call: Call) -> Reply:
+def add_rules(call: ApiCall) -> Reply:
     group = kinds.find_living(NSG, call)
     added = [
         _completed(call, {**rule, "id": secrets.token_hex(3).upper()})
@@ -46,7 +46,7 @@ def add_rules(call: Call) -> Reply:
     return Reply(200, {"securityRules": added})
 
 
-def update_rules(call: Call) -> Reply:
+def update_rules(call: ApiCall) -> Reply:
     group = kinds.find_living(NSG, call)
     changed = {rule["id"]: _completed(call, rule) for rule in call.details().get("securityRules", [])}
     _require(group, list(changed))
@@ -54,7 +54,7 @@ def update_rules(call: Call) -> Reply:
     return Reply(200, {"securityRules": list(changed.values())})
 
 
-def remove_rules(call: Call) -> Reply:
+def remove_rules(call: ApiCall) -> Reply:
     group = kinds.find_living(NSG, call)
     gone = call.details().get("securityRuleIds", [])
     _require(group, gone)
@@ -62,26 +62,26 @@ def remove_rules(call: Call) -> Reply:
     return Reply(204)
 
 
-def list_vnics(call: Call) -> Reply:
+def list_vnics(call: ApiCall) -> Reply:
     kinds.find_living(NSG, call)
     return Reply(200, [])  # job runs are not members of groups, and nothing else here has VNICs
 
 
-def _rules(group: Resource) -> list[Json]:
+def _rules(group: StoredResource) -> list[Json]:
     return list(group.body.get(_RULES, []))
 
 
-def _require(group: Resource, identifiers: list[str]) -> None:
+def _require(group: StoredResource, identifiers: list[str]) -> None:
     known = {rule["id"] for rule in _rules(group)}
     if unknown := [identifier for identifier in identifiers if identifier not in known]:
         raise invalid(f"the group has no rule {unknown[0]}")
 
 
-def _keep(call: Call, group: Resource, rules: list[Json]) -> None:
+def _keep(call: ApiCall, group: StoredResource, rules: list[Json]) -> None:
     call.store.put(group, body={**group.body, _RULES: rules})
 
 
-def _completed(call: Call, rule: Json) -> Json:
+def _completed(call: ApiCall, rule: Json) -> Json:
     end = "source" if rule["direction"] == "INGRESS" else "destination"
     if not rule.get(end):
         raise invalid(f"a rule for {rule['direction']} needs a {end}")

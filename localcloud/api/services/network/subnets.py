@@ -10,14 +10,14 @@ from localcloud.api import lifecycles
 from localcloud.api.authorization import names_of
 from localcloud.api.errors import conflict, invalid, related_not_found
 from localcloud.api.http import Json
-from localcloud.api.kinds import Kind
-from localcloud.api.operations import Call
+from localcloud.api.kinds import ResourceKind
+from localcloud.api.operations import ApiCall
 from localcloud.api.services.network.common import NO_IPV6, SERVICE, VERSION, network
 from localcloud.api.services.network.vnics import VNIC
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 
 
-def _subnet(call: Call, body: Json) -> Json:
+def _subnet(call: ApiCall, body: Json) -> Json:
     vcn = call.store.get(body["vcnId"])
     if vcn is None:
         raise related_not_found(f"vcnId {body['vcnId']}")
@@ -43,7 +43,7 @@ def _subnet(call: Call, body: Json) -> Json:
     return completed
 
 
-def _addresses(call: Call, vcn: Resource, cidr: str, own_id: str) -> Json:
+def _addresses(call: ApiCall, vcn: StoredResource, cidr: str, own_id: str) -> Json:
     """What follows from a subnet's block, once it lies in its VCN and apart from the other subnets."""
     block = network(cidr)
     if not any(block.subnet_of(network(outer)) for outer in vcn.body["cidrBlocks"]):
@@ -54,7 +54,7 @@ def _addresses(call: Call, vcn: Resource, cidr: str, own_id: str) -> Json:
     return {"cidrBlock": cidr, "ipv4CidrBlocks": [cidr], "virtualRouterIp": str(block.network_address + 1)}
 
 
-def _updated(call: Call, subnet: Resource, body: Json) -> Json:
+def _updated(call: ApiCall, subnet: StoredResource, body: Json) -> Json:
     """Another block may leave none of the addresses outside that the subnet's VNICs have."""
     vcn, cidr = call.store.get(subnet.parent), body["cidrBlock"]
     if vcn is None or cidr == subnet.body["cidrBlock"]:
@@ -69,7 +69,7 @@ def _updated(call: Call, subnet: Resource, body: Json) -> Json:
     return _same_vcn(call, {**body, **moved})
 
 
-def _same_vcn(call: Call, body: Json) -> Json:
+def _same_vcn(call: ApiCall, body: Json) -> Json:
     if not 1 <= len(body["securityListIds"]) <= 5:
         raise invalid("a subnet has one to five security lists")
     for identifier in (body["routeTableId"], *body["securityListIds"]):
@@ -79,7 +79,7 @@ def _same_vcn(call: Call, body: Json) -> Json:
     return body
 
 
-def _free(call: Call, subnet: Resource) -> None:
+def _free(call: ApiCall, subnet: StoredResource) -> None:
     # A run that was only accepted has no VNIC yet, and is about to.
     users = call.store.mentioning(subnet.id, ("job-run", "notebook-session"))
     active = [user for user in users if user.kind != "job-run" or user.state in lifecycles.RUN_ACTIVE]
@@ -87,7 +87,7 @@ def _free(call: Call, subnet: Resource) -> None:
         raise conflict(f"The subnet {subnet.id} has VNICs attached, of {names_of(call, active)}")
 
 
-SUBNET = Kind(
+SUBNET = ResourceKind(
     "subnet", "Subnet", SERVICE, f"{VERSION}/subnets", "subnetId", lifecycles.NETWORK, parent_field="vcnId",
     references={
         "vcnId": "vcn", "routeTableId": "route-table", "securityListIds": "security-list",

@@ -6,12 +6,12 @@ from __future__ import annotations
 from localcloud.api import clock, kinds, lifecycles, tenancy
 from localcloud.api.errors import conflict, invalid, related_not_found
 from localcloud.api.http import Json
-from localcloud.api.kinds import Kind
+from localcloud.api.kinds import ResourceKind
 from localcloud.api.ocids import new_ocid
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.services.network.common import NO_IPV6, SERVICE, VERSION, apart
 from localcloud.api.services.network.security import check_end, check_rule
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 
 _DEFAULTS = {
     "route-table": "defaultRouteTableId",
@@ -22,7 +22,7 @@ _ANYWHERE = "0.0.0.0/0"
 _GATEWAYS = ("internet-gateway", "nat-gateway", "service-gateway")
 
 
-def _vcn(call: Call, body: Json) -> Json:
+def _vcn(call: ApiCall, body: Json) -> Json:
     blocks = body.get("cidrBlocks") or [body.get("cidrBlock")]
     if blocks == [None]:
         raise invalid("one of cidrBlock and cidrBlocks is required")
@@ -33,7 +33,7 @@ def _vcn(call: Call, body: Json) -> Json:
     return {**body, "cidrBlock": blocks[0], "cidrBlocks": blocks, **domain, **defaults}
 
 
-def _bring_defaults(call: Call, vcn: Resource) -> None:
+def _bring_defaults(call: ApiCall, vcn: StoredResource) -> None:
     contents: dict[str, Json] = {
         "route-table": {"routeRules": []},
         "security-list": {
@@ -62,27 +62,27 @@ def _bring_defaults(call: Call, vcn: Resource) -> None:
             "definedTags": {},
             **content,
         }
-        call.store.add(Resource(body["id"], kind, vcn.compartment, name, "AVAILABLE", body, parent=vcn.id))
+        call.store.add(StoredResource(body["id"], kind, vcn.compartment, name, "AVAILABLE", body, parent=vcn.id))
 
 
 def _ingress(protocol: str, source: str, **options: Json) -> Json:
     return {"protocol": protocol, "source": source, "sourceType": "CIDR_BLOCK", "isStateless": False, **options}
 
 
-def _take_defaults(call: Call, vcn: Resource) -> None:
+def _take_defaults(call: ApiCall, vcn: StoredResource) -> None:
     for kind, name in _DEFAULTS.items():
         default = call.store.get(vcn.body[name])
         if default and default.live:
             kinds.remove(BY_NAME[kind], call, default)
 
 
-def _keep_default(call: Call, resource: Resource) -> None:
+def _keep_default(call: ApiCall, resource: StoredResource) -> None:
     vcn = call.store.get(resource.parent)
     if vcn and resource.id in (vcn.body[name] for name in _DEFAULTS.values()):
         raise conflict(f"The {resource.kind} {resource.id} is a default of its VCN and is deleted only with the VCN")
 
 
-def _routes(call: Call, body: Json) -> Json:
+def _routes(call: ApiCall, body: Json) -> Json:
     for rule in body.get("routeRules", []):
         target = call.store.get(rule["networkEntityId"])
         if target is None or not target.live or target.parent != body["vcnId"]:
@@ -102,7 +102,7 @@ def _completed_route(rule: Json) -> Json:
     return {**rule, **cidr, "destination": destination, "destinationType": kind, "routeType": "STATIC"}
 
 
-def _rules(call: Call, body: Json) -> Json:
+def _rules(call: ApiCall, body: Json) -> Json:
     completed = {}
     for name, end in (("ingressSecurityRules", "source"), ("egressSecurityRules", "destination")):
         completed[name] = [{f"{end}Type": "CIDR_BLOCK", "isStateless": False, **rule} for rule in body.get(name, [])]
@@ -113,22 +113,22 @@ def _rules(call: Call, body: Json) -> Json:
 
 _IN_VCN = {"vcnId": "vcn"}
 _IPV6 = ("isIpv6Enabled", "isOracleGuaAllocationEnabled", "ipv6PrivateCidrBlocks", "byoipv6CidrDetails")
-VCN = Kind(
+VCN = ResourceKind(
     "vcn", "Vcn", SERVICE, f"{VERSION}/vcns", "vcnId", lifecycles.NETWORK, on_create=_vcn, after_create=_bring_defaults,
     on_delete=_take_defaults, asynchronous=frozenset({"Move"}), unserved=dict.fromkeys(_IPV6, NO_IPV6),
     held_by=("subnet", "route-table", "security-list", "dhcp-options", "network-security-group", *_GATEWAYS),
 )  # fmt: skip
-ROUTE_TABLE = Kind(
+ROUTE_TABLE = ResourceKind(
     "route-table", "RouteTable", SERVICE, f"{VERSION}/routeTables", "rtId", lifecycles.NETWORK, parent_field="vcnId",
     references=_IN_VCN, held_by=("subnet", *_GATEWAYS), on_create=_routes, on_delete=_keep_default,
     on_update=lambda call, resource, body: _routes(call, body),
 )  # fmt: skip
-SECURITY_LIST = Kind(
+SECURITY_LIST = ResourceKind(
     "security-list", "SecurityList", SERVICE, f"{VERSION}/securityLists", "securityListId", lifecycles.NETWORK,
     parent_field="vcnId", references=_IN_VCN, held_by=("subnet",), on_create=_rules, on_delete=_keep_default,
     on_update=lambda call, resource, body: _rules(call, body),
 )  # fmt: skip
-DHCP_OPTIONS = Kind(
+DHCP_OPTIONS = ResourceKind(
     "dhcp-options", "DhcpOptions", SERVICE, f"{VERSION}/dhcps", "dhcpId", lifecycles.NETWORK, plural="DhcpOptions",
     parent_field="vcnId", create_details="CreateDhcpDetails", update_details="UpdateDhcpDetails",
     references=_IN_VCN, held_by=("subnet",), on_delete=_keep_default,

@@ -9,27 +9,27 @@ from localcloud.api import clock, kinds, lifecycles, tenancy
 from localcloud.api.authorization import may_see
 from localcloud.api.errors import conflict, missing_parameter
 from localcloud.api.http import Json, Reply
-from localcloud.api.kinds import Kind
+from localcloud.api.kinds import ResourceKind
 from localcloud.api.ocids import new_ocid
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.paging import page_of
 from localcloud.api.services.network.common import SERVICE, VERSION
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 # The network's own address and its router's; the last is for broadcasts.
 _RESERVED_AT_THE_START = 2
 _LIST_BY = ("vnicId", "subnetId", "vlanId")
 
-VNIC = Kind(
+VNIC = ResourceKind(
     "vnic", "Vnic", SERVICE, f"{VERSION}/vnics", "vnicId", lifecycles.NETWORK, parent_field="subnetId", verbs=("Get",)
 )
-PRIVATE_IP = Kind(
+PRIVATE_IP = ResourceKind(
     "private-ip", "PrivateIp", SERVICE, f"{VERSION}/privateIps", "privateIpId", lifecycles.NETWORK,
     parent_field="subnetId", verbs=("Get",),
 )  # fmt: skip
 
 
-def attach(store: Store, run: Resource, subnet: Resource, count: int) -> list[Resource]:
+def attach(store: StateStore, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
     """Gives the nodes of a run a VNIC each, in the order of their ranks; Conflict when the subnet is full.
 
     A run that begins again keeps those it had: nodes may still know one another by their addresses."""
@@ -41,7 +41,7 @@ def attach(store: Store, run: Resource, subnet: Resource, count: int) -> list[Re
     return [_add(store, run, subnet, f"{run.name}-{rank}", address) for rank, address in enumerate(addresses)]
 
 
-def detach(store: Store, run: str) -> None:
+def detach(store: StateStore, run: str) -> None:
     """Takes away what a run's nodes had."""
     for kind in (VNIC, PRIVATE_IP):
         for item in store.live(kind.name):
@@ -49,7 +49,7 @@ def detach(store: Store, run: str) -> None:
                 store.put(item, state=kind.lifecycle.gone, live=False)
 
 
-def list_private_ips(call: Call) -> Reply:
+def list_private_ips(call: ApiCall) -> Reply:
     query = call.request.query
     if not any(query.get(name) for name in _LIST_BY):
         raise missing_parameter("one of vnicId and subnetId")
@@ -58,7 +58,7 @@ def list_private_ips(call: Call) -> Reply:
     return Reply(200, [kinds.shown(PRIVATE_IP, item) for item in seen], page.headers)
 
 
-def _free(store: Store, subnet: Resource, count: int) -> list[str]:
+def _free(store: StateStore, subnet: StoredResource, count: int) -> list[str]:
     taken = {item.body["ipAddress"] for item in store.live(PRIVATE_IP.name, parent=subnet.id)}
     block = IPv4Network(subnet.body["cidrBlock"])
     found: list[str] = []
@@ -72,7 +72,7 @@ def _free(store: Store, subnet: Resource, count: int) -> list[str]:
     return found
 
 
-def _add(store: Store, run: Resource, subnet: Resource, name: str, address: str) -> Resource:
+def _add(store: StateStore, run: StoredResource, subnet: StoredResource, name: str, address: str) -> StoredResource:
     vnic, private_ip = (new_ocid(kind, tenancy.REGION_KEY) for kind in ("vnic", "privateip"))
     common: Json = {
         "availabilityDomain": subnet.body.get("availabilityDomain") or tenancy.AVAILABILITY_DOMAINS[0],
@@ -91,7 +91,9 @@ def _add(store: Store, run: Resource, subnet: Resource, name: str, address: str)
     }  # fmt: skip
     inner = {**common, "id": private_ip, "vnicId": vnic, "ipAddress": address}
     attached, _ = (
-        store.add(Resource(body["id"], kind.name, run.compartment, name, kind.lifecycle.ready, body, parent=subnet.id))
+        store.add(
+            StoredResource(body["id"], kind.name, run.compartment, name, kind.lifecycle.ready, body, parent=subnet.id)
+        )
         for kind, body in ((VNIC, interface), (PRIVATE_IP, inner))
     )
     return attached

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from localcloud.api import tenancy
 from localcloud.api.http import Reply
-from localcloud.api.operations import Call, Operation
+from localcloud.api.operations import ApiCall, ApiOperation
 from localcloud.api.services.object_storage import buckets, listing, objects, rules, uploads
 
 SERVICE = "object_storage"
 _STREAMED = frozenset({"PutObject", "UploadPart"})
 
 
-def _get_namespace(call: Call) -> Reply:
+def _get_namespace(call: ApiCall) -> Reply:
     return Reply(200, tenancy.NAMESPACE)
 
 
-def _get_namespace_metadata(call: Call) -> Reply:
+def _get_namespace_metadata(call: ApiCall) -> Reply:
     buckets.require_namespace(call)
     return Reply(
         200,
@@ -28,7 +28,7 @@ def _get_namespace_metadata(call: Call) -> Reply:
     )
 
 
-def operations() -> list[Operation]:
+def operations() -> list[ApiOperation]:
     bucket = "/n/{namespaceName}/b/{bucketName}"
     item, upload = f"{bucket}/o/{{objectName}}", f"{bucket}/u/{{objectName}}"
     rows = (
@@ -67,6 +67,6 @@ def operations() -> list[Operation]:
         ("ListReplicationSources", "GET", f"{bucket}/replicationSources", rules.none, ""),
     )  # fmt: skip
     return [
-        Operation(name, method, path, handler, SERVICE, details, streams=name in _STREAMED)
+        ApiOperation(name, method, path, handler, SERVICE, details, streams=name in _STREAMED)
         for name, method, path, handler, details in rows
     ]

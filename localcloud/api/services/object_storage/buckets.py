@@ -9,9 +9,9 @@ from localcloud.api import clock, kinds, limits, models, tenancy
 from localcloud.api.errors import ApiError, invalid
 from localcloud.api.http import Json, Reply
 from localcloud.api.ocids import new_ocid
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.paging import page_of
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 
 SERVICE = "object_storage"
 KIND = "bucket"
@@ -33,7 +33,7 @@ _DEFAULTS: Json = {
 }
 
 
-def require_namespace(call: Call) -> None:
+def require_namespace(call: ApiCall) -> None:
     if call.params["namespaceName"] != tenancy.NAMESPACE:
         name = call.params["namespaceName"]
         raise ApiError(
@@ -41,13 +41,13 @@ def require_namespace(call: Call) -> None:
         )
 
 
-def find(call: Call) -> Resource:
+def find(call: ApiCall) -> StoredResource:
     """The bucket that the path names."""
     require_namespace(call)
     return find_named(call, call.params["bucketName"])
 
 
-def find_named(call: Call, name: str) -> Resource:
+def find_named(call: ApiCall, name: str) -> StoredResource:
     found = call.store.live(KIND, name=name)
     if not found:
         message = (
@@ -57,7 +57,7 @@ def find_named(call: Call, name: str) -> Resource:
     return found[0]
 
 
-def create(call: Call) -> Reply:
+def create(call: ApiCall) -> Reply:
     require_namespace(call)
     details = call.details()
     name = details["name"]
@@ -79,11 +79,11 @@ def create(call: Call) -> Reply:
         "createdBy": call.principal.id,
         "timeCreated": clock.rfc3339(moment),
     }
-    bucket = call.store.add(Resource(body["id"], KIND, details["compartmentId"], name, "", body, created=moment))
+    bucket = call.store.add(StoredResource(body["id"], KIND, details["compartmentId"], name, "", body, created=moment))
     return _answer(bucket, {"location": f"/n/{tenancy.NAMESPACE}/b/{name}"})
 
 
-def get(call: Call) -> Reply:
+def get(call: ApiCall) -> Reply:
     bucket = find(call)
     bucket.expect(call.if_match)
     fields = call.request.query.get("fields", "").split(",")
@@ -95,20 +95,20 @@ def get(call: Call) -> Reply:
     return _answer(bucket, {}, dict(zip(asked, counts, strict=True)))
 
 
-def head(call: Call) -> Reply:
+def head(call: ApiCall) -> Reply:
     bucket = find(call)
     bucket.expect(call.if_match)
     return Reply(200, headers={"etag": bucket.etag})
 
 
-def list_(call: Call) -> Reply:
+def list_(call: ApiCall) -> Reply:
     require_namespace(call)
     call.needed("compartmentId")
     page = page_of(call.store, KIND, {"sortBy": "NAME", **call.request.query}, {}, live_only=True)
     return Reply(200, [_shown(item, "BucketSummary") for item in page.items], page.headers)
 
 
-def update(call: Call) -> Reply:
+def update(call: ApiCall) -> Reply:
     bucket = find(call)
     bucket.expect(call.if_match)
     details = call.details()
@@ -124,7 +124,7 @@ def update(call: Call) -> Reply:
     return _answer(changed, {})
 
 
-def delete(call: Call) -> Reply:
+def delete(call: ApiCall) -> Reply:
     bucket = find(call)
     bucket.expect(call.if_match)
     held = next((what for what, table in _HELD_BY.items() if _any(call, table, bucket)), "")
@@ -135,14 +135,14 @@ def delete(call: Call) -> Reply:
     return Reply(204)
 
 
-def _any(call: Call, table: str, bucket: Resource) -> bool:
+def _any(call: ApiCall, table: str, bucket: StoredResource) -> bool:
     query = f"SELECT 1 FROM {table} WHERE bucket = ? LIMIT 1"
     return call.store.connection.execute(query, (bucket.id,)).fetchone() is not None
 
 
-def _answer(bucket: Resource, headers: dict[str, str], more: Json | None = None) -> Reply:
+def _answer(bucket: StoredResource, headers: dict[str, str], more: Json | None = None) -> Reply:
     return Reply(200, {**_shown(bucket, "Bucket"), **(more or {})}, {"etag": bucket.etag, **headers})
 
 
-def _shown(bucket: Resource, model: str) -> Json:
+def _shown(bucket: StoredResource, model: str) -> Json:
     return models.shape(SERVICE, model, {**bucket.body, "etag": bucket.etag})

@@ -9,11 +9,11 @@ from typing import Any
 from localcloud.api import clock
 from localcloud.api.errors import invalid
 from localcloud.api.http import Json, Reply
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.paging import limit_of, read_page, write_page
 from localcloud.api.services.object_storage import buckets
 from localcloud.api.services.object_storage.stored import COLUMNS, StoredObject, read
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 # In the wire names of the summaries, as `fields=` asks for them.
 _SUMMARY: Mapping[str, Callable[[StoredObject], Any]] = {
@@ -29,7 +29,7 @@ _NOT_SHOWN = frozenset({"archivalState"})  # known, but nothing here is archived
 _DELIMITERS = ("", "/")
 
 
-def list_objects(call: Call) -> Reply:
+def list_objects(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
     rows = matching(call.store, bucket, call.request.query)
     fields = ("name", *_fields(call, ()))
@@ -42,7 +42,7 @@ def list_objects(call: Call) -> Reply:
     return Reply(200, body)
 
 
-def list_versions(call: Call) -> Reply:
+def list_versions(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
     page = call.request.query.get("page")
     rows = matching(call.store, bucket, call.request.query, "versions")
@@ -65,7 +65,7 @@ def _from_page(rows: Iterable[StoredObject], position: tuple[Any, ...]) -> Itera
             yield item
 
 
-def _cut(call: Call, rows: Iterator[StoredObject]) -> tuple[list[StoredObject], list[str], StoredObject | None]:
+def _cut(call: ApiCall, rows: Iterator[StoredObject]) -> tuple[list[StoredObject], list[str], StoredObject | None]:
     """Items and prefixes up to the limit, and what comes after them."""
     prefix, delimiter = call.request.query.get("prefix", ""), call.request.query.get("delimiter", "")
     if delimiter not in _DELIMITERS:
@@ -86,7 +86,9 @@ def _cut(call: Call, rows: Iterator[StoredObject]) -> tuple[list[StoredObject], 
     return items, prefixes, None
 
 
-def matching(store: Store, bucket: Resource, query: Mapping[str, str], also: str = "") -> Iterator[StoredObject]:
+def matching(
+    store: StateStore, bucket: StoredResource, query: Mapping[str, str], also: str = ""
+) -> Iterator[StoredObject]:
     prefix = query.get("prefix", "")
     where = ["bucket = ?", "name >= ?", "substr(name, 1, ?) = ?"]
     values: list[Any] = [bucket.id, prefix, len(prefix), prefix]
@@ -103,7 +105,7 @@ def matching(store: Store, bucket: Resource, query: Mapping[str, str], also: str
         yield read(row[:-1])
 
 
-def _fields(call: Call, default: tuple[str, ...]) -> tuple[str, ...]:
+def _fields(call: ApiCall, default: tuple[str, ...]) -> tuple[str, ...]:
     asked = tuple(name for name in call.request.query.get("fields", "").split(",") if name)
     if unknown := [name for name in asked if name not in _SUMMARY and name not in _NOT_SHOWN]:
         raise invalid(f"{unknown[0]!r} is not a field of an object: {', '.join(sorted({*_SUMMARY, *_NOT_SHOWN}))}")

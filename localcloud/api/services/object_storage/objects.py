@@ -9,10 +9,10 @@ import re
 from localcloud.api import clock, tenancy
 from localcloud.api.errors import ApiError, etag_mismatch, invalid
 from localcloud.api.http import FilePart, Json, Reply, Upload
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.services.object_storage import buckets, stored
 from localcloud.api.services.object_storage.stored import StoredObject
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 from localcloud.api.work_requests import receipt
 
 MAXIMUM_NAME = 1024
@@ -41,13 +41,13 @@ def require_name(name: str) -> None:
         raise invalid(f"an object needs a name of at most {MAXIMUM_NAME} bytes, without zero bytes")
 
 
-def check_md5(call: Call, upload: Upload) -> None:
+def check_md5(call: ApiCall, upload: Upload) -> None:
     claimed = call.request.headers.get("content-md5")
     if claimed and claimed != upload.md5:
         raise ApiError(400, "UnmatchedContentMD5", f"Content-MD5 is {claimed}, but the body has {upload.md5}")
 
 
-def put(call: Call) -> Reply:
+def put(call: ApiCall) -> Reply:
     bucket, name, upload = buckets.find(call), call.params["objectName"], call.request.upload
     require_name(name)
     if upload is None:
@@ -65,7 +65,7 @@ def put(call: Call) -> Reply:
     return Reply(200, headers={**item.receipt, "opc-content-md5": upload.md5})
 
 
-def get(call: Call) -> Reply:
+def get(call: ApiCall) -> Reply:
     _, found = _find(call)
     start, length = 0, found.size
     asked = {header: call.request.query[name] for name, header in _ASKED.items() if name in call.request.query}
@@ -78,12 +78,12 @@ def get(call: Call) -> Reply:
     return Reply(status, headers=headers, file=FilePart(call.cloud.objects / found.file, start, length))
 
 
-def head(call: Call) -> Reply:
+def head(call: ApiCall) -> Reply:
     _, found = _find(call)
     return Reply(200, headers={**_headers(found), "content-length": str(found.size)})
 
 
-def delete(call: Call) -> Reply:
+def delete(call: ApiCall) -> Reply:
     bucket, found = _find(call, markers=True)
     headers = {"last-modified": clock.http_date(found.modified)}
     if call.request.query.get("versionId"):
@@ -93,7 +93,7 @@ def delete(call: Call) -> Reply:
     return Reply(204, headers=headers | (_version(marker) if marker else {}))
 
 
-def batch_delete(call: Call) -> Reply:
+def batch_delete(call: ApiCall) -> Reply:
     bucket, details = buckets.find(call), call.details()
     if len(details["objects"]) > MAXIMUM_BATCH:
         raise invalid(f"at most {MAXIMUM_BATCH} objects can be deleted at once")
@@ -112,7 +112,7 @@ def batch_delete(call: Call) -> Reply:
     return Reply(200, {"deleted": [] if details.get("isSkipDeletedResult") else deleted, "failed": failed})
 
 
-def rename(call: Call) -> Reply:
+def rename(call: ApiCall) -> Reply:
     bucket, details = buckets.find(call), call.details()
     require_name(details["newName"])
     found = stored.lookup(call.store, bucket.id, details["sourceName"])
@@ -125,7 +125,7 @@ def rename(call: Call) -> Reply:
     return Reply(200, headers=stored.rename(call.store, found, details["newName"]).receipt)
 
 
-def copy(call: Call) -> Reply:
+def copy(call: ApiCall) -> Reply:
     """Done at once, but answered as a work request: so it is where an object is large."""
     source, details = buckets.find(call), call.details()
     found = _source(call, source, details)
@@ -152,7 +152,7 @@ def copy(call: Call) -> Reply:
     return Reply(202, headers=receipt(call, "COPY_OBJECT", "object", "WRITTEN", target))
 
 
-def _source(call: Call, bucket: Resource, details: Json) -> StoredObject:
+def _source(call: ApiCall, bucket: StoredResource, details: Json) -> StoredObject:
     name, version = details["sourceObjectName"], details.get("sourceVersionId")
     found = stored.lookup(call.store, bucket.id, name)
     if version:
@@ -164,7 +164,7 @@ def _source(call: Call, bucket: Resource, details: Json) -> StoredObject:
     return found
 
 
-def _find(call: Call, markers: bool = False) -> tuple[Resource, StoredObject]:
+def _find(call: ApiCall, markers: bool = False) -> tuple[StoredResource, StoredObject]:
     """The version that is asked for, by default the current one."""
     bucket, name = buckets.find(call), call.params["objectName"]
     version = call.request.query.get("versionId")
@@ -185,11 +185,11 @@ def _version(item: StoredObject) -> dict[str, str]:
     return {"version-id": item.file, **({"is-delete-marker": "true"} if item.marker else {})}
 
 
-def _object_not_found(name: str, bucket: Resource) -> ApiError:
+def _object_not_found(name: str, bucket: StoredResource) -> ApiError:
     return ApiError(404, "ObjectNotFound", f"The object {name!r} was not found in the bucket {bucket.name!r}")
 
 
-def expect(call: Call, current: StoredObject | None) -> None:
+def expect(call: ApiCall, current: StoredObject | None) -> None:
     if_match, if_none_match = call.if_match, call.request.headers.get("if-none-match")
     if if_match and (current is None or if_match not in ("*", current.etag)):
         raise etag_mismatch()

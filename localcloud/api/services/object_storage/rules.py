@@ -6,24 +6,24 @@ from __future__ import annotations
 from localcloud.api import clock
 from localcloud.api.errors import ApiError
 from localcloud.api.http import Json, Reply
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.services.object_storage import buckets
 
 # Beside what OCI's model of a bucket has, so never shown with it.
 _POLICY = "lifecyclePolicy"
 
 
-def none_in_a_collection(call: Call) -> Reply:
+def none_in_a_collection(call: ApiCall) -> Reply:
     buckets.find(call)
     return Reply(200, {"items": []})
 
 
-def none(call: Call) -> Reply:
+def none(call: ApiCall) -> Reply:
     buckets.find(call)
     return Reply(200, [])
 
 
-def get_lifecycle(call: Call) -> Reply:
+def get_lifecycle(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
     policy = bucket.body.get(_POLICY)
     if not policy:
@@ -31,7 +31,7 @@ def get_lifecycle(call: Call) -> Reply:
     return Reply(200, policy["content"], {"etag": policy["etag"]})
 
 
-def put_lifecycle(call: Call) -> Reply:
+def put_lifecycle(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
     moment = clock.now()
     content: Json = {"timeCreated": clock.rfc3339(moment), "items": call.details().get("items", [])}
@@ -39,7 +39,7 @@ def put_lifecycle(call: Call) -> Reply:
     return Reply(200, content, {"etag": changed.body[_POLICY]["etag"]})
 
 
-def delete_lifecycle(call: Call) -> Reply:
+def delete_lifecycle(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
     call.store.put(bucket, body={name: value for name, value in bucket.body.items() if name != _POLICY})
     return Reply(204)

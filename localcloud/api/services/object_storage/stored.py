@@ -17,8 +17,8 @@ from typing import Any
 
 from localcloud.api import clock
 from localcloud.api.errors import invalid
-from localcloud.api.operations import Call
-from localcloud.api.store import Resource, Store
+from localcloud.api.operations import ApiCall
+from localcloud.api.store import StateStore, StoredResource
 
 COLUMNS = "bucket, name, file, size, md5, etag, created, modified, headers"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -55,12 +55,12 @@ def sound_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def lookup(store: Store, bucket: str, name: str) -> StoredObject | None:
+def lookup(store: StateStore, bucket: str, name: str) -> StoredObject | None:
     """The current version, if there is one."""
     return _one(store, f"SELECT {COLUMNS}, 0 FROM objects WHERE bucket = ? AND name = ?", bucket, name)
 
 
-def lookup_version(store: Store, bucket: str, name: str, version: str) -> StoredObject | None:
+def lookup_version(store: StateStore, bucket: str, name: str, version: str) -> StoredObject | None:
     current = lookup(store, bucket, name)
     if current and current.file == version:
         return current
@@ -68,18 +68,18 @@ def lookup_version(store: Store, bucket: str, name: str, version: str) -> Stored
     return _one(store, f"SELECT {COLUMNS}, marker FROM versions WHERE {where}", bucket, name, version)
 
 
-def files_in_use(store: Store) -> set[str]:
+def files_in_use(store: StateStore) -> set[str]:
     queries = ("SELECT file FROM objects", "SELECT file FROM versions", "SELECT file FROM parts")
     return {row[0] for query in queries for row in store.connection.execute(query)}
 
 
-def keep(call: Call, bucket: Resource, item: StoredObject) -> None:
+def keep(call: ApiCall, bucket: StoredResource, item: StoredObject) -> None:
     """Makes this the current version; the one before it is kept or discarded, as the bucket says."""
     _retire(call, bucket, lookup(call.store, bucket.id, item.name))
     _insert(call.store, "objects", item)
 
 
-def remove(call: Call, bucket: Resource, current: StoredObject) -> StoredObject | None:
+def remove(call: ApiCall, bucket: StoredResource, current: StoredObject) -> StoredObject | None:
     """Takes the current version away; the marker that then stands for it, where the bucket keeps versions."""
     call.store.connection.execute("DELETE FROM objects WHERE bucket = ? AND name = ?", (bucket.id, current.name))
     _retire(call, bucket, current)
@@ -90,7 +90,7 @@ def remove(call: Call, bucket: Resource, current: StoredObject) -> StoredObject 
     return marker
 
 
-def remove_version(call: Call, bucket: Resource, item: StoredObject) -> None:
+def remove_version(call: ApiCall, bucket: StoredResource, item: StoredObject) -> None:
     """Takes one version away for good; if it was the newest, the one before it is current again."""
     for table in ("objects", "versions"):
         call.store.connection.execute(f"DELETE FROM {table} WHERE file = ?", (item.file,))
@@ -101,18 +101,18 @@ def remove_version(call: Call, bucket: Resource, item: StoredObject) -> None:
         _insert(call.store, "objects", newest)
 
 
-def rename(store: Store, item: StoredObject, name: str) -> StoredObject:
+def rename(store: StateStore, item: StoredObject, name: str) -> StoredObject:
     store.connection.execute("DELETE FROM objects WHERE bucket = ? AND name = ?", (item.bucket, item.name))
     renamed = replace(item, name=name, etag=str(uuid.uuid4()), modified=clock.now())
     _insert(store, "objects", renamed)
     return renamed
 
 
-def keeps_versions(bucket: Resource) -> bool:
+def keeps_versions(bucket: StoredResource) -> bool:
     return bool(bucket.body.get("versioning") == "Enabled")
 
 
-def discard(call: Call, file: str) -> None:
+def discard(call: ApiCall, file: str) -> None:
     """Removes a file once nothing names it any more."""
     path: Path = call.cloud.objects / file
     call.after_commit.append(lambda: path.unlink(missing_ok=True))
@@ -125,7 +125,7 @@ def read(row: tuple[Any, ...]) -> StoredObject:
     )  # fmt: skip
 
 
-def _retire(call: Call, bucket: Resource, item: StoredObject | None) -> None:
+def _retire(call: ApiCall, bucket: StoredResource, item: StoredObject | None) -> None:
     if item is None:
         return
     if keeps_versions(bucket):
@@ -134,17 +134,17 @@ def _retire(call: Call, bucket: Resource, item: StoredObject | None) -> None:
         discard(call, item.file)
 
 
-def _versions(store: Store, bucket: str, name: str) -> Iterator[StoredObject]:
+def _versions(store: StateStore, bucket: str, name: str) -> Iterator[StoredObject]:
     query = f"SELECT {COLUMNS}, marker FROM versions WHERE bucket = ? AND name = ? ORDER BY sequence DESC"
     return map(read, store.connection.execute(query, (bucket, name)))
 
 
-def _one(store: Store, query: str, *values: str) -> StoredObject | None:
+def _one(store: StateStore, query: str, *values: str) -> StoredObject | None:
     row = store.connection.execute(query, values).fetchone()
     return read(row) if row else None
 
 
-def _insert(store: Store, table: str, item: StoredObject) -> None:
+def _insert(store: StateStore, table: str, item: StoredObject) -> None:
     values: list[Any] = [
         item.bucket, item.name, item.file, item.size, item.md5, item.etag, item.created, item.modified,
         json.dumps(dict(item.headers)),

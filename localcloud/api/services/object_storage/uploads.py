@@ -15,11 +15,11 @@ from pathlib import Path
 from localcloud.api import clock, tenancy
 from localcloud.api.errors import ApiError, invalid
 from localcloud.api.http import Json, Reply
-from localcloud.api.operations import Call
+from localcloud.api.operations import ApiCall
 from localcloud.api.paging import plain_page
 from localcloud.api.services.object_storage import buckets, objects, stored
 from localcloud.api.services.object_storage.stored import StoredObject
-from localcloud.api.store import Resource
+from localcloud.api.store import StoredResource
 from localcloud.api.values import whole_number
 
 MAXIMUM_PARTS = 10_000
@@ -34,7 +34,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class UploadedPart:
     number: int
     file: str
     size: int
@@ -42,7 +42,7 @@ class Part:
     etag: str
 
 
-def create(call: Call) -> Reply:
+def create(call: ApiCall) -> Reply:
     bucket, details = buckets.find(call), call.details()
     objects.require_name(details["object"])
     objects.expect(call, stored.lookup(call.store, bucket.id, details["object"]))
@@ -55,13 +55,13 @@ def create(call: Call) -> Reply:
     return Reply(200, _shown(bucket, identifier, details["object"], moment, details))
 
 
-def put_part(call: Call) -> Reply:
+def put_part(call: ApiCall) -> Reply:
     _, identifier, _ = _find(call)
     number, upload = _number(call.needed("uploadPartNum")), call.request.upload
     if upload is None:
         raise invalid("a part needs a body")
     objects.check_md5(call, upload)
-    part = Part(number, uuid.uuid4().hex, upload.size, upload.md5, str(uuid.uuid4()))
+    part = UploadedPart(number, uuid.uuid4().hex, upload.size, upload.md5, str(uuid.uuid4()))
     for before in _parts(call, identifier):
         if before.number == number:
             stored.discard(call, before.file)
@@ -73,7 +73,7 @@ def put_part(call: Call) -> Reply:
     return Reply(200, headers={"etag": part.etag, "opc-content-md5": part.md5})
 
 
-def list_parts(call: Call) -> Reply:
+def list_parts(call: ApiCall) -> Reply:
     _, identifier, _ = _find(call)
     rows = [
         {"partNumber": part.number, "size": part.size, "md5": part.md5, "etag": part.etag}
@@ -83,7 +83,7 @@ def list_parts(call: Call) -> Reply:
     return Reply(200, page, headers)
 
 
-def list_(call: Call) -> Reply:
+def list_(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
     rows = call.store.connection.execute(
         "SELECT id, name, created, details FROM uploads WHERE bucket = ? ORDER BY name, created", (bucket.id,)
@@ -93,7 +93,7 @@ def list_(call: Call) -> Reply:
     return Reply(200, page, headers)
 
 
-def commit(call: Call) -> Reply:
+def commit(call: ApiCall) -> Reply:
     bucket, identifier, upload = _find(call)
     name = call.params["objectName"]
     current = stored.lookup(call.store, bucket.id, name)
@@ -112,13 +112,13 @@ def commit(call: Call) -> Reply:
     return Reply(200, headers={**item.receipt, stored.MULTIPART_MD5: whole})
 
 
-def abort(call: Call) -> Reply:
+def abort(call: ApiCall) -> Reply:
     _, identifier, _ = _find(call)
     _forget(call, identifier)
     return Reply(204)
 
 
-def _shown(bucket: Resource, identifier: str, name: str, created: float, details: Json) -> Json:
+def _shown(bucket: StoredResource, identifier: str, name: str, created: float, details: Json) -> Json:
     return {
         "namespace": tenancy.NAMESPACE,
         "bucket": bucket.name,
@@ -129,7 +129,7 @@ def _shown(bucket: Resource, identifier: str, name: str, created: float, details
     }
 
 
-def _find(call: Call) -> tuple[Resource, str, Json]:
+def _find(call: ApiCall) -> tuple[StoredResource, str, Json]:
     """The bucket, the upload's id and what it was started with."""
     bucket, identifier = buckets.find(call), call.needed("uploadId")
     row = call.store.connection.execute(
@@ -156,12 +156,12 @@ def _number(text: str) -> int:
     return number
 
 
-def _parts(call: Call, identifier: str) -> list[Part]:
+def _parts(call: ApiCall, identifier: str) -> list[UploadedPart]:
     query = "SELECT number, file, size, md5, etag FROM parts WHERE upload = ? ORDER BY number"
-    return [Part(*row) for row in call.store.connection.execute(query, (identifier,))]
+    return [UploadedPart(*row) for row in call.store.connection.execute(query, (identifier,))]
 
 
-def _chosen(details: Json, parts: dict[int, Part]) -> list[Part]:
+def _chosen(details: Json, parts: dict[int, UploadedPart]) -> list[UploadedPart]:
     """The parts to commit in order; every part must be either committed or excluded."""
     wanted = {item["partNum"]: item["etag"] for item in details["partsToCommit"]}
     excluded = set(details.get("partsToExclude", []))
@@ -179,7 +179,7 @@ def _wrong_part(why: str) -> ApiError:
     return ApiError(400, "InvalidUploadPart", f"The parts cannot be committed: {why}")
 
 
-def _join(call: Call, parts: Sequence[Part], item: StoredObject) -> None:
+def _join(call: ApiCall, parts: Sequence[UploadedPart], item: StoredObject) -> None:
     """The parts as one file, under the name that the row will have only once it is whole."""
     folder: Path = call.cloud.objects
     draft = folder / "incoming" / item.file
@@ -200,7 +200,7 @@ def _copy(source: int, target: int, size: int) -> None:
         size -= sent
 
 
-def _forget(call: Call, identifier: str) -> None:
+def _forget(call: ApiCall, identifier: str) -> None:
     for part in _parts(call, identifier):
         stored.discard(call, part.file)
     call.store.connection.execute("DELETE FROM parts WHERE upload = ?", (identifier,))

@@ -9,12 +9,12 @@ import pytest
 from cli.faults import _KINDS
 from localcloud.api.errors import ApiError
 from localcloud.api.faults import KINDS, Faults
-from localcloud.api.store import Store
+from localcloud.api.store import StateStore
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
-    opened = Store(tmp_path / "state.sqlite3")
+    opened = StateStore(tmp_path / "state.sqlite3")
     yield opened
     opened.close()
 
@@ -27,7 +27,7 @@ def test_the_command_offers_every_kind() -> None:
     assert set(_KINDS) == set(KINDS)
 
 
-def test_a_pattern_chooses_operations(store: Store) -> None:
+def test_a_pattern_chooses_operations(store: StateStore) -> None:
     faults = Faults(store)
     faults.add({"kind": "drop", "operations": "Create*"})
     assert faults.strike("drop", "CreateVcn")
@@ -35,13 +35,13 @@ def test_a_pattern_chooses_operations(store: Store) -> None:
     assert not faults.strike("latency", "CreateVcn")
 
 
-def test_it_strikes_as_often_as_asked(store: Store) -> None:
+def test_it_strikes_as_often_as_asked(store: StateStore) -> None:
     faults = Faults(store)
     faults.add({"kind": "drop", "times": 2})
     assert _struck(faults, "GetVcn", 4) == [True, True, False, False]
 
 
-def test_the_same_seed_strikes_the_same_calls(store: Store) -> None:
+def test_the_same_seed_strikes_the_same_calls(store: StateStore) -> None:
     patterns = []
     for seed in (1, 1, 2):
         faults = Faults(store)
@@ -52,7 +52,7 @@ def test_the_same_seed_strikes_the_same_calls(store: Store) -> None:
     assert 10 < sum(patterns[0]) < 30
 
 
-def test_a_restart_goes_on_where_it_was(store: Store) -> None:
+def test_a_restart_goes_on_where_it_was(store: StateStore) -> None:
     Faults(store).add({"kind": "drop", "times": 2})
     assert _struck(Faults(store), "GetVcn", 1) == [True]
     assert _struck(Faults(store), "GetVcn", 2) == [True, False]
@@ -79,6 +79,6 @@ def test_a_restart_goes_on_where_it_was(store: Store) -> None:
         ({"kind": "drop", "id": "x"}, "not id"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_words(store: Store, asked: Any, words: str) -> None:
+def test_what_makes_no_sense_is_refused_in_words(store: StateStore, asked: Any, words: str) -> None:
     with pytest.raises(ApiError, match=words):
         Faults(store).add(asked)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from localcloud import processes
-from localcloud.api.measuring import Meter
-from localcloud.api.store import Resource, Store
+from localcloud.api.measuring import RunMeter
+from localcloud.api.store import StateStore, StoredResource
 from tests.support.cloud_fixture import eventually
 
 BUSY = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"
@@ -20,20 +20,20 @@ IDLE = "import time; time.sleep(600)"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "state")
+def store(tmp_path: Path) -> Iterator[StateStore]:
+    store = StateStore(tmp_path / "state")
     yield store
     store.close()
 
 
 @pytest.fixture
-def nodes(tmp_path: Path, store: Store) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+def nodes(tmp_path: Path, store: StateStore) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
     """A run that computes, in a child of a child, and one that waits."""
     started = {}
     try:
         for name, script in (("busy", BUSY), ("idle", IDLE)):
             process = started[name] = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
-            store.add(Resource(name, "job-run", "compartment", name, "IN_PROGRESS", {}))
+            store.add(StoredResource(name, "job-run", "compartment", name, "IN_PROGRESS", {}))
             (tmp_path / name).mkdir()
             identity = {"pid": process.pid, "started": processes.start_time(process.pid)}
             (tmp_path / name / "node-0.pid").write_text(json.dumps(identity))
@@ -46,7 +46,7 @@ def nodes(tmp_path: Path, store: Store) -> Iterator[dict[str, subprocess.Popen[b
             process.wait()
 
 
-def _values(store: Store, run: str, name: str) -> list[float]:
+def _values(store: StateStore, run: str, name: str) -> list[float]:
     rows = store.connection.execute(
         "SELECT value FROM metrics WHERE name = ? AND dimensions LIKE ? ORDER BY time", (name, f"%{run}%")
     )
@@ -54,9 +54,9 @@ def _values(store: Store, run: str, name: str) -> list[float]:
 
 
 def test_a_run_is_measured_by_what_its_processes_use(
-    tmp_path: Path, store: Store, nodes: dict[str, subprocess.Popen[bytes]]
+    tmp_path: Path, store: StateStore, nodes: dict[str, subprocess.Popen[bytes]]
 ) -> None:
-    meter = Meter(store, tmp_path)
+    meter = RunMeter(store, tmp_path)
     meter.look()
     assert store.connection.execute("SELECT count(*) FROM metrics").fetchone() == (0,), "one look is no difference"
 
@@ -71,11 +71,11 @@ def test_a_run_is_measured_by_what_its_processes_use(
     assert all(0 < value < 100 for run in nodes for value in _values(store, run, "MemoryUtilization"))
 
 
-def test_a_run_without_living_processes_has_no_metrics(tmp_path: Path, store: Store) -> None:
-    store.add(Resource("gone", "job-run", "compartment", "gone", "IN_PROGRESS", {}))
+def test_a_run_without_living_processes_has_no_metrics(tmp_path: Path, store: StateStore) -> None:
+    store.add(StoredResource("gone", "job-run", "compartment", "gone", "IN_PROGRESS", {}))
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / "node-0.pid").write_text('{"pid": 1, "started": "another"}')
-    meter = Meter(store, tmp_path)
+    meter = RunMeter(store, tmp_path)
     meter.look()
     meter.look()
     assert store.connection.execute("SELECT count(*) FROM metrics").fetchone() == (0,)

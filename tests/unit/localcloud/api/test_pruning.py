@@ -8,43 +8,43 @@ import pytest
 
 from localcloud.api import pruning
 from localcloud.api.services.logs import write_lines
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateStore]:
     for bound in ("DELETED_KEPT", "WORK_REQUESTS_KEPT", "LINES_KEPT"):
         monkeypatch.setattr(pruning, bound, 3)
-    opened = Store(tmp_path / "state.sqlite3")
+    opened = StateStore(tmp_path / "state.sqlite3")
     yield opened
     opened.close()
 
 
-def _ids(store: Store, where: str) -> list[str]:
+def _ids(store: StateStore, where: str) -> list[str]:
     return [row.id for row in store.select(f"{where} ORDER BY sequence", ())]
 
 
-def test_the_newest_of_what_was_deleted_is_kept(store: Store) -> None:
+def test_the_newest_of_what_was_deleted_is_kept(store: StateStore) -> None:
     for number in range(10):
-        store.add(Resource(f"vcn-{number}", "vcn", "c", "n", "TERMINATED", {}, live=number < 2))
+        store.add(StoredResource(f"vcn-{number}", "vcn", "c", "n", "TERMINATED", {}, live=number < 2))
     pruning.prune(store)
     assert _ids(store, "1") == ["vcn-0", "vcn-1", "vcn-7", "vcn-8", "vcn-9"]
     assert pruning.prune(store) == 0
 
 
-def test_receipts_and_lines_are_bounded(store: Store) -> None:
+def test_receipts_and_lines_are_bounded(store: StateStore) -> None:
     for number in range(5):
-        store.add(Resource(f"w-{number}", "work-request", "c", "", "", {}))
+        store.add(StoredResource(f"w-{number}", "work-request", "c", "", "", {}))
     write_lines(store, "log", "", "", "", [(number, str(number), "x") for number in range(6)])
     pruning.prune(store)
     assert _ids(store, "kind = 'work-request'") == ["w-2", "w-3", "w-4"]
     assert [row[0] for row in store.connection.execute("SELECT id FROM log_lines")] == ["3", "4", "5"]
 
 
-def test_it_goes_in_batches(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_in_batches(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pruning, "_BATCH", 2)
     for number in range(8):
-        store.add(Resource(f"vcn-{number}", "vcn", "c", "n", "", {}, live=False))
+        store.add(StoredResource(f"vcn-{number}", "vcn", "c", "n", "", {}, live=False))
     assert [pruning.prune(store) for _ in range(4)] == [2, 2, 1, 0]
 
 

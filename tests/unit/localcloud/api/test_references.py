@@ -9,7 +9,7 @@ import pytest
 from catalog.tables import table
 from iam.permissions import operation
 from localcloud.api.circumstances import CIRCUMSTANCES
-from localcloud.api.operations import Operation
+from localcloud.api.operations import ApiOperation
 from localcloud.api.references import kinds_of, rows_of
 from localcloud.api.services import tables
 from localcloud.api.targets import STANDS_FOR
@@ -28,7 +28,7 @@ def _places(name: str) -> list[str]:
 
 
 @cache
-def _known(row: Operation) -> frozenset[str]:
+def _known(row: ApiOperation) -> frozenset[str]:
     known = {f"{source}.{field}" for source, fields in fields_of(row).items() for field in fields}
     return frozenset(known | {place.removesuffix("[]") for place in known})
 

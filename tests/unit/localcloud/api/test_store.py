@@ -7,26 +7,26 @@ import pytest
 from localcloud.api import clock
 from localcloud.api.errors import ApiError
 from localcloud.api.ocids import fixed_ocid, new_ocid
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "state.sqlite3")
+def store(tmp_path: Path) -> Iterator[StateStore]:
+    opened = StateStore(tmp_path / "state.sqlite3")
     yield opened
     opened.close()
 
 
-def _resource(identifier: str, kind: str = "vcn", **body: object) -> Resource:
-    return Resource(identifier, kind, "compartment", identifier, "AVAILABLE", body)
+def _resource(identifier: str, kind: str = "vcn", **body: object) -> StoredResource:
+    return StoredResource(identifier, kind, "compartment", identifier, "AVAILABLE", body)
 
 
-def test_what_is_added_is_there(store: Store) -> None:
+def test_what_is_added_is_there(store: StateStore) -> None:
     added = store.add(_resource("ocid1.a", tags={"ü": [1]}))
     assert store.get("ocid1.a") == added
 
 
-def test_a_change_has_a_new_etag(store: Store) -> None:
+def test_a_change_has_a_new_etag(store: StateStore) -> None:
     added = store.add(_resource("ocid1.a"))
     changed = store.put(added, state="UPDATING")
     assert changed.etag != added.etag
@@ -36,7 +36,7 @@ def test_a_change_has_a_new_etag(store: Store) -> None:
     changed.expect(changed.etag)
 
 
-def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
+def test_a_failed_transaction_leaves_nothing(store: StateStore) -> None:
     def fail() -> None:
         with store.transaction():
             store.add(_resource("ocid1.a"))
@@ -47,7 +47,7 @@ def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
     assert store.get("ocid1.a") is None
 
 
-def test_who_mentions_whom_follows_the_bodies(store: Store) -> None:
+def test_who_mentions_whom_follows_the_bodies(store: StateStore) -> None:
     holder = store.add(_resource("ocid1.subnet", "subnet", lists=["ocid1.a", {"deep": "ocid1.b"}]))
     assert store.mentioning("ocid1.b", ("subnet",)) == [holder]
     assert store.mentioning("ocid1.b", ("vcn",)) == []
@@ -60,7 +60,9 @@ def test_who_mentions_whom_follows_the_bodies(store: Store) -> None:
 def test_a_transition_lasts_as_long_as_it_says() -> None:
     settled = _resource("ocid1.a")
     assert settled.shown_state == "AVAILABLE"
-    under_way = Resource("i", "vcn", "c", "n", "AVAILABLE", {}, settling="PROVISIONING", settles_at=clock.now() + 60)
+    under_way = StoredResource(
+        "i", "vcn", "c", "n", "AVAILABLE", {}, settling="PROVISIONING", settles_at=clock.now() + 60
+    )
     assert under_way.shown_state == "PROVISIONING"
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from iam.permissions import operations as known_operations
 from localcloud.api import models, sdk
-from localcloud.api.kinds import Kind
-from localcloud.api.operations import Operation
+from localcloud.api.kinds import ResourceKind
+from localcloud.api.operations import ApiOperation
 from localcloud.api.routing import Router
 from localcloud.api.services import tables
 from localcloud.api.targets import STANDS_FOR
@@ -26,13 +26,13 @@ READ_ONLY_ONCE = {"secret": frozenset({"secretContent"})}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.name}-{row.service}")
-def test_a_row_is_where_the_sdk_calls_it(row: Operation) -> None:
+def test_a_row_is_where_the_sdk_calls_it(row: ApiOperation) -> None:
     if row.name not in OWN:
         assert sdk.operation_name(row.method, row.path) == row.name
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.details], ids=lambda row: row.name)
-def test_a_rows_details_are_a_model_of_the_sdk(row: Operation) -> None:
+def test_a_rows_details_are_a_model_of_the_sdk(row: ApiOperation) -> None:
     assert sdk.model(row.service, row.details).fields
 
 
@@ -41,14 +41,16 @@ def test_a_permission_is_known_for_every_row_a_scientist_or_a_run_calls() -> Non
     assert names <= known_operations().keys()
 
 
-def _kinds() -> list[Kind]:
+def _kinds() -> list[ResourceKind]:
     """Of every resource that has operations of its own."""
     handlers = [row.handler for row in ROWS if isinstance(row.handler, partial)]
-    return list({each.name: each for handler in handlers for each in handler.args if isinstance(each, Kind)}.values())
+    return list(
+        {each.name: each for handler in handlers for each in handler.args if isinstance(each, ResourceKind)}.values()
+    )
 
 
 @pytest.mark.parametrize("kind", _kinds(), ids=lambda kind: kind.name)
-def test_every_model_sends_its_tags_when_there_are_none(kind: Kind) -> None:
+def test_every_model_sends_its_tags_when_there_are_none(kind: ResourceKind) -> None:
     """Oracle's provider plans a change for ever where it is sent none."""
     for name in filter(None, (kind.title, kind.summary)):
         tags = {field for field in models.fields(kind.service, name) if field.endswith("Tags")}
@@ -57,7 +59,7 @@ def test_every_model_sends_its_tags_when_there_are_none(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", _kinds(), ids=lambda kind: kind.name)
-def test_no_field_of_a_request_is_dropped(kind: Kind) -> None:
+def test_no_field_of_a_request_is_dropped(kind: ResourceKind) -> None:
     """What is neither shown again nor read nor refused would be accepted and not made."""
     shown = models.fields(kind.service, kind.title) | kind.unserved.keys() | READ_ONLY_ONCE.get(kind.name, frozenset())
     given = {"Create": kind.create_details, "Update": kind.update_details}

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from localcloud.environments import cache, find, make
-from localcloud.environments.find import Environment, Missing
-from localcloud.environments.rows import Row
+from localcloud.environments.find import Environment, MissingEnvironment
+from localcloud.environments.rows import EnvironmentRow
 from localcloud.environments.work import MakeError, watched
 from tests.support.cloud_fixture import eventually
 
 LONGEST_SECONDS = 120.0
-TINY = Row("tiny", "nothing but Python", "venv", ("mini",), frozenset({"json"}), ("json",), 1, 1)
+TINY = EnvironmentRow("tiny", "nothing but Python", "venv", ("mini",), frozenset({"json"}), ("json",), 1, 1)
 
 
 class Told:
@@ -47,7 +47,7 @@ def with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
     """Other rows than the product's, in a cache of the test's own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
-    def use(*some: Row) -> None:
+    def use(*some: EnvironmentRow) -> None:
         table = {row.name: row for row in some}
         monkeypatch.setattr(find, "rows", lambda: table)
         monkeypatch.setattr(make, "rows", lambda: table)
@@ -58,7 +58,7 @@ def with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
 
 def folder() -> Path:
     place = find.where(TINY)
-    assert not isinstance(place, Missing)
+    assert not isinstance(place, MissingEnvironment)
     return place[0]
 
 
@@ -66,7 +66,7 @@ def folder() -> Path:
 def test_what_is_made_is_found_and_not_made_twice() -> None:
     told = Told()
     missing = find.find("tiny")
-    assert isinstance(missing, Missing)
+    assert isinstance(missing, MissingEnvironment)
     assert missing.remedy == "trainyard environments make tiny"
     made = make.make("tiny", told)
     assert make.make("tiny", told) == made == find.find("tiny")
@@ -84,7 +84,7 @@ def test_what_others_may_have_written_is_not_used(place: str) -> None:
     at = {"cache": cache.cache_folder(), "folder": folder(), "stamp": folder() / cache.STAMP}[place]
     at.chmod(0o777)
     missing = find.find("tiny")
-    assert isinstance(missing, Missing)
+    assert isinstance(missing, MissingEnvironment)
     if place != "stamp":
         assert f"{at} may be written by others" in missing.reason
     at.chmod(0o755)
@@ -113,7 +113,7 @@ def test_a_half_made_one_is_never_used_and_made_again(left: str) -> None:
         (folder() / cache.STAMP).write_text((folder() / cache.STAMP).read_text()[:20])
     else:
         (folder() / "bin" / "python").unlink()
-    assert isinstance(find.find("tiny"), Missing)
+    assert isinstance(find.find("tiny"), MissingEnvironment)
     told = Told()
     assert isinstance(make.make("tiny", told), Environment)
     assert told.times_made == 1
@@ -125,14 +125,14 @@ def test_a_module_that_has_gone_from_the_machine_makes_it_missing() -> None:
     stamp = json.loads((folder() / cache.STAMP).read_text())
     stamp["modules"]["json"] = "/nowhere/json/__init__.py"
     (folder() / cache.STAMP).write_text(json.dumps(stamp))
-    assert isinstance(find.find("tiny"), Missing)
+    assert isinstance(find.find("tiny"), MissingEnvironment)
 
 
 def test_one_that_does_not_prove_itself_is_not_there(with_rows: Callable[..., None]) -> None:
     with_rows(replace(TINY, proof="assert 1 == 2, 'the extension was not compiled'"))
     with pytest.raises(MakeError, match="the extension was not compiled"):
         make.make("tiny", Told())
-    assert isinstance(find.find("tiny"), Missing)
+    assert isinstance(find.find("tiny"), MissingEnvironment)
 
 
 def test_missing_packages_are_named_with_the_command_and_not_installed_unasked(with_rows: Callable[..., None]) -> None:
@@ -158,7 +158,7 @@ def test_one_on_top_of_another_has_its_modules(with_rows: Callable[..., None]) -
     made = make.make("above", told)
     assert made.says == "below 7"
     (site / "below.py").unlink()
-    assert isinstance(find.find("above"), Missing)
+    assert isinstance(find.find("above"), MissingEnvironment)
 
 
 # Its proof is the last step before it counts as made. Told to, it says so and waits until nobody is there any more.
@@ -191,7 +191,7 @@ def test_killed_in_the_middle_it_is_made_again(tmp_path: Path, with_rows: Callab
     with maker(tmp_path, PROVING=str(proving)) as first:
         eventually(proving.exists, bool, LONGEST_SECONDS)
         first.send_signal(signal.SIGKILL)
-    assert isinstance(find.find("tiny"), Missing)
+    assert isinstance(find.find("tiny"), MissingEnvironment)
     assert isinstance(make.make("tiny", Told()), Environment)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.environments.find import Missing
+from localcloud.environments.find import MissingEnvironment
 from localcloud.hosts.images import LocalEnvironment, NodePaths, base_variables, environment_for
 
 
@@ -23,5 +23,5 @@ def test_an_image_without_an_environment_runs_in_this_interpreter(name: str) -> 
 def test_one_that_is_not_made_here_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = environment_for("dask-ml")
-    assert isinstance(found, Missing)
+    assert isinstance(found, MissingEnvironment)
     assert found.remedy == "trainyard environments make dask-ml"

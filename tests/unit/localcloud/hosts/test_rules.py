@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, services
-from localcloud.api.store import Resource, Store
+from localcloud.api.store import StateStore, StoredResource
 from localcloud.hosts.oci.routes import destinations, router
 from localcloud.hosts.oci.rules import rules_of
 from localcloud.hosts.rules import UnreadableRuleError
@@ -17,22 +17,24 @@ ALL_SERVICES, OBJECT_STORAGE = (service["cidrBlock"] for service in services())
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "state.sqlite3")
+def store(tmp_path: Path) -> Iterator[StateStore]:
+    opened = StateStore(tmp_path / "state.sqlite3")
     yield opened
     opened.close()
 
 
-def _add(store: Store, kind: str, identifier: str, parent: str = "", **body: Any) -> Resource:
+def _add(store: StateStore, kind: str, identifier: str, parent: str = "", **body: Any) -> StoredResource:
     with store.transaction():
-        return store.add(Resource(identifier, kind, "", identifier, "AVAILABLE", {"id": identifier, **body}, parent))
+        return store.add(
+            StoredResource(identifier, kind, "", identifier, "AVAILABLE", {"id": identifier, **body}, parent)
+        )
 
 
-def _subnet(store: Store, *lists: str, **more: Any) -> Resource:
+def _subnet(store: StateStore, *lists: str, **more: Any) -> StoredResource:
     return _add(store, "subnet", "subnet", "vcn", cidrBlock="10.0.1.0/24", securityListIds=list(lists), **more)
 
 
-def test_lists_then_groups_each_with_its_own_numbers(store: Store) -> None:
+def test_lists_then_groups_each_with_its_own_numbers(store: StateStore) -> None:
     tcp = {"protocol": "6", "isStateless": False}
     rules: dict[str, Any] = {
         "ingressSecurityRules": [
@@ -80,7 +82,7 @@ def test_lists_then_groups_each_with_its_own_numbers(store: Store) -> None:
         {"protocol": "1", "icmpOptions": {"type": "3 accept"}},
     ],
 )
-def test_what_no_firewall_takes_is_no_rule(store: Store, broken: dict[str, Any]) -> None:
+def test_what_no_firewall_takes_is_no_rule(store: StateStore, broken: dict[str, Any]) -> None:
     """A state may hold what an earlier version took."""
     _add(store, "security-list", "list", ingressSecurityRules=[{"protocol": "6", "source": "10.0.0.0/16", **broken}])
     vnic = _add(store, "vnic", "vnic", "subnet", privateIp="10.0.1.2")
@@ -88,7 +90,7 @@ def test_what_no_firewall_takes_is_no_rule(store: Store, broken: dict[str, Any])
         rules_of(store, _subnet(store, "list"), vnic)
 
 
-def test_a_rule_is_the_same_as_long_as_it_says_the_same(store: Store) -> None:
+def test_a_rule_is_the_same_as_long_as_it_says_the_same(store: StateStore) -> None:
     rule = {"protocol": "6", "source": "10.0.0.0/16", "description": "old"}
     kept = _add(store, "security-list", "list", ingressSecurityRules=[rule])
     vnic = _add(store, "vnic", "vnic", "subnet", privateIp="10.0.1.2")
@@ -115,7 +117,7 @@ def test_a_rule_is_the_same_as_long_as_it_says_the_same(store: Store) -> None:
         (("nat-gateway", "", "2000::/3"), []),
     ],
 )
-def test_gateways_lead_where_their_kind_does(store: Store, rule: tuple[str, str, str], found: list[str]) -> None:
+def test_gateways_lead_where_their_kind_does(store: StateStore, rule: tuple[str, str, str], found: list[str]) -> None:
     kind, served, destination = rule
     named = [{"serviceId": each["id"]} for each in services() if each["cidrBlock"] == served]
     _add(store, kind, "gateway", services=named, blockTraffic=served == "blocked")
