@@ -56,33 +56,36 @@ PARTS = {
         ("tests/unit", "tests/contract"), COUNTED, ("-m", "hypothesis", "--hypothesis-seed={first}"),
     ),
     "set-up": Part(
-        "getting the engine, killed: the cache shows a whole engine or none, and the next set-up works", "kills", 300,
+        "set-up is killed while it gets the engine: the cache has a whole engine or none, and the next set-up works",
+        "kills", 300,
         ("tests/torture/test_set_up_kills.py",), COUNTED,
     ),
     "cloud": Part(
-        "the local cloud, killed in mixed work: all that was answered is there, and it fits together", "rounds", 40,
+        "the local cloud is killed in mixed work: all that it answered is there, and the data is consistent",
+        "rounds", 40,
         ("tests/flows/test_cloud_killed.py",), COUNTED,
     ),
     "input": Part(
-        "hostile requests to every operation of the local cloud: no 500, no more processor time than the bytes are"
-        " worth, nothing changed that was refused, and the same server answers", "requests", 50000,
+        "hostile requests go to every operation of the local cloud: no 500, processor time in proportion to the bytes,"
+        " a refused call changes nothing, and the same server answers", "requests", 50000,
         ("tests/flows/test_cloud_fuzz.py",), COUNTED, ("--hypothesis-seed={first}",),
     ),
     "access": Part(
-        "another team's compartment or resource is refused at every place of every call, and nothing of it told",
+        "another team's compartment or resource is refused at every place of every call, and no answer tells of it",
         "ways to hide it", 3, ("tests/flows/test_cloud_matrix.py", "tests/flows/test_cloud_targets.py"), COUNTED,
     ),
     "up": Part(
-        "`up` killed (command, engine, plugin, cloud or all): `up` again ends in the same state, no double, no orphan",
+        "`up` is killed (command, engine, plugin, cloud or all): the next `up` ends in the same state, no double, no"
+        " orphan",
         "kills", 200, ("tests/flows/test_kills.py",), {"TRAINYARD_KILL_SEEDS": "{first}:{last}"},
     ),
     "second runs": Part(
-        "a run that is changed and run again, the old one alive, finished, or `up` killed: it ends as one"
-        " alone, or resumes, with the right ranks", "replacements", 200,
+        "a run is changed and run again while the old one lives, after it ended, or after `up` was killed: it ends"
+        " as if it were alone, or resumes, with the right ranks", "replacements", 200,
         ("tests/torture/test_second_runs.py",), COUNTED,
     ),
     "examples": Part(
-        "examples side by side on one local cloud, all and in pairs, in any order: up, unchanged, down, nothing left",
+        "examples come up side by side on one cloud, all and in pairs, in any order: up, unchanged, down, nothing left",
         "groups", 18, ("tests/flows/test_examples_up.py", "tests/flows/test_stand_ins.py"), COUNTED,
     ),
     "frameworks": Part(
@@ -103,11 +106,11 @@ class Outcome:
 
 
 @click.command()
-@click.option("--scale", default=1.0, help="Part of the full counts.")
-@click.option("--seed", default=0, help="First seed.")
-@click.option("--part", "only", type=click.Choice(list(PARTS)), help="One part alone.")
-@click.option("--row", is_flag=True, help="Of one part alone: its row goes to the page.")
-@click.option("--jobs", default="auto", help="Processes, as pytest-xdist takes them.")
+@click.option("--scale", default=1.0, help="The share of the full counts to run.")
+@click.option("--seed", default=0, help="The first seed.")
+@click.option("--part", "only", type=click.Choice(list(PARTS)), help="Run only this part.")
+@click.option("--row", is_flag=True, help="With --part: write its row to the page.")
+@click.option("--jobs", default="auto", help="The number of processes, as pytest-xdist takes it.")
 def main(scale: float, seed: int, only: str | None, row: bool, jobs: str) -> None:
     """Full counts of what must not break."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
