@@ -40,6 +40,9 @@ class AwsDl1Platform:
         told: Mapping[str, str] = table("aws_dl1")["environment"]
         return repeat(told, len(ranks))
 
+    def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
+        return {}
+
     def words(self, plan: AwsDl1Plan) -> Words:
         from components.aws_dl1.words import words
 

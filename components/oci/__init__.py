@@ -46,6 +46,11 @@ class OciPlatform:
 
         return environments(job, part, names, run, ranks)
 
+    def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
+        from components.oci.ads import git_environment
+
+        return git_environment(job)
+
     def words(self, plan: OciPlan) -> Words:
         from components.oci.words import words
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from components.plan.launch import Part, expand_braces, folder_of, placeholders
 from components.plan.resolved import ResolvedJob
-from schemas.model import Job, Run
+from schemas.model import Run
 
 
 def environments(
     job: ResolvedJob, part: Part, names: Mapping[str, str], run: Run, ranks: range
 ) -> Iterator[dict[str, str]]:
     """What each node of a role is told. ADS counts parameter servers apart."""
-    told = _of_run(_of_role(job, part.role), part, names, run)
+    told = _of_run(_of_role(job, part.role), part, names, run) or git_environment(job)
     counted = job.framework.roles[part.role].mode != "PS"
     for rank in ranks:
         yield {**told, **({"RANK": str(rank)} if counted else {})}
@@ -50,7 +50,7 @@ def _of_role(job: ResolvedJob, role: str) -> dict[str, str]:
         "OCI__START_ARGS": " ".join(expand_braces(word, values) for word in _start_arguments(job)),
         "OCI__MODE": framework.roles[role].mode,
         **{name: expand_braces(text, values) for name, text in framework.ads.environment.items()},
-        **_git(job.spec),
+        **git_environment(job),
     }
     if "PS" in replicas:
         told["OCI__PS_COUNT"] = str(replicas["PS"])
@@ -70,8 +70,9 @@ def _without_interpreter(words: Sequence[str]) -> list[str]:
     return list(words[1:] if words and words[0] in ("python", "python3") else words)
 
 
-def _git(job: Job) -> dict[str, str]:
-    git = job.code.git if job.code else None
+def git_environment(job: ResolvedJob) -> dict[str, str]:
+    """The repository of the code. Our launcher reads it too, whatever framework a job has."""
+    git = job.spec.code.git if job.spec.code else None
     if git is None:
         return {}
     named = {

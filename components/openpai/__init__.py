@@ -47,6 +47,9 @@ class OpenPaiPlatform:
     ) -> Iterator[Mapping[str, str]]:
         return repeat({}, len(ranks))
 
+    def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
+        return {}
+
     def words(self, plan: Plan) -> Words:
         return Words(
             place=[],

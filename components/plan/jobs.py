@@ -60,7 +60,7 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Part
     # A run that was renamed goes on where it was: its folder, and what its nodes are told, keep the oldest name.
     names = known(stack, job.spec.was.first(job.name), run.was.first(run_name))
     groups = job.spec.layout == "node-groups"
-    nodes = _groups(job, run, names, parts) if groups else _single_nodes(job, run, names, parts, platform)
+    nodes = _groups(job, run, names, parts, platform) if groups else _single_nodes(job, run, names, parts, platform)
     return RunPlan(
         name=run_name,
         was=run.was.names,
@@ -85,12 +85,14 @@ def _single_nodes(
         rank = ranks.stop
 
 
-def _groups(job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, Part]) -> Iterator[NodePlan]:
-    rank = 0
+def _groups(
+    job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, Part], platform: Platform
+) -> Iterator[NodePlan]:
+    rank, told = 0, platform.group_environment(job)
     for role, part in parts.items():
         plan = _role(job, role)
         launch = document(part, names, job, run, part.called, None)
-        environment = _own(job.spec, run, role, names)
+        environment = {**told, **_own(job.spec, run, role, names)}
         yield NodePlan(part.called, part.called, rank, environment, launch, plan.replicas, plan.minimum_success)
         rank += plan.replicas
 

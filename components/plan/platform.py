@@ -71,6 +71,9 @@ class Platform(Protocol):
     ) -> Iterator[Mapping[str, str]]:
         """What each node of a role is told beside its launch document, because images of this platform read it."""
 
+    def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
+        """The same for the layout `node-groups`, in which all nodes of a role are told alike."""
+
     def words(self, plan: Any) -> Words: ...
 
     def access_report(self, plan: Any, deployers: str) -> AccessReport:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+import tomllib
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 from components.plan.model import RunPlan
 from schemas.model import Code, Completion, Git, Job, PortRange, Role, Run, Secret
-from tests.support.samples import job, plan
+from tests.support.examples import STACKS
+from tests.support.oci_plans import oci_plan
+from tests.support.samples import job, plan, stack
 
 PS = {"main": 1, "worker": 2, "ps": 2}
 
@@ -83,6 +86,19 @@ def test_code_from_git_is_told_as_ads_images_read_it() -> None:
     assert environment["OCI__RUNTIME_URI"] == git.url
     assert environment["OCI__RUNTIME_GIT_COMMIT"] == "9f2c1e7"
     assert environment["OCI__RUNTIME_GIT_SECRET_ID"] == git.secret
+
+
+def test_code_from_git_is_told_in_node_groups_and_to_a_framework_that_ads_does_not_know() -> None:
+    git = Git("https://git.example.com/a.git", commit="9f2c1e7")
+    wanted = {"OCI__RUNTIME_TYPE": "git", "OCI__RUNTIME_URI": git.url, "OCI__RUNTIME_GIT_COMMIT": "9f2c1e7"}
+    for node in base(job(code=Code(git=git), layout="node-groups")).nodes:
+        assert node.environment == wanted
+    columns = tomllib.loads((STACKS / "examples/own-framework/script.toml").read_text())
+    assert "ads" not in columns
+    own = job(columns["name"], roles=dict.fromkeys(columns["roles"], 1), code=Code(git=git))
+    (run,) = oci_plan(stack(jobs={"train": own}), {columns["name"]: columns}).jobs["train"].runs.values()
+    for node in run.nodes:
+        assert wanted.items() <= node.environment.items()
 
 
 def test_dask_is_told_the_ports_that_are_opened() -> None:

@@ -51,6 +51,9 @@ class PaperPlatform:
     ) -> Iterator[Mapping[str, str]]:
         return repeat({}, len(ranks))
 
+    def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
+        return {}
+
     def words(self, plan: PaperPlan) -> Words:
         return Words([("sheet", plan.sheet)], [("users", "whoever has a pencil")], [("way out", "by hand")], [])
 
