@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pulumi provider `trainyard`: the resources that no other provider has."""
+"""The Pulumi provider `trainyard`. It has the resources that no other provider has."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ class Trainyard(Plugin):
         self._configured = RunPlatforms({key: config[key] for key in _CONFIGURATION if config.get(key)})
 
     def replacing_config(self, old: Properties, new: Properties) -> Iterable[str]:
-        # Another profile or file may be the same account; another region never has the same runs.
+        # Another profile or file may lead to the same account, but another region never has the same runs.
         return [key for key in ("region",) if old.get(key) and new.get(key) and old[key] != new[key]]
 
     def resource(self, token: str) -> ProviderResource | None:

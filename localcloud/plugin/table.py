@@ -21,7 +21,7 @@ from provider.base.resource import (
     unknown_where_missing,
 )
 from provider.base.values import Properties
-from provider.oci.calls import attempt, found, is_gone, make_once
+from provider.oci.calls import attempt, is_gone, make_once, read_if_exists
 from provider.oci.session import Session
 
 _SECONDS = 1200.0  # the default of Oracle's provider for every type here
@@ -203,7 +203,7 @@ class TableResource(ProviderResource):
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         path = self.call_path(id, inputs)
-        model = found(call, f"Read {call.name}", lambda: self._operation("get")(*path))
+        model = read_if_exists(call, f"Read {call.name}", lambda: self._operation("get")(*path))
         gone = getattr(model, "lifecycle_state", None) in self.row.gone
         return None if gone else model
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a cloud that a person waits for, outside of an engine: what is noted meanwhile goes to that person."""
+"""Calls of a cloud for a command, without an engine. Progress goes to the person who waits."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from launcher.escaping import terminal
 from provider.base.resource import Call, Stop
 
-# Takes a line of progress. A command passes the door by which it prints; services print nothing themselves.
+# Takes a line of progress. Only commands print, so a command passes its own function.
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class PersonReporter:
-    """A reporter whose notes go to a person, one line each."""
+    """Reports to a person, one line at a time."""
 
     tell: Tell
 
@@ -25,7 +25,7 @@ class PersonReporter:
     warning = info
 
     def status(self, message: str) -> None:
-        """Shown by engines only; each lasting word of it comes by `info` as well."""
+        """Ignored: only engines show a status, and what matters comes through `info` as well."""
 
 
 def call_of(name: str, tell: Tell) -> Call:

@@ -17,11 +17,11 @@ _PLAIN_KEY = re.compile(r"^[A-Za-z_$][A-Za-z0-9_$-]*$")
 
 @dataclass(frozen=True)
 class DiffRules:
-    """How a resource type changes. Paths are dotted, without list indices, and cover what lies below them.
+    """How a resource type changes. Paths are dotted, without list indices, and cover everything below them.
 
-    `computed` values are filled in by the cloud when left out, so leaving them out later changes nothing. An element
-    of a list that is there, and a key of a map (`maps` are their names), is a change all the same: one less of them.
-    `unordered` lists are the same in any order. `ignored` properties never make a difference.
+    The cloud fills in `computed` values that are left out, so leaving them out later changes nothing. One element less
+    in a list is a change all the same, and so is one key less in a map (`maps` are the names of the maps).
+    `unordered` lists are equal in any order. `ignored` properties never make a difference.
     """
 
     replace: frozenset[str] = frozenset()
@@ -33,7 +33,7 @@ class DiffRules:
 
 @dataclass(frozen=True)
 class Change:
-    """`reason`: in words, where the values before and after do not say it."""
+    """`reason` explains the change in words if the two values do not."""
 
     kind: Kind
     replaces: bool
@@ -93,7 +93,7 @@ def _same(old: Any, new: Any, unordered: bool) -> bool:
 
 
 def canonical(value: Any) -> str:
-    """One text for equal values; a property that is null is the same as one that is absent."""
+    """The same text for equal values. A null property equals an absent one."""
     return json.dumps(_without_nulls(value), sort_keys=True, default=repr)
 
 
@@ -110,7 +110,7 @@ def _bare(path: str) -> str:
 
 
 def _touches(path: str, replacing: frozenset[str]) -> bool:
-    """A path is replacing when it, something above it, or a part of the object that comes or goes with it is."""
+    """Whether the path, one above it, or one below it needs a new resource."""
     return _covered(path, replacing) or any(below.startswith(f"{_bare(path)}.") for below in replacing)
 
 

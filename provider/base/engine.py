@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines to whoever watches the engine."""
+"""Log lines for the person who watches the engine."""
 
 import sys
 from typing import Any
@@ -20,7 +20,7 @@ class Engine:
             self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address, UNLIMITED_MESSAGES))
 
     def log(self, severity: str, message: str, urn: str = "", ephemeral: bool = False) -> None:
-        # Statuses, log lines and names that others wrote are in it, and the engine prints what it gets.
+        # The message may quote text of strangers, such as log lines and names. The engine prints it as it is.
         message = terminal_lines(message)
         if self._stub is None:
             print(message, file=sys.stderr)
@@ -31,12 +31,12 @@ class Engine:
         try:
             self._stub.Log(request, timeout=10)
         except grpc.RpcError as error:
-            # A line that can't be shown must not fail the resource it speaks of.
+            # A line that cannot be shown must not fail its resource.
             print(f"{message} (the engine did not take this line: {error})", file=sys.stderr)
 
 
 class UrnReporter:
-    """A resource's voice, which never speaks its secrets."""
+    """Reports for one resource, with its secrets hidden."""
 
     def __init__(self, engine: Engine, urn: str, secrets: frozenset[str]) -> None:
         self._engine = engine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a provider tells the engine when something does not work: cause first, then what to do."""
+"""The errors that a provider reports to the engine: the cause first, then what to do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class ProviderError(Exception):
 
 
 class PartialFailureError(ProviderError):
-    """The resource exists but is not as wished: the engine keeps it, and the next update goes on from there."""
+    """The resource exists, but it is not as requested. The engine keeps it, and the next update continues with it."""
 
     def __init__(self, resource_id: str, outputs: Mapping[str, Any], cause: str, remedy: str = "") -> None:
         super().__init__(cause, remedy)
@@ -33,7 +33,7 @@ class Cancelled(ProviderError):  # noqa: N818 - it is the user's wish, not an er
 
 @dataclass(frozen=True)
 class InputFailure:
-    """An input that can not be right."""
+    """An invalid input, and why it is invalid."""
 
     property: str
     reason: str

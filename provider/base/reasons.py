@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a diff changes, in words: the engine's one-line view names nothing below a property, and a person needs to know.
+"""Explains in words what a diff changes, for the engine's one-line view.
 
-The engine's view of one line shows keys, not values. A key that is a sentence is shown as that sentence, and the view
-`--diff` leaves it out: nothing stands there before or after. JSON in a string is compared decoded, as `--diff` does.
+That view shows property names only, no values and nothing below a property. So we add a key that is a sentence, and the
+engine shows the sentence. `--diff` leaves such a key out, because it has no value before or after. JSON in a string is
+decoded before it is compared, as `--diff` does.
 """
 
 import json
@@ -34,8 +35,8 @@ class _Line:
 
 
 def reasons(diff: Diff, old: Properties, new: Properties) -> list[str]:
-    """What forces a replacement comes first. `old` and `new` still mark what is secret: it is named, never shown."""
-    # Before anything is cut short: a part of a secret is not found again.
+    """The reasons, those of a replacement first. `old` and `new` mark secrets, which are named but never shown."""
+    # Hide secrets before texts are shortened: a part of a secret would not be recognized.
     texts = secret_texts(old, new)
     hidden = _hidden(old, texts), _hidden(new, texts)
     lines = [
@@ -45,12 +46,12 @@ def reasons(diff: Diff, old: Properties, new: Properties) -> list[str]:
     ]
     merged = sorted(_merged(lines), key=lambda line: not line.replaces)
     shown = [terminal(f"{line.path}{':' if line.text else ''} {line.text}".strip()) for line in merged[:_MOST]]
-    # The engine sorts what it shows; this sign comes after every letter.
+    # The engine sorts the lines. This sign comes after every letter, so the count stays last.
     return [*shown, *([f"… {len(merged) - _MOST} more"] if len(merged) > _MOST else [])]
 
 
 def _hidden(value: Any, texts: frozenset[str]) -> Any:
-    """A secret may stand in a text that is not marked as one."""
+    """The value with every secret text replaced, also inside texts that are not marked as secret."""
     if isinstance(value, Mapping):
         return {key: _hidden(item, texts) for key, item in value.items()}
     if isinstance(value, list):
@@ -59,7 +60,7 @@ def _hidden(value: Any, texts: frozenset[str]) -> Any:
 
 
 def as_path(reason: str) -> str:
-    """The property path whose only key is the sentence."""
+    """A property path whose only key is the sentence."""
     return '["' + reason.replace('"', '\\"') + '"]'
 
 
@@ -125,7 +126,7 @@ def _counts(items: list[Any]) -> Counter[str]:
 
 
 def _of_words(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, str]]:
-    """Word by word, as a command is read: an argument more does not make all that follow it others."""
+    """Compares word by word, like a command line: one more argument does not change those that follow."""
     matcher = SequenceMatcher(a=[canonical(reveal(word)) for word in old], b=[canonical(reveal(word)) for word in new])
     for kind, first, end, start, stop in matcher.get_opcodes():
         gone, come = " ".join(map(_shown, old[first:end])), " ".join(map(_shown, new[start:stop]))
@@ -160,13 +161,13 @@ def _shown(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    """Long names of resources often differ at their ends only."""
+    """Keeps both ends of a long text: long names of resources often differ at the end only."""
     half = _LONGEST_VALUE // 2
     return text if len(text) <= _LONGEST_VALUE else f"{text[:half]}…{text[-half:]}"
 
 
 def _merged(lines: list[_Line]) -> Iterator[_Line]:
-    """What changes in the same way in several items of a list is said once."""
+    """Merges lines that say the same about several items of a list."""
     alike = Counter((_FIRST_INDEX.sub("[*]", line.path, count=1), line.text) for line in lines)
     done = set()
     for line in lines:

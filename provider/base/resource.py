@@ -14,16 +14,16 @@ from provider.base.values import UNKNOWN, Properties
 
 
 class Reporter(Protocol):
-    """How a resource speaks to whoever watches the engine."""
+    """How a resource reports to the person who watches the engine."""
 
     def info(self, message: str) -> None: ...
     def warning(self, message: str) -> None: ...
     def status(self, message: str) -> None:
-        """A line that is shown beside the resource and replaced by the next one."""
+        """Shows a line beside the resource until the next one replaces it."""
 
 
 class Stop:
-    """The engine's wish to stop, which cuts every wait short."""
+    """Whether the engine asked to stop. A stop interrupts every wait."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
@@ -55,12 +55,12 @@ class Call:
     stop: Stop
     timeout: float = 0.0
     seed: bytes = b""
-    # The engine replaces a resource by one with the same inputs (`--replace`): what is found is not to be taken.
+    # The engine replaces a resource with one of the same inputs (`--replace`): do not adopt what exists already.
     anew: bool = False
     started: float = field(default_factory=time.monotonic)
 
     def deadline(self, default_seconds: float) -> float:
-        """The moment by which this call must be done: the user's `customTimeouts`, else the default."""
+        """When this call must be done: after the user's `customTimeouts`, or after the default."""
         return self.started + (self.timeout or default_seconds)
 
 
@@ -78,7 +78,7 @@ class CreatedResource:
 
 @dataclass(frozen=True)
 class LiveResource:
-    """A resource as it is now; `inputs` are what would have made it so."""
+    """A resource as it is now. `inputs` are those that would make it so."""
 
     id: str
     outputs: Properties
@@ -86,7 +86,7 @@ class LiveResource:
 
 
 class ProviderResource(ABC):
-    """One type of resource. It is given plain values: secrets are opened before and sealed again after each call."""
+    """One type of resource. Its methods get plain values: secrets are unwrapped before each call and wrapped after."""
 
     rules: DiffRules = DiffRules()
     delete_before_replace = False
@@ -99,7 +99,7 @@ class ProviderResource(ABC):
         return compare(old, new, self.rules, self.delete_before_replace)
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
-        """The outputs as far as they are known before anything is done; `old_outputs` is None for a create."""
+        """The outputs that are known before the operation. `old_outputs` is None for a create."""
         return {**(old_outputs or {}), **inputs}
 
     @abstractmethod
@@ -126,7 +126,7 @@ Function = Callable[[Properties], Properties]
 
 
 class Plugin(ABC):
-    """A provider: what it is called, how it is configured, and what it can make."""
+    """A provider: its name, its configuration, and the resources it can make."""
 
     name: str
     version: str
@@ -135,7 +135,7 @@ class Plugin(ABC):
         return CheckedInputs(config)
 
     def replacing_config(self, old: Properties, new: Properties) -> Iterable[str]:
-        """Configuration whose change makes all resources others (another account, another region)."""
+        """The configuration keys whose change replaces all resources, such as another region."""
         return ()
 
     @abstractmethod

@@ -17,10 +17,10 @@ from provider.base.resource import Plugin
 from provider.base.servicer import Servicer
 from provider.base.wire import UNLIMITED_MESSAGES, provider_pb2_grpc
 
-# A wait holds a thread, and the engine may have every resource of a stack wait at once. Threads are made when needed.
+# Each wait holds a thread, and all resources of a stack may wait at once. Threads are started only when needed.
 _MOST_AT_ONCE = 256
 _SECONDS_BETWEEN_LOOKS_AT_THE_PARENT = 1.0
-# For calls that were cut short: what they have made so far must still reach the engine's state.
+# Interrupted calls get this time to answer, so that what they have made reaches the engine's state.
 _SECONDS_TO_ANSWER = 2.0
 
 
@@ -45,15 +45,15 @@ def start(plugin: Plugin, engine_address: str = "") -> Served:
 
 
 def main(plugin: Plugin, arguments: Sequence[str]) -> NoReturn:
-    """`arguments` are those of the process: the engine gives its own address as the last one."""
-    # An engine that was killed can't ask us to end, and nobody may be left behind. Looked up before the engine can know
-    # of us, for it may be killed as soon as it does.
+    """Serves until the engine is done. `arguments` are those of the process; the last one is the engine's address."""
+    # A killed engine cannot ask us to end, so we watch our parent. We read its number first: the engine may be killed
+    # as soon as it knows our port.
     parent = os.getppid()
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     served = start(plugin, addresses[-1] if addresses else "")
     over = threading.Event()
-    # Ctrl-C may reach the whole process group while calls go on: it ends us only once the engine has asked us to stop,
-    # as it does before its own interrupt. It gives all plugins of a stack five seconds together.
+    # Ctrl-C may reach the whole process group while calls go on. We end only after the engine has asked us to stop, as
+    # it does before it sends its own interrupt. The engine gives all plugins of a stack five seconds together.
     signal.signal(signal.SIGINT, lambda *_: over.set() if served.servicer.asked_to_stop else None)
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     sys.stdout.write(f"{served.port}\n")
@@ -61,5 +61,5 @@ def main(plugin: Plugin, arguments: Sequence[str]) -> NoReturn:
     while not over.wait(_SECONDS_BETWEEN_LOOKS_AT_THE_PARENT) and os.getppid() == parent:
         pass
     served.stop()
-    # A call to the cloud that is under way would hold the interpreter back, and nobody is left to hear its answer.
+    # A call to the cloud may still be under way and would delay the exit. Nobody waits for its answer any more.
     os._exit(0)

@@ -23,7 +23,7 @@ _KINDS: Mapping[str, Any] = {"add": 0, "delete": 2, "update": 4}  # PropertyDiff
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
-    """Every method opens the secrets of a request, asks the plugin, and seals the answer again."""
+    """Every method unwraps the secrets of a request, asks the plugin, and marks the secrets in its answer."""
 
     def __init__(self, plugin: Plugin, engine: Engine) -> None:
         self._plugin = plugin
@@ -75,8 +75,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
         config = decode(request.args)
         with _Answer(context, config):
-            known = {key: value for key, value in config.items() if not has_unknown(value)}
-            self._plugin.configure(reveal(known))
+            without_unknown = {key: value for key, value in config.items() if not has_unknown(value)}
+            self._plugin.configure(reveal(without_unknown))
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
     # -- resources
@@ -165,7 +165,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
 
 class _Answer:
-    """Turns what goes wrong inside into an answer the engine shows as text, without secrets."""
+    """Turns an exception inside it into an error that the engine shows as text, without secrets."""
 
     def __init__(self, context: Any, *values: Properties) -> None:
         self._context = context
@@ -180,12 +180,12 @@ class _Answer:
             message = str(error)
         else:
             message = "".join(traceback.format_exception(error))
-            message = f"This is a bug in the provider; please report it with these lines.\n{message}"
+            message = f"This is a bug in the provider. Please report it with these lines.\n{message}"
         self._context.abort(grpc.StatusCode.UNKNOWN, terminal_lines(redact(message, secret_texts(*self._values))))
 
 
 class _Kept:
-    """Hands a resource that exists, but is not as wished, to the engine, so that it is not lost."""
+    """Reports a resource that exists but is not as requested, so that the engine keeps it in its state."""
 
     def __init__(self, context: Any, resource: ProviderResource, inputs: Properties, *olds: Properties) -> None:
         self._context, self._resource, self._inputs, self._olds = context, resource, inputs, olds
@@ -249,9 +249,9 @@ def _diff_response(diff: Diff, old: Properties, new: Properties) -> Any:
 
 
 def _changed_paths(diff: Diff, words: list[str]) -> list[str]:
-    """The engine's view of one line shows a key that stands here by its name; below a key it shows nothing.
+    """The changed paths for the engine's one-line view, which shows each key by its name.
 
-    A key whose reason is shown anyway is written in the engine's other spelling of its path, not to be shown twice.
+    A path that has a reason is written in the engine's other spelling, so that the view does not show it twice.
     """
     explained = {word.partition(":")[0] for word in words if ":" in word}
     return [as_path(path) if path in explained else path for path in diff.changes]

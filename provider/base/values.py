@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pulumi property values as plain Python values, and back.
 
-On the wire a secret, an output and a resource are objects with a signature. Here a secret is `Secret`, a value not
-known before the update is `UNKNOWN`, and everything else is what JSON has.
+On the wire, secrets, outputs and resources are objects with a signature. Here a secret is a `Secret`, a value that is
+known only after the update is `UNKNOWN`, and everything else is plain JSON.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 _RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 _UNKNOWN_PREFIX: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
-# A shorter secret is so common a piece of text that hiding every occurrence would hide half the output.
+# Shorter secrets are not hidden in texts: they occur so often that half the output would be hidden.
 _SHORTEST_TRACED_SECRET: Final = 4
 
 
@@ -112,7 +112,7 @@ def has_unknown(value: Any) -> bool:
 
 
 def secret_texts(*values: Any) -> frozenset[str]:
-    """Every text in these values that must not be seen."""
+    """Every secret text in these values."""
     texts = (text for value in values for text in _secret_leaves(value, inside=False))
     return frozenset(text for text in texts if len(text) >= _SHORTEST_TRACED_SECRET)
 
@@ -131,7 +131,7 @@ def _secret_leaves(value: Any, inside: bool) -> Iterator[str]:
 
 
 def seal(value: Any, *models: Any) -> Any:
-    """Mark in `value` what is secret in the models: at the same place, or wherever a secret text turns up again."""
+    """Marks secrets in `value`: what is secret in a model at the same place, and every text that holds a secret."""
     texts = secret_texts(*models)
     for model in models:
         value = _seal_places(value, model)

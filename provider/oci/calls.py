@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of OCI's API: what is tried again and for how long, and what a refusal means."""
+"""Calls of OCI's API: which are retried and for how long, and what a refusal means."""
 
 import hashlib
 import random
@@ -13,8 +13,8 @@ from provider.base.resource import Call
 
 T = TypeVar("T")
 
-# Answers to a call whose permission is granted but not yet in force: OCI's own clients retry these after a write to
-# identity. A resource that is not there and one that may not be seen look the same.
+# OCI may give these answers while a new permission is not in force yet. Its own clients retry them after a change of
+# identity. OCI gives the same answer for a resource that does not exist and for one that the caller may not see.
 ACCESS_CODES = frozenset(
     {
         (404, "NotAuthorizedOrNotFound"),
@@ -24,17 +24,17 @@ ACCESS_CODES = frozenset(
     }
 )
 _REMEDIES = {
-    "NotAuthenticated": "The key of this profile is not known to the tenancy, or the clock is wrong: check `oci iam "
-    "region list` with the same profile.",
-    "NotAuthorizedOrNotFound": "It does not exist, or whoever runs this may not see it: `trainyard access` prints what "
-    "the deployer needs.",
-    "RelatedResourceNotAuthorizedOrNotFound": "Something named in the request does not exist or may not be used by "
-    "whoever runs this: `trainyard access` prints what the deployer needs.",
-    "LimitExceeded": "Ask for a higher service limit (Console: Governance, Limits), remove what is no longer "
-    "needed, or, where it is about a shape, take another.",
-    "QuotaExceeded": "The compartment's quota is used up: ask its administrator, or take a smaller shape.",
-    "TooManyRequests": "OCI limits the rate of calls: try again later, or with a lower `--parallel`.",
-    "BucketNotEmpty": "Empty the bucket first, its versions and unfinished uploads too.",
+    "NotAuthenticated": "The tenancy does not know the key of this profile, or this machine's clock is wrong. Try "
+    "`oci iam region list` with the same profile.",
+    "NotAuthorizedOrNotFound": "It does not exist, or you have no access to it. `trainyard access` prints what the "
+    "deployer needs.",
+    "RelatedResourceNotAuthorizedOrNotFound": "The request names a resource that does not exist, or that you may not "
+    "use. `trainyard access` prints what the deployer needs.",
+    "LimitExceeded": "Ask for a higher service limit (Console: Governance, Limits), or remove what you no longer need. "
+    "If the limit is for a shape, another shape may do.",
+    "QuotaExceeded": "The compartment's quota is used up. Ask its administrator, or use a smaller shape.",
+    "TooManyRequests": "OCI limits the rate of calls. Try again later, or with a lower `--parallel`.",
+    "BucketNotEmpty": "Empty the bucket first, including its versions and unfinished uploads.",
 }
 _TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504})
 _RETRIED_CONFLICTS = frozenset({"ConcurrentObjectUpdate", "ExternalServerIncorrectState"})
@@ -52,7 +52,7 @@ def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: f
             return operation()
         except Exception as error:
             allowed = _seconds_allowed(error, access_minutes)
-            # However long the first call took to be refused, it is tried once more.
+            # Time counts from the first refusal: a call that was refused slowly is still tried once more.
             first_refused = first_refused or time.monotonic()
             elapsed = time.monotonic() - first_refused
             if elapsed >= allowed:
@@ -60,17 +60,17 @@ def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: f
             reason = error_text(error)
         pause = min(0.5 * 1.6**tries, _LONGEST_PAUSE, max(allowed - elapsed, 0.05)) * random.uniform(0.8, 1.0)
         tries += 1
-        _tell(call, what, reason, elapsed, allowed, first=tries == 1)
+        _report_retry(call, what, reason, elapsed, allowed, first=tries == 1)
         call.stop.wait(pause)
 
 
 def make_once(
     call: Call, what: str, identity: str, create: Callable[[str], T | None], access_minutes: float = 0.0
 ) -> T:
-    """Create with a retry token made from `identity`: a repeated request gives what the first one made.
+    """Creates with a retry token made from `identity`: repeating the request returns what the first one made.
 
-    OCI remembers tokens for a day. When what a token had made was deleted meanwhile, it says so (or `create` finds
-    nothing and gives None), and the next life of the same thing takes the next token.
+    OCI remembers a token for a day. If the resource was deleted meanwhile, OCI says so (or `create` returns None).
+    Then the same resource is made again with the next token.
     """
     for life in range(_LIVES):
         token = hashlib.sha256(f"{identity}\n{life}".encode()).hexdigest()[:40]
@@ -85,7 +85,7 @@ def make_once(
     raise ProviderError(f"{what}: made and deleted {_LIVES} times within a day.", "Try again tomorrow.")
 
 
-def _tell(call: Call, what: str, reason: str, elapsed: float, allowed: float, first: bool) -> None:
+def _report_retry(call: Call, what: str, reason: str, elapsed: float, allowed: float, first: bool) -> None:
     if first:
         call.report.info(f"{what}: {reason}; trying again for up to {allowed:.0f} s")
     call.report.status(f"{what}: trying again, {elapsed:.0f} of {allowed:.0f} s: {reason}")
@@ -121,14 +121,14 @@ def error_text(error: Exception) -> str:
 
 
 def _innermost(error: Any) -> str:
-    """What the network said, without the paragraphs that the SDK wraps around it."""
+    """The network's own error, without the paragraphs that the SDK wraps around it."""
     while isinstance(error, Exception) and error.args and isinstance(error.args[0], (Exception, str)):
         error = error.args[0]
     return str(error).splitlines()[0] if str(error) else "the connection failed"
 
 
 def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
-    """The error of the SDK as a person wants it: what was tried, what the cloud said, what to do."""
+    """The SDK's error for a person: what was tried, what the cloud answered, what to do."""
     if isinstance(error, ProviderError):
         return error
     if getattr(error, "status", None) is None and not _is_network(error):
@@ -138,14 +138,14 @@ def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
     request = f" [opc-request-id {request_id}]" if request_id else ""
     remedy = _REMEDIES.get(str(getattr(error, "code", "")), "")
     if getattr(error, "status", None) is None:
-        remedy = "The cloud can not be reached from here: check the network, the region and CLIENT_HOST_OVERRIDES."
+        remedy = "The cloud cannot be reached from here. Check the network, the region and CLIENT_HOST_OVERRIDES."
     if "capacity" in str(getattr(error, "message", "")).lower():
-        remedy = "OCI has no free machine of this shape now: try later, or another shape or availability domain."
+        remedy = "OCI has no free machine of this shape now. Try later, or use another shape or availability domain."
     return ProviderError(f"{what}: {error_text(error)}{after}{request}", remedy)
 
 
-def found(call: Call, what: str, operation: Callable[[], Any]) -> Any:
-    """The data of a read, or None when there is no such thing."""
+def read_if_exists(call: Call, what: str, operation: Callable[[], Any]) -> Any:
+    """The data of a read, or None if the resource does not exist."""
 
     def read() -> Any:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a run's image is where its name says, asked before the run is made."""
+"""Checks that a run's image is in its registry, before the run is made."""
 
 import re
 from dataclasses import dataclass
@@ -29,36 +29,36 @@ class RegistryImage:
     digest: str | None
 
 
-def parse(address: str) -> RegistryImage | None:
-    """None when the address is not one of OCI's registries, where nothing can be looked up."""
-    found = _OCIR.match(address)
-    if found is None:
+def parse_address(address: str) -> RegistryImage | None:
+    """None if the address is not in one of OCI's registries: we cannot look there."""
+    match = _OCIR.match(address)
+    if match is None:
         return None
-    region = found["region"] or found["key"]
+    region = match["region"] or match["key"]
     return RegistryImage(
-        address, found["host"], region, found["namespace"], found["repository"], found["tag"], found["digest"]
+        address, match["host"], region, match["namespace"], match["repository"], match["tag"], match["digest"]
     )
 
 
-def must_exist(session: Session, call: Call, address: str, compartment: str, access_minutes: float) -> None:
-    image = parse(address)
+def require_image(session: Session, call: Call, address: str, compartment: str, access_minutes: float) -> None:
+    image = parse_address(address)
     if image is None:
         return
     call.report.status(f"looking for the image {address}")
     if _exists(session, call, image, compartment, access_minutes):
         return
     if image.namespace != _namespace(session, call):
-        call.report.warning(f"{address} lies in another tenancy's registry; whether it exists was not checked.")
+        call.report.warning(f"{address} is in another tenancy's registry: nobody checked that it exists.")
         return
     tagged = address if image.tag or image.digest else f"{address}:latest"
     raise ProviderError(
-        f"The image {address} is not in the registry (or may not be seen); no run was made.",
+        f"The image {address} is not in the registry, or you may not see it. No run was made.",
         f"Push it, then run the same command again:\n  docker login {image.host}\n  docker push {tagged}",
     )
 
 
 def _exists(session: Session, call: Call, image: RegistryImage, compartment: str, access_minutes: float) -> bool:
-    """In the run's own compartment first, then in the whole tenancy, where a shared repository may be."""
+    """Looks in the run's compartment first, then in the whole tenancy: repositories may be shared."""
     wanted: dict[str, Any] = {"repository_name": image.repository, "limit": 1}
     if image.digest:
         wanted["image_digest"] = image.digest
@@ -68,19 +68,19 @@ def _exists(session: Session, call: Call, image: RegistryImage, compartment: str
     places: list[tuple[str, dict[str, bool]]] = [(compartment, {})]
     places.append((session.tenancy, {"compartment_id_in_subtree": True}))
     for place, depth in places:
-        found = attempt(
+        listing = attempt(
             call,
             f"Look for the image {image.address}",
             partial(client.list_container_images, place, **wanted, **depth),
             access_minutes,
         )
-        if any(item.lifecycle_state == "AVAILABLE" for item in found.data.items):
+        if any(item.lifecycle_state == "AVAILABLE" for item in listing.data.items):
             return True
     return False
 
 
 def _other_region(session: Session, image: RegistryImage) -> str | None:
-    """The image's region as the SDK wants it, or None when it is the session's own or its key is not known."""
+    """The image's region in the SDK's words. None if it is the session's own region, or its key is unknown."""
     regions = sdk.module("regions")
     region = regions.get_region_from_short_name(image.region) if "-" not in image.region else image.region
     return None if region in (session.credentials["region"], image.region.split("-")[0]) else str(region)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job runs of OCI Data Science: the requests that make them, and how they read back. Pure but for the SDK's models."""
+"""Job runs of OCI Data Science: how we ask for them and how we read them. Pure, except for the SDK's models."""
 
 import re
 import shlex
@@ -15,15 +15,15 @@ NODE_TAG = "trainyard-node"
 RELEASED_TAG = "trainyard-run-released"
 _OURS = frozenset({RUN_TAG, NODE_TAG, RELEASED_TAG})
 MAIN_VARIABLE = "MAIN_JOB_RUN_OCID"
-# Where images built with ADS leave their addresses and `stop`, which another start must not find.
+# Images built with ADS leave their addresses and `stop` in this folder. Another start must not find them.
 WORK_VARIABLE = "OCI__WORK_DIR"
-# What our launcher reads: its part in the run, and until when it tries failures again that it does not count.
+# Our launcher reads both: its part in the run, and how long it may retry failures that do not count.
 LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
 _WORK = re.compile(r"/start-[0-9a-f]{12}$")
 # How much of an OCID names a start, as the launcher has it (launcher/starts.py).
 _LETTERS = 12
-# What a node group is, as job runs are.
+# The states of node groups, in the words of job runs.
 _GROUP_STATES = {"CREATING": "ACCEPTED", "ACTIVE": "IN_PROGRESS", "DELETING": "IN_PROGRESS"}
 
 
@@ -50,21 +50,21 @@ def own_tags(run_tags: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def start_of(run_id: str, variables: Mapping[str, str]) -> str:
-    """The name of the start that a job run is of: its nodes meet, and leave their outputs, in a folder so called."""
+    """The name of the start that a job run belongs to. It names the folder where the nodes meet and leave outputs."""
     return (variables.get(MAIN_VARIABLE) or run_id).rpartition(".")[2][-_LETTERS:]
 
 
 def work_of(token: str) -> str:
-    """The part of `OCI__WORK_DIR` that is one start's own.
+    """The part of `OCI__WORK_DIR` that belongs to one start.
 
-    Its main node's OCID is not known when that node is asked for, but its retry token is: asked again with the same
-    token OCI makes nothing anew, and wants the same request.
+    It is made from the retry token: the main node's OCID is not known yet when that node is requested. OCI wants the
+    same request each time it gets the same token.
     """
     return f"/start-{token[:12]}"
 
 
 def work_in(run: Any) -> str:
-    """The same, of a start whose main node was made already; empty where that node was told of no such folder."""
+    """The same part, read from a main node that exists. Empty if that node got no such folder."""
     configuration = getattr(run, "job_configuration_override_details", None)
     variables = getattr(configuration, "environment_variables", None) or {}
     made = _WORK.search(variables.get(WORK_VARIABLE, ""))
@@ -72,7 +72,7 @@ def work_in(run: Any) -> str:
 
 
 def request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str | None = None) -> Any:
-    """CreateJobRunDetails for one node (None: for all node groups at once); `main` is the main node's run."""
+    """CreateJobRunDetails for one node, or for all node groups if `node` is None. `main` is the main node's run."""
     of = models()
     details: dict[str, Any] = {
         "project_id": spec.project,
@@ -83,7 +83,7 @@ def request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str
         "job_log_configuration_override_details": _log_override(spec),
     }
     if node is None:
-        # The override takes the place of the whole: what the job says of network and order is said again.
+        # An override replaces the whole configuration, so it repeats the job's network and startup order.
         of_job = job.job_node_configuration_details
         details["job_node_configuration_override_details"] = of.MultiNodeJobNodeConfigurationDetails(
             startup_order=getattr(of_job, "startup_order", None),
@@ -109,7 +109,7 @@ def display_name(spec: RunSpec, node: NodeSpec | None) -> str:
 
 
 def _environment(spec: RunSpec, node: NodeSpec, work: str) -> dict[str, str]:
-    """What a node is told; a place in a bucket for ADS's files becomes the start's own."""
+    """A node's variables. If ADS's folder is in a bucket, the start gets a folder of its own there."""
     place, minutes = node.environment.get(WORK_VARIABLE, ""), spec.maximum_runtime_minutes
     return {
         **node.environment,
@@ -151,7 +151,7 @@ def _log_override(spec: RunSpec) -> Any:
 
 
 def _image_override(spec: RunSpec, of_job: Any) -> Any:
-    """The run's image in the job's setting: an override replaces all of it, so command and entry point go along."""
+    """The run's image. An override replaces the whole setting, so it repeats the job's command and entry point."""
     if not spec.image or getattr(of_job, "image", None) == spec.image:
         return None
     return models().OcirContainerJobEnvironmentConfigurationDetails(
@@ -172,7 +172,7 @@ def node_run(run: Any, name: str | None = None) -> NodeRun:
 
 
 def group_runs(run: Any, names: Sequence[str]) -> list[NodeRun]:
-    """The node groups of one multi-node job run; the run's own end is theirs."""
+    """The node groups of one multi-node job run. They all end with the run."""
     whole = node_run(run, name="")
     groups = {group.name: group for group in getattr(run, "node_group_details_list", None) or ()}
     return [_group_run(whole, name, groups.get(name)) for name in names or sorted(groups)]
@@ -188,7 +188,7 @@ def _group_run(whole: NodeRun, name: str, group: Any) -> NodeRun:
 
 
 def described_inputs(runs: Sequence[Any]) -> Properties:
-    """The inputs that would have made these job runs, the main node's first: what import needs."""
+    """The inputs that would make these job runs, for `import`. The main node's run comes first."""
     main = runs[0]
     groups = _groups(main.job_node_configuration_override_details)
     inputs: Properties = {
@@ -238,7 +238,7 @@ def _described_configuration(configuration: Any) -> Properties:
     if WORK_VARIABLE in environment:
         environment[WORK_VARIABLE] = _WORK.sub("", environment[WORK_VARIABLE])
     line = getattr(configuration, "command_line_arguments", None)
-    # Nothing tells which of a foreign run's variables are secrets, so all are taken to be.
+    # We cannot know which variables of a foreign run are secrets, so we treat all of them as secrets.
     described: Properties = {"environment": {key: Secret(value) for key, value in environment.items()}}
     return {**described, "arguments": shlex.split(line)} if line else described
 
@@ -249,5 +249,5 @@ def _image(environment: Any) -> str | None:
 
 
 def _rfc3339(moment: Any) -> str | None:
-    """Always with its fraction: the text of a whole second would sort after that of half a second later."""
+    """Always with the fraction: otherwise the text of a whole second would sort after half a second later."""
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z") if moment is not None else None

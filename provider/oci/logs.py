@@ -17,16 +17,16 @@ _LOOKS = 5
 _SECONDS_BETWEEN_LOOKS = 2.0
 # The search takes at most two weeks at once.
 SPAN = timedelta(days=13)
-# A clock of ours that is behind the service's must not hide the newest lines.
+# The end of a search is a little ahead: if our clock is behind the service's, the newest lines must still show.
 _AHEAD = timedelta(minutes=5)
 _PAGE = 500
-# So many runs are asked for at once: a query has a bound on its length.
+# One query asks for so many runs at most: the length of a query is limited.
 _SOURCES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line of a log: when (milliseconds since 1970), which run wrote it, and for node groups which node of it."""
+    """One line of a log. `time` is milliseconds since 1970, `source` the run, `subject` its node (for node groups)."""
 
     time: int
     id: str
@@ -42,9 +42,9 @@ def last_lines(session: Session, call: Call, run: Any, limit: int, looks: int = 
         return []
     query = f"search \"{place}\" | where source = '{run.id}' | sort by datetime desc"
     for look in range(looks):
-        found = _page(session, call, query, datetime.now(UTC) - SPAN, limit)[0]
-        if found:
-            return [line.text for line in found[::-1]]
+        lines = _page(session, call, query, datetime.now(UTC) - SPAN, limit)[0]
+        if lines:
+            return [line.text for line in lines[::-1]]
         if look + 1 < looks:
             call.report.status("waiting for the last log lines")
             call.stop.wait(_SECONDS_BETWEEN_LOOKS)
@@ -52,7 +52,7 @@ def last_lines(session: Session, call: Call, run: Any, limit: int, looks: int = 
 
 
 def place_of(run: Any) -> str | None:
-    """Where a job run's lines are, as a search names it; None for a run without a log."""
+    """The log of a job run, as a search names it. None for a run without a log."""
     details = run.log_details
     if details is None or not details.log_id:
         return None
@@ -60,15 +60,15 @@ def place_of(run: Any) -> str | None:
 
 
 def lines_since(session: Session, call: Call, place: str, sources: Sequence[str], since: datetime) -> Iterator[LogLine]:
-    """Every line that these job runs wrote into one log since then, each batch of runs in the order of time."""
+    """Every line that these job runs wrote into one log since `since`. Each batch of runs is sorted by time."""
     since = max(since, datetime.now(UTC) - SPAN)
     for start in range(0, len(sources), _SOURCES):
         wanted = " or ".join(f"source = '{source}'" for source in sources[start : start + _SOURCES])
         query = f'search "{place}" | where {wanted} | sort by datetime asc'
         page: str | None = None
         while True:
-            found, page = _page(session, call, query, since, _PAGE, page)
-            yield from found
+            lines, page = _page(session, call, query, since, _PAGE, page)
+            yield from lines
             if not page:
                 break
 

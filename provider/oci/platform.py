@@ -9,7 +9,7 @@ from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
 from provider.oci import endings, images, job_runs, logs
-from provider.oci.calls import attempt, found, is_gone, make_once
+from provider.oci.calls import attempt, is_gone, make_once, read_if_exists
 from provider.oci.session import Session
 from provider.runs.model import DELETED, NodeRun, NodeSpec, RunSpec
 
@@ -39,14 +39,12 @@ class OciRunPlatform:
         past = list(self._runs_of_job(call, spec.compartment, spec.job, access))
         made = [run for run in past if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == spec.fingerprint]
         if made and not known and not call.anew:
-            call.report.info(
-                f"found {len(made)} job run(s) that an earlier, cut-off attempt had made; going on from there"
-            )
+            call.report.info(f"an interrupted attempt had made {len(made)} job run(s) already; going on from there")
         lives = sum((run.freeform_tags or {}).get(job_runs.RELEASED_TAG) == spec.fingerprint for run in past)
         if call.anew and not known:
             made, lives = [], lives + len(made)
         if spec.image and len(made) < (1 if spec.layout == "node-groups" else len(spec.nodes)):
-            images.must_exist(self._session, call, spec.image, spec.compartment, access)
+            images.require_image(self._session, call, spec.image, spec.compartment, access)
         if spec.layout == "node-groups":
             yield from self._ensure_groups(call, spec, job, made, lives)
         else:
@@ -67,7 +65,7 @@ class OciRunPlatform:
             yield job_runs.node_run(run, node.name)
 
     def _whole(self, call: Call, run: Any) -> Any:
-        """What lists do not tell of a job run that an earlier, cut-off attempt had made."""
+        """A listed job run with all its fields: lists leave some out, such as its configuration."""
         return run if hasattr(run, "job_configuration_override_details") else self._get(call, run.id) or run
 
     def _create(
@@ -88,7 +86,7 @@ class OciRunPlatform:
         return [_observed(node, runs[node.id], shared=len(runs) < len(nodes)) for node in nodes]
 
     def _get(self, call: Call, run_id: str) -> Any:
-        return found(call, "Read the job run", lambda: self._client.get_job_run(run_id))
+        return read_if_exists(call, "Read the job run", lambda: self._client.get_job_run(run_id))
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for run_id in dict.fromkeys(node.id for node in nodes):
@@ -98,7 +96,7 @@ class OciRunPlatform:
         try:
             self._client.cancel_job_run(run_id)
         except Exception as error:
-            # It ended by itself between the look and the cancel: what was wanted is so.
+            # The run may have ended just before we cancelled it. Then there is nothing left to do.
             if not is_gone(error) and getattr(error, "status", None) != 409:
                 raise
 
@@ -171,7 +169,7 @@ class OciRunPlatform:
 
 
 def _request_by_token(spec: RunSpec, node: NodeSpec | None, job: Any, main: Any) -> Callable[[str], Any]:
-    """Nodes beside the main one are told what that one was told of their start."""
+    """The request for a retry token. Further nodes get the same start folder as the main node."""
     if main is None:
         return lambda token: job_runs.request(spec, node, job, job_runs.work_of(token))
     return lambda _: job_runs.request(spec, node, job, job_runs.work_in(main), main.id)

@@ -10,8 +10,8 @@ _LOCK = threading.RLock()
 
 
 def module(name: str) -> Any:
-    """`oci.<name>`. The engine asks about many resources at once, and the SDK's modules import one another in circles:
-    threads that enter such a circle at different points see halves of modules."""
+    """Imports `oci.<name>`, one thread at a time. The engine asks about many resources at once, and the SDK's modules
+    import each other in circles: two threads at once would see modules that are only half imported."""
     with _LOCK:
         return _imported(name)
 

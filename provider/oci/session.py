@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the cloud is and who calls it: found as Oracle's own clients find it (docs/contracts.md)."""
+"""The cloud's endpoints and our credentials, found as Oracle's own clients find them (docs/contracts.md)."""
 
 import os
 import threading
@@ -37,7 +37,7 @@ def host_overrides(environment: Mapping[str, str]) -> dict[str, str]:
         key, equals, url = entry.partition("=")
         if not equals or not url.startswith(("http://", "https://")):
             raise ProviderError(
-                f"CLIENT_HOST_OVERRIDES has an entry that is no endpoint: `{entry}`.",
+                f"CLIENT_HOST_OVERRIDES has an entry that is not an endpoint: `{entry}`.",
                 "An entry is `oci_core.VirtualNetworkClient=http://HOST:PORT`; entries are separated by `;`.",
             )
         endpoints[key.strip().rsplit(".", 1)[-1]] = url.strip().rstrip("/")
@@ -52,7 +52,7 @@ class Session:
     profile: str | None = None
     config_file: str | None = None
     endpoints: Mapping[str, str] = field(default_factory=dict)
-    # Whoever has no key in a file, such as a notebook session, brings what signs for it.
+    # For callers without a key file, such as a notebook session.
     signer: Any = field(default=None, repr=False)
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
     _credentials: dict[str, Any] | None = field(default=None, repr=False)
@@ -60,7 +60,7 @@ class Session:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> "Session":
-        """From a provider's configuration first, the environment second, Oracle's defaults last."""
+        """Takes the provider's configuration first, then the environment, then Oracle's defaults."""
         variables = os.environ if environment is None else environment
         return cls(
             region=config.get("region") or variables.get("OCI_REGION"),
@@ -81,7 +81,7 @@ class Session:
         return str(self.credentials["tenancy"])
 
     def client(self, name: str, region: str | None = None) -> Any:
-        """The named client (a row of CLIENTS), for another region than the session's when one is given."""
+        """The named client (a row of CLIENTS) for `region`, or for the session's region."""
         with self._lock:
             key = (name, region or "")
             if key not in self._clients:
@@ -94,7 +94,7 @@ class Session:
         config = {**own, **({"region": region} if region else {})}
         options: dict[str, Any] = {
             "timeout": _TIMEOUT,
-            # Retries are ours (provider.oci.calls): visible, bounded, and ended by Ctrl-C.
+            # We retry ourselves (provider.oci.calls): visibly, for a limited time, and until Ctrl-C.
             "retry_strategy": sdk.module("retry").NoneRetryStrategy(),
             "circuit_breaker_strategy": sdk.module("circuit_breaker").NoCircuitBreakerStrategy(),
         }
@@ -110,18 +110,18 @@ class Session:
         file = self.config_file or oci_config.DEFAULT_LOCATION
         profile = self.profile or oci_config.DEFAULT_PROFILE
         try:
-            found: dict[str, Any] = dict(oci_config.from_file(file, profile))
+            credentials: dict[str, Any] = dict(oci_config.from_file(file, profile))
             if self.region:
-                found["region"] = self.region
-            if "security_token_file" not in found:
-                oci_config.validate_config(found)
+                credentials["region"] = self.region
+            if "security_token_file" not in credentials:
+                oci_config.validate_config(credentials)
         except Exception as error:  # the SDK raises half a dozen unrelated types here
             raise ProviderError(
                 f"No usable OCI credentials: profile `{profile}` of {file}: {error}",
-                "Make them with `oci setup config`, or name others with OCI_CONFIG_FILE and OCI_CONFIG_PROFILE "
-                "(`trainyard cloud env` prints those of the local cloud; commands take --local for what is on it).",
+                "Make them with `oci setup config`, or name others with OCI_CONFIG_FILE and OCI_CONFIG_PROFILE. "
+                "For the local cloud, use --local, or the variables that `trainyard cloud env` prints.",
             ) from error
-        return found
+        return credentials
 
 
 def _session_token_signer(config: Mapping[str, Any]) -> Any:

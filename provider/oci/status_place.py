@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the launchers of a start say how they are doing: worked out of what its nodes were told."""
+"""Finds the folder of a start's status files from the launch document of its nodes."""
 
 import json
 import re
@@ -23,23 +23,23 @@ class StatusFolder(NamedTuple):
         return f"{self.prefix}/status/{rank}.json"
 
 
-def document(variables: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The launch document among a node's variables; empty where there is none that can be read."""
+def launch_document(variables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The launch document in a node's variables. Empty if there is none, or if it cannot be read."""
     try:
-        read = json.loads(variables.get(job_runs.LAUNCH_VARIABLE, ""))
+        launch = json.loads(variables.get(job_runs.LAUNCH_VARIABLE, ""))
     except (ValueError, TypeError, RecursionError):
         return {}
-    return read if isinstance(read, dict) else {}
+    return launch if isinstance(launch, dict) else {}
 
 
-def folder(told: Mapping[str, Any], run_id: str, variables: Mapping[str, Any]) -> str | None:
-    """The folder of the start that a job run is of. Older launch documents name it beside the peers."""
-    peers = told.get("peers")
-    found = told.get("folder") or (peers.get("uri") if isinstance(peers, dict) else None)
-    return f"{found}/{job_runs.start_of(run_id, variables)}" if isinstance(found, str) else None
+def status_folder(launch: Mapping[str, Any], run_id: str, variables: Mapping[str, Any]) -> str | None:
+    """The folder of the start that a job run belongs to. Older launch documents name it beside the peers."""
+    peers = launch.get("peers")
+    uri = launch.get("folder") or (peers.get("uri") if isinstance(peers, dict) else None)
+    return f"{uri}/{job_runs.start_of(run_id, variables)}" if isinstance(uri, str) else None
 
 
-def place(uri: str | None) -> StatusFolder | None:
-    """Of `oci://bucket@namespace/prefix`; None for anything else."""
+def parse_folder(uri: str | None) -> StatusFolder | None:
+    """Reads `oci://bucket@namespace/prefix`. None for any other text."""
     parts = _URI.fullmatch(uri or "")
     return StatusFolder(parts[2], parts[1], parts[3]) if parts else None

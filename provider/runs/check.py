@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the inputs of a run can be right, said before anything is made."""
+"""Checks the inputs of a run before anything is made."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _TIMEOUTS = frozenset({"access", "started", "finished"})
 
 
 def with_defaults(inputs: Properties) -> Properties:
-    """The inputs as the rest of the provider knows them: defaults filled in, arguments as lists, values as text."""
+    """The inputs in one form: defaults filled in, arguments as lists, values as text."""
     filled = {**_DEFAULTS, **{key: value for key, value in inputs.items() if value is not None}}
     nodes = filled.get("nodes")
     if isinstance(nodes, list):
@@ -74,11 +74,11 @@ def _timeout_failures(timeouts: Any) -> Iterator[InputFailure]:
     if timeouts is None or timeouts is UNKNOWN:
         return
     if not isinstance(timeouts, Mapping):
-        yield InputFailure("timeouts", "It is an object of minutes: access, started, finished.")
+        yield InputFailure("timeouts", "This is an object of minutes: access, started, finished.")
         return
     for key, value in timeouts.items():
         if key not in _TIMEOUTS:
-            yield InputFailure(f"timeouts.{key}", "There is no such wait; there are access, started and finished.")
+            yield InputFailure(f"timeouts.{key}", "No wait is called so. There are access, started and finished.")
         yield from _positive(f"timeouts.{key}", value, int, float)
 
 
@@ -86,7 +86,7 @@ def _node_failures(nodes: Any, layout: Any) -> Iterator[InputFailure]:
     if nodes is None or nodes is UNKNOWN:
         return
     if not isinstance(nodes, list):
-        yield InputFailure("nodes", "It is a list of nodes.")
+        yield InputFailure("nodes", "This is a list of nodes.")
         return
     names = [node.get("name") for node in nodes if isinstance(node, Mapping)]
     for name in {name for name in names if name is not UNKNOWN and names.count(name) > 1}:
@@ -106,5 +106,5 @@ def _one_node(path: str, node: Any, layout: Any) -> Iterator[InputFailure]:
         yield InputFailure(f"{path}.{key}", f"A node has no `{key}`; it has {', '.join(sorted(_NODE_KEYS))}.")
     for key in ("replicas", "minimumSuccess"):
         if layout == "run-per-node" and node.get(key) not in (None, 1):
-            yield InputFailure(f"{path}.{key}", "Only the layout `node-groups` has it; here every node is listed.")
+            yield InputFailure(f"{path}.{key}", "Only the layout `node-groups` has this. Here, list every node.")
         yield from _positive(f"{path}.{key}", node.get(key), int)

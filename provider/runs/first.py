@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the last lines of nodes say: which node failed first. The platform only sees that all of them ended."""
+"""Finds the node that failed first in the nodes' last lines. The platform only sees that all nodes ended."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -18,19 +18,19 @@ _LINE = re.compile(
 
 
 class FirstFailure(NamedTuple):
-    """The node that failed first, and the sentence that says so; node None where it has no job run of its own."""
+    """The node that failed first, and the line that says so. `node` is None if it has no job run of its own."""
 
     node: NodeRun | None
     words: str
 
 
 def first_failure(lines: Iterable[str], nodes: Sequence[NodeRun]) -> FirstFailure | None:
-    """None where the lines name nobody: the node that wrote them failed by itself, or its launcher is another."""
-    found = [match for match in map(_LINE.match, lines) if match]
-    if not found:
+    """None if no line names a node: then the writer itself failed first, or the image has another launcher."""
+    matches = [match for match in map(_LINE.match, lines) if match]
+    if not matches:
         return None
     named = {node.name: node for node in nodes}
-    return FirstFailure(named.get(found[-1]["node"]), terminal(found[-1]["why"]))
+    return FirstFailure(named.get(matches[-1]["node"]), terminal(matches[-1]["why"]))
 
 
 class LastLines:
@@ -47,14 +47,14 @@ class LastLines:
                 self._read[node.id] = self._platform.last_lines(self._call, node, self._limit)
             except ProviderError as error:
                 self._read[node.id] = error
-        found = self._read[node.id]
-        return [] if isinstance(found, ProviderError) else found
+        lines = self._read[node.id]
+        return [] if isinstance(lines, ProviderError) else lines
 
     def quoted(self, node: NodeRun, who: str) -> list[str]:
-        """As a failure's message has them."""
-        lines, found = self.of(node), self._read[node.id]
-        if isinstance(found, ProviderError):
-            return [f"Its log could not be read: {found.cause}"]
+        """The lines as the message of a failed run shows them."""
+        lines, result = self.of(node), self._read[node.id]
+        if isinstance(result, ProviderError):
+            return [f"Its log could not be read: {result.cause}"]
         whose = f" ({node.name})" if who else ""
         quoted = (f"  {terminal(line)}" for line in lines)
         return [f"Its last lines{whose}:", *quoted] if lines else ["It wrote no log lines."]

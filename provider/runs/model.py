@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training run as values: what was asked for, what it became, how far it is."""
+"""A training run as values: its inputs, its nodes, and how far each node is."""
 
 import hashlib
 import math
@@ -16,17 +16,17 @@ from provider.base.values import Properties
 
 UNTIL = ("accepted", "started", "finished")
 LAYOUTS = ("run-per-node", "node-groups")
-# What may change while a run goes on; all else is what the run runs.
+# These inputs may change while a run goes on. A change of any other input starts the run again.
 MUTABLE = frozenset({"tags", "displayName", "until", "timeouts"})
 
-# Not how a run ended, but that its record is gone.
+# The job run no longer exists. This does not say how the run ended.
 DELETED = "DELETED"
 TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION", DELETED})
 UNSUCCESSFUL = TERMINAL - {"SUCCEEDED"}
 _LOST = UNSUCCESSFUL - {DELETED} | {"CANCELING"}
-# From worst to best: a run is as good as the worst of its nodes.
+# The state of a run is the worst state of its nodes.
 _WORST_FIRST = ("FAILED", "CANCELED", "NEEDS_ATTENTION", "ACCEPTED", "IN_PROGRESS", "SUCCEEDED")
-# A platform may have no code for why a run failed, only words.
+# Some platforms say why a run failed in words only, without a code.
 _ABOUT_ACCESS = re.compile(r"polic(y|ies)|authori[sz]|permission|permitted|may not|denied|pull", re.IGNORECASE)
 _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
 
@@ -48,7 +48,7 @@ class NodeSpec:
         return shlex.join(self.arguments) if self.arguments else None
 
 
-# What new policies and groups may take until they count, where five minutes are not enough.
+# How many minutes new policies and groups may need until they take effect. The default is 5.
 ACCESS_MINUTES = "TRAINYARD_ACCESS_MINUTES"
 
 
@@ -93,7 +93,7 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class NodeRun:
-    """One node's run as the platform tells it."""
+    """One node's run, as the platform reports it."""
 
     name: str
     id: str
@@ -141,7 +141,7 @@ def _node(node: Mapping[str, Any]) -> NodeSpec:
 
 
 def fingerprint(urn: str, inputs: Properties) -> str:
-    """The same for the same run of the same resource, so that a create that was cut off finds what it had made."""
+    """Equal for the same run of the same resource. A create that was interrupted finds its own job runs by it."""
     runs = {key: value for key, value in inputs.items() if key not in MUTABLE}
     return hashlib.sha256(f"{urn}\n{canonical(runs)}".encode()).hexdigest()[:32]
 
@@ -152,17 +152,17 @@ def overall(nodes: Iterable[NodeRun]) -> str:
 
 
 def ended(nodes: Iterable[NodeRun]) -> bool:
-    """Whether a run is known to have ended, whatever has become of its records since: one lost node ends them all."""
+    """Whether the run has certainly ended, even if its records are gone since. One lost node ends all others."""
     states = {node.state for node in nodes}
     return bool(states & _LOST) or states == {"SUCCEEDED"}
 
 
 def remembered(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[NodeRun]:
-    """The nodes as they are; one whose record is gone, and which had ended before, as it was."""
+    """The nodes as they are now. A node whose record is gone keeps the end that was recorded before."""
     live = {node.name: node for node in seen if node.state != DELETED}
     past = {node.name: node for node in recorded if ended([node])}
     gone = {node.name: node for node in seen if node.state == DELETED}
-    # In their order: the first is the main node, whose job run is the resource.
+    # The order stays: the first node is the main node, and its job run is the resource.
     names = dict.fromkeys(node.name for node in (*recorded, *seen))
     chosen = {**gone, **past, **live}
     return [chosen[name] for name in names if name in chosen]
@@ -187,11 +187,11 @@ def outputs(inputs: Properties, nodes: Iterable[NodeRun]) -> Properties:
 
 
 def never_began(state: Properties) -> bool:
-    """Whether these outputs are of a run that failed before any node of it did anything."""
+    """Whether the run failed before any of its nodes started."""
     return state.get("state") == "FAILED" and "startedAt" not in state
 
 
 def wants_access(state: Properties) -> bool:
-    """Whether a run failed before it began, for a reason that a policy which soon counts would remove."""
+    """Whether the run failed before it began because of access. A new policy may soon take effect and solve that."""
     details = (node["details"] or "" for node in state["nodeRuns"])
     return never_began(state) and any(_ABOUT_ACCESS.search(text) for text in details)

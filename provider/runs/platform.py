@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a platform must be able to do for a run.
 
-`provider/<platform>/platform.py` makes one (`platform`) and tells its runs by their ids (`knows`). It is imported only
-when a run names it.
+`provider/<platform>/platform.py` has two functions: `platform` makes the platform, and `knows` says whether a run's id
+is one of its own. The module is imported only when a run names the platform.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,31 +22,31 @@ class RunPlatform(Protocol):
     """A place where runs run."""
 
     def ensure(self, call: Call, spec: RunSpec, known: Sequence[NodeRun]) -> Iterator[NodeRun]:
-        """Start every node, finding first what an earlier, cut-off attempt had started.
+        """Starts every node that does not run yet. Nodes that an interrupted attempt started are found and kept.
 
-        Each is given back as soon as it exists, so that nothing is lost when a later one can't be started.
+        Yields each node as soon as it exists: nothing is lost if a later node cannot be started.
         """
 
     def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
         """The nodes as they are now; one that no longer exists is `DELETED`."""
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
-        """Ask every node that lives to end; does not wait."""
+        """Asks every living node to end, and does not wait."""
 
     def release(self, call: Call, nodes: Sequence[NodeRun]) -> None:
-        """Forget the runs: they stay as history, and no later create takes them for its own."""
+        """Marks the runs as history: no later create takes them for its own."""
 
     def relabel(self, call: Call, spec: RunSpec, nodes: Sequence[NodeRun]) -> None:
         """Give the runs the names and tags of the spec."""
 
     def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
-        """The last lines the node wrote, oldest first; raises ProviderError when they can't be had."""
+        """The last lines of the node, oldest first. Raises ProviderError if they cannot be read."""
 
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
-        """The inputs that would have made this run, and its nodes; None when there is no such run."""
+        """The inputs that would make this run, and its nodes. None if the run does not exist."""
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        """How a run ended whose job runs are gone, by what it left itself; None when that does not tell."""
+        """How a run ended whose job runs are gone, read from the files it left. None if they do not say."""
 
 
 class RunPlatforms:
@@ -62,7 +62,7 @@ class RunPlatforms:
         return self._made[name]
 
     def of(self, run_id: str, known: Properties) -> RunPlatform:
-        """The platform of a run. Of one that is imported nothing is known but its id."""
+        """The platform of a run. An imported run has only its id."""
         if named := known.get("platform"):
             return self[named]
         for name in with_runs():

@@ -36,28 +36,28 @@ from provider.runs.platform import RunPlatform, RunPlatforms
 from provider.runs.waiting import NotInTimeError, broken, settle, wait_for_end
 
 _LAST_LINES = 20
-# What a state means whose reason the platform does not give.
-_UNSAID = {"CANCELED": "somebody cancelled it", "DELETED": "somebody deleted its job run"}
+# Words for states that the platform gives no reason for.
+_REASONS = {"CANCELED": "somebody cancelled it", "DELETED": "somebody deleted its job run"}
 # Between two tries of a run that has no access yet, in seconds.
 _FIRST_PAUSE = 2.0
 _LONGEST_PAUSE = 60.0
 _MINUTES_TO_END = 20.0
-# How far `up` has seen the run come: kept in the state, not shown to programs. What was reached once is not waited for
-# again, so a new tag on a run that failed long after it started is no failure.
+# The state key for how far `up` has seen the run get. Programs do not see it. `up` does not wait again for what was
+# reached once: a new tag on a run that failed long after it started must not fail.
 _REACHED = "__reached"
-# Of a run that `up` saw fail before it began; nothing ran, so starting it again is what was asked for all along.
+# The state key of a run that `up` saw fail before it began. Nothing ran, so the next `up` starts it again.
 _UNBEGUN = "__unbegun"
-_START_AGAIN = "Correct the cause; a change in what the run runs starts it again, and so does a higher `attempt`."
+_START_AGAIN = "Correct the cause. A higher `attempt`, or a change in what the run runs, starts it again."
 _NEXT_TIME = (
-    "It had not begun: correct the cause, or give new policies a minute to come into force; the next `up` starts it."
+    "The run had not begun. Correct the cause, or give new policies a minute to take effect; the next `up` starts it."
 )
-_BEGINS, _WAITS = "failed before it began, starts again", "not as far as `until` says, waits on"
+_BEGINS, _WAITS = "failed before it began: starts again", "has not reached what `until` says: `up` waits again"
 _OUTPUTS = ("state", "nodeRuns", "startedAt", "finishedAt")
 
 
 class RunResource(ProviderResource):
     rules = DiffRules(replace=INPUTS - MUTABLE)
-    # Nodes cost money, and the old run may hold the last GPUs and addresses: it ends before the new one starts.
+    # The old run ends before the new one starts. Nodes cost money, and the old run may hold the last ones.
     delete_before_replace = True
 
     def __init__(self, platforms: Callable[[], RunPlatforms]) -> None:
@@ -68,17 +68,17 @@ class RunResource(ProviderResource):
         return CheckedInputs(inputs, tuple(failures(inputs)))
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
-        """What failed before it began (access not yet in force, say) ran nothing: the next `up` starts it again.
+        """Adds a change where the next `up` has work to do although no input changed.
 
-        What has not come as far as `up` was asked to wait is waited for by the next one. The engine knows that of a
-        failed `up` by itself, but forgets it when the state is refreshed.
+        A run that failed before it began (because of access, say) starts again. A run that has not reached what `until`
+        says is waited for again. The engine remembers a failed `up`, but forgets it when the state is refreshed.
         """
-        found = super().diff(call, old, old_outputs, new)
+        diff = super().diff(call, old, old_outputs, new)
         unbegun = bool(old_outputs.get(_UNBEGUN))
-        if unbegun or not (found.changes or _has_reached(old_outputs, old["until"])):
+        if unbegun or not (diff.changes or _has_reached(old_outputs, old["until"])):
             again = Change("update", replaces=unbegun, reason=_BEGINS if unbegun else _WAITS)
-            return Diff({**found.changes, "state": again}, found.delete_before_replace)
-        return found
+            return Diff({**diff.changes, "state": again}, diff.delete_before_replace)
+        return diff
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         return unknown_where_missing({**(old_outputs or {}), **inputs}, _OUTPUTS)
@@ -99,7 +99,7 @@ class RunResource(ProviderResource):
         recorded = _node_runs(outputs_before)
         seen = platform.observe(call, recorded)
         if any(old.get(key) != new.get(key) for key in ("tags", "displayName")):
-            # The URN is part of the fingerprint: what was renamed is found again by its new one.
+            # The fingerprint depends on the URN. A renamed run needs the new one, so that it is found again.
             platform.relabel(call, spec, [node for node in seen if node.state != DELETED])
         nodes = remembered(recorded, seen)
         if not _has_reached(outputs_before, new["until"]):
@@ -115,14 +115,14 @@ class RunResource(ProviderResource):
         live_inputs, seen = described
         nodes = remembered(recorded, seen)
         if inputs:
-            # The name that job runs share is not to be had from one of them alone.
+            # One job run alone does not show the name that all of them share.
             labels = ("tags", "displayName") if len(seen) == len(nodes) else ()
             live_inputs = {**inputs, **{key: live_inputs[key] for key in labels if key in inputs}}
         else:
             live_inputs = with_defaults(live_inputs)
         state = _timed(outputs(live_inputs, nodes), outputs_before)
         if not inputs:
-            # Nobody was asked to wait for what is imported.
+            # `import` does not wait for the run.
             state = _reached(state)
         marks = {key: outputs_before[key] for key in (_REACHED, _UNBEGUN) if key in outputs_before}
         return LiveResource(id, {**state, **marks}, live_inputs)
@@ -134,19 +134,19 @@ class RunResource(ProviderResource):
         try:
             platform.cancel(call, alive)
             if alive:
-                call.report.info(f"run {outputs_before['displayName']}: cancelled, and waited for until it has ended")
+                call.report.info(f"run {outputs_before['displayName']}: cancelled; waiting until it has ended")
             wait_for_end(call, platform, nodes, _MINUTES_TO_END)
         except NotInTimeError as late:
             raise ProviderError(
                 f"The run was cancelled but has not ended within {late.minutes:g} minutes: {_states(nodes)}.",
-                "Run the same command again; it goes on waiting.",
+                "Run the same command again to wait longer.",
             ) from None
         platform.release(call, nodes)
 
     def _bring_up(self, call: Call, inputs: Properties, nodes: list[NodeRun]) -> list[NodeRun]:
-        """Start what is missing and wait as far as asked; what exists is never lost, whatever happens."""
+        """Starts the missing nodes and waits as long as `until` says. Every error keeps the nodes that exist."""
         spec, platform = run_spec(call.urn, inputs), self._platforms()[inputs["platform"]]
-        # A resource that exists keeps its id, and so its run.
+        # A resource that exists must keep its id, so its run is not started anew.
         patience = call.started + (0.0 if nodes else spec.timeouts.access * 60)
         try:
             pause = _FIRST_PAUSE
@@ -168,11 +168,11 @@ class RunResource(ProviderResource):
         return nodes
 
     def _let_go(self, call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun], patience: float) -> None:
-        """What began nowhere for want of access makes room for the next try; it stays as history."""
+        """Releases a run that had no access and never began, so that it can be started again. Its records stay."""
         left = patience - time.monotonic()
         call.report.info(
             f"run {spec.display_name}: {broken(nodes)[0].details}; new access may not be in force yet, "
-            f"starting it again for up to {max(left, 0):.0f} s"
+            f"trying again for up to {max(left, 0):.0f} s"
         )
         platform.cancel(call, [node for node in nodes if not node.over])
         wait_for_end(call, platform, nodes, _MINUTES_TO_END)
@@ -180,27 +180,27 @@ class RunResource(ProviderResource):
         nodes.clear()
 
     def _start(self, call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun]) -> None:
-        known = list(nodes)
+        started = list(nodes)
         nodes.clear()
         try:
-            for node in platform.ensure(call, spec, known):
+            for node in platform.ensure(call, spec, started):
                 nodes.append(node)
         finally:
-            missing = [node for node in known if node.id not in {n.id for n in nodes}]
+            missing = [node for node in started if node.id not in {n.id for n in nodes}]
             nodes.extend(missing)
 
     def _failure(
         self, call: Call, platform: RunPlatform, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
     ) -> PartialFailureError:
         lost, lines = broken(nodes)[0], LastLines(call, platform, _LAST_LINES)
-        # The groups of one run share its end, whose reason names the node.
+        # Node groups share one job run and its end. Its reason names the node already.
         own = len({node.id for node in nodes}) == len(nodes)
         first = first_failure(lines.of(lost), nodes) if lost.started_at else None
         if first is not None and first.node is not None:
-            # What the platform saw first may have ended because of this one, which may have more to do at its end.
+            # The platform may report another node first, which only ended because this one failed.
             lost = replace(platform.observe(call, [first.node])[0], state=lost.state)
         who = f"node {lost.name}: " if own else ""
-        why = lost.details or _UNSAID.get(lost.state, "no reason given")
+        why = lost.details or _REASONS.get(lost.state, "no reason given")
         cause = [f"The run {spec.display_name} is {lost.state}: {who}{why}"]
         cause += [f"Its launchers say: {first.words}."] if first is not None else []
         alive = [node for node in nodes if not node.over]
@@ -218,12 +218,10 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
     run_id, state = nodes[0].id, outputs(inputs, nodes)
     if isinstance(error, NotInTimeError):
         cause = f"The run {spec.display_name} is not {spec.until} after {error}: {_states(nodes)}."
-        return PartialFailureError(
-            run_id, state, cause, "It goes on; run the same command again to go on waiting for it."
-        )
+        return PartialFailureError(run_id, state, cause, "The run goes on. Run the same command again to wait for it.")
     if isinstance(error, Cancelled):
         cause = f"Stopped waiting for the run {spec.display_name}: {_states(nodes)}."
-        return PartialFailureError(run_id, state, cause, "It goes on; `up` waits for it again, `destroy` cancels it.")
+        return PartialFailureError(run_id, state, cause, "The run goes on. `up` waits again; `destroy` cancels it.")
     if isinstance(error, ProviderError):
         return PartialFailureError(run_id, state, error.cause, error.remedy)
     return PartialFailureError(
@@ -234,9 +232,9 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
 def _without_records(
     call: Call, platform: RunPlatform, state: LiveResource, recorded: list[NodeRun]
 ) -> LiveResource | None:
-    """A run whose records are gone, by somebody's hand or by age, has not been undone: what ended has ended.
+    """The state of a run whose job runs were deleted, or are too old to be kept; None starts it again.
 
-    What was alive when it was last seen is another matter: what it left in the bucket may tell.
+    A run that had ended stays as it was. For one that was alive, the status files in the bucket may say how it ended.
     """
     name = state.inputs.get("displayName") or state.id
     if not recorded:
@@ -246,8 +244,8 @@ def _without_records(
         state = replace(state, outputs={**state.outputs, **outputs(state.inputs, recorded)})
     if ended(recorded):
         call.report.info(
-            f"run {name}: its records are gone; it stays {state.outputs.get('state')}, and is not started "
-            "again. A higher `attempt` starts it again."
+            f"run {name}: its records are gone; it stays {state.outputs.get('state')} and does not start again; "
+            "a higher `attempt` starts it again."
         )
         return state
     call.report.warning(
@@ -258,7 +256,7 @@ def _without_records(
 
 
 def _timed(state: Properties, before: Properties) -> Properties:
-    """What has ended keeps its times: a node whose record is gone does not tell them any more."""
+    """Keeps the times of a run that has ended: a node whose record is gone no longer reports them."""
     same = [node["id"] for node in state["nodeRuns"]] == [node["id"] for node in before.get("nodeRuns") or ()]
     times: Properties = {key: before[key] for key in ("startedAt", "finishedAt") if key in before}
     return {**state, **times} if same and "finishedAt" in times else state

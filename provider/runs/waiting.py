@@ -15,7 +15,7 @@ _SECONDS_BETWEEN_LINES = 60.0
 
 
 class NotInTimeError(Exception):
-    """The run has not come so far within the time it was given."""
+    """The run did not get as far as `until` says within its time."""
 
     def __init__(self, minutes: float) -> None:
         super().__init__(f"{minutes:g} minutes")
@@ -31,13 +31,13 @@ def reached(until: str, nodes: Sequence[NodeRun]) -> bool:
 
 
 def broken(nodes: Sequence[NodeRun]) -> list[NodeRun]:
-    """The nodes that ended without success; what ended because of another comes last."""
+    """The nodes that ended without success. Nodes that ended because of another one come last."""
     lost = [node for node in nodes if node.state in UNSUCCESSFUL]
     return sorted(lost, key=lambda node: (node.state != "FAILED", node.finished_at or "9999"))
 
 
 def settle(call: Call, platform: RunPlatform, spec: RunSpec, nodes: list[NodeRun]) -> list[NodeRun]:
-    """Wait until the run is as far as `until` says, or one of its nodes is lost; `nodes` is kept up to date."""
+    """Waits until the run is as far as `until` says, or one of its nodes is lost. Updates `nodes` in place."""
     minutes = {"accepted": spec.timeouts.access, "started": spec.timeouts.started}.get(
         spec.until, spec.timeouts.started + spec.timeouts.finished
     )
@@ -67,19 +67,19 @@ def wait_for_end(call: Call, platform: RunPlatform, nodes: list[NodeRun], minute
 
 
 class _Watch:
-    """Says how far the run is: beside the resource all the time, as a line of its own when it changes or takes long."""
+    """Reports how far the run is: always beside the resource, and as a line when it changes or takes long."""
 
     def __init__(self, call: Call, spec: RunSpec) -> None:
         self._call, self._spec = call, spec
-        self._said, self._said_at = "", time.monotonic()
+        self._reported, self._reported_at = "", time.monotonic()
 
     def look(self, nodes: Sequence[NodeRun]) -> None:
         now, elapsed = overall(nodes), time.monotonic() - self._call.started
         states = ", ".join(f"{node.name} {node.state}" for node in nodes[:4]) + (" …" if len(nodes) > 4 else "")
         self._call.report.status(f"{now} after {elapsed:.0f} s, waiting until {self._spec.until}: {states}")
-        if now != self._said or time.monotonic() - self._said_at > _SECONDS_BETWEEN_LINES:
+        if now != self._reported or time.monotonic() - self._reported_at > _SECONDS_BETWEEN_LINES:
             self._call.report.info(f"run {self._spec.display_name}: {now} after {elapsed:.0f} s ({states})")
-            self._said, self._said_at = now, time.monotonic()
+            self._reported, self._reported_at = now, time.monotonic()
 
 
 def _count(nodes: Sequence[NodeRun]) -> str:

@@ -14,7 +14,7 @@ from localstacks.oci.sessions import DEPLOYER, USER, session_of
 from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
 from provider.oci import logs
-from provider.oci.calls import found
+from provider.oci.calls import read_if_exists
 from provider.oci.job_runs import start_of
 from rehearsal.calls import AccessFacts, PolicyInForce, canonical
 from rehearsal.model import Artifact
@@ -53,7 +53,7 @@ def last_lines(who: People, seen: RunSeen, tell: Tell) -> Iterator[str]:
     science, call = who.session.client("data_science"), call_of("rehearse", tell)
     for node in seen.nodes:
         try:
-            run = found(call, "Read the job run", partial(science.get_job_run, node.run.id))
+            run = read_if_exists(call, "Read the job run", partial(science.get_job_run, node.run.id))
             lines = logs.last_lines(who.session, call, run, _LAST_LINES, looks=1) if run else []
             if run and logs.place_of(run) is None:
                 lines = ["(the stack keeps no logs; with --keep, what it printed is in the cloud's folder)"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from provider.base.resource import Call
 from provider.oci import job_runs, logs, status_place
-from provider.oci.calls import attempt, found, refusal
+from provider.oci.calls import attempt, read_if_exists, refusal
 from provider.oci.session import Session
 from runstatus import told
 from runstatus.seen import NodeSeen, RunSeen, WantedRuns
@@ -97,22 +97,22 @@ class Looker:
     def _launch(self, run_id: str) -> tuple[Launched, ...]:
         if run_id not in self._launched:
             client = self.session.client("data_science")
-            run = found(self.call, "Read the job run", lambda: client.get_job_run(run_id))
+            run = read_if_exists(self.call, "Read the job run", lambda: client.get_job_run(run_id))
             self._launched[run_id] = tuple(_launched(run)) if run is not None else ()
         return self._launched[run_id]
 
     def _told(self, folder: str | None, node: NodeSeen) -> Mapping[str, Any] | None:
         """The status object of a rank; None while there is none, or where it may not be read."""
-        place = status_place.place(folder)
+        place = status_place.parse_folder(folder)
         if place is None or node.run.state == "ACCEPTED" or place.bucket in self._unreadable:
             return None
         name = place.status(node.rank)
         if name in self._ended:
             return self._ended[name]
-        found = self._status(place.namespace, place.bucket, name)
-        if found is not None and node.run.over:
-            self._ended[name] = found
-        return found
+        ending = self._status(place.namespace, place.bucket, name)
+        if ending is not None and node.run.over:
+            self._ended[name] = ending
+        return ending
 
     def _status(self, namespace: str, bucket: str, name: str) -> Mapping[str, Any] | None:
         """One try: progress is a help, states and logs are told without it."""
@@ -169,10 +169,10 @@ def _launched(run: Any) -> Iterator[Launched]:
     configurations = [group.job_configuration_details for group in groups] or [run.job_configuration_override_details]
     for configuration in configurations:
         variables = getattr(configuration, "environment_variables", None) or {}
-        document = status_place.document(variables)
+        document = status_place.launch_document(variables)
         ranks = _ranks(document) if groups else (node[2],)
         role, times = document.get("role"), document.get("attempt")
-        folder = status_place.folder(document, run.id, variables)
+        folder = status_place.status_folder(document, run.id, variables)
         yield Launched(
             role if isinstance(role, str) else node[1], ranks, times if type(times) is int else 1, folder, place
         )

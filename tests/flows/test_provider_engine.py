@@ -147,7 +147,7 @@ def test_a_run_that_is_replaced_has_ended_before_the_new_one_starts(tmp_path: Pa
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=_SECONDS)[0]
         assert process.returncode != 0, said
-        assert "run run: cancelled, and waited for until it has ended" in said
+        assert "run run: cancelled; waiting until it has ended" in said
         assert "Traceback" not in said
     stack(*up)
     # Of the engine's own wish the provider is not asked: the program says the order, as our components do.

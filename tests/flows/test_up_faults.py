@@ -77,7 +77,7 @@ def test_access_that_comes_into_force_late_is_waited_for_in_sight(team: Team) ->
     output = team.trainyard("up", "local")
     assert summary(output) == {"created": 21}
     assert "a policy must let service datascience use virtual-network-family" in output
-    assert re.search(r"new access may not be in force yet, starting it again for up to \d+ s", output)
+    assert re.search(r"new access may not be in force yet, trying again for up to \d+ s", output)
     client = oci.data_science.DataScienceClient(_deployer(team), service_endpoint=team.cloud.endpoint)
     states = sorted(run.lifecycle_state for run in client.list_job_runs(team.cloud.compartment).data)
     assert states[-1] == "SUCCEEDED"

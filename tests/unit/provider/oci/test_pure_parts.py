@@ -40,14 +40,14 @@ def _refused(status: int, code: str, message: str = "no") -> ServiceError:
     ],
 )
 def test_image_addresses(address: str, parts: tuple[str | None, ...]) -> None:
-    image = images.parse(address)
+    image = images.parse_address(address)
     assert image is not None
     assert (image.region, image.namespace, image.repository, image.tag, image.digest) == parts
 
 
 @pytest.mark.parametrize("address", ["docker.io/library/python:3", "python", "ghcr.io/a/b:1", "iad.ocir.io/x"])
 def test_other_registries_are_not_asked(address: str) -> None:
-    assert images.parse(address) is None
+    assert images.parse_address(address) is None
 
 
 def test_overrides_are_found_by_client() -> None:
@@ -61,7 +61,7 @@ def test_overrides_are_found_by_client() -> None:
 
 @pytest.mark.parametrize("text", ["nonsense", "a.B=ftp://x", "a.B="])
 def test_a_bad_override_is_said(text: str) -> None:
-    with pytest.raises(ProviderError, match="no endpoint"):
+    with pytest.raises(ProviderError, match="not an endpoint"):
         host_overrides({"CLIENT_HOST_OVERRIDES": text})
 
 
@@ -264,7 +264,7 @@ def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -
     [("oci://b@ns/job/run/1", ("ns", "b", "job/run/1")), ("oci://b@ns", None), ("${bucket}/x", None), (None, None)],
 )
 def test_a_folder_is_a_place_in_a_bucket(uri: str | None, parts: Any) -> None:
-    assert status_place.place(uri) == parts
+    assert status_place.parse_folder(uri) == parts
 
 
 @pytest.mark.parametrize("layout", ["run-per-node", "node-groups"])

@@ -41,14 +41,17 @@ def test_what_is_not_known_yet_passes() -> None:
         ({"log": "ocid1.log"}, "log: `log` is given without its `logGroup`; give both."),
         ({"attempt": 0}, "attempt: `0` is not a positive number."),
         ({"maximumRuntimeMinutes": "10"}, "maximumRuntimeMinutes: `10` is not a positive number."),
-        ({"timeouts": {"start": 1}}, "timeouts.start: There is no such wait; there are access, started and finished."),
-        ({"timeouts": 5}, "timeouts: It is an object of minutes: access, started, finished."),
+        (
+            {"timeouts": {"start": 1}},
+            "timeouts.start: No wait is called so. There are access, started and finished.",
+        ),
+        ({"timeouts": 5}, "timeouts: This is an object of minutes: access, started, finished."),
         ({"nodes": [{}]}, "nodes[0].name: The node has no name."),
         ({"nodes": ["main"]}, "nodes[0]: A node is an object with a name."),
         ({"nodes": [{"name": "a"}] * 2}, "nodes: Two nodes are called `a`; every node has a name of its own."),
         (
             {"nodes": [{"name": "a", "replicas": 2}]},
-            "nodes[0].replicas: Only the layout `node-groups` has it; here every node is listed.",
+            "nodes[0].replicas: Only the layout `node-groups` has this. Here, list every node.",
         ),
     ],
 )
