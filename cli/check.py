@@ -10,8 +10,8 @@ import click
 
 from cli.render import RENDERERS, all_findings, show
 from schemas.judge import judge_file
-from schemas.neighbours import neighbours
-from schemas.together import together
+from schemas.neighbours import find_neighbours
+from schemas.together import check_together
 
 _DASH = Path("-")
 _STANDARD_INPUT = Path("/dev/stdin")
@@ -34,7 +34,7 @@ def check(files: tuple[Path, ...], stacks: Path, form: str, strict: bool) -> Non
     if not chosen:
         raise click.UsageError(f"no Pulumi.*.yaml in {stacks}/: name files, or another folder with --stacks")
     judged = [judge_file(_STANDARD_INPUT if file == _DASH else file, str(file)) for file in chosen]
-    judged = together(judged, neighbours(chosen, judged))
+    judged = check_together(judged, find_neighbours(chosen, judged))
     show(judged, form)
     findings = all_findings(judged)
     if any(finding.code == "TY001" for finding in findings):

@@ -24,11 +24,11 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None) -> None:
     made = planned(stack, stacks, form)
     if launch is not None:
         try:
-            node = show.node(made, launch)
+            node = show.find_node(made, launch)
         except show.UnknownNameError as wrong:
-            raise click.UsageError(f"{wrong} in {made.stack}: {suggestion(wrong.name, wrong.known)}") from None
+            raise click.UsageError(f"{wrong} in {made.stack}: {suggestion(wrong.name, wrong.choices)}") from None
         json_data(show.json_text(node.launch))
     elif form == "json":
         json_data(show.json_text(made))
     else:
-        say(show.text(made))
+        say(show.plan_text(made))

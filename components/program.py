@@ -16,7 +16,7 @@ from catalog.platforms import platforms
 from components.plan.build import plan_of
 from components.plan.platform import deploying_platform_of
 from components.refusal import RefusedError
-from components.voice import ending, warn
+from components.voice import program_error, warn
 from schemas.findings import Path as KeyPath
 from schemas.findings import dotted
 from schemas.judge import Judged, judge_config
@@ -37,16 +37,16 @@ def run() -> None:
         name,
         stack_file(name),
     )
-    _tell(judged)
+    _report_findings(judged)
     plan = plan_of(judged)
     if not platforms()[plan.platform]["deploys"]:
-        raise ending(f"This release of trainyard does not deploy to {plan.platform} yet. Nothing was changed.")
+        raise program_error(f"This release of trainyard does not deploy to {plan.platform} yet. Nothing was changed.")
     try:
         made = deploying_platform_of(plan.platform).deploy(plan, judged.folder)
     except RefusedError as refused:
-        raise ending(_refused(judged, refused)) from None
+        raise program_error(_refusal_text(judged, refused)) from None
     except ModuleNotFoundError as missing:
-        raise ending(not_installed(plan.platform, missing)) from None
+        raise program_error(not_installed(plan.platform, missing)) from None
     for key, value in made.items():
         pulumi.export(key, value)
 
@@ -72,24 +72,24 @@ def not_installed(platform: str, missing: ModuleNotFoundError) -> str:
     )
 
 
-def _tell(judged: Judged) -> None:
+def _report_findings(judged: Judged) -> None:
     """Warnings are shown and passed over; an error ends the program, all of them at once."""
-    said = {
+    texts = {
         one: f"{one.file}:{one.line}: {one.code} {_key(one.path)}{one.message}\n  {one.remedy}"
         for one in judged.findings
     }
     if judged.errors:
-        raise ending("The stack file cannot be used:\n" + "\n".join(said[error] for error in judged.errors))
-    for text in said.values():
+        raise program_error("The stack file cannot be used:\n" + "\n".join(texts[error] for error in judged.errors))
+    for text in texts.values():
         warn(text)
 
 
-def _refused(judged: Judged, refused: RefusedError) -> str:
+def _refusal_text(judged: Judged, refused: RefusedError) -> str:
     placed = sorted((judged.source.position(wrong.path)[0], wrong) for wrong in refused.wrongs)
-    said = (
+    lines = (
         f"{judged.source.file}:{line}: {_key(wrong.path)}{wrong.message}\n  {wrong.remedy}" for line, wrong in placed
     )
-    return "The stack cannot be made as its file says, so nothing was changed:\n" + "\n".join(said)
+    return "The stack cannot be made as its file says, so nothing was changed:\n" + "\n".join(lines)
 
 
 def _key(path: KeyPath) -> str:

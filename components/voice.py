@@ -13,6 +13,6 @@ def warn(text: str) -> None:
     pulumi.log.warn(terminal_lines(text))
 
 
-def ending(text: str) -> pulumi.RunError:
+def program_error(text: str) -> pulumi.RunError:
     """What to raise when the stack cannot be made: the engine shows the text alone."""
     return pulumi.RunError(terminal_lines(text))

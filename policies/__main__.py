@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Started by the engine (`pulumi preview --policy-pack policies`): serves the pack until the engine is done."""
+"""Serves the pack until the engine is done. The engine starts it (`pulumi preview --policy-pack policies`)."""
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Started by folder, Python would look for modules inside it, not beside it.
+    # The engine starts the folder, so Python would look for modules inside it, not beside it.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
     from pulumi_policy import PolicyPack
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from textwrap import fill
 
-from policies.rule import Rule, rules
+from policies.rule import PolicyRule, rules
 
 WIDTH = 119
 _CODE = re.compile(r"`[^`]+`")
@@ -42,14 +42,14 @@ def document() -> str:
 
 
 def _list() -> Iterator[str]:
-    yield "| rule | level | what it asks |"
+    yield "| rule | level | what it demands |"
     yield "| --- | --- | --- |"
     for rule in rules():
         yield f"| [{rule.id}](#{rule.id}) | {rule.level} | {rule.asks} |"
     yield ""
 
 
-def _rule(rule: Rule) -> Iterator[str]:
+def _rule(rule: PolicyRule) -> Iterator[str]:
     yield f"## {rule.id}"
     yield ""
     yield _wrapped(f"{rule.asks} Remedy: {rule.remedy}.")

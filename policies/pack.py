@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules as policies of Pulumi's CrossGuard, and the engine's properties as plain values."""
+"""Turns the rules into policies of Pulumi's CrossGuard, and the engine's properties into plain values."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from pulumi_policy import (
 from pulumi_policy.proxy import UnknownValueError
 
 from launcher.escaping import terminal, terminal_lines
-from policies.rule import Resource, Rule, rules
-from policies.verdicts import Unknown, Verdict
+from policies.rule import JudgedResource, PolicyRule, rules
+from policies.verdicts import PolicyVerdict, Unknown
 
 NAME = "trainyard"
 NOT_KNOWN_YET = "not-known-yet"
 
 
 def policies() -> list[Policy]:
-    """A policy for each rule, and one that only remarks on what no rule can tell before the resources are made."""
+    """A policy for each rule, and one that only reports verdicts that are still unknown."""
     remarks = ResourceValidationPolicy(
         name=NOT_KNOWN_YET,
-        description="Some values exist only once other resources do: these rules are asked again by `pulumi up`.",
+        description="Some values exist only after other resources are made. `pulumi up` checks these rules again.",
         enforcement_level=EnforcementLevel.ADVISORY,
         validate=_remark,
     )
     return [*(_policy(rule) for rule in rules()), remarks]
 
 
-def resource(args: ResourceValidationArgs) -> Resource:
-    return Resource(args.resource_type, _mapping(args.props, ""))
+def resource(args: ResourceValidationArgs) -> JudgedResource:
+    return JudgedResource(args.resource_type, _mapping(args.props, ""))
 
 
-def _policy(rule: Rule) -> ResourceValidationPolicy:
+def _policy(rule: PolicyRule) -> ResourceValidationPolicy:
     def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
         for _, verdict in _verdicts((rule,), args):
             if verdict.outcome == "fail":
@@ -54,8 +54,8 @@ def _remark(args: ResourceValidationArgs, report: ReportViolation) -> None:
             report(terminal(f"{args.name}: {rule.id}: {verdict.because}"), args.urn)
 
 
-def _verdicts(asked: Sequence[Rule], args: ResourceValidationArgs) -> Iterator[tuple[Rule, Verdict]]:
-    concerned = [rule for rule in asked if args.resource_type in rule.types]
+def _verdicts(chosen: Sequence[PolicyRule], args: ResourceValidationArgs) -> Iterator[tuple[PolicyRule, PolicyVerdict]]:
+    concerned = [rule for rule in chosen if args.resource_type in rule.types]
     if concerned:
         subject = resource(args)
         yield from ((rule, rule.verdict(subject)) for rule in concerned)
@@ -66,7 +66,7 @@ def _mapping(proxy: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def _value(proxy: Any, key: Any, path: str) -> Any:
-    """The value under a key of Pulumi's proxies, which raise where a preview does not know it."""
+    """The value of a key of Pulumi's proxies. They raise if a preview does not know it."""
     try:
         value = proxy[key]
     except UnknownValueError:

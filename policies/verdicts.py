@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pass, fail or unknown: what a rule says of a resource."""
+"""A rule's verdict on a resource: pass, fail or unknown."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PolicyVerdict:
     outcome: Literal["pass", "fail", "unknown"]
     because: str = ""
 
 
-PASS = Verdict("pass")
+PASS = PolicyVerdict("pass")
 
 
-def fail(because: str) -> Verdict:
-    return Verdict("fail", because)
+def fail(because: str) -> PolicyVerdict:
+    return PolicyVerdict("fail", because)
 
 
-def unknown(because: str) -> Verdict:
-    return Verdict("unknown", because)
+def unknown(because: str) -> PolicyVerdict:
+    return PolicyVerdict("unknown", because)
 
 
 class NotKnownError(Exception):
-    """A rule looked at a value that only exists once other resources do."""
+    """A rule used a value that exists only after other resources are made."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -36,7 +36,7 @@ class NotKnownError(Exception):
 
 
 class Unknown:
-    """Stands where a preview does not know a value. Any use of it ends the rule, so none passes by accident."""
+    """A value that a preview does not know. Using it in any way ends the rule, so that no rule passes by accident."""
 
     def __init__(self, path: str = "value") -> None:
         self._path = path
@@ -51,25 +51,25 @@ class Unknown:
         return f"Unknown({self._path!r})"
 
 
-def attempt(judge: Callable[[T], Verdict], value: T) -> Verdict:
+def attempt(judge: Callable[[T], PolicyVerdict], value: T) -> PolicyVerdict:
     try:
         return judge(value)
     except NotKnownError as missing:
         return unknown(f"`{missing.path}` is not known yet")
 
 
-def every(judge: Callable[[Any], Verdict], items: Iterable[Any]) -> Verdict:
-    """One verdict on many: what certainly fails outweighs what is unknown, which outweighs what passes."""
+def every(judge: Callable[[Any], PolicyVerdict], items: Iterable[Any]) -> PolicyVerdict:
+    """One verdict on many items: one failure decides, else one unknown, else all pass."""
     verdicts = [attempt(judge, item) for item in items]
     for outcome in ("fail", "unknown"):
         reasons = dict.fromkeys(verdict.because for verdict in verdicts if verdict.outcome == outcome)
         if reasons:
-            return Verdict(outcome, "; ".join(reasons))
+            return PolicyVerdict(outcome, "; ".join(reasons))
     return PASS
 
 
-def either(*verdicts: Callable[[], Verdict]) -> Verdict:
-    """One pass is enough; without one, what is unknown might still have been one."""
-    found = [attempt(lambda verdict: verdict(), verdict) for verdict in verdicts]
-    by_outcome = {verdict.outcome: verdict for verdict in reversed(found)}
+def either(*verdicts: Callable[[], PolicyVerdict]) -> PolicyVerdict:
+    """One pass is enough. Without one, an unknown decides, because it may turn out to be a pass."""
+    each = [attempt(lambda verdict: verdict(), verdict) for verdict in verdicts]
+    by_outcome = {verdict.outcome: verdict for verdict in reversed(each)}
     return by_outcome.get("pass") or by_outcome.get("unknown") or by_outcome["fail"]

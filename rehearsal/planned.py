@@ -11,7 +11,7 @@ from typing import Any
 import iam
 from components.plan.model import SERVICES
 from iam.parse import parse
-from policies.rule import Resource, rules
+from policies.rule import JudgedResource, rules
 from rehearsal.calls import PolicyInForce
 from rehearsal.traffic import Ports, RuleInForce, is_network
 
@@ -74,13 +74,13 @@ class PlannedNeeds:
         for rule in in_force:
             listed[rule.direction].append(_properties(rule))
         sides = {f"{side}SecurityRules": found for side, found in listed.items()}
-        return _refused(Resource(SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
+        return _refused(JudgedResource(SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
 
     def refused_policies(self, policies: Iterable[PolicyInForce]) -> frozenset[str]:
         found: set[str] = set()
         for policy in policies:
             tags = dict(self.policy_tags)
-            found |= _refused(Resource(POLICY, {"statements": list(policy.statements), "freeformTags": tags}))
+            found |= _refused(JudgedResource(POLICY, {"statements": list(policy.statements), "freeformTags": tags}))
         return frozenset(found)
 
 
@@ -101,6 +101,6 @@ def _properties(rule: RuleInForce) -> dict[str, Any]:
     return {end: rule.peer, f"{end}Type": kind, "protocol": rule.protocol, **ports}
 
 
-def _refused(resource: Resource) -> frozenset[str]:
+def _refused(resource: JudgedResource) -> frozenset[str]:
     concerned = (rule for rule in rules() if resource.type in rule.types and rule.level == "mandatory")
     return frozenset(rule.id for rule in concerned if rule.verdict(resource).outcome == "fail")

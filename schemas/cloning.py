@@ -17,7 +17,7 @@ def host_of(url: str) -> str:
 
 def port_of(url: str) -> int:
     """The port git connects to; `git@host:path` goes by SSH."""
-    found = _URL.match(url)
-    port = int(found["port"]) if found and found["scheme"] and found["port"] else 0
-    usual = PORTS.get((found["scheme"] or "ssh").removeprefix("git+"), PORTS["https"]) if found else PORTS["https"]
+    matched = _URL.match(url)
+    port = int(matched["port"]) if matched and matched["scheme"] and matched["port"] else 0
+    usual = PORTS.get((matched["scheme"] or "ssh").removeprefix("git+"), PORTS["https"]) if matched else PORTS["https"]
     return port if 0 < port < 65536 else usual

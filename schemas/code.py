@@ -12,7 +12,7 @@ LEFT_OUT = frozenset(
 )
 
 
-def files(folder: Path) -> Iterator[Path]:
+def code_files(folder: Path) -> Iterator[Path]:
     """The files of a code folder, sorted, without what tools leave behind.
 
     A link to a file of the folder travels as that file: a clone elsewhere has both.
@@ -20,17 +20,17 @@ def files(folder: Path) -> Iterator[Path]:
     return (path for path in _walk(folder) if path.is_file() and (not path.is_symlink() or _inside(path, folder)))
 
 
-def links_left(folder: Path) -> list[str]:
+def left_out_links(folder: Path) -> list[str]:
     """The links that do not travel: to folders, and to what only this machine has."""
     left = (path for path in _walk(folder) if path.is_symlink() and not (path.is_file() and _inside(path, folder)))
     return [path.relative_to(folder).as_posix() for path in left]
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for directory, names, found in os.walk(folder):
+    for directory, names, plain in os.walk(folder):
         names[:] = sorted(name for name in names if name not in LEFT_OUT)
         linked = (name for name in names if Path(directory, name).is_symlink())
-        for name in sorted((*found, *linked)):
+        for name in sorted((*plain, *linked)):
             if name not in LEFT_OUT and not name.endswith(".pyc"):
                 yield Path(directory, name)
 

@@ -53,7 +53,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def composed() -> dict[str, Any]:
+def compose_for_editors() -> dict[str, Any]:
     """The schema for editors: the definitions of the default platform, and what differs on the others."""
     first = default_platform()
     whole = dict(schema_of(first))
@@ -77,10 +77,10 @@ def _chosen(names: list[str], definitions: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def _renamed(platform: str, known: Mapping[str, Any]) -> dict[str, Any]:
-    """The definitions in which a platform differs from those known already, and all that lead to one, by its name."""
+def _renamed(platform: str, shared: Mapping[str, Any]) -> dict[str, Any]:
+    """A platform's own definitions, named after it: those that differ, or refer to one that differs."""
     own: Mapping[str, Any] = schema_of(platform)["$defs"]
-    differ = {name for name, value in own.items() if value != known.get(name)}
+    differ = {name for name, value in own.items() if value != shared.get(name)}
     while more := {name for name, value in own.items() if name not in differ and differ & set(_references(value))}:
         differ |= more
     return {f"{platform}.{name}": _pointed(own[name], platform, differ) for name in own if name in differ}
@@ -137,4 +137,4 @@ def _read(file: Path) -> Any:
 
 
 if __name__ == "__main__":
-    COMPOSED.write_text(pretty(composed()) + "\n", "utf-8")
+    COMPOSED.write_text(pretty(compose_for_editors()) + "\n", "utf-8")

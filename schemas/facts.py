@@ -16,7 +16,7 @@ from typing import Any
 
 from catalog import frameworks
 from catalog.platforms import platforms
-from schemas.code import files
+from schemas.code import code_files
 from schemas.model import Job, Stack
 from schemas.platforms import stack_file
 
@@ -26,7 +26,7 @@ _ROOT_MARKS = ("Pulumi.yaml", "Pulumi.yml", ".git")
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class CodeFolder:
     """What is known of a folder of training code."""
 
     exists: bool
@@ -55,7 +55,7 @@ class Facts:
     regions: Mapping[str, str] = field(default_factory=dict)
     realms: Mapping[str, str] = field(default_factory=dict)
     own_frameworks: Mapping[str, OwnFramework] = field(default_factory=dict)
-    folders: Mapping[str, Folder] = field(default_factory=dict)
+    folders: Mapping[str, CodeFolder] = field(default_factory=dict)
 
     def framework_names(self) -> tuple[str, ...]:
         return (*_known_frameworks(), *self.own_frameworks)
@@ -76,8 +76,8 @@ class Facts:
         own = self.own_frameworks.get(framework)
         if own is not None:
             return tuple(own.columns.get("strategies", ()))
-        known = framework in _known_frameworks()
-        return tuple(frameworks.document(framework).get("strategies", ())) if known else ()
+        is_built_in = framework in _known_frameworks()
+        return tuple(frameworks.document(framework).get("strategies", ())) if is_built_in else ()
 
 
 @cache
@@ -124,23 +124,23 @@ def _read_own(name: str, file: Path, root: Path) -> OwnFramework:
     return OwnFramework(columns, rows)
 
 
-def _look(folder: Path, root: Path) -> Folder:
+def _look(folder: Path, root: Path) -> CodeFolder:
     try:
         real = Path(os.path.realpath(folder))
         inside = real.is_relative_to(root)
         if not real.is_dir():
-            return Folder(exists=real.exists(), inside=inside)
-        return _measure(real, inside) if inside else Folder(exists=True, is_folder=True, inside=False)
+            return CodeFolder(exists=real.exists(), inside=inside)
+        return _measure(real, inside) if inside else CodeFolder(exists=True, is_folder=True, inside=False)
     except (OSError, ValueError):
-        return Folder(exists=False)
+        return CodeFolder(exists=False)
 
 
-def _measure(folder: Path, inside: bool) -> Folder:
+def _measure(folder: Path, inside: bool) -> CodeFolder:
     total, names, complete = 0, set[str](), True
-    for file in files(folder):
+    for file in code_files(folder):
         total += file.stat().st_size
         names.add(file.relative_to(folder).as_posix())
         if len(names) >= MOST_FILES:
             complete = False
             break
-    return Folder(True, True, inside, total, complete, frozenset(names))
+    return CodeFolder(True, True, inside, total, complete, frozenset(names))

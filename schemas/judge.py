@@ -14,7 +14,7 @@ from schemas.findings import Finding, Severity
 from schemas.load import Loaded, load_config, load_file
 from schemas.model import Stack
 from schemas.platforms import stack_file
-from schemas.source import Source, titles
+from schemas.source import Source, shape_titles
 
 # Findings about several stacks together (schemas/together.py): code -> title and severity.
 OF_SEVERAL: dict[str, tuple[str, Severity]] = {
@@ -68,4 +68,4 @@ def codes() -> dict[str, str]:
     own = [rules(), *(stack_file(name).rules() for name in platforms())]
     meanings = {code: rule.title for each in own for code, rule in each.items()}
     several = {code: title for code, (title, _) in OF_SEVERAL.items()}
-    return dict(sorted({**titles(), **meanings, **several}.items()))
+    return dict(sorted({**shape_titles(), **meanings, **several}.items()))

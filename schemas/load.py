@@ -17,7 +17,7 @@ from schemas.model import Stack
 from schemas.names import nearest
 from schemas.platforms import stack_file
 from schemas.scalars import finite, within_64_bits
-from schemas.shape import Problem, namespaces, platform_of, problems
+from schemas.shape import Problem, namespaces, platform_of, shape_problems
 from schemas.source import Source, read
 
 NAMESPACE = "trainyard:"
@@ -145,11 +145,11 @@ def _finish(source: Source, data: Mapping[str, Any] | None, name: str, folder: F
 
 
 def _shape_problems(data: Mapping[str, Any], source: Source) -> list[Problem]:
-    found = problems(data, source.written)
+    shape = shape_problems(data, source.written)
     config = data.get("config")
     if isinstance(config, Mapping):
-        found += [*_region_problem(config), *_namespace_problems(config), *_size_problem(config)]
-    return found
+        shape += [*_region_problem(config), *_namespace_problems(config), *_size_problem(config)]
+    return shape
 
 
 def region_key(platform: str) -> str:
@@ -168,17 +168,17 @@ def _region_problem(config: Mapping[str, Any]) -> list[Problem]:
 
 def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
     """Keys of other namespaces are ignored. A namespace that is nearly ours is a typing mistake, so it is a finding."""
-    found = []
+    close = []
     for key in config:
         namespace, _, name = key.partition(":")
         if name and namespace not in namespaces() and _nearly_ours(namespace):
-            known = (
+            keys = (
                 own.removeprefix(NAMESPACE)
                 for own in schema_of(platform_of({"config": config}))["$defs"]["config"]["properties"]
             )
-            remedy = f"did you mean `{NAMESPACE}{nearest(name, known) or name}`?"
-            found.append(Problem("TY010", ("config", key), f"`{key}` is not known here", remedy))
-    return found
+            remedy = f"did you mean `{NAMESPACE}{nearest(name, keys) or name}`?"
+            close.append(Problem("TY010", ("config", key), f"`{key}` is not known here", remedy))
+    return close
 
 
 def _nearly_ours(namespace: str) -> bool:

@@ -251,7 +251,7 @@ class Job:
         return sum(role.replicas for role in self.roles.values())
 
 
-class Place(NamedTuple):
+class StackPlace(NamedTuple):
     """One part of where a stack lies: its key in the file, in words, and the value."""
 
     key: str
@@ -324,7 +324,7 @@ class Stack:
         """Whether nodes reach a host without the internet."""
         return False
 
-    def place(self) -> tuple[Place, ...]:
+    def place(self) -> tuple[StackPlace, ...]:
         """Where the stack lies, as far as two stacks that share something must lie in the same place."""
         return ()
 

@@ -10,9 +10,9 @@ def nearest(wrong: str, right: Iterable[str]) -> str | None:
     from difflib import SequenceMatcher, get_close_matches  # costs more to import than most files need
 
     folded = {name.casefold(): name for name in right}
-    found = sorted(get_close_matches(wrong.casefold(), folded, n=3, cutoff=0.6))
+    close = sorted(get_close_matches(wrong.casefold(), folded, n=3, cutoff=0.6))
     # Of equally near ones the first: us-ashburn-1 rather than us-ashburn-2.
-    best = max(found, key=lambda name: SequenceMatcher(None, wrong.casefold(), name).ratio(), default=None)
+    best = max(close, key=lambda name: SequenceMatcher(None, wrong.casefold(), name).ratio(), default=None)
     return folded[best] if best is not None else None
 
 

@@ -20,15 +20,15 @@ PROJECT = "trainyard"
 _Hint = tuple[str, ...]
 
 
-def neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Judged]:
+def find_neighbours(files: Sequence[Path], judged: Sequence[Judged]) -> list[Judged]:
     """Stacks in the same folders that may clash with the checked ones, or that these use. Broken files are left out."""
-    found: list[Judged] = []
+    near: list[Judged] = []
     for folder in dict.fromkeys(file.parent for file in files if file.match(_FILES)):
         stacks = [one.stack for file, one in zip(files, judged, strict=True) if file.parent == folder and one.stack]
         if stacks:
             texts = dict(_texts(folder, {file.name for file in files if file.parent == folder}))
-            found += [*_used(stacks, texts), *_like(stacks, texts)]
-    return found
+            near += [*_used(stacks, texts), *_like(stacks, texts)]
+    return near
 
 
 def names_in(folder: Path) -> list[str]:
@@ -85,9 +85,9 @@ def _loaded(file: Path, texts: dict[Path, str]) -> Judged | None:
     return Judged(loaded.stack, None, (), loaded.source, loaded.folder) if loaded.stack else None
 
 
-def _texts(folder: Path, asked: Collection[str]) -> Iterator[tuple[Path, str]]:
+def _texts(folder: Path, checked: Collection[str]) -> Iterator[tuple[Path, str]]:
     for file in sorted(folder.glob(_FILES)):
-        if file.name not in asked and (text := _text(file)):
+        if file.name not in checked and (text := _text(file)):
             yield file, text
 
 

@@ -12,7 +12,7 @@ from catalog.platforms import platform_folder
 from schemas.model import Stack
 
 if TYPE_CHECKING:
-    from schemas.checks.registry import Rule
+    from schemas.checks.registry import CheckRule
 
 
 class StackFile(Protocol):
@@ -22,7 +22,7 @@ class StackFile(Protocol):
     def stack(self) -> type[Stack]:
         """Everybody's columns, and the platform's own."""
 
-    def rules(self) -> Mapping[str, Rule]:
+    def rules(self) -> Mapping[str, CheckRule]:
         """The checks that are asked for stacks of this platform only."""
 
     def facts(self) -> Mapping[str, Any]:
@@ -31,5 +31,5 @@ class StackFile(Protocol):
 
 @cache
 def stack_file(platform: str) -> StackFile:
-    found: StackFile = import_module(f"schemas.{platform_folder(platform)}").STACK_FILE
-    return found
+    part: StackFile = import_module(f"schemas.{platform_folder(platform)}").STACK_FILE
+    return part

@@ -73,7 +73,7 @@ def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[Va
         yield ValidationError(f"does not match {pattern}")
 
 
-def problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})) -> list[Problem]:
+def shape_problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})) -> list[Problem]:
     """Everything that the schema refuses in a file. `written`: how values other than texts are spelled in the file."""
     seen: dict[Problem, None] = {}
     platform = platform_of(data)
@@ -108,11 +108,11 @@ def _no_secret(path: Path) -> Problem:
 
 
 def _unknown(error: Any, path: Path, platform: str) -> Iterator[Problem]:
-    known = set(error.schema.get("properties", ()))
+    allowed = set(error.schema.get("properties", ()))
     patterns = [re.compile(pattern) for pattern in error.schema.get("patternProperties", ())]
     free = [key for key in error.schema.get("properties", ()) if key not in error.instance]
     every = f"use one of {listing(free)}" if free else "remove it"
-    wrong = [key for key in error.instance if key not in known and not any(one.search(key) for one in patterns)]
+    wrong = [key for key in error.instance if key not in allowed and not any(one.search(key) for one in patterns)]
     for number, key in enumerate(wrong):
         remedy = None
         if path == ("config",):

@@ -43,7 +43,7 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 _MAPPING_TAG, _LIST_TAG = "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
 
 
-def titles() -> dict[str, str]:
+def shape_titles() -> dict[str, str]:
     return dict(_TITLES)
 
 
@@ -119,11 +119,11 @@ def _not_yaml(source: Source, problem: yaml.YAMLError) -> None:
     remedy = "correct the line; texts with `: `, `#`, `{`, `*`, `&` or `%` need quotes"
     if "\t" in line[: len(line) - len(line.lstrip())]:
         remedy = "indent with spaces: YAML does not allow tabs"
-    if isinstance(problem, yaml.reader.ReaderError) and (found := _NOT_FOR_YAML.search(source.text)):
+    if isinstance(problem, yaml.reader.ReaderError) and (refused := _NOT_FOR_YAML.search(source.text)):
         # The parser gives no line for this problem.
-        before = source.text[: found.start()]
-        place = before.count("\n") + 1, found.start() - before.rfind("\n")
-        remedy = f"remove the character U+{ord(found[0]):04X}"
+        before = source.text[: refused.start()]
+        place = before.count("\n") + 1, refused.start() - before.rfind("\n")
+        remedy = f"remove the character U+{ord(refused[0]):04X}"
     source.add("TY003", (), f"is not YAML: {what}", remedy, place)
     source.data = None
 

@@ -15,7 +15,7 @@ from schemas.findings import Path as FindingPath
 from schemas.judge import OF_SEVERAL, Judged
 from schemas.model import Stack
 from schemas.neighbours import names_in, project_of
-from schemas.used import Beside, used
+from schemas.used import Beside, check_uses
 
 _Subnets = dict[str, list[tuple[ipaddress.IPv4Network, Judged]]]
 
@@ -30,19 +30,19 @@ class _Made:
     remedy: str
 
 
-def together(judged: Sequence[Judged], neighbours: Sequence[Judged] = ()) -> list[Judged]:
+def check_together(judged: Sequence[Judged], neighbours: Sequence[Judged] = ()) -> list[Judged]:
     """Adds the findings that need all stacks. Neighbours are looked at, but get no findings of their own."""
     first: dict[_Made, Judged] = {}
     subnets: _Subnets = {}
     folders = _folders((*neighbours, *judged))
     for one in neighbours:
         list(_clashes(one, first, subnets))
-    found = []
+    checked = []
     for one in judged:
         new = [*_clashes(one, first, subnets), *_uses(one, folders[one.folder])]
         findings = sorted((*one.findings, *new), key=lambda finding: (finding.line, finding.column, finding.code))
-        found.append(replace(one, findings=tuple(findings)) if new else one)
-    return found
+        checked.append(replace(one, findings=tuple(findings)) if new else one)
+    return checked
 
 
 def _folders(judged: Sequence[Judged]) -> dict[Path, dict[str, Stack]]:
@@ -63,7 +63,7 @@ def _clashes(one: Judged, first: dict[_Made, Judged], subnets: _Subnets) -> Iter
 def _uses(one: Judged, stacks: Mapping[str, Stack]) -> Iterator[Finding]:
     if one.stack and one.stack.uses:
         beside = Beside(stacks, project_of(one.folder), names_in(one.folder))
-        for code, wrong in used(one.stack, one.stack.uses, beside):
+        for code, wrong in check_uses(one.stack, one.stack.uses, beside):
             yield _located(one, code, *wrong)
 
 

@@ -24,7 +24,7 @@ class Beside:
     names: Sequence[str]
 
 
-def used(stack: Stack, uses: Uses, beside: Beside) -> Iterator[tuple[str, Wrong]]:
+def check_uses(stack: Stack, uses: Uses, beside: Beside) -> Iterator[tuple[str, Wrong]]:
     """Code and finding of everything wrong with `uses`, as far as the stacks of this folder show it."""
     _, project, name = ("", "", *uses.stack.split("/"))[-3:]
     if project != beside.project or name == stack.name:

@@ -49,15 +49,15 @@ def _value(kind: Any, value: Any, where: str) -> Any:
 def _row(kind: Any, value: Any, where: str) -> Any:
     if not isinstance(value, Mapping):
         _refuse(where, "must be a table")
-    known = _columns(kind)
-    unknown = next((key for key in value if key not in known), None)
+    columns = _columns(kind)
+    unknown = next((key for key in value if key not in columns), None)
     if unknown is not None:
-        _refuse(where, f"has no column `{unknown}`; it has {', '.join(sorted(known))}")
+        _refuse(where, f"has no column `{unknown}`; it has {', '.join(sorted(columns))}")
     missing = next((one.name for one in fields(kind) if one.name not in value and _is_demanded(one)), None)
     if missing is not None:
         _refuse(where, f"needs `{missing}`")
     below = f"{where}." if where else ""
-    return kind(**{key: _value(known[key], item, f"{below}{key}") for key, item in value.items()})
+    return kind(**{key: _value(columns[key], item, f"{below}{key}") for key, item in value.items()})
 
 
 def _is_demanded(column: Any) -> bool:

@@ -167,11 +167,11 @@ def _of_texts(framework: Framework) -> Iterator[str]:
             *(("`ads.start_options`", (*extra.then, *extra.otherwise), planned) for extra in _of_ads(framework)),
             ("`ads.environment`", framework.ads.environment, planned),
         ]
-    for where, part, known in texts:
-        yield from _unanswered(where, part, known)
+    for where, part, answered in texts:
+        yield from _unanswered(where, part, answered)
 
 
-def _unanswered(where: str, part: Any, known: set[str]) -> Iterator[str]:
+def _unanswered(where: str, part: Any, answered: set[str]) -> Iterator[str]:
     if isinstance(part, Mapping):
         wrong = next((name for name in part if not _VARIABLE.fullmatch(name)), None)
         if wrong is not None:
@@ -179,5 +179,5 @@ def _unanswered(where: str, part: Any, known: set[str]) -> Iterator[str]:
         part = part.values()
     for text in part:
         for name in _PLACEHOLDER.findall(text):
-            if name not in known:
+            if name not in answered:
                 yield f"{where} asks for `{{{name}}}`, which nothing answers"

@@ -13,7 +13,7 @@ from schemas.model import Layout, Run
 
 if TYPE_CHECKING:
     from components.aws_dl1.plan import AwsDl1Plan
-    from components.plan.launch import Part
+    from components.plan.launch import RolePart
     from components.plan.model import Plan
     from components.plan.resolved import ResolvedJob
     from schemas.aws_dl1.model import AwsDl1Stack
@@ -35,10 +35,10 @@ class AwsDl1Platform:
         return Meeting("bucket", "addresses are exchanged in the bucket")
 
     def environments(
-        self, job: ResolvedJob, part: Part, names: Mapping[str, str], run: Run, ranks: range
+        self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
     ) -> Iterator[Mapping[str, str]]:
-        told: Mapping[str, str] = table("aws_dl1")["environment"]
-        return repeat(told, len(ranks))
+        environment: Mapping[str, str] = table("aws_dl1")["environment"]
+        return repeat(environment, len(ranks))
 
     def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
         return {}
@@ -49,9 +49,9 @@ class AwsDl1Platform:
         return words(plan)
 
     def access_report(self, plan: AwsDl1Plan, deployers: str) -> AccessReport:
-        from components.aws_dl1.access_report import report
+        from components.aws_dl1.access_report import build_report
 
-        return report(plan)
+        return build_report(plan)
 
     def registry(self, plan: AwsDl1Plan, namespace: str) -> str:
         return f"{plan.account or namespace}.dkr.ecr.{plan.region}.amazonaws.com/{plan.registry.repository}"

@@ -14,7 +14,7 @@ from components.plan.model import Grant
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyReport:
+class AwsPolicyReport:
     """`principal`: who has it. `document` is empty where AWS's own policies are attached."""
 
     principal: str
@@ -24,25 +24,25 @@ class PolicyReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AwsAccessReport:
     stack: str
     mode: str
     made: bool
     granted_by: str | None
-    policies: tuple[PolicyReport, ...]
+    policies: tuple[AwsPolicyReport, ...]
     trust: Mapping[str, Any]
 
     def text(self) -> str:
         return "\n".join(line for part in (_head(self), _words(self), _documents(self)) for line in part)
 
 
-def report(plan: AwsDl1Plan) -> Report:
+def build_report(plan: AwsDl1Plan) -> AwsAccessReport:
     taken = plan.uses if "access" in plan.taken else None
-    found = tuple(
-        PolicyReport(_principal(plan, policy.who), _may(plan, policy.who), policy.document or {}, policy.managed)
+    policy_reports = tuple(
+        AwsPolicyReport(_principal(plan, policy.who), _may(plan, policy.who), policy.document or {}, policy.managed)
         for policy in policies(plan)
     )
-    return Report(plan.stack, plan.access.mode, plan.access.create, taken, found, TRUST)
+    return AwsAccessReport(plan.stack, plan.access.mode, plan.access.create, taken, policy_reports, TRUST)
 
 
 def _principal(plan: AwsDl1Plan, who: str) -> str:
@@ -60,22 +60,22 @@ def _in_words(grant: Grant) -> str:
     return f"{grant.does} {grant.what}{f' of {grant.target}' if grant.target else ''}: {grant.why}"
 
 
-def _head(found: Report) -> Iterator[str]:
-    yield f"{found.stack}: access {found.mode}"
-    if not found.made:
-        by = f"by the stack {found.granted_by}" if found.granted_by else "outside"
+def _head(report: AwsAccessReport) -> Iterator[str]:
+    yield f"{report.stack}: access {report.mode}"
+    if not report.made:
+        by = f"by the stack {report.granted_by}" if report.granted_by else "outside"
         yield f"  This stack grants nothing: it is granted {by}. What has to be granted:"
 
 
-def _words(found: Report) -> Iterator[str]:
-    for policy in found.policies:
+def _words(report: AwsAccessReport) -> Iterator[str]:
+    for policy in report.policies:
         yield ""
         yield f"{policy.principal} may"
         yield from (f"  - {one}" for one in policy.may)
 
 
-def _documents(found: Report) -> Iterator[str]:
-    for policy in found.policies:
+def _documents(report: AwsAccessReport) -> Iterator[str]:
+    for policy in report.policies:
         yield ""
         if policy.managed:
             yield f"Policies of AWS attached to {policy.principal}"
@@ -85,4 +85,4 @@ def _documents(found: Report) -> Iterator[str]:
             yield from (f"  {line}" for line in json.dumps(policy.document, indent=2).splitlines())
     yield ""
     yield "Who takes on the nodes' role"
-    yield from (f"  {line}" for line in json.dumps(found.trust, indent=2).splitlines())
+    yield from (f"  {line}" for line in json.dumps(report.trust, indent=2).splitlines())

@@ -6,23 +6,23 @@ from __future__ import annotations
 from catalog.tables import table
 from components.aws_dl1.plan import AwsAccessPlan, AwsDl1Plan, AwsNetworkPlan
 from components.plan.access import grants
-from components.plan.model import Plan, extended
+from components.plan.model import Plan, extend
 from schemas.aws_dl1.model import AwsDl1Stack
 
 
 def lower(stack: AwsDl1Stack, plan: Plan) -> AwsDl1Plan:
     network, access = stack.network, stack.access
     own = grants(table("aws_dl1")["grant"], frozenset(), {})
-    return extended(
+    return extend(
         AwsDl1Plan,
         plan,
-        network=extended(
+        network=extend(
             AwsNetworkPlan,
             plan.network,
             vpc=network.vpc,
             security_group=network.security_group or stack.physical("nodes"),
         ),
-        access=extended(
+        access=extend(
             AwsAccessPlan,
             plan.access,
             users_group=access.users.group,

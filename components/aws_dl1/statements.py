@@ -22,7 +22,7 @@ TRUST = {
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AwsPolicy:
     """What one kind of principal may do: a document of this stack's, or policies that AWS keeps."""
 
     who: str
@@ -30,17 +30,17 @@ class Policy:
     managed: tuple[str, ...]
 
 
-def policies(plan: AwsDl1Plan) -> tuple[Policy, ...]:
+def policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
     """One for the users and one for the nodes."""
     return tuple(_policy(plan, who) for who in ("users", "runs"))
 
 
-def _policy(plan: AwsDl1Plan, who: str) -> Policy:
+def _policy(plan: AwsDl1Plan, who: str) -> AwsPolicy:
     managed = table("aws_dl1")["managed"].get(plan.access.mode)
     if managed is not None:
-        return Policy(who, None, tuple(f"arn:aws:iam::aws:policy/{name}" for name in managed[who]))
+        return AwsPolicy(who, None, tuple(f"arn:aws:iam::aws:policy/{name}" for name in managed[who]))
     granted = [grant for grant in plan.access.grants if grant.who == who]
-    return Policy(who, {"Version": VERSION, "Statement": _statements(plan, granted)}, ())
+    return AwsPolicy(who, {"Version": VERSION, "Statement": _statements(plan, granted)}, ())
 
 
 def _statements(plan: AwsDl1Plan, granted: list[Grant]) -> list[dict[str, Any]]:

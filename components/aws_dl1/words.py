@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from components.aws_dl1.plan import AwsDl1Plan
 from components.plan.platform import Row, Words
-from components.plan.show import made_or_not, whose
+from components.plan.show import made_or_not, name_or_owner
 
 
 def words(plan: AwsDl1Plan) -> Words:
@@ -26,7 +26,7 @@ def _principals(plan: AwsDl1Plan) -> Iterator[Row]:
     if access.users_role:
         yield "users", f"role {access.users_role}"
     new = " (made)" if access.make_runs_role and access.create else ""
-    yield "runs", whose(plan, "access", f"role {access.runs_role}{new}")
+    yield "runs", name_or_owner(plan, "access", f"role {access.runs_role}{new}")
 
 
 def _network(plan: AwsDl1Plan) -> Iterator[Row]:
@@ -47,4 +47,4 @@ def _storage(plan: AwsDl1Plan) -> Iterator[Row]:
     logs = plan.logs
     if logs.enabled:
         made = f"{logs.group_name}, {made_or_not(logs.create)}, {logs.retention_days} days"
-        yield "log group", whose(plan, "logs", made)
+        yield "log group", name_or_owner(plan, "logs", made)

@@ -12,7 +12,7 @@ from schemas.model import Layout, Run
 
 if TYPE_CHECKING:
     from components.oci.plan import OciPlan
-    from components.plan.launch import Part
+    from components.plan.launch import RolePart
     from components.plan.model import Plan
     from components.plan.resolved import ResolvedJob
     from schemas.oci.model import OciStack
@@ -40,7 +40,7 @@ class OciPlatform:
         return _MEETINGS[layout]
 
     def environments(
-        self, job: ResolvedJob, part: Part, names: Mapping[str, str], run: Run, ranks: range
+        self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
     ) -> Iterator[Mapping[str, str]]:
         from components.oci.ads import environments
 
@@ -57,9 +57,9 @@ class OciPlatform:
         return words(plan)
 
     def access_report(self, plan: OciPlan, deployers: str) -> AccessReport:
-        from components.oci.access_report import report
+        from components.oci.access_report import build_report
 
-        return report(plan, deployers)
+        return build_report(plan, deployers)
 
     def registry(self, plan: OciPlan, namespace: str) -> str:
         from components.oci.registry import registry_host

@@ -12,7 +12,7 @@ import pulumi_oci as oci
 from components.oci.context import credentials
 from components.oci.lean import lookup
 from components.oci.plan import OciPlan
-from components.oci.statements import matching_rule, policies, tags
+from components.oci.statements import matching_rule, policies, policy_tags
 
 DYNAMIC_GROUP_SCHEMA = "urn:ietf:params:scim:schemas:oracle:idcs:DynamicResourceGroup"
 
@@ -85,7 +85,7 @@ class Access(pulumi.ComponentResource):
                 name=f"{self._args.prefix}-{key}",
                 description=f"Distributed training of {self._args.prefix}: {plan.access.mode}",
                 statements=[line.text for line in lines],
-                freeform_tags={**self._args.tags, **tags(plan, lines)},
+                freeform_tags={**self._args.tags, **policy_tags(plan, lines)},
                 # A policy that takes the place of another of the same name must wait until that is gone.
                 opts=pulumi.ResourceOptions.merge(
                     self._inside, pulumi.ResourceOptions(depends_on=groups, delete_before_replace=True)

@@ -49,7 +49,7 @@ class DynamicGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class OciAccessReport:
     """`wanted`: what somebody else has to grant, where access is made neither here nor by a stack it is taken from."""
 
     stack: str
@@ -70,13 +70,13 @@ class Report:
         return "\n".join(line for part in parts for line in part)
 
 
-def report(plan: OciPlan, deployers: str) -> Report:
+def build_report(plan: OciPlan, deployers: str) -> OciAccessReport:
     """`deployers`: the group of the people who run `pulumi up`; nothing in a stack file names it."""
     group_named("group", deployers)
     prefix = f"{plan.team}-{plan.environment}"
     taken = "access" in plan.taken
     outside = replace(plan, access=replace(plan.access, create=not (plan.access.create or taken)))
-    return Report(
+    return OciAccessReport(
         stack=plan.stack,
         mode=plan.access.mode,
         made=plan.access.create,
@@ -147,13 +147,13 @@ def _dynamic_groups(plan: OciPlan) -> Iterator[DynamicGroup]:
         yield DynamicGroup(access.users_dynamic_group, "users, from notebook sessions", making, rule)
 
 
-def _who(found: Report) -> Iterator[str]:
-    yield f"{found.stack}: access {found.mode}"
-    if not found.made:
-        by = f"by the stack {found.granted_by}" if found.granted_by else "outside"
-        yield f"  This stack grants nothing: it is granted {by}.{' What has to be granted:' if found.wanted else ''}"
+def _who(report: OciAccessReport) -> Iterator[str]:
+    yield f"{report.stack}: access {report.mode}"
+    if not report.made:
+        by = f"by the stack {report.granted_by}" if report.granted_by else "outside"
+        yield f"  This stack grants nothing: it is granted {by}.{' What has to be granted:' if report.wanted else ''}"
     by_subject: dict[str, list[Right]] = {}
-    for one in found.rights:
+    for one in report.rights:
         by_subject.setdefault(one.who, []).append(one)
     for who, rights in by_subject.items():
         yield ""
@@ -163,25 +163,25 @@ def _who(found: Report) -> Iterator[str]:
             yield f"      {'; '.join(one.why)}"
 
 
-def _groups(found: Report) -> Iterator[str]:
+def _groups(report: OciAccessReport) -> Iterator[str]:
     yield ""
     yield "Dynamic groups"
-    for group in found.dynamic_groups:
+    for group in report.dynamic_groups:
         rule = ", its rule has to be" if group.matching_rule else ""
         yield f"  {group.name} ({group.of}){'' if group.made else f': not made by this stack{rule}'}"
         if group.matching_rule is not None:
             yield f"      {group.matching_rule}"
 
 
-def _statements(found: Report) -> Iterator[str]:
-    for policy in found.policies:
+def _statements(report: OciAccessReport) -> Iterator[str]:
+    for policy in report.policies:
         yield ""
         yield from _policy(policy)
-    for policy in found.wanted:
+    for policy in report.wanted:
         yield ""
         yield f"Statements that would grant it, attached to {policy.attached_to}"
         yield from (f"  {one.statement}" for one in policy.rights)
-    count = sum(len(policy.rights) for policy in found.policies)
+    count = sum(len(policy.rights) for policy in report.policies)
     if count > STATEMENTS_ON_A_PATH:
         yield ""
         yield f"OCI takes no more than {STATEMENTS_ON_A_PATH} statements from the root to any one compartment: {count}"
@@ -193,15 +193,15 @@ def _policy(policy: PolicyReport) -> Iterator[str]:
     yield from (f"  {one.statement}" for one in policy.rights)
 
 
-def _deployer(found: Report) -> Iterator[str]:
+def _deployer(report: OciAccessReport) -> Iterator[str]:
     yield ""
     yield "Whoever runs `pulumi up` and `pulumi destroy` needs at least"
-    yield from (f"  {line}" for line in _policy(found.deployer))
+    yield from (f"  {line}" for line in _policy(report.deployer))
 
 
-def _uncertain(found: Report) -> Iterator[str]:
+def _uncertain(report: OciAccessReport) -> Iterator[str]:
     """Every grant once: the same one rests on the same ground, whoever is given it."""
-    unsure = {one.grant: one for one in (*found.rights, *found.deployer.rights) if MARKS[one.trust]}
+    unsure = {one.grant: one for one in (*report.rights, *report.deployer.rights) if MARKS[one.trust]}
     if unsure:
         yield ""
         yield "No document says outright that these are right or enough; the rest is documented"

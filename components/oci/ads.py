@@ -1,38 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment by which images built with ADS know their part: `OCI__…`, and `RANK`."""
+"""The variables that images built with ADS read: `OCI__…`, and `RANK`."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from components.plan.launch import Part, expand_braces, folder_of, placeholders
+from components.plan.launch import RolePart, expand_braces, placeholders, run_folder
 from components.plan.resolved import ResolvedJob
 from schemas.model import Run
 
 
 def environments(
-    job: ResolvedJob, part: Part, names: Mapping[str, str], run: Run, ranks: range
+    job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
 ) -> Iterator[dict[str, str]]:
-    """What each node of a role is told. ADS counts parameter servers apart."""
-    told = _of_run(_of_role(job, part.role), part, names, run) or git_environment(job)
+    """The variables of each node of a role. ADS numbers parameter servers separately, so they have no RANK."""
+    variables = _of_run(_of_role(job, part.role), part, names, run) or git_environment(job)
     counted = job.framework.roles[part.role].mode != "PS"
     for rank in ranks:
-        yield {**told, **({"RANK": str(rank)} if counted else {})}
+        yield {**variables, **({"RANK": str(rank)} if counted else {})}
 
 
-def _of_run(of_role: Mapping[str, str], part: Part, names: Mapping[str, str], run: Run) -> dict[str, str]:
+def _of_run(of_role: Mapping[str, str], part: RolePart, names: Mapping[str, str], run: Run) -> dict[str, str]:
     if not of_role:
         return {}
     words = _without_interpreter((*part.words, *run.args))
-    told = {
+    variables = {
         **of_role,
-        # Here ADS's nodes leave their addresses and a `stop`. Our provider makes it a place of each start (0009).
-        "OCI__WORK_DIR": f"{folder_of(names)}/{run.attempt}",
+        # ADS's nodes write their addresses and a `stop` file here. Our provider gives each start its own folder (0009).
+        "OCI__WORK_DIR": f"{run_folder(names)}/{run.attempt}",
         "OCI__ENTRY_SCRIPT": words[0] if words else "",
         "OCI__ENTRY_SCRIPT_ARGS": shlex.join(words[1:]),
     }
-    return {name: text for name, text in told.items() if text}
+    return {name: text for name, text in variables.items() if text}
 
 
 def _of_role(job: ResolvedJob, role: str) -> dict[str, str]:
@@ -43,7 +43,7 @@ def _of_role(job: ResolvedJob, role: str) -> dict[str, str]:
     replicas = {
         spec.mode: job.spec.roles[name].replicas for name, spec in framework.roles.items() if name in job.spec.roles
     }
-    told = {
+    variables = {
         "OCI__EPHEMERAL": "0",
         "OCI__CLUSTER_TYPE": framework.ads.cluster,
         "OCI__WORKER_COUNT": str(replicas.get("WORKER", 0)),
@@ -53,8 +53,8 @@ def _of_role(job: ResolvedJob, role: str) -> dict[str, str]:
         **git_environment(job),
     }
     if "PS" in replicas:
-        told["OCI__PS_COUNT"] = str(replicas["PS"])
-    return told
+        variables["OCI__PS_COUNT"] = str(replicas["PS"])
+    return variables
 
 
 def _start_arguments(job: ResolvedJob) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _start_arguments(job: ResolvedJob) -> Iterator[str]:
 
 
 def _without_interpreter(words: Sequence[str]) -> list[str]:
-    """ADS names the script alone: `python train.py` is `train.py`."""
+    """ADS takes the script without the interpreter: `train.py`, not `python train.py`."""
     return list(words[1:] if words and words[0] in ("python", "python3") else words)
 
 

@@ -9,7 +9,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.code import files
+from schemas.code import code_files
 
 # Archives that were written in another way are others, wherever one of them still lies.
 FORMAT = b"zip, not compressed"
@@ -18,7 +18,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
+class CodeArtifact:
     path: Path
     digest: str
     size: int
@@ -28,10 +28,10 @@ class Artifact:
         return self.path.name
 
 
-def build(folder: Path, into: Path, name: str) -> Artifact:
+def build_artifact(folder: Path, into: Path, name: str) -> CodeArtifact:
     """Writes the archive below `into`. Its name carries its digest: new code is a new path, which replaces the job."""
     digest = hashlib.sha256(FORMAT)
-    entries = [(path.relative_to(folder).as_posix(), path) for path in files(folder)]
+    entries = [(path.relative_to(folder).as_posix(), path) for path in code_files(folder)]
     for inside, path in entries:
         digest.update(f"{inside}\0{int(os.access(path, os.X_OK))}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -39,7 +39,7 @@ def build(folder: Path, into: Path, name: str) -> Artifact:
     target = into / f"{name}-{digest.hexdigest()[:16]}.zip"
     if not target.exists():
         _write(target, entries)
-    return Artifact(target, digest.hexdigest(), target.stat().st_size)
+    return CodeArtifact(target, digest.hexdigest(), target.stat().st_size)
 
 
 def _write(target: Path, entries: list[tuple[str, Path]]) -> None:

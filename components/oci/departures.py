@@ -28,7 +28,7 @@ _PROTECTED = (
 Outputs = Mapping[str, Any]
 
 
-def departures(plan: OciPlan) -> Iterator[Wrong]:
+def find_departures(plan: OciPlan) -> Iterator[Wrong]:
     """One for each thing with contents that this `up` would part with; raises RefusedError for another region."""
     before = _outputs()
     _same_region(plan, before)

@@ -11,11 +11,11 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.access import Access, AccessArgs
-from components.oci.artifact import Artifact, build
+from components.oci.artifact import CodeArtifact, build_artifact
 from components.oci.context import Context, credentials, namespace_of
-from components.oci.departures import departures
-from components.oci.existing import found
-from components.oci.jobs import Job, JobArgs, Place
+from components.oci.departures import find_departures
+from components.oci.existing import resolve_existing
+from components.oci.jobs import Job, JobArgs, JobPlace
 from components.oci.lean import make_lean
 from components.oci.logs import Logs, LogsArgs
 from components.oci.network import Network, NetworkArgs
@@ -28,7 +28,7 @@ from components.refusal import RefusedError
 from components.run import RunProvider
 from components.voice import warn
 from schemas.checks.registry import Wrong, at
-from schemas.code import links_left
+from schemas.code import left_out_links
 from schemas.findings import dotted
 
 # A place of its own for artifacts, for stacks that are thrown away again.
@@ -41,8 +41,8 @@ RUN_SETTINGS = {"configFileProfile": "profile"}
 def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and gives back what the stack exports. Paths in the plan start at `folder`."""
     make_lean()
-    plan = found(plan)
-    for wrong in departures(plan):
+    plan = resolve_existing(plan)
+    for wrong in find_departures(plan):
         warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     borrowed = Borrowed(plan)
     prefix = f"{plan.team}-{plan.environment}"
@@ -51,7 +51,7 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     storage = _storage(plan, prefix, namespace, access)
     here = Context(plan, namespace, storage.secret_ids, borrowed)
     network = _network(plan, prefix)
-    place = Place(
+    place = JobPlace(
         project=_project(plan, borrowed),
         subnet=network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
         **_logs(plan, borrowed),
@@ -73,9 +73,9 @@ def _network(plan: OciPlan, prefix: str) -> Network | None:
 
 
 def _project(plan: OciPlan, borrowed: Borrowed) -> pulumi.Input[str]:
-    known = borrowed.get("project", "projectId") or plan.project.project
-    if known is not None:
-        return known
+    existing = borrowed.get("project", "projectId") or plan.project.project
+    if existing is not None:
+        return existing
     return oci.datascience.Project(
         "project",
         compartment_id=plan.compartment,
@@ -98,7 +98,7 @@ def _logs(plan: OciPlan, borrowed: Borrowed) -> dict[str, Any]:
 
 
 def _jobs(
-    plan: OciPlan, here: Context, place: Place, folder: Path, after: tuple[pulumi.Resource, ...]
+    plan: OciPlan, here: Context, place: JobPlace, folder: Path, after: tuple[pulumi.Resource, ...]
 ) -> dict[str, Job]:
     if not plan.jobs:
         return {}
@@ -111,15 +111,15 @@ def _jobs(
     }
 
 
-def _artifact(plan: OciPlan, job: JobPlan, folder: Path) -> Artifact | None:
+def _artifact(plan: OciPlan, job: JobPlan, folder: Path) -> CodeArtifact | None:
     if job.code is None or job.code.folder is None:
         return None
     code = (folder / job.code.folder).resolve()
-    if links := links_left(code):
+    if links := left_out_links(code):
         named = ", ".join(links[:5]) + (" …" if len(links) > 5 else "")
         warn(f"job {job.name}: links out of the code folder, or to folders, do not travel: {named}")
     try:
-        return build(code, _artifacts() / plan.stack, job.called)
+        return build_artifact(code, _artifacts() / plan.stack, job.called)
     except (OSError, UnicodeError) as problem:
         message = f"`{job.code.folder}` cannot be made an artifact: {problem}"
         remedy = f"correct what it names, or give artifacts a folder of their own with {ARTIFACTS}"

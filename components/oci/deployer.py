@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import iam
 from catalog.tables import table
-from components.oci.needs import Need, permissions_of, smallest, weakest
+from components.oci.needs import Need, permissions_of, smallest_grant, weakest_trust
 from components.oci.plan import OciPlan
-from components.oci.statements import Line, group_named, lines, place_of, verb_grant
+from components.oci.statements import Line, group_named, place_of, policy_lines, verb_grant
 from schemas.oci.ocids import is_ocid
 
 # Where, what, for which kinds of thing, and how sure that is.
@@ -35,8 +35,8 @@ def _by_operations(plan: OciPlan) -> Iterator[Granted]:
                 need.why.append(kind)
                 need.trusts.append(trust)
     for (place, resource_type), need in needed.items():
-        grant = smallest(resource_type, need)
-        yield place, grant, tuple(dict.fromkeys(need.why)), weakest([*need.trusts, grant.trust])
+        grant = smallest_grant(resource_type, need)
+        yield place, grant, tuple(dict.fromkeys(need.why)), weakest_trust([*need.trusts, grant.trust])
 
 
 def _by_verbs(plan: OciPlan) -> Iterator[Granted]:
@@ -52,7 +52,7 @@ def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
     makes_network = plan.network.create and plan.network.vcn is None
     groups = plan.access.make_runs_group or plan.access.make_notebooks_group
     runs = any(job.runs for job in plan.jobs.values())
-    root_policies = any(line.attached_to_tenancy for line in lines(plan))
+    root_policies = any(line.attached_to_tenancy for line in policy_lines(plan))
     makes: list[tuple[bool, str, iam.Location]] = [
         (makes_network, "network", network),
         (plan.network.create, "nodes", network),

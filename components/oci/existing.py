@@ -24,7 +24,7 @@ _MAY_BE_UNSEEN = "correct it, or let whoever runs this read it: `trainyard acces
 
 
 @dataclass(frozen=True)
-class Kind:
+class ExistingKind:
     """How one kind of thing is asked for: all that lie in a place, and one by its OCID where OCI's provider can."""
 
     words: str
@@ -32,35 +32,35 @@ class Kind:
     read: Callable[[str, str], Any] | None = None
 
 
-VCN = Kind(
+VCN = ExistingKind(
     "VCN",
     lambda place: oci.core.get_vcns(compartment_id=place).virtual_networks,
     lambda ocid, _: oci.core.get_vcn(vcn_id=ocid),
 )
-SUBNET = Kind(
+SUBNET = ExistingKind(
     "subnet",
     lambda place: oci.core.get_subnets(compartment_id=place).subnets,
     lambda ocid, _: oci.core.get_subnet(subnet_id=ocid),
 )
-ROUTE_TABLE = Kind("route table", lambda place: oci.core.get_route_tables(compartment_id=place).route_tables)
-LOG_GROUP = Kind(
+ROUTE_TABLE = ExistingKind("route table", lambda place: oci.core.get_route_tables(compartment_id=place).route_tables)
+LOG_GROUP = ExistingKind(
     "log group",
     lambda place: oci.logging.get_log_groups(compartment_id=place).log_groups,
     lambda ocid, _: oci.logging.get_log_group(log_group_id=ocid),
 )
-LOG = Kind(
+LOG = ExistingKind(
     "log",
     lambda group: oci.logging.get_logs(log_group_id=group).logs,
     lambda ocid, group: oci.logging.get_log(log_group_id=group, log_id=ocid),
 )
-PROJECT = Kind(
+PROJECT = ExistingKind(
     "project",
     lambda place: oci.datascience.get_projects(compartment_id=place).projects,
     lambda ocid, _: oci.datascience.get_project(project_id=ocid),
 )
 
 
-def found(plan: OciPlan) -> OciPlan:
+def resolve_existing(plan: OciPlan) -> OciPlan:
     """The plan with the OCID of all that exists already; raises RefusedError with everything that does not."""
     search, here = _Search(), plan.compartment or ""
     project = search.one(PROJECT, plan.project.project, at("project", "existing"), here)
@@ -90,8 +90,8 @@ def _logs(search: _Search, logs: OciLogsPlan, place: str) -> OciLogsPlan:
     before = len(search.wrongs)
     group = search.one(LOG_GROUP, logs.group, at("logs", "existing", "group"), place)
     # In a group that is not there no log can be looked for.
-    known = len(search.wrongs) == before
-    log = search.one(LOG, logs.log, at("logs", "existing", "log"), group or "") if known else logs.log
+    has_group = len(search.wrongs) == before
+    log = search.one(LOG, logs.log, at("logs", "existing", "log"), group or "") if has_group else logs.log
     return replace(logs, group=group, log=log)
 
 
@@ -101,7 +101,7 @@ class _Search:
     def __init__(self) -> None:
         self.wrongs: list[Wrong] = []
 
-    def one(self, kind: Kind, text: str | None, path: Path, place: str) -> str | None:
+    def one(self, kind: ExistingKind, text: str | None, path: Path, place: str) -> str | None:
         if text is None:
             return None
         try:
@@ -120,7 +120,7 @@ class _Search:
         except Exception as problem:
             self._add(at("bucket", "existing"), f"the bucket `{name}`: {_answer(problem)}", _MAY_BE_UNSEEN)
 
-    def _named(self, kind: Kind, name: str, path: Path, place: str) -> str:
+    def _named(self, kind: ExistingKind, name: str, path: Path, place: str) -> str:
         there = [item for item in kind.lie_in(place) if getattr(item, "state", None) not in GONE]
         same = [str(item.id) for item in there if item.display_name == name]
         if len(same) == 1:
@@ -139,5 +139,5 @@ class _Search:
 
 
 def _answer(problem: Exception) -> str:
-    said = _ANSWER.search(str(problem))
-    return said[0].strip() if said else str(problem).splitlines()[0]
+    answer = _ANSWER.search(str(problem))
+    return answer[0].strip() if answer else str(problem).splitlines()[0]

@@ -10,9 +10,9 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.oci.artifact import Artifact
+from components.oci.artifact import CodeArtifact
 from components.oci.context import Context
-from components.oci.run_inputs import Where, run_inputs, tags
+from components.oci.run_inputs import Where, job_tags, run_inputs
 from components.plan.model import JobPlan, RunPlan
 from components.run import Run, RunProvider
 
@@ -21,7 +21,7 @@ RUNS_SAY = ["jobConfigurationDetails.maximumRuntimeInMinutes", "jobEnvironmentCo
 
 
 @dataclass(frozen=True)
-class Place:
+class JobPlace:
     """What other components, or another stack, made ready for jobs."""
 
     project: pulumi.Input[str]
@@ -34,8 +34,8 @@ class Place:
 class JobArgs:
     plan: JobPlan
     context: Context
-    place: Place
-    artifact: Artifact | None
+    place: JobPlace
+    artifact: CodeArtifact | None
     runs: RunProvider
     # Nothing in the properties links a job to the access its runs live by, nor to the bucket they meet in.
     after: tuple[pulumi.Resource, ...]
@@ -61,7 +61,7 @@ class Job(pulumi.ComponentResource):
             project_id=args.place.project,
             display_name=args.plan.display_name,
             delete_related_job_runs=True,
-            freeform_tags=tags(args.context.plan, args.plan),
+            freeform_tags=job_tags(args.context.plan, args.plan),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.after,

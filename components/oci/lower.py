@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from catalog.tables import table
 from components.oci.plan import OciAccessPlan, OciLogsPlan, OciNetworkPlan, OciPlan, ProjectPlan, VaultPlan
 from components.plan.access import grants
-from components.plan.model import Grant, Plan, extended
+from components.plan.model import Grant, Plan, extend
 from components.plan.resolved import ResolvedJob
 from schemas.oci.model import OciStack
 
 
 def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
     network, logs = stack.network, stack.logs.existing
-    return extended(
+    return extend(
         OciPlan,
         plan,
-        network=extended(
+        network=extend(
             OciNetworkPlan,
             plan.network,
             vcn=network.vcn,
@@ -26,7 +26,7 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
             compartment=network.compartment,
         ),
         access=_access(stack, plan, jobs),
-        logs=extended(OciLogsPlan, plan.logs, group=logs.group if logs else None, log=logs.log if logs else None),
+        logs=extend(OciLogsPlan, plan.logs, group=logs.group if logs else None, log=logs.log if logs else None),
         compartment=stack.compartment,
         tenancy=stack.tenancy,
         project=ProjectPlan(
@@ -41,7 +41,7 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
 def _access(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciAccessPlan:
     access = stack.access
     users = access.users
-    return extended(
+    return extend(
         OciAccessPlan,
         plan.access,
         users_group=users.group,

@@ -20,7 +20,7 @@ class Need:
         self.trusts: list[iam.Trust] = []
 
 
-def permissions(does_what: str) -> Iterator[tuple[str, frozenset[str], iam.Trust]]:
+def permissions_for(does_what: str) -> Iterator[tuple[str, frozenset[str], iam.Trust]]:
     for named in table("oci_access")["operations"][does_what]:
         yield from permissions_of(named)
 
@@ -36,15 +36,15 @@ def permissions_of(named: str) -> Iterator[tuple[str, frozenset[str], iam.Trust]
         yield resource_type, permissions, operation.trust
 
 
-def smallest(resource_type: str, need: Need) -> iam.Grant:
+def smallest_grant(resource_type: str, need: Need) -> iam.Grant:
     """A list of single permissions only where documents say which; else the verb that covers them."""
     grant = iam.smallest(resource_type, need.permissions)
-    if isinstance(grant, iam.PermissionGrant) and weakest(need.trusts) != "documented":
+    if isinstance(grant, iam.PermissionGrant) and weakest_trust(need.trusts) != "documented":
         verb = next(verb for verb in VERBS if need.permissions <= verb_covers(verb, resource_type))
         return iam.VerbGrant(verb, resource_type, "documented")
     return grant
 
 
-def weakest(trusts: Iterable[iam.Trust]) -> iam.Trust:
+def weakest_trust(trusts: Iterable[iam.Trust]) -> iam.Trust:
     order: tuple[iam.Trust, ...] = ("documented", "mixed", "inferred")
     return max(trusts, key=order.index, default="documented")

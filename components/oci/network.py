@@ -11,7 +11,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.plan import OciNetworkPlan
-from components.oci.rules import ANYWHERE, TCP, SecurityRule, SecurityRules, lists, security_rules, tags
+from components.oci.rules import ANYWHERE, TCP, SecurityRule, SecurityRules, list_tags, security_lists, security_rules
 
 # Every region has one service of this kind of name: bucket, registry, logging and Data Science behind one gateway.
 ALL_SERVICES = r"All .* Services In Oracle Services Network"
@@ -83,7 +83,7 @@ class Network(pulumi.ComponentResource):
         ).id
 
     def _security_lists(self, services: Services) -> list[pulumi.Output[str]]:
-        parts = lists(security_rules(self._args.plan))
+        parts = security_lists(security_rules(self._args.plan))
         return [
             self._security_list("rules" if number == 1 else f"rules-{number}", part, services)
             for number, part in enumerate(parts, 1)
@@ -97,7 +97,7 @@ class Network(pulumi.ComponentResource):
             egress_security_rules=[_egress(rule, services) for rule in rules.egress],
             display_name=f"{self._args.prefix}-{name}",
             opts=self._inside,
-            **self._shared | {"freeform_tags": {**self._args.tags, **tags(self._args.plan)}},
+            **self._shared | {"freeform_tags": {**self._args.tags, **list_tags(self._args.plan)}},
         ).id
 
     def _subnet(self, routes: pulumi.Input[str] | None, rules: list[pulumi.Output[str]]) -> pulumi.Output[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 
 from components.oci.context import Context
-from components.oci.jobs import Job, Place
+from components.oci.jobs import Job, JobPlace
 from components.oci.network import Network
 from components.oci.plan import OciNetworkPlan
 from components.oci.registry import registry_host
@@ -18,7 +18,7 @@ from components.oci.rules import security_rules
 CONSOLE = "https://cloud.oracle.com"
 
 
-def outputs(here: Context, network: Network | None, place: Place, jobs: Mapping[str, Job]) -> dict[str, Any]:
+def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mapping[str, Job]) -> dict[str, Any]:
     plan = here.plan
     exported: dict[str, Any] = {
         "bucket": here.bucket,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan's port rules as the rules of one security list: explicit, without doubles, always in the same order."""
+"""A plan's port rules as the rules of a security list: explicit, without duplicates, always in the same order."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from schemas.model import PortRange
 TCP = "6"
 ANYWHERE = "0.0.0.0/0"
 ALL_TCP = "all-tcp"
-# OCI cuts descriptions of rules at 255 characters.
+# OCI allows 255 characters in the description of a rule.
 LONGEST_DESCRIPTION = 255
-# OCI's default limits: in each direction of a list. A subnet takes five lists.
+# OCI's default limit for each direction of a list. A subnet can have five lists.
 RULES_PER_LIST = 200
 
 PeerType = Literal["CIDR_BLOCK", "SERVICE_CIDR_BLOCK"]
-# Why each range is asked for, every reason once.
+# Port range -> the reasons for it, each reason once.
 Reasons = dict[PortRange | None, dict[str, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class SecurityRule:
-    """`peer` is the source of an ingress rule, the destination of an egress one; SERVICES stands for the region's."""
+    """`peer` is the source of an ingress rule and the destination of an egress rule, or SERVICES."""
 
     peer: str
     peer_type: PeerType
@@ -41,8 +41,8 @@ class SecurityRules:
 
 
 def security_rules(network: OciNetworkPlan) -> SecurityRules:
-    """Nodes of one subnet share one list, so rules between roles become rules within the subnet, both ways."""
-    # The documents' own rules are kept one by one: who checks a network against them looks for each.
+    """All nodes of a subnet share one list, so rules between roles become rules within the subnet, both ways."""
+    # The documents' rules stay separate, so that people can check a network against the documents.
     merged = _by_range if network.mode == "documented" else _merged
     inside = [rule for rule in network.rules if rule.target not in (SERVICES, INTERNET)]
     to_services = [rule for rule in network.rules if rule.target == SERVICES]
@@ -52,8 +52,8 @@ def security_rules(network: OciNetworkPlan) -> SecurityRules:
     return SecurityRules(ingress=within, egress=(*within, *outward))
 
 
-def lists(rules: SecurityRules) -> tuple[SecurityRules, ...]:
-    """The rules by security list: one, unless there are more than OCI takes in a list."""
+def security_lists(rules: SecurityRules) -> tuple[SecurityRules, ...]:
+    """The rules of each security list. There is one list, unless there are more rules than OCI allows in one."""
     longest = max(len(rules.ingress), len(rules.egress), 1)
     starts = range(0, longest, RULES_PER_LIST)
     return tuple(
@@ -61,32 +61,32 @@ def lists(rules: SecurityRules) -> tuple[SecurityRules, ...]:
     )
 
 
-def tags(network: OciNetworkPlan) -> dict[str, str]:
-    """Who needs every port, if anybody does: on the list itself, where people and policies look for the reason."""
+def list_tags(network: OciNetworkPlan) -> dict[str, str]:
+    """A tag that says who needs every port, if anybody does. People and policies look for the reason on the list."""
     needed_by = sorted({rule.framework or network.mode for rule in network.rules if rule.ports is None})
     return {ALL_TCP: ", ".join(needed_by)} if needed_by else {}
 
 
 def _merged(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
-    """As `_by_range`, without what lies in a wider range: nobody would ever ask for that rule."""
-    asked = _reasons(rules)
-    why: Reasons = {None: asked[None]} if None in asked else {}
-    for ports, reasons in asked.items() if not why else ():
-        widest = max((one for one in asked if one and ports and one.covers(ports)), key=lambda one: one.size)
+    """As `_by_range`, but without ranges inside a wider one: those rules would have no effect."""
+    reasons_of = _reasons(rules)
+    why: Reasons = {None: reasons_of[None]} if None in reasons_of else {}
+    for ports, reasons in reasons_of.items() if not why else ():
+        widest = max((one for one in reasons_of if one and ports and one.covers(ports)), key=lambda one: one.size)
         why.setdefault(widest, {}).update(reasons)
     return _ordered(why, peer, peer_type)
 
 
 def _by_range(rules: Iterable[PortRule], peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:
-    """One rule for each range, told by all its reasons."""
+    """One rule for each range, described by all its reasons."""
     return _ordered(_reasons(rules), peer, peer_type)
 
 
 def _reasons(rules: Iterable[PortRule]) -> Reasons:
-    asked: Reasons = {}
+    reasons_of: Reasons = {}
     for rule in rules:
-        asked.setdefault(rule.ports, {})[rule.why] = None
-    return asked
+        reasons_of.setdefault(rule.ports, {})[rule.why] = None
+    return reasons_of
 
 
 def _ordered(why: Reasons, peer: str, peer_type: PeerType) -> tuple[SecurityRule, ...]:

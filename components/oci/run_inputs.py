@@ -31,7 +31,7 @@ class Where:
     log: Any
 
 
-def tags(plan: OciPlan, job: JobPlan) -> dict[str, str]:
+def job_tags(plan: OciPlan, job: JobPlan) -> dict[str, str]:
     return {**plan.tags, "job": job.name}
 
 
@@ -42,7 +42,7 @@ def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: 
         "project": where.project,
         "compartment": plan.compartment,
         "displayName": run.display_name,
-        "tags": {**tags(plan, job), "run": run.name},
+        "tags": {**job_tags(plan, job), "run": run.name},
         "layout": job.layout,
         "nodes": [_node(job, node, filler) for node in run.nodes],
         "image": where.image,
@@ -55,8 +55,8 @@ def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: 
 
 
 def _node(job: JobPlan, node: NodePlan, filler: Filler) -> dict[str, Any]:
-    told = {**filler.environment(node.environment), "TRAINYARD_LAUNCH": filler.document(node.launch)}
-    described: dict[str, Any] = {"name": node.name, "role": node.role, "rank": node.rank, "environment": told}
+    environment = {**filler.environment(node.environment), "TRAINYARD_LAUNCH": filler.document(node.launch)}
+    described: dict[str, Any] = {"name": node.name, "role": node.role, "rank": node.rank, "environment": environment}
     if job.layout == "node-groups":
         described |= {"replicas": node.replicas, "minimumSuccess": node.minimum_success}
     return described

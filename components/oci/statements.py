@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import iam
 from catalog.tables import table
-from components.oci.needs import Need, permissions, smallest, weakest
+from components.oci.needs import Need, permissions_for, smallest_grant, weakest_trust
 from components.oci.plan import OciAccessPlan, OciPlan
 from components.plan.model import Grant
 from schemas.oci.ocids import is_ocid
@@ -52,7 +52,7 @@ class Line:
         return iam.to_text(self.statement)
 
 
-def lines(plan: OciPlan) -> tuple[Line, ...]:
+def policy_lines(plan: OciPlan) -> tuple[Line, ...]:
     """Every statement the plan asks for, in an order that only its content decides."""
     if not plan.access.create:
         return ()
@@ -64,7 +64,7 @@ def policies(plan: OciPlan) -> dict[str, tuple[Line, ...]]:
     """The statements by policy: those of the tenancy apart, each policy within OCI's limit."""
     named: dict[str, tuple[Line, ...]] = {}
     for tenancy, what in ((False, "access"), (True, "access-tenancy")):
-        group = [line for line in lines(plan) if line.attached_to_tenancy is tenancy]
+        group = [line for line in policy_lines(plan) if line.attached_to_tenancy is tenancy]
         for start in range(0, len(group), STATEMENTS_PER_POLICY):
             number = start // STATEMENTS_PER_POLICY + 1
             key = what if number == 1 else f"{what}-{number}"
@@ -72,7 +72,7 @@ def policies(plan: OciPlan) -> dict[str, tuple[Line, ...]]:
     return named
 
 
-def tags(plan: OciPlan, policy: Iterable[Line]) -> dict[str, str]:
+def policy_tags(plan: OciPlan, policy: Iterable[Line]) -> dict[str, str]:
     """That the tenancy is meant, and why: on the policy itself, where people and policy packs look for it."""
     if not any(isinstance(line.statement.location, iam.Tenancy) for line in policy):
         return {}
@@ -99,10 +99,10 @@ def subject(plan: OciPlan, who: str) -> iam.Subject:
         case "bucket-service":
             return iam.service(f"objectstorage-{plan.region}")
         case _:
-            return users(access)
+            return users_subject(access)
 
 
-def users(access: OciAccessPlan) -> iam.Subject:
+def users_subject(access: OciAccessPlan) -> iam.Subject:
     if access.users_dynamic_group:
         return group_named("dynamic-group", access.users_dynamic_group, access.domain)
     return group_named("group", access.users_group or "", access.domain)
@@ -188,15 +188,15 @@ def _from_grants(plan: OciPlan, grants: Iterable[Grant]) -> Iterator[Line]:
         if verb:
             yield _line(plan, grant.who, verb_grant(verb), (grant.why,), "documented", (None, _condition(grant)))
             continue
-        for resource_type, needs, trust in permissions(f"{grant.does} {grant.what}"):
+        for resource_type, needs, trust in permissions_for(f"{grant.does} {grant.what}"):
             where = (_network_compartment(plan, grant), _condition(grant))
             need = needed.setdefault((grant.who, resource_type, where), Need())
             need.permissions |= needs
             need.why.append(grant.why)
             need.trusts.append(trust)
     for (who, resource_type, where), need in needed.items():
-        grant_made = smallest(resource_type, need)
-        yield _line(plan, who, grant_made, need.why, weakest([*need.trusts, grant_made.trust]), where)
+        grant_made = smallest_grant(resource_type, need)
+        yield _line(plan, who, grant_made, need.why, weakest_trust([*need.trusts, grant_made.trust]), where)
 
 
 def _condition(grant: Grant) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from components.oci.plan import OciPlan
 from components.plan.platform import Row, Words
-from components.plan.show import made_or_not, whose
+from components.plan.show import made_or_not, name_or_owner
 
 
 def words(plan: OciPlan) -> Words:
@@ -27,7 +27,7 @@ def _principals(plan: OciPlan) -> Iterator[Row]:
         new = " (made)" if access.make_notebooks_group else ""
         yield "users", f"dynamic group {access.users_dynamic_group}{new}"
     new = " (made)" if access.make_runs_group and access.create else ""
-    yield "runs", whose(plan, "access", f"dynamic group {access.runs_group}{new}")
+    yield "runs", name_or_owner(plan, "access", f"dynamic group {access.runs_group}{new}")
     yield "where", "the tenancy" if access.tenancy_wide else "the compartment"
 
 
@@ -46,7 +46,7 @@ def _storage(plan: OciPlan) -> Iterator[Row]:
     logs, project = plan.logs, plan.project
     if logs.enabled:
         made = f"{logs.log_name} in {logs.group_name}, {made_or_not(logs.create)}, {logs.retention_days} days"
-        yield "log", made if logs.create else whose(plan, "logs", f"{logs.log} in {logs.group}")
-    yield "project", f"{whose(plan, 'project', project.project or project.name)}, {made_or_not(project.create)}"
+        yield "log", made if logs.create else name_or_owner(plan, "logs", f"{logs.log} in {logs.group}")
+    yield "project", f"{name_or_owner(plan, 'project', project.project or project.name)}, {made_or_not(project.create)}"
     if plan.vault:
         yield "secrets", f"{', '.join(plan.vault.secrets)} in {plan.vault.vault}"

@@ -12,13 +12,13 @@ from components.plan.platform import AccessReport, Meeting, Words
 from schemas.model import Layout, Run, Stack
 
 if TYPE_CHECKING:
-    from components.plan.launch import Part
+    from components.plan.launch import RolePart
     from components.plan.model import Plan
     from components.plan.resolved import ResolvedJob
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class OpenPaiAccessReport:
     """OpenPAI grants by groups and virtual clusters, which its administrators keep."""
 
     stack: str
@@ -43,7 +43,7 @@ class OpenPaiPlatform:
         return Meeting("openpai", "addresses and ports are those that OpenPAI tells each task")
 
     def environments(
-        self, job: ResolvedJob, part: Part, names: Mapping[str, str], run: Run, ranks: range
+        self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
     ) -> Iterator[Mapping[str, str]]:
         return repeat({}, len(ranks))
 
@@ -59,7 +59,9 @@ class OpenPaiPlatform:
         )
 
     def access_report(self, plan: Plan, deployers: str) -> AccessReport:
-        return Report(plan.stack, tuple(f"{one.who} {one.does} {one.what}: {one.why}" for one in plan.access.grants))
+        return OpenPaiAccessReport(
+            plan.stack, tuple(f"{one.who} {one.does} {one.what}: {one.why}" for one in plan.access.grants)
+        )
 
     def registry(self, plan: Plan, namespace: str) -> str:
         return plan.registry.repository

@@ -10,7 +10,7 @@ from catalog.frameworks import Framework, framework, parse
 from components.plan.access import access_plan
 from components.plan.jobs import job_plan
 from components.plan.model import BucketPlan, LogsPlan, Plan, RegistryPlan
-from components.plan.naming import tags
+from components.plan.naming import stack_tags
 from components.plan.platform import platform_of
 from components.plan.ports import network_plan
 from components.plan.resolved import ResolvedJob
@@ -20,8 +20,8 @@ from schemas.model import NOTHING, Stack
 
 def build_plan(stack: Stack, own_frameworks: Mapping[str, Mapping[str, Any]] = NOTHING) -> Plan:
     """The plan of a checked stack. `own_frameworks`: the parsed files of the team's own frameworks, by name."""
-    asked = {(job.framework, job.strategy) for job in stack.jobs.values()}
-    rows = {key: _framework(*key, own_frameworks) for key in asked}
+    used = {(job.framework, job.strategy) for job in stack.jobs.values()}
+    rows = {key: _framework(*key, own_frameworks) for key in used}
     jobs = {name: ResolvedJob(name, job, rows[job.framework, job.strategy]) for name, job in stack.jobs.items()}
     opened = {name: _framework(name, None, own_frameworks) for name in stack.network.frameworks}
     platform = platform_of(stack.platform)
@@ -32,7 +32,7 @@ def build_plan(stack: Stack, own_frameworks: Mapping[str, Mapping[str, Any]] = N
         environment=stack.environment,
         platform=stack.platform,
         region=stack.region,
-        tags=tags(stack),
+        tags=stack_tags(stack),
         network=network_plan(stack, jobs, opened, platform.way_to_services),
         access=access_plan(stack, bucket.name, registry.repository, platform.circumstances(stack)),
         bucket=bucket,

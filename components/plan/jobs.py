@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs, runs and nodes."""
+"""Plans of jobs, of their runs and nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from components.plan.launch import Part, document, filled, part_of, stall_minutes
+from components.plan.launch import RolePart, fill_references, launch_document, role_part, stall_minutes
 from components.plan.model import JobPlan, NodePlan, RolePlan, RunPlan
-from components.plan.naming import expand, known
+from components.plan.naming import expand, plan_references
 from components.plan.platform import Platform
 from components.plan.resolved import ResolvedJob
 from schemas.model import EnvValue, Job, Run, Stack
@@ -18,7 +18,7 @@ OUR_IMAGE = "${registry}"
 def job_plan(stack: Stack, resolved: ResolvedJob, platform: Platform) -> JobPlan:
     job, name, framework = resolved.spec, resolved.name, resolved.framework
     meeting = platform.meeting(job.layout)
-    parts = {role: part_of(stack, resolved, role, meeting.source, platform.names_code) for role in resolved.roles}
+    parts = {role: role_part(stack, resolved, role, meeting.source, platform.names_code) for role in resolved.roles}
     return JobPlan(
         name=name,
         was=job.was.names,
@@ -28,7 +28,7 @@ def job_plan(stack: Stack, resolved: ResolvedJob, platform: Platform) -> JobPlan
         strategy=framework.strategy,
         ranks=f"{framework.rank}; {meeting.words}",
         layout=job.layout,
-        image=expand(job.image, known(stack, job.was.first(name))),
+        image=expand(job.image, plan_references(stack, job.was.first(name))),
         image_is_ours=job.image.startswith(OUR_IMAGE),
         shape=job.shape,
         roles=tuple(_role(resolved, role) for role in resolved.roles),
@@ -55,10 +55,10 @@ def _role(job: ResolvedJob, role: str) -> RolePlan:
     )
 
 
-def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Part], platform: Platform) -> RunPlan:
+def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, RolePart], platform: Platform) -> RunPlan:
     run = job.spec.runs[run_name]
-    # A run that was renamed goes on where it was: its folder, and what its nodes are told, keep the oldest name.
-    names = known(stack, job.spec.was.first(job.name), run.was.first(run_name))
+    # A renamed run keeps its folder, and its nodes keep calling it by its oldest name.
+    names = plan_references(stack, job.spec.was.first(job.name), run.was.first(run_name))
     groups = job.spec.layout == "node-groups"
     nodes = _groups(job, run, names, parts, platform) if groups else _single_nodes(job, run, names, parts, platform)
     return RunPlan(
@@ -72,31 +72,35 @@ def _run(stack: Stack, job: ResolvedJob, run_name: str, parts: Mapping[str, Part
 
 
 def _single_nodes(
-    job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, Part], platform: Platform
+    job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, RolePart], platform: Platform
 ) -> Iterator[NodePlan]:
     rank = 0
     for role, part in parts.items():
         ranks, own = range(rank, rank + job.spec.roles[role].replicas), _own(job.spec, run, role, names)
-        for index, told in enumerate(platform.environments(job, part, names, run, ranks)):
+        for index, of_platform in enumerate(platform.environments(job, part, names, run, ranks)):
             node = f"{part.called}-{index}"
-            environment: dict[str, EnvValue] = {**told, **own}
-            launch = document(part, names, job, run, node, ranks[index])
+            environment: dict[str, EnvValue] = {**of_platform, **own}
+            launch = launch_document(part, names, job, run, node, ranks[index])
             yield NodePlan(node, part.called, ranks[index], environment, launch)
         rank = ranks.stop
 
 
 def _groups(
-    job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, Part], platform: Platform
+    job: ResolvedJob, run: Run, names: Mapping[str, str], parts: Mapping[str, RolePart], platform: Platform
 ) -> Iterator[NodePlan]:
-    rank, told = 0, platform.group_environment(job)
+    rank, of_platform = 0, platform.group_environment(job)
     for role, part in parts.items():
         plan = _role(job, role)
-        launch = document(part, names, job, run, part.called, None)
-        environment = {**told, **_own(job.spec, run, role, names)}
+        launch = launch_document(part, names, job, run, part.called, None)
+        environment = {**of_platform, **_own(job.spec, run, role, names)}
         yield NodePlan(part.called, part.called, rank, environment, launch, plan.replicas, plan.minimum_success)
         rank += plan.replicas
 
 
 def _own(job: Job, run: Run, role: str, names: Mapping[str, str]) -> dict[str, EnvValue]:
-    """The team's variables: the run's win over the role's, the role's over the job's."""
-    return {**filled(job.env, names), **filled(job.roles[role].env, names), **filled(run.env, names)}
+    """The team's variables: those of the run override the role's, and the role's override the job's."""
+    return {
+        **fill_references(job.env, names),
+        **fill_references(job.roles[role].env, names),
+        **fill_references(run.env, names),
+    }

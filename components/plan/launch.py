@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node is told: the launch document that our launcher reads."""
+"""The launch document, which our launcher reads on each node."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from components.plan.resolved import ResolvedJob
 from schemas.model import STALL_MINUTES, EnvValue, Job, PortRange, Run, Secret, Stack
 
 VERSION = 1
-# Of a document with waits that images of older releases do not know.
+# The version of a document with waits that launchers in older images do not know.
 VERSION_WITH_WAITS = 2
 # Of a document that names the code, which those do not know either.
 VERSION_WITH_CODE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What is the same for every node of a role in every run of a job: worked out once, however many runs there are."""
+class RolePart:
+    """Everything that all nodes of a role share in all runs of a job. Computed once, however many runs there are."""
 
     role: str
     called: str
@@ -32,10 +32,10 @@ class Part:
     peers: str
 
 
-def part_of(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code: bool) -> Part:
-    """The words that start training on a node are the role's own command or the job's. `peers`: how it meets them."""
+def role_part(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code: bool) -> RolePart:
+    """The shared part of a role. Its command is its own or the job's. `peers`: how nodes find one another."""
     words = tuple(shlex.split(job.spec.roles[role].command or job.spec.command))
-    return Part(
+    return RolePart(
         role=role,
         called=job.called(role),
         launch={**_launch(stack, job, role), **(_code(job) if names_code else {})},
@@ -45,11 +45,11 @@ def part_of(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code: b
     )
 
 
-def document(
-    part: Part, names: Mapping[str, str], job: ResolvedJob, run: Run, node: str, rank: int | None
+def launch_document(
+    part: RolePart, names: Mapping[str, str], job: ResolvedJob, run: Run, node: str, rank: int | None
 ) -> dict[str, Any]:
-    """The launch document of one node, as schemas/launch.schema.json says it. Rank None: the cluster tells it."""
-    folder, renamed = folder_of(names), _renamed(job)
+    """The launch document of one node (schemas/launch.schema.json). If the rank is None, the cluster supplies it."""
+    folder, renamed = run_folder(names), _renamed_placeholders(job)
     words = [expand_braces(word, renamed) for word in (*part.words, *run.args)]
     return {
         **part.launch,
@@ -94,10 +94,10 @@ def _launch(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]:
         "wrap": [expand_braces(word, values) for word in _wrap(job)],
         "awaits": awaits,
         **({"awaitsCommand": command} if command else {}),
-        "environment": {name: expand_braces(text, values) for name, text in _told(job).items()},
+        "environment": {name: expand_braces(text, values) for name, text in _environment(job).items()},
         "options": job.options,
         "retry": {"count": job.spec.roles[role].retry.count},
-        # Only what differs from the launcher's own: the document of a stack that does not name it stays as it is.
+        # Written only if it differs from the launcher's default, so that documents of other stacks keep their bytes.
         **({} if job.spec.stall_minutes == STALL_MINUTES else {"stallMinutes": job.spec.stall_minutes}),
     }
 
@@ -112,13 +112,13 @@ def _code(job: ResolvedJob) -> dict[str, Any]:
 
 
 def stall_minutes(job: ResolvedJob) -> int:
-    """When a run that does nothing is ended; 0 where nobody watches: nodes that go on without the others may wait."""
+    """Idle minutes after which a run is stopped. 0 if nodes can go on without one another and may be idle."""
     elastic = bool(job.options.get("elastic"))
     return job.spec.stall_minutes if job.framework.gang and job.spec.nodes > 1 and not elastic else 0
 
 
 def _role(job: ResolvedJob, name: str) -> dict[str, Any]:
-    """What every node is told of a role: all of them work out by themselves whether the run is complete."""
+    """A role as every node sees it. Each node decides on its own whether the run is complete, so it needs all roles."""
     spec = job.spec.roles[name]
     return {
         "name": job.called(name),
@@ -135,7 +135,7 @@ def _wrap(job: ResolvedJob) -> tuple[str, ...]:
 
 
 def _awaits(job: ResolvedJob, role: str) -> Iterator[dict[str, Any]]:
-    """Ports that must answer: on the first node of the first role that listens, or on every node of each such role."""
+    """Ports that must answer before the command starts: on the first listening node, or on every one."""
     spec = job.framework.roles[role]
     for row, port in _awaited(job, spec.awaits):
         yield {"role": job.called(row.listens[0]), "port": port}
@@ -148,24 +148,24 @@ def _awaits(job: ResolvedJob, role: str) -> Iterator[dict[str, Any]]:
 
 
 def _awaited(job: ResolvedJob, labels: Sequence[str]) -> Iterator[tuple[PortRow, int]]:
-    """Nobody listens on a port whose option is off."""
+    """The rows of these labels with their first port, without ports whose option is off: nobody listens there."""
     for row in (row for label in labels for row in job.framework.ports if row.label == label and job.is_active(row)):
         ports = job.ports_of(row)
         yield row, 0 if ports is None else ports.first
 
 
-def _told(job: ResolvedJob) -> dict[str, str]:
-    """The framework's environment, and that of each option that is on."""
+def _environment(job: ResolvedJob) -> dict[str, str]:
+    """The framework's environment, with that of each enabled option."""
     options = job.options
-    told = dict(job.framework.environment)
+    variables = dict(job.framework.environment)
     for name, row in job.framework.options.items():
         if options[name]:
-            told.update(row.environment)
-    return told
+            variables.update(row.environment)
+    return variables
 
 
 def _ports(job: ResolvedJob, role: str) -> dict[str, Any]:
-    """Every port of the job by label: whether this role listens on it, and how the launcher keeps to it."""
+    """Every port of the job by label: does this role listen on it, and how does the launcher pin it?"""
     return {
         row.label: {"range": _pair(job.ports_of(row)), "listens": role in row.listens, "pinned": row.pinned}
         for row in job.active_ports()
@@ -187,16 +187,16 @@ def start_words(job: ResolvedJob, role: str) -> list[str]:
 
 
 def placeholders(job: ResolvedJob) -> dict[str, str]:
-    """What `{port.label}` and `{option.name}` stand for; addresses and ranks are for the launcher to fill in."""
+    """Values of `{port.label}` and `{option.name}`. The launcher fills in addresses and ranks itself."""
     values = {f"option.{name}": _plain(value) for name, value in job.options.items()}
     for row in job.framework.ports:
         values |= _port_words(row, job.ports_of(row))
     values["nodes"] = str(job.spec.nodes)
-    return {**values, **_renamed(job)}
+    return {**values, **_renamed_placeholders(job)}
 
 
-def _renamed(job: ResolvedJob) -> dict[str, str]:
-    """The launcher fills in `{address.<role>}` by the names that nodes are told."""
+def _renamed_placeholders(job: ResolvedJob) -> dict[str, str]:
+    """Placeholders with a renamed role -> with its oldest name, which is the one that nodes know."""
     return {
         f"{what}.{role}": f"{{{what}.{job.called(role)}}}"
         for role, spec in job.spec.roles.items()
@@ -217,17 +217,17 @@ def _plain(value: object) -> str:
 
 
 def expand_braces(text: str, values: Mapping[str, str]) -> str:
-    """Fills in `{name}` for the names known here and leaves the others to the launcher."""
+    """Fills in `{name}` for these names, and leaves other names to the launcher."""
     for name, value in values.items():
         text = text.replace("{" + name + "}", value)
     return text
 
 
-def folder_of(names: Mapping[str, str]) -> str:
-    """Where everything lies that a run leaves, whatever its attempt."""
+def run_folder(names: Mapping[str, str]) -> str:
+    """The folder of a run in the bucket, for all its attempts."""
     return f"${{bucket}}/{names['job']}/{names['run']}"
 
 
-def filled(environment: Mapping[str, EnvValue], names: Mapping[str, str]) -> dict[str, EnvValue]:
-    """The team's own variables with references filled in; secrets are left alone."""
+def fill_references(environment: Mapping[str, EnvValue], names: Mapping[str, str]) -> dict[str, EnvValue]:
+    """The team's variables with references filled in. Secrets stay as they are."""
     return {name: value if isinstance(value, Secret) else expand(value, names) for name, value in environment.items()}

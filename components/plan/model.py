@@ -186,6 +186,6 @@ class Plan:
     jobs: Mapping[str, JobPlan] = field(default_factory=dict)
 
 
-def extended(kind: Callable[..., T], base: Any, **columns: Any) -> T:
+def extend(kind: Callable[..., T], base: Any, **columns: Any) -> T:
     """A platform's own kind of plan: what the neutral one says, and the columns that it has on top."""
     return kind(**{column.name: getattr(base, column.name) for column in fields(base)} | columns)

@@ -13,13 +13,13 @@ RUN_TYPE = "trainyard:index:Run"
 REFERENCE = re.compile(r"\$\{([A-Za-z][A-Za-z0-9.-]*)\}")
 
 
-def tags(stack: Stack) -> dict[str, str]:
+def stack_tags(stack: Stack) -> dict[str, str]:
     """What every resource carries, so that people and bills can tell whose it is."""
     ours = {"stack": stack.name, "team": stack.team, "environment": stack.environment, "managed-by": "trainyard"}
     return {**stack.tags, **ours}
 
 
-def known(stack: Stack, job: str = "", run: str = "") -> dict[str, str]:
+def plan_references(stack: Stack, job: str = "", run: str = "") -> dict[str, str]:
     """The references a plan answers itself."""
     values = {
         "team": stack.team,

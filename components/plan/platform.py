@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from catalog.platforms import platform_folder
-from components.plan.launch import Part
+from components.plan.launch import RolePart
 from components.plan.model import Plan
 from components.plan.resolved import ResolvedJob
 from schemas.model import Layout, Run
@@ -67,7 +67,7 @@ class Platform(Protocol):
     def meeting(self, layout: Layout) -> Meeting: ...
 
     def environments(
-        self, job: ResolvedJob, part: Part, names: Mapping[str, str], run: Run, ranks: range
+        self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
     ) -> Iterator[Mapping[str, str]]:
         """What each node of a role is told beside its launch document, because images of this platform read it."""
 
@@ -92,13 +92,13 @@ class Deploys(Protocol):
 
 @cache
 def platform_of(name: str) -> Platform:
-    found: Platform = _imported(name)
-    return found
+    platform: Platform = _imported(name)
+    return platform
 
 
 def deploying_platform_of(name: str) -> Deploys:
-    found: Deploys = _imported(name)
-    return found
+    platform: Deploys = _imported(name)
+    return platform
 
 
 def _imported(name: str) -> Any:

@@ -50,7 +50,7 @@ def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> Iterator[str]:
         yield (indent + "  ".join([*padded, row[-1]])).rstrip()
 
 
-def text(plan: Plan) -> str:
+def plan_text(plan: Plan) -> str:
     """The whole plan, in the order in which it is brought up."""
     words = platform_of(plan.platform).words(plan)
     parts = (
@@ -63,26 +63,26 @@ def text(plan: Plan) -> str:
     return "\n".join(line for part in parts for line in part)
 
 
-def node(plan: Plan, path: str) -> NodePlan:
+def find_node(plan: Plan, path: str) -> NodePlan:
     """The node that `JOB/RUN/NODE` names; UnknownNameError if there is none."""
     job, run, name = [*path.split("/", 2), "", ""][:3]
-    found = _choose("job", job, plan.jobs)
-    chosen = _choose("run", run, found.runs)
-    return _choose("node", name, {one.name: one for one in chosen.nodes})
+    named_job = _choose("job", job, plan.jobs)
+    named_run = _choose("run", run, named_job.runs)
+    return _choose("node", name, {one.name: one for one in named_run.nodes})
 
 
 class UnknownNameError(LookupError):
     """A name that is not in the plan, and those that are."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, choices: Iterable[str]) -> None:
         super().__init__(f"no {kind} `{name}`")
-        self.kind, self.name, self.known = kind, name, tuple(known)
+        self.kind, self.name, self.choices = kind, name, tuple(choices)
 
 
-def _choose(kind: str, name: str, known: Mapping[str, T]) -> T:
-    if name not in known:
-        raise UnknownNameError(kind, name, known)
-    return known[name]
+def _choose(kind: str, name: str, choices: Mapping[str, T]) -> T:
+    if name not in choices:
+        raise UnknownNameError(kind, name, choices)
+    return choices[name]
 
 
 def ports_text(ports: PortRange | None) -> str:
@@ -103,7 +103,7 @@ def _head(plan: Plan, words: Words) -> Iterator[str]:
     yield from table((title, value) for title, value in rows if value)
 
 
-def whose(plan: Plan, concern: str, name: str) -> str:
+def name_or_owner(plan: Plan, concern: str, name: str) -> str:
     """The name of a thing; where another stack makes it only that knows the name."""
     return f"that of {plan.uses}" if concern in plan.taken else name
 
@@ -122,7 +122,7 @@ def _access(plan: Plan, words: Words) -> Iterator[str]:
 
 def _grant(plan: Plan, grant: Grant) -> tuple[str, str, str, str]:
     concern = {plan.bucket.name: "bucket", plan.registry.repository: "registry"}.get(grant.target or "", "")
-    return grant.who, f"{grant.does} {grant.what}", whose(plan, concern, grant.target or ""), grant.why
+    return grant.who, f"{grant.does} {grant.what}", name_or_owner(plan, concern, grant.target or ""), grant.why
 
 
 def _network(network: NetworkPlan, words: Words) -> Iterator[str]:
@@ -159,10 +159,11 @@ def _storage(plan: Plan, words: Words) -> Iterator[str]:
     made_registry = f", {'immutable, ' if registry.immutable else ''}{kept[registry.keep]}" if registry.create else ""
     yield from table(
         [
-            ("bucket", f"{whose(plan, 'bucket', bucket.name)}, {made_or_not(bucket.create)}{made_bucket}"),
+            ("bucket", f"{name_or_owner(plan, 'bucket', bucket.name)}, {made_or_not(bucket.create)}{made_bucket}"),
             (
                 "repository",
-                f"{whose(plan, 'registry', registry.repository)}, {made_or_not(registry.create)}{made_registry}",
+                f"{name_or_owner(plan, 'registry', registry.repository)}, "
+                f"{made_or_not(registry.create)}{made_registry}",
             ),
             *words.storage,
         ]
@@ -209,12 +210,12 @@ def _job(job: JobPlan) -> Iterator[str]:
 
 
 def _launched(job: JobPlan) -> Iterator[str]:
-    """What the framework is told, the same on every node: braces are filled in there, where addresses are known."""
+    """The framework's environment, the same on every node. The node fills in the braces: it knows the addresses."""
     nodes = (one for run in job.runs.values() for one in run.nodes)
-    told: Mapping[str, str] = next((one.launch["environment"] for one in nodes), {})
-    if told:
+    environment: Mapping[str, str] = next((one.launch["environment"] for one in nodes), {})
+    if environment:
         yield "  On each node the launcher adds:"
-        yield from (f"      {name}={value}" for name, value in told.items())
+        yield from (f"      {name}={value}" for name, value in environment.items())
 
 
 def _role(role: RolePlan) -> str:

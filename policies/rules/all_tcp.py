@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every port open is the price of frameworks that pick ports themselves: a security list has to name them."""
+"""Frameworks that pick ports themselves need all ports open. A security list has to name these frameworks."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from catalog import frameworks
-from policies.rule import Resource, Rule
-from policies.verdicts import PASS, Unknown, Verdict, every, fail, unknown
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail, unknown
 
 LISTS = ("oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList")
-# The freeform tag that says for whom: names of frameworks, or the mode in which everything is open.
+# The freeform tag with the reason: names of frameworks, or the mode in which everything is open.
 TAG = "all-tcp"
 PROOF_OF_CONCEPT = "proof-of-concept"
 TCP, ALL_PROTOCOLS = "6", "all"
-# As good as all 65535: wider than any range that systems pick ports from by themselves.
+# Practically all 65535: no system picks ports from a range as wide as this.
 NEARLY_ALL = 60_000
 
 
-def judge(resource: Resource) -> Verdict:
+def judge(resource: JudgedResource) -> PolicyVerdict:
     rules = [
         *(resource.properties.get("ingressSecurityRules") or ()),
         *(resource.properties.get("egressSecurityRules") or ()),
@@ -35,33 +35,33 @@ def is_all_tcp(rule: Mapping[str, Any]) -> bool:
     return int(ports.get("max") or 65535) - int(ports.get("min") or 1) >= NEARLY_ALL
 
 
-def needed_by(named: str) -> Verdict:
-    """Whether one of those named in the tag does need every port."""
+def needed_by(named: str) -> PolicyVerdict:
+    """Whether a framework named in the tag needs every port."""
     names = [name for name in named.replace(",", " ").split() if name]
     own = [name for name in names if name not in (PROOF_OF_CONCEPT, *frameworks.names())]
     if any(name == PROOF_OF_CONCEPT or (name not in own and picks_ports(name)) for name in names):
         return PASS
     if own:
         return unknown(f"opens every TCP port for {', '.join(own)}, a framework the catalog does not know")
-    told = f"; {', '.join(names)} can be told which ports to use" if names else f" and has no tag `{TAG}`"
-    return fail(f"opens every TCP port{told}")
+    why = f", but the ports of {', '.join(names)} can be chosen" if names else f" and has no tag `{TAG}`"
+    return fail(f"opens every TCP port{why}")
 
 
 def picks_ports(name: str) -> bool:
-    """Some port that it always uses cannot be chosen by its own options, in whatever strategy."""
+    """Whether the framework always uses a port that its options cannot choose, in any strategy."""
     document = frameworks.document(name)
     strategies = (None, *document.get("strategies", {}))
     rows = (row for strategy in strategies for row in frameworks.framework(name, strategy).ports)
     return any(row.when is None and (row.default == "all" or row.pinned == "kernel-range") for row in rows)
 
 
-def _list(tag: Any = None, **rule: Any) -> Resource:
+def _list(tag: Any = None, **rule: Any) -> JudgedResource:
     tags = {TAG: tag} if tag else {}
     rules = [{"source": "10.20.0.0/24", "protocol": TCP, **rule}]
-    return Resource(LISTS[0], {"ingressSecurityRules": rules, "freeformTags": tags})
+    return JudgedResource(LISTS[0], {"ingressSecurityRules": rules, "freeformTags": tags})
 
 
-RULE = Rule(
+RULE = PolicyRule(
     id="all-tcp",
     level="mandatory",
     asks="Every TCP port is open only where a framework needs that.",
@@ -80,7 +80,7 @@ RULE = Rule(
         "all ports by numbers": _list(tcpOptions={"min": 1024, "max": 65535}),
         "all protocols": _list(protocol=ALL_PROTOCOLS),
         "for a framework with settable ports": _list("dask"),
-        "on the way out": Resource(
+        "on the way out": JudgedResource(
             LISTS[0], {"egressSecurityRules": [{"destination": "0.0.0.0/0", "protocol": "all"}]}
         ),
     },

@@ -1,31 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hung training costs what working training costs: every job says when it has gone on long enough."""
+"""Training that hangs costs as much as training that works, so every job needs a maximum runtime."""
 
-from policies.rule import Resource, Rule
-from policies.verdicts import PASS, Unknown, Verdict, either, fail
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, either, fail
 
 JOB = "oci:DataScience/job:Job"
 RUN = "trainyard:index:Run"
-# Where a job says it: alone, or for its node groups together.
+# The property that holds it: of a job of single nodes, or of its node groups together.
 PARTS = ("jobConfigurationDetails", "jobNodeConfigurationDetails")
 
 
-def judge(resource: Resource) -> Verdict:
+def judge(resource: JudgedResource) -> PolicyVerdict:
     if resource.type == RUN:
         return judge_minutes(resource.properties.get("maximumRuntimeMinutes"))
     return either(*(lambda part=part: judge_part(resource, part) for part in PARTS))
 
 
-def judge_part(resource: Resource, part: str) -> Verdict:
+def judge_part(resource: JudgedResource, part: str) -> PolicyVerdict:
     details = resource.properties.get(part) or {}
     return judge_minutes(details.get("maximumRuntimeInMinutes"))
 
 
-def judge_minutes(minutes: object) -> Verdict:
-    return PASS if minutes and float(str(minutes)) > 0 else fail("may run, and cost, without end")
+def judge_minutes(minutes: object) -> PolicyVerdict:
+    return (
+        PASS
+        if minutes and float(str(minutes)) > 0
+        else fail("has no maximum runtime, so it may run, and cost, without end")
+    )
 
 
-RULE = Rule(
+RULE = PolicyRule(
     id="maximum-runtime",
     level="mandatory",
     asks="Every job and run has a maximum runtime.",
@@ -33,14 +37,14 @@ RULE = Rule(
     types=(JOB, RUN),
     judge=judge,
     passes={
-        "a job of single nodes": Resource(JOB, {"jobConfigurationDetails": {"maximumRuntimeInMinutes": "1440"}}),
-        "a job of node groups": Resource(JOB, {"jobNodeConfigurationDetails": {"maximumRuntimeInMinutes": "60"}}),
-        "a run": Resource(RUN, {"maximumRuntimeMinutes": 60.0}),
+        "a job of single nodes": JudgedResource(JOB, {"jobConfigurationDetails": {"maximumRuntimeInMinutes": "1440"}}),
+        "a job of node groups": JudgedResource(JOB, {"jobNodeConfigurationDetails": {"maximumRuntimeInMinutes": "60"}}),
+        "a run": JudgedResource(RUN, {"maximumRuntimeMinutes": 60.0}),
     },
     fails={
-        "nothing said": Resource(JOB, {"jobConfigurationDetails": {"jobType": "DEFAULT"}}),
-        "a run without": Resource(RUN, {"attempt": 1.0}),
-        "none": Resource(JOB, {"jobConfigurationDetails": {"maximumRuntimeInMinutes": "0"}}),
+        "not set": JudgedResource(JOB, {"jobConfigurationDetails": {"jobType": "DEFAULT"}}),
+        "a run without": JudgedResource(RUN, {"attempt": 1.0}),
+        "none": JudgedResource(JOB, {"jobConfigurationDetails": {"maximumRuntimeInMinutes": "0"}}),
     },
-    unknown={"decided elsewhere": Resource(JOB, {"jobConfigurationDetails": Unknown("jobConfigurationDetails")})},
+    unknown={"decided elsewhere": JudgedResource(JOB, {"jobConfigurationDetails": Unknown("jobConfigurationDetails")})},
 )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bills, people and clean-ups can tell whose a resource is by its tags alone."""
+"""Bills, people and clean-up scripts see only in the tags who owns a resource."""
 
 from typing import Any
 
-from policies.rule import Resource, Rule
-from policies.verdicts import PASS, Unknown, Verdict, fail
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
 
 WANTED = ("stack", "team", "environment")
 TAGGED = (
@@ -32,16 +32,16 @@ TAGGED = (
 )
 
 
-def judge(resource: Resource) -> Verdict:
+def judge(resource: JudgedResource) -> PolicyVerdict:
     missing = [name for name in WANTED if not resource.tags.get(name)]
     return fail(f"has no tag {', '.join(f'`{name}`' for name in missing)}") if missing else PASS
 
 
-def _bucket(**tags: Any) -> Resource:
-    return Resource("oci:ObjectStorage/bucket:Bucket", {"freeformTags": tags})
+def _bucket(**tags: Any) -> JudgedResource:
+    return JudgedResource("oci:ObjectStorage/bucket:Bucket", {"freeformTags": tags})
 
 
-RULE = Rule(
+RULE = PolicyRule(
     id="missing-tags",
     level="mandatory",
     asks=f"Everything that can be tagged says its {', '.join(WANTED[:-1])} and {WANTED[-1]}.",
@@ -50,17 +50,17 @@ RULE = Rule(
     judge=judge,
     passes={
         "all three": _bucket(stack="vision-dev", team="vision", environment="dev", owner="ann"),
-        "a run": Resource(
+        "a run": JudgedResource(
             "trainyard:index:Run", {"tags": {"stack": "vision-dev", "team": "vision", "environment": "dev"}}
         ),
     },
     fails={
-        "none at all": Resource("oci:Core/vcn:Vcn", {}),
+        "none at all": JudgedResource("oci:Core/vcn:Vcn", {}),
         "one is missing": _bucket(stack="vision-dev", team="vision"),
         "one is empty": _bucket(stack="vision-dev", team="", environment="dev"),
     },
     unknown={
         "a tag of another resource": _bucket(stack="vision-dev", team=Unknown("freeformTags.team"), environment="dev"),
-        "all decided elsewhere": Resource("oci:Core/vcn:Vcn", {"freeformTags": Unknown("freeformTags")}),
+        "all decided elsewhere": JudgedResource("oci:Core/vcn:Vcn", {"freeformTags": Unknown("freeformTags")}),
     },
 )

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a training job need no public address: the way out is a gateway's."""
+"""Training nodes need no public addresses: they reach the outside through a gateway."""
 
-from policies.rule import Resource, Rule
-from policies.verdicts import PASS, Unknown, Verdict, either, fail
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, either, fail
 
 SUBNET = "oci:Core/subnet:Subnet"
-# Either of them keeps public addresses away; OCI's default for both is no.
+# Either of them prevents public addresses. OCI's default for both is false.
 PROHIBITIONS = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
 
 
-def judge(resource: Resource) -> Verdict:
-    def prohibited(by: str) -> Verdict:
+def judge(resource: JudgedResource) -> PolicyVerdict:
+    def prohibited(by: str) -> PolicyVerdict:
         return PASS if resource.properties.get(by) else fail("its nodes may get public addresses")
 
     return either(*(lambda by=by: prohibited(by) for by in PROHIBITIONS))
 
 
-RULE = Rule(
+RULE = PolicyRule(
     id="public-addresses",
     level="mandatory",
     asks="A subnet gives its nodes no public addresses.",
@@ -24,12 +24,14 @@ RULE = Rule(
     types=(SUBNET,),
     judge=judge,
     passes={
-        "private": Resource(SUBNET, {"prohibitPublicIpOnVnic": True}),
-        "no way in": Resource(SUBNET, {"prohibitInternetIngress": True, "prohibitPublicIpOnVnic": Unknown()}),
+        "private": JudgedResource(SUBNET, {"prohibitPublicIpOnVnic": True}),
+        "no way in": JudgedResource(SUBNET, {"prohibitInternetIngress": True, "prohibitPublicIpOnVnic": Unknown()}),
     },
     fails={
-        "nothing said": Resource(SUBNET, {"cidrBlock": "10.20.0.0/24"}),
-        "public": Resource(SUBNET, {"prohibitPublicIpOnVnic": False, "prohibitInternetIngress": False}),
+        "not set": JudgedResource(SUBNET, {"cidrBlock": "10.20.0.0/24"}),
+        "public": JudgedResource(SUBNET, {"prohibitPublicIpOnVnic": False, "prohibitInternetIngress": False}),
     },
-    unknown={"decided elsewhere": Resource(SUBNET, {"prohibitPublicIpOnVnic": Unknown("prohibitPublicIpOnVnic")})},
+    unknown={
+        "decided elsewhere": JudgedResource(SUBNET, {"prohibitPublicIpOnVnic": Unknown("prohibitPublicIpOnVnic")})
+    },
 )

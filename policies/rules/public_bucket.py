@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training data and results are nobody else's to read."""
+"""Only the team may read its training data and results."""
 
-from policies.rule import Resource, Rule
-from policies.verdicts import PASS, Unknown, Verdict, fail
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 PRIVATE = "NoPublicAccess"
 
 
-def judge(resource: Resource) -> Verdict:
+def judge(resource: JudgedResource) -> PolicyVerdict:
     access = resource.properties.get("accessType") or PRIVATE
     return PASS if access == PRIVATE else fail(f"accessType {access} lets anybody read objects")
 
 
-RULE = Rule(
+RULE = PolicyRule(
     id="public-bucket",
     level="mandatory",
     asks="No bucket is open to the public.",
-    remedy=f"set accessType: {PRIVATE}; hand out single objects by pre-authenticated requests that end",
+    remedy=f"set accessType: {PRIVATE}; share single objects through pre-authenticated requests that expire",
     types=(BUCKET,),
     judge=judge,
     passes={
-        "OCI's default": Resource(BUCKET, {"name": "vision-training"}),
-        "private": Resource(BUCKET, {"accessType": PRIVATE}),
+        "OCI's default": JudgedResource(BUCKET, {"name": "vision-training"}),
+        "private": JudgedResource(BUCKET, {"accessType": PRIVATE}),
     },
     fails={
-        "readable": Resource(BUCKET, {"accessType": "ObjectRead"}),
-        "readable by name": Resource(BUCKET, {"accessType": "ObjectReadWithoutList"}),
+        "readable": JudgedResource(BUCKET, {"accessType": "ObjectRead"}),
+        "readable by name": JudgedResource(BUCKET, {"accessType": "ObjectReadWithoutList"}),
     },
-    unknown={"decided elsewhere": Resource(BUCKET, {"accessType": Unknown("accessType")})},
+    unknown={"decided elsewhere": JudgedResource(BUCKET, {"accessType": Unknown("accessType")})},
 )

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image carries code and often more than its authors remember."""
+"""An image holds code, and often more than its authors remember."""
 
-from policies.rule import Resource, Rule
-from policies.verdicts import PASS, Unknown, Verdict, fail
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
 
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 
 
-def judge(resource: Resource) -> Verdict:
+def judge(resource: JudgedResource) -> PolicyVerdict:
     return fail("anybody can pull its images") if resource.properties.get("isPublic") else PASS
 
 
-RULE = Rule(
+RULE = PolicyRule(
     id="public-repository",
     level="mandatory",
     asks="No image repository is open to the public.",
@@ -19,9 +19,9 @@ RULE = Rule(
     types=(REPOSITORY,),
     judge=judge,
     passes={
-        "OCI's default": Resource(REPOSITORY, {"displayName": "vision/dt"}),
-        "private": Resource(REPOSITORY, {"isPublic": False}),
+        "OCI's default": JudgedResource(REPOSITORY, {"displayName": "vision/dt"}),
+        "private": JudgedResource(REPOSITORY, {"isPublic": False}),
     },
-    fails={"public": Resource(REPOSITORY, {"isPublic": True})},
-    unknown={"decided elsewhere": Resource(REPOSITORY, {"isPublic": Unknown("isPublic")})},
+    fails={"public": JudgedResource(REPOSITORY, {"isPublic": True})},
+    unknown={"decided elsewhere": JudgedResource(REPOSITORY, {"isPublic": Unknown("isPublic")})},
 )

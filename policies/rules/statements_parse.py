@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI reads a policy only when it is made: what it would refuse is said before."""
+"""OCI checks statements only when it makes a policy. This rule finds earlier what OCI would refuse."""
 
 from typing import Any
 
 from iam.errors import StatementError
 from iam.parse import parse
-from policies.rule import Resource, Rule
-from policies.verdicts import PASS, Unknown, Verdict, every, fail
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
 
 POLICY = "oci:Identity/policy:Policy"
 
 
-def judge(resource: Resource) -> Verdict:
+def judge(resource: JudgedResource) -> PolicyVerdict:
     return every(judge_statement, resource.properties.get("statements") or ())
 
 
-def judge_statement(text: Any) -> Verdict:
+def judge_statement(text: Any) -> PolicyVerdict:
     text = str(text)
     try:
         parse(text)
@@ -24,15 +24,15 @@ def judge_statement(text: Any) -> Verdict:
     return PASS
 
 
-def _policy(*statements: Any) -> Resource:
-    return Resource(POLICY, {"statements": list(statements)})
+def _policy(*statements: Any) -> JudgedResource:
+    return JudgedResource(POLICY, {"statements": list(statements)})
 
 
-RULE = Rule(
+RULE = PolicyRule(
     id="statements-parse",
     level="mandatory",
     asks="Every policy statement is one that OCI understands.",
-    remedy="write it as `Allow <who> to <verb> <what> in <where>`; names with special characters stand in quotes",
+    remedy="write it as `Allow <who> to <verb> <what> in <where>`; put names with special characters in quotes",
     types=(POLICY,),
     judge=judge,
     passes={

@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that writes over an earlier checkpoint should not be the end of it."""
+"""A run may overwrite an earlier checkpoint. Versions bring it back."""
 
-from policies.rule import Resource, Rule
-from policies.verdicts import PASS, Unknown, Verdict, fail
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 KEEPS_VERSIONS = "Enabled"
 
 
-def judge(resource: Resource) -> Verdict:
+def judge(resource: JudgedResource) -> PolicyVerdict:
     if resource.properties.get("versioning") == KEEPS_VERSIONS:
         return PASS
-    return fail("what is written over or deleted is gone")
+    return fail("overwritten and deleted objects are lost")
 
 
-RULE = Rule(
+RULE = PolicyRule(
     id="unversioned-bucket",
-    # A stack may choose it: scratch data is not worth its versions.
+    # Advisory, because a stack may choose it: scratch data needs no versions.
     level="advisory",
     asks="A bucket keeps earlier versions of its objects.",
     remedy=f"set versioning: {KEEPS_VERSIONS} (`trainyard:bucket: {{ versioning: true }}`)",
     types=(BUCKET,),
     judge=judge,
-    passes={"versioned": Resource(BUCKET, {"versioning": KEEPS_VERSIONS})},
+    passes={"versioned": JudgedResource(BUCKET, {"versioning": KEEPS_VERSIONS})},
     fails={
-        "nothing said": Resource(BUCKET, {"name": "vision-training"}),
-        "suspended": Resource(BUCKET, {"versioning": "Suspended"}),
+        "not set": JudgedResource(BUCKET, {"name": "vision-training"}),
+        "suspended": JudgedResource(BUCKET, {"versioning": "Suspended"}),
     },
-    unknown={"decided elsewhere": Resource(BUCKET, {"versioning": Unknown("versioning")})},
+    unknown={"decided elsewhere": JudgedResource(BUCKET, {"versioning": Unknown("versioning")})},
 )

@@ -10,20 +10,20 @@ from catalog.tables import table
 from schemas.aws_dl1.model import AwsDl1Stack
 
 if TYPE_CHECKING:
-    from schemas.checks.registry import Rule
+    from schemas.checks.registry import CheckRule
 
 
 class AwsDl1StackFile:
     stack = AwsDl1Stack
 
-    def rules(self) -> Mapping[str, Rule]:
+    def rules(self) -> Mapping[str, CheckRule]:
         from schemas.aws_dl1.checks import RULES
 
         return RULES
 
     def facts(self) -> Mapping[str, Any]:
-        known = table("aws_dl1")
-        return {"shapes": known["shapes"], "regions": known["regions"]}
+        rows = table("aws_dl1")
+        return {"shapes": rows["shapes"], "regions": rows["regions"]}
 
 
 STACK_FILE = AwsDl1StackFile()

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from schemas.aws_dl1.model import AwsDl1Stack
-from schemas.checks.registry import Rules, Wrong, at
+from schemas.checks.registry import CheckRules, Wrong, at
 from schemas.facts import Facts
 from schemas.names import listing, suggestion
 
-RULES = Rules()
+RULES = CheckRules()
 rule = RULES.rule
 _BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REPOSITORY = re.compile(r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from schemas.model import Access, Network, Place, Stack
+from schemas.model import Access, Network, Stack, StackPlace
 
 VARIABLES = {
     "AWS_": "AWS's clients read it; a node acts by its role",
@@ -54,5 +54,5 @@ class AwsDl1Stack(Stack):
         """Where the gateway of the object store leads."""
         return host.startswith("s3.") and host.endswith(".amazonaws.com")
 
-    def place(self) -> tuple[Place, ...]:
-        return (Place("account", "in the account", self.account),)
+    def place(self) -> tuple[StackPlace, ...]:
+        return (StackPlace("account", "in the account", self.account),)

@@ -20,14 +20,14 @@ from schemas.checks import (  # noqa: F401
     runs,
     storage,
 )
-from schemas.checks.registry import RULES, Rule
+from schemas.checks.registry import RULES, CheckRule
 from schemas.facts import Facts
 from schemas.findings import Finding
 from schemas.model import Stack
 from schemas.platforms import stack_file
 
 
-def rules() -> Mapping[str, Rule]:
+def rules() -> Mapping[str, CheckRule]:
     """The checks of every platform."""
     return RULES
 

@@ -121,10 +121,10 @@ def unanswered(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         framework = facts.framework(job)
         if framework is None:
             continue
-        known = {*OF_A_NODE, *OF_A_PROCESS, *(OF_TENSORFLOW if framework.name == "tensorflow" else ())}
-        known |= {f"{kind}.{role}" for role, spec in job.roles.items() if spec.replicas for kind in _ADDRESSES}
+        answered = {*OF_A_NODE, *OF_A_PROCESS, *(OF_TENSORFLOW if framework.name == "tensorflow" else ())}
+        answered |= {f"{kind}.{role}" for role, spec in job.roles.items() if spec.replicas for kind in _ADDRESSES}
         for where, words in _all_words(name, job):
-            unknown = (name for word in words for name in _PLACEHOLDER.findall(word) if name not in known)
+            unknown = (name for word in words for name in _PLACEHOLDER.findall(word) if name not in answered)
             if (placeholder := next(unknown, None)) is not None:
                 message = f"`{{{placeholder}}}` is not a placeholder that the launcher knows: no node would start"
                 remedy = "use one that docs/launcher.md lists; a command cannot have other words in braces"

@@ -63,11 +63,11 @@ def own_tag(stack: Stack, _: Facts) -> Iterator[Wrong]:
 
 @rule("TY613", "an unknown reference")
 def reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    known = [*REFERENCES, *stack.references()]
+    references = [*REFERENCES, *stack.references()]
     for path, text in _texts(stack):
         for name in dict.fromkeys(names_in(text)):
-            if name not in known:
-                remedy = suggestion(name, known)
+            if name not in references:
+                remedy = suggestion(name, references)
                 if name.isupper():
                     remedy = f"variables of the node are not filled in: read ${name} in the script"
                 yield Wrong(path, f"`${{{name}}}` is not a known reference", remedy)

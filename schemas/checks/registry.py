@@ -25,14 +25,14 @@ Declare = Callable[[Check], Check]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CheckRule:
     code: str
     title: str
     severity: Severity
     check: Check
 
 
-class Rules(dict[str, Rule]):
+class CheckRules(dict[str, CheckRule]):
     """Checks by code. One table has the checks for all platforms; each platform has another for its own."""
 
     def rule(self, code: str, title: str, severity: Severity = "error") -> Declare:
@@ -41,13 +41,13 @@ class Rules(dict[str, Rule]):
         def declare(check: Check) -> Check:
             if code in self:
                 raise ValueError(f"{code} is declared twice")
-            self[code] = Rule(code, title, severity, check)
+            self[code] = CheckRule(code, title, severity, check)
             return check
 
         return declare
 
 
-RULES = Rules()
+RULES = CheckRules()
 rule = RULES.rule
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from schemas.checks.commands import commands, words_of
 from schemas.checks.registry import Wrong, at, rule
-from schemas.facts import Facts, Folder
+from schemas.facts import CodeFolder, Facts
 from schemas.model import STALL_MINUTES, Job, Stack
 from schemas.names import nearest
 
@@ -44,7 +44,7 @@ def stall(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             )
 
 
-def _code(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, str, Folder]]:
+def _code(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, str, CodeFolder]]:
     for name, job in stack.jobs.items():
         if job.code and job.code.folder and job.code.folder in facts.folders:
             yield name, job, job.code.folder, facts.folders[job.code.folder]

@@ -10,13 +10,13 @@ from catalog.tables import table
 from schemas.oci.model import OciStack
 
 if TYPE_CHECKING:
-    from schemas.checks.registry import Rule
+    from schemas.checks.registry import CheckRule
 
 
 class OciStackFile:
     stack = OciStack
 
-    def rules(self) -> Mapping[str, Rule]:
+    def rules(self) -> Mapping[str, CheckRule]:
         import schemas.oci.checks  # noqa: F401  # declares them
         from schemas.oci.checks.registry import RULES
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from schemas.model import Access, Logs, NamedAlike, Network, Place, Secret, Stack
+from schemas.model import Access, Logs, NamedAlike, Network, Secret, Stack, StackPlace
 
 # `${secret.<name>}` is the OCID of a secret of trainyard:vault.
 SECRET = "secret."
@@ -117,8 +117,8 @@ class OciStack(Stack):
         """Where the service gateway leads."""
         return host.endswith(".oraclecloud.com")
 
-    def place(self) -> tuple[Place, ...]:
-        return (Place("tenancy", "in the tenancy", self.tenancy),)
+    def place(self) -> tuple[StackPlace, ...]:
+        return (StackPlace("tenancy", "in the tenancy", self.tenancy),)
 
     def named_alike(self) -> Iterator[NamedAlike]:
         if self.makes("access"):

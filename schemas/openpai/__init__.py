@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from schemas.openpai.model import OpenPaiStack
 
 if TYPE_CHECKING:
-    from schemas.checks.registry import Rule
+    from schemas.checks.registry import CheckRule
 
 
 class OpenPaiStackFile:
     stack = OpenPaiStack
 
-    def rules(self) -> Mapping[str, Rule]:
+    def rules(self) -> Mapping[str, CheckRule]:
         return {}
 
     def facts(self) -> Mapping[str, Any]:

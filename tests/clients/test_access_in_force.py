@@ -21,7 +21,7 @@ import pytest
 
 from components.oci.deployer import deployer_lines
 from components.oci.plan import OciPlan, VaultPlan
-from components.oci.statements import Line, lines, policies, users
+from components.oci.statements import Line, policies, policy_lines, users_subject
 from components.plan.model import Grant
 from iam.parse import parse
 from iam.permissions import grants
@@ -293,8 +293,8 @@ def _cleaned(day: Day, admin: Clients) -> None:
 
 
 def _of_users(made: OciPlan) -> list[Line]:
-    people = users(made.access)
-    return [line for line in lines(made) if line.statement.subject == people]
+    people = users_subject(made.access)
+    return [line for line in policy_lines(made) if line.statement.subject == people]
 
 
 def _everything() -> OciPlan:

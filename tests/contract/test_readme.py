@@ -53,7 +53,7 @@ def test_the_readmes_stack_file_has_no_findings_and_makes_what_the_readme_says(t
     (tmp_path / "train" / "train.py").touch()
     judged = judge_file(file)
     assert judged.findings == ()
-    plan = show.text(plan_of(judged))
+    plan = show.plan_text(plan_of(judged))
     rows = [line for line in outcome.splitlines() if line.startswith("|")]
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert len(named) > 10

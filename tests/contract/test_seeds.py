@@ -17,7 +17,7 @@ import iam
 from catalog.tables import table
 from components.oci.plan import OciPlan
 from components.oci.rules import security_rules
-from components.oci.statements import lines, matching_rule
+from components.oci.statements import matching_rule, policy_lines
 from iam.parse import parse
 from iam.permissions import known_words, verb_covers
 from iam.printing import grant_text
@@ -104,7 +104,7 @@ def test_a_port_of_the_documents_is_open_within_the_subnet(row: Row) -> None:
 def test_a_statement_of_the_documents_is_made_or_covered(row: Row) -> None:
     made = planned(row)
     assert made.access.mode == row["mode"]
-    texts = {line.text for line in lines(made)}
+    texts = {line.text for line in policy_lines(made)}
     taken = [filled(text, made) for text in row.get("taken", [row["means"]])]
     assert set(taken) <= texts
     meant = parse(filled(row["means"], made))
@@ -140,7 +140,7 @@ def test_a_rule_of_the_documents_gathers_the_runs(row: Row) -> None:
 def test_a_mode_of_the_documents_has_their_statements_and_no_others(row: Row) -> None:
     made = planned(row)
     assert made.access.mode == row["mode"]
-    assert [line.text for line in lines(made)] == [filled(text, made) for text in row["statements"]]
+    assert [line.text for line in policy_lines(made)] == [filled(text, made) for text in row["statements"]]
 
 
 @pytest.mark.parametrize("row", rows("holds"))
@@ -201,4 +201,4 @@ def test_no_statement_of_the_documented_mode_comes_from_nowhere() -> None:
         if row["kind"] == "statement" and row["stack"] == "oci-documented" and "with" not in row
         for text in row.get("taken", [row["means"]])
     }
-    assert {line.text for line in lines(made)} == answered
+    assert {line.text for line in policy_lines(made)} == answered

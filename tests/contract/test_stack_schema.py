@@ -16,7 +16,7 @@ from jsonschema.validators import Draft202012Validator
 from catalog import frameworks
 from catalog.platforms import platform_folder, platforms
 from schemas import model
-from schemas.compose import COMPOSED, composed, pretty, schema_of
+from schemas.compose import COMPOSED, compose_for_editors, pretty, schema_of
 from schemas.convert import camel, default_of, unstructure
 from schemas.load import NAMESPACE, region_key
 from schemas.model import Secret, Stack
@@ -158,7 +158,7 @@ def described(part: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]
             yield from described(value, f"{where}/{index}")
 
 
-SCHEMA = composed()
+SCHEMA = compose_for_editors()
 OCI = schema_of("oci")
 KEYS = list(described(SCHEMA))
 

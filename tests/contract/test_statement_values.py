@@ -77,6 +77,6 @@ def test_what_no_statement_can_hold_is_a_finding_with_its_line(key: tuple[str, .
                 assert all(error.line for error in judged.errors), judged.errors
                 break  # in each mode alike
             plan = on_oci(plan_of(judged))
-            assert all(parse(line.text) == line.statement for line in statements.lines(plan)), value
+            assert all(parse(line.text) == line.statement for line in statements.policy_lines(plan)), value
             statements.matching_rule(plan, "runs")
     assert refused, "nothing of this is a name"

@@ -15,7 +15,7 @@ import pytest
 import engine
 from catalog.version import VERSION
 from policies.pack import NAME, NOT_KNOWN_YET
-from policies.rule import Examples, Rule, rules
+from policies.rule import Examples, PolicyRule, rules
 from policies.verdicts import Unknown
 
 PROJECT = Path(__file__).with_name("policies_project")
@@ -66,7 +66,7 @@ def written(value: Any) -> Any:
     return [written(item) for item in value] if isinstance(value, list) else value
 
 
-def resources(kind: str) -> Iterator[tuple[Rule, tuple[str, str, Any]]]:
+def resources(kind: str) -> Iterator[tuple[PolicyRule, tuple[str, str, Any]]]:
     for rule in rules():
         examples: Examples = getattr(rule, kind)
         for number, example in enumerate(examples.values()):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policies.rule import Resource, rules
+from policies.rule import JudgedResource, rules
 from policies.verdicts import Unknown
 from tests.programs.conftest import Record, Written
 from tests.support.examples import EXAMPLES, PLATFORM
@@ -22,7 +22,7 @@ def judged(recording: Recording, outcome: str) -> dict[tuple[str, str], str]:
         for made in recording.made()
         for rule in rules()
         if made.type in rule.types
-        and (verdict := rule.verdict(Resource(made.type, plain(made.inputs)))).outcome == outcome
+        and (verdict := rule.verdict(JudgedResource(made.type, plain(made.inputs)))).outcome == outcome
     }
 
 
@@ -62,7 +62,7 @@ def test_what_is_wide_open_passes_for_its_reason_only(record: Record) -> None:
         without = {tag: text for tag, text in made.inputs["freeformTags"].items() if tag != rule}
         assert without != made.inputs["freeformTags"]
         [asked] = [one for one in rules() if one.id == rule]
-        assert asked.verdict(Resource(made.type, {**made.inputs, "freeformTags": without})).outcome == "fail"
+        assert asked.verdict(JudgedResource(made.type, {**made.inputs, "freeformTags": without})).outcome == "fail"
 
 
 def test_a_job_that_chose_all_ports_passes(changed: Written) -> None:

@@ -14,7 +14,7 @@ from cli.render import RENDERERS
 from components.plan import show
 from components.plan.build import plan_of
 from schemas.judge import Judged, judge_file
-from schemas.together import together
+from schemas.together import check_together
 from tests.support.broken_files import FOLDER
 from tests.support.counts import FIRST, wanted
 from tests.torture.mutate import of_text, of_values
@@ -51,7 +51,7 @@ def test_mutated_files_give_findings_and_never_a_traceback(portion: int, tmp_pat
         file.write_text(mutated, "utf-8", errors="surrogatepass")
         result = judge_file(file)
         sound(result)
-        sound(together([judged, result])[1])
+        sound(check_together([judged, result])[1])
         found += bool(result.findings)
     assert found > len(seeds) // 4
 
@@ -105,5 +105,5 @@ def test_mutated_frameworks_give_findings_or_a_plan_and_never_a_traceback(portio
         sound(result)
         found += bool(result.findings)
         if not result.errors:
-            assert show.text(plan_of(result))
+            assert show.plan_text(plan_of(result))
     assert found > len(seeds) // 4

@@ -129,8 +129,8 @@ def wrong_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
     key = facts.regions.get(stack.region)
     for path, ocid, _kinds in _ocids(stack):
         region = ocid.split(".")[3]
-        known = region in facts.regions or region in facts.regions.values()
-        if key and known and region not in (key, stack.region):
+        is_region = region in facts.regions or region in facts.regions.values()
+        if key and is_region and region not in (key, stack.region):
             message = f"is in the region `{region}`; the stack is in {stack.region} (`{key}`)"
             yield Wrong(path, message, f"name one in {stack.region}, or change `oci:region`")
 

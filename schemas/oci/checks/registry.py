@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from schemas.checks.registry import Rules
+from schemas.checks.registry import CheckRules
 
-RULES = Rules()
+RULES = CheckRules()
 rule = RULES.rule

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from policies.describe import document
-from policies.rule import RULES, Resource, Rule, rules
+from policies.rule import RULES, JudgedResource, PolicyRule, rules
 from policies.verdicts import Unknown
 
 ROOT = Path(__file__).parents[3]
@@ -22,7 +22,7 @@ def examples() -> Iterator[object]:
 
 
 @pytest.mark.parametrize(("rule", "resource", "outcome"), [*examples()])
-def test_a_rule_says_of_its_examples_what_it_promises(rule: Rule, resource: Resource, outcome: str) -> None:
+def test_a_rule_says_of_its_examples_what_it_promises(rule: PolicyRule, resource: JudgedResource, outcome: str) -> None:
     verdict = rule.verdict(resource)
     assert verdict.outcome == outcome, verdict
     assert resource.type in rule.types
@@ -30,7 +30,7 @@ def test_a_rule_says_of_its_examples_what_it_promises(rule: Rule, resource: Reso
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
-def test_a_rule_is_whole(rule: Rule) -> None:
+def test_a_rule_is_whole(rule: PolicyRule) -> None:
     file = RULES / f"{rule.id.replace('-', '_')}.py"
     assert file.is_file()
     assert rule.passes
@@ -42,9 +42,9 @@ def test_a_rule_is_whole(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
-def test_nothing_known_is_never_a_pass(rule: Rule) -> None:
+def test_nothing_known_is_never_a_pass(rule: PolicyRule) -> None:
     for resource in rule.fails.values():
-        hidden = Resource(resource.type, {key: Unknown(key) for key in resource.properties})
+        hidden = JudgedResource(resource.type, {key: Unknown(key) for key in resource.properties})
         assert rule.verdict(hidden).outcome != "pass" or not resource.properties
 
 

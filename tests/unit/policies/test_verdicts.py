@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policies.verdicts import PASS, NotKnownError, Unknown, Verdict, attempt, either, every, fail, unknown
+from policies.verdicts import PASS, NotKnownError, PolicyVerdict, Unknown, attempt, either, every, fail, unknown
 
 USES: dict[str, Callable[[Any], object]] = {
     "truth": bool,
@@ -47,7 +47,7 @@ def test_refusal_becomes_the_verdict_and_names_the_value() -> None:
         ([unknown("x"), fail("y"), PASS], "fail"),
     ],
 )
-def test_the_worst_of_many_counts(parts: list[Verdict], outcome: str) -> None:
+def test_the_worst_of_many_counts(parts: list[PolicyVerdict], outcome: str) -> None:
     assert every(lambda part: part, parts).outcome == outcome
 
 
@@ -64,5 +64,5 @@ def test_every_failure_is_told_once() -> None:
         ([fail("a"), fail("b")], "fail"),
     ],
 )
-def test_one_pass_is_enough_for_either(parts: list[Verdict], outcome: str) -> None:
+def test_one_pass_is_enough_for_either(parts: list[PolicyVerdict], outcome: str) -> None:
     assert either(*(lambda part=part: part for part in parts)).outcome == outcome

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.oci.plan import OciNetworkPlan
-from components.oci.rules import ANYWHERE, LONGEST_DESCRIPTION, RULES_PER_LIST, lists, security_rules
+from components.oci.rules import ANYWHERE, LONGEST_DESCRIPTION, RULES_PER_LIST, security_lists, security_rules
 from components.plan.model import INTERNET, SERVICES, SUBNET, PortRule
 from schemas.model import PortRange
 from schemas.oci.model import OciNetwork
@@ -94,7 +94,7 @@ def test_a_port_that_lies_in_a_range_has_no_rule_of_its_own_but_is_told() -> Non
 def test_rules_beyond_what_a_list_takes_go_into_another(count: int) -> None:
     inside = [PortRule(SUBNET, SUBNET, PortRange(2000 + 2 * one, 2000 + 2 * one), "a port") for one in range(count)]
     made = security_rules(network(*inside, PortRule(SUBNET, SERVICES, PortRange(443, 443), "services")))
-    parts = lists(made)
+    parts = security_lists(made)
     assert tuple(rule for part in parts for rule in part.ingress) == made.ingress
     assert tuple(rule for part in parts for rule in part.egress) == made.egress
     assert all(len(side) <= RULES_PER_LIST for part in parts for side in (part.ingress, part.egress))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import iam
 from catalog.tables import table
-from components.oci.needs import permissions
+from components.oci.needs import permissions_for
 from components.oci.plan import OciPlan
-from components.oci.statements import STATEMENTS_PER_POLICY, Line, lines, matching_rule, policies, subject
+from components.oci.statements import STATEMENTS_PER_POLICY, Line, matching_rule, policies, policy_lines, subject
 from iam.matching import parse_rule
 from iam.parse import parse
 from schemas.model import AccessMode, Bucket, Code, Git, Input, Registry, Secret, Uses
@@ -26,7 +26,7 @@ MODES = get_args(AccessMode)
 
 
 def texts(of: OciPlan) -> list[str]:
-    return [line.text for line in lines(of)]
+    return [line.text for line in policy_lines(of)]
 
 
 def access(**changes: object) -> OciAccess:
@@ -85,13 +85,13 @@ def test_every_statement_is_policy_language_and_reads_back(
         vault=Vault("ocid1.vault.a", "ocid1.key.a", {"token": Secret()}),
         jobs={"train": job(options={"adsDriver": True}, inputs=(Input("/a", other),))},
     )
-    for line in lines(made):
+    for line in policy_lines(made):
         assert parse(line.text) == line.statement
         at = TENANCY if line.attached_to_tenancy else compartment
         # A policy names the compartment it is attached to, or one below; nobody knows of two which is below the other.
         assert at == TENANCY or line.statement.location == iam.CompartmentId(at)
     in_policies = [line for part in policies(made).values() for line in part]
-    assert in_policies == sorted(lines(made), key=lambda line: line.attached_to_tenancy)
+    assert in_policies == sorted(policy_lines(made), key=lambda line: line.attached_to_tenancy)
     for what in ("runs", "notebooks"):
         parse_rule(matching_rule(made, what))
 
@@ -106,14 +106,14 @@ def needed(of: OciPlan) -> Iterator[tuple[str, str, frozenset[str], str | None]]
     for grant in of.access.grants:
         words = f"{grant.does} {grant.what}"
         if words in table("oci_access")["operations"]:
-            for resource_type, wanted, _ in permissions(words):
+            for resource_type, wanted, _ in permissions_for(words):
                 yield grant.who, resource_type, wanted, grant.target
 
 
 @pytest.mark.parametrize("network", [OciNetwork(), OciNetwork(subnet="ocid1.subnet.a", compartment=NETWORKS)])
 def test_least_privilege_is_enough_for_every_call_it_was_made_of(network: OciNetwork) -> None:
     made = plan(network=network, jobs={"train": job(options={"adsDriver": True}, inputs=(Input("/a", "other"),))})
-    found = lines(made)
+    found = policy_lines(made)
     for who, resource_type, wanted, target in needed(made):
         covering = [
             line
@@ -128,7 +128,7 @@ def test_least_privilege_is_enough_for_every_call_it_was_made_of(network: OciNet
 def test_least_privilege_has_no_verb_larger_than_its_permissions_ask_for() -> None:
     """No statement can be taken away, nor grants anything the next smaller verb would not lack."""
     made = plan()
-    for line in lines(made):
+    for line in policy_lines(made):
         grant = line.statement.grant
         if not isinstance(grant, iam.VerbGrant):
             continue
@@ -143,7 +143,7 @@ def test_least_privilege_has_no_verb_larger_than_its_permissions_ask_for() -> No
 
 def test_least_privilege_grants_less_than_documented_and_that_less_than_the_proof_of_concept() -> None:
     def granted(mode: AccessMode) -> frozenset[str]:
-        found = lines(plan(access=access(mode=mode)))
+        found = policy_lines(plan(access=access(mode=mode)))
         return frozenset().union(*(iam.grants(line.statement.grant) for line in found))
 
     # `use vnics` and the like are inside virtual-network-family.
@@ -173,19 +173,19 @@ def test_a_network_elsewhere_is_spoken_of_where_it_is_and_nothing_else_is() -> N
     for mode in ("least-privilege", "documented"):
         elsewhere = OciNetwork(subnet="ocid1.subnet.a", compartment=NETWORKS)
         made = plan(access=access(mode=mode), network=elsewhere)
-        there = [line for line in lines(made) if NETWORKS in line.text]
-        here = [line for line in lines(made) if COMPARTMENT in line.text]
+        there = [line for line in policy_lines(made) if NETWORKS in line.text]
+        here = [line for line in policy_lines(made) if COMPARTMENT in line.text]
         assert there
         assert here
         assert all(line.attached_to_tenancy for line in there)
         assert not any(line.attached_to_tenancy for line in here)
         network_words = ("virtual-network-family", "subnets", "vnics")
-        for line in lines(made):
+        for line in policy_lines(made):
             assert (line in there) == any(word in line.text for word in network_words), line.text
 
 
 def test_the_whole_tenancy_is_spoken_of_where_the_scope_says_so() -> None:
-    made = lines(plan(access=access(scope="tenancy")))
+    made = policy_lines(plan(access=access(scope="tenancy")))
     assert {line.statement.location for line in made} == {iam.Tenancy()}
     assert all(line.attached_to_tenancy for line in made)
 
@@ -212,7 +212,7 @@ def test_without_users_no_statement_is_for_nobody() -> None:
 
 def test_groups_may_be_named_by_ocid() -> None:
     users, runs = "ocid1.group.oc1..people", "ocid1.dynamicgroup.oc1..runs"
-    made = lines(plan(access=OciAccess(users=Users(group=users), runs=runs, domain="Engineering")))
+    made = policy_lines(plan(access=OciAccess(users=Users(group=users), runs=runs, domain="Engineering")))
     assert {line.text.split(" to ")[0] for line in made if "service" not in line.text} == {
         f"Allow group id {users}",
         f"Allow dynamic-group id {runs}",
@@ -222,11 +222,11 @@ def test_groups_may_be_named_by_ocid() -> None:
 
 def test_the_root_compartment_is_spoken_of_as_the_tenancy() -> None:
     made = plan(compartment=TENANCY)
-    assert {line.statement.location for line in lines(made)} == {iam.Tenancy()}
+    assert {line.statement.location for line in policy_lines(made)} == {iam.Tenancy()}
     assert set(policies(made)) == {"access-tenancy"}
     assert f"resource.compartment.id = '{TENANCY}'" in matching_rule(made, "runs")
     here = plan(network=OciNetwork(subnet="ocid1.subnet.a", compartment=TENANCY))
-    assert {line.attached_to_tenancy for line in lines(here)} == {True, False}
+    assert {line.attached_to_tenancy for line in policy_lines(here)} == {True, False}
 
 
 @pytest.mark.parametrize("mode", ["least-privilege", "documented"])
@@ -240,7 +240,7 @@ def test_runs_open_the_stacks_own_secrets_and_no_others(mode: AccessMode) -> Non
 
 
 def test_input_data_of_another_bucket_can_be_mounted_and_not_changed() -> None:
-    made = lines(plan(jobs={"train": job(inputs=(Input("/a", "other"),))}))
+    made = policy_lines(plan(jobs={"train": job(inputs=(Input("/a", "other"),))}))
     granted = [line for line in made if line.text.endswith("target.bucket.name = 'other'")]
     allowed = frozenset().union(*(iam.grants(line.statement.grant) for line in granted))
     assert allowed == {"BUCKET_INSPECT", "BUCKET_READ", "OBJECT_INSPECT", "OBJECT_READ"}
@@ -248,7 +248,7 @@ def test_input_data_of_another_bucket_can_be_mounted_and_not_changed() -> None:
 
 
 def test_access_that_is_not_made_has_no_statements() -> None:
-    assert lines(plan(uses=Uses("org/trainyard/platform", ("access",)))) == ()
+    assert policy_lines(plan(uses=Uses("org/trainyard/platform", ("access",)))) == ()
     assert policies(plan(access=access(existing=True))) == {}
 
 
@@ -265,7 +265,7 @@ def _many(buckets: int) -> OciPlan:
 def test_policies_hold_every_statement_once_and_none_too_many(buckets: int) -> None:
     made = _many(buckets)
     parts: dict[str, tuple[Line, ...]] = policies(made)
-    assert [line for part in parts.values() for line in part] == list(lines(made))
+    assert [line for part in parts.values() for line in part] == list(policy_lines(made))
     assert all(0 < len(part) <= STATEMENTS_PER_POLICY for part in parts.values())
     for part in parts.values():
         assert len({line.attached_to_tenancy for line in part}) == 1

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.plan.model import LATER
-from components.plan.naming import expand, known, tags
+from components.plan.naming import expand, plan_references, stack_tags
 from schemas.references import REFERENCES
 from tests.support.samples import stack
 
@@ -16,7 +16,7 @@ def test_physical_names_say_team_environment_and_what() -> None:
 
 
 def test_tags_of_the_team_cannot_take_the_place_of_ours() -> None:
-    made = tags(stack(tags={"cost-center": "4711", "team": "somebody else"}))
+    made = stack_tags(stack(tags={"cost-center": "4711", "team": "somebody else"}))
     assert made["cost-center"] == "4711"
     assert made["team"] == "vision"
     assert made["stack"] == "vision-dev"
@@ -32,7 +32,7 @@ def test_tags_of_the_team_cannot_take_the_place_of_ours() -> None:
     ],
 )
 def test_references_the_plan_knows_are_filled_in_and_others_left(text: str, expected: str) -> None:
-    assert expand(text, known(stack(), "train", "base")) == expected
+    assert expand(text, plan_references(stack(), "train", "base")) == expected
 
 
 @given(st.text())
@@ -41,4 +41,4 @@ def test_text_without_references_stays_as_it_is(text: str) -> None:
 
 
 def test_the_plan_and_the_checks_know_the_same_references() -> None:
-    assert {*known(stack(), "train", "base"), *LATER} == set(REFERENCES)
+    assert {*plan_references(stack(), "train", "base"), *LATER} == set(REFERENCES)

@@ -52,12 +52,12 @@ def plan() -> OciPlan:
 def test_the_same_stack_gives_the_same_plan_and_text() -> None:
     first, second = oci_plan(stack()), oci_plan(stack())
     assert first == second
-    assert show.text(first) == show.text(second)
+    assert show.plan_text(first) == show.plan_text(second)
     assert show.plain(first) == show.plain(second)
 
 
 def test_no_secret_is_in_either(plan: OciPlan) -> None:
-    told = show.text(plan)
+    told = show.plan_text(plan)
     assert TOKEN not in told
     assert TOKEN not in json.dumps(show.plain(plan))
     assert told.count("HF_TOKEN=(secret)") == 6
@@ -82,7 +82,7 @@ def test_keys_are_those_of_stack_files(plan: OciPlan) -> None:
 
 
 def test_the_text_tells_what_opens_and_why(plan: OciPlan) -> None:
-    lines = [" ".join(line.split()) for line in show.text(plan).splitlines()]
+    lines = [" ".join(line.split()) for line in show.plan_text(plan).splitlines()]
     assert "FROM TO PORTS EVIDENCE WHY" in lines
     assert "resnet/worker resnet/main tcp 29400 measured the store where the ranks meet (MASTER_PORT)" in lines
     assert any(line.startswith("subnet internet tcp 443") for line in lines)
@@ -90,7 +90,7 @@ def test_the_text_tells_what_opens_and_why(plan: OciPlan) -> None:
 
 
 def test_the_text_tells_what_each_run_does(plan: OciPlan) -> None:
-    lines = [line.strip() for line in show.text(plan).splitlines()]
+    lines = [line.strip() for line in show.plan_text(plan).splitlines()]
     assert "Job resnet: pytorch, 3 nodes of VM.Standard.E4.Flex, 4 OCPU, 64 GB of memory" in lines
     assert "Run resnet/tuned: vision-dev-resnet-tuned, attempt 2, `up` waits until it is finished" in lines
     assert "$ train.py --epochs 10 --lr 0.1" in lines
@@ -100,19 +100,19 @@ def test_the_text_tells_what_each_run_does(plan: OciPlan) -> None:
 
 
 def test_the_text_tells_how_nodes_find_their_rank_and_one_another(plan: OciPlan) -> None:
-    lines = [" ".join(line.split()) for line in show.text(plan).splitlines()]
+    lines = [" ".join(line.split()) for line in show.plan_text(plan).splitlines()]
     ranks = "ranks main is rank 0, workers follow in order; MASTER_ADDR is the address of main"
     assert f"{ranks}; addresses are exchanged in the bucket" in lines
     told = lines[lines.index("On each node the launcher adds:") + 1 :]
     assert told[:2] == ["MASTER_ADDR={address.main}", "MASTER_PORT=29400"]
     job = stack().jobs["resnet"]
     groups = replace(stack(), jobs={"resnet": replace(job, layout="node-groups")})
-    assert "addresses and ranks are those of OCI's own list of nodes" in show.text(oci_plan(groups))
+    assert "addresses and ranks are those of OCI's own list of nodes" in show.plan_text(oci_plan(groups))
 
 
 def test_what_a_stack_does_not_make_is_said() -> None:
     borrowed = replace(stack(), network=OciNetwork(subnet="ocid1.subnet.oc1..ours"), bucket=Bucket(existing="company"))
-    told = show.text(oci_plan(borrowed))
+    told = show.plan_text(oci_plan(borrowed))
     assert "Network: least, not made by this stack" in told
     assert "ocid1.subnet.oc1..ours" in told
     assert "company, not made by this stack" in told
@@ -120,7 +120,7 @@ def test_what_a_stack_does_not_make_is_said() -> None:
 
 def test_in_an_existing_vcn_the_way_out_is_not_promised() -> None:
     network = OciNetwork(vcn="ocid1.vcn.oc1..theirs", subnet_cidr="10.0.1.0/24", route_table="routes", nat=True)
-    told = show.text(oci_plan(replace(stack(), network=network)))
+    told = show.plan_text(oci_plan(replace(stack(), network=network)))
     assert "where the route table of that VCN leads" in told
     assert "out through NAT" not in told.split("FROM")[0]
 
@@ -128,7 +128,7 @@ def test_in_an_existing_vcn_the_way_out_is_not_promised() -> None:
 def test_what_another_stack_makes_goes_by_no_name_of_ours() -> None:
     taken = Uses("org/trainyard/platform", ("network", "access", "bucket", "registry", "logs", "project"))
     team = replace(stack(), network=OciNetwork(), bucket=Bucket(), uses=taken)
-    told = show.text(oci_plan(team))
+    told = show.plan_text(oci_plan(team))
     for name in ("vision-dev-training", "vision/dev/training", "vision-dev-runs"):
         assert name not in told
     assert told.count("that of org/trainyard/platform") >= 5
@@ -148,12 +148,12 @@ def test_a_wrong_node_names_the_wrong_part_and_the_right_ones(
     plan: OciPlan, path: str, kind: str, known: tuple[str, ...]
 ) -> None:
     with pytest.raises(show.UnknownNameError) as wrong:
-        show.node(plan, path)
-    assert (wrong.value.kind, wrong.value.known) == (kind, known)
+        show.find_node(plan, path)
+    assert (wrong.value.kind, wrong.value.choices) == (kind, known)
 
 
 def test_a_node_is_found(plan: OciPlan) -> None:
-    assert show.node(plan, "resnet/tuned/worker-1").rank == 2
+    assert show.find_node(plan, "resnet/tuned/worker-1").rank == 2
 
 
 def test_tables_have_straight_columns_and_no_trailing_blanks() -> None:

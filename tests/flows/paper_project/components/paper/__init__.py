@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.paper.model import PaperStack
 
-from components.plan.model import Plan, extended
+from components.plan.model import Plan, extend
 from components.plan.platform import AccessReport, Meeting, Words
 from schemas.model import Layout, Run
 
 if TYPE_CHECKING:
-    from components.plan.launch import Part
+    from components.plan.launch import RolePart
     from components.plan.resolved import ResolvedJob
 
 
@@ -38,7 +38,7 @@ class PaperPlatform:
     names_code = True
 
     def lower(self, stack: PaperStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> PaperPlan:
-        return extended(PaperPlan, plan, sheet=stack.sheet)
+        return extend(PaperPlan, plan, sheet=stack.sheet)
 
     def circumstances(self, stack: PaperStack) -> frozenset[str]:
         return frozenset()
@@ -47,7 +47,7 @@ class PaperPlatform:
         return Meeting("bucket", "addresses stand on the same sheet")
 
     def environments(
-        self, job: ResolvedJob, part: Part, names: Mapping[str, str], run: Run, ranks: range
+        self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
     ) -> Iterator[Mapping[str, str]]:
         return repeat({}, len(ranks))
 

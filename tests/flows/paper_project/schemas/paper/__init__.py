@@ -13,10 +13,10 @@ class PaperStackFile:
     stack = PaperStack
 
     def rules(self) -> Mapping[str, Any]:
-        from schemas.checks.registry import Rules, Wrong, at
+        from schemas.checks.registry import CheckRules, Wrong, at
         from schemas.facts import Facts
 
-        own = Rules()
+        own = CheckRules()
 
         @own.rule("TY990", "a sheet that is not JSON")
         def sheet(stack: PaperStack, _: Facts) -> Iterator[Wrong]:
