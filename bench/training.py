@@ -124,7 +124,7 @@ class Hosts:
     def __post_init__(self) -> None:
         self._image = f"iad.ocir.io/{self.place.namespace}/frameworks/{self.environment.name}:1"
         admin.push_image(self.place.world.clients.cloud, self._image)
-        admin.stand_by(self.place.world.clients.cloud, self._image, self.environment.name)
+        admin.push_when_repository_exists(self.place.world.clients.cloud, self._image, self.environment.name)
         self._job = self.place.job(self._example.folder, self.subnet, self._image)
 
     @property

@@ -107,10 +107,10 @@ def log(home: Path | None, lines: int) -> None:
 @click.option("--resource", help="Act as the notebook session or job run with this OCID, not as a profile.")
 def env(home: Path | None, profile: str, resource: str | None) -> None:
     """Print the variables for OCI's clients. Set them with: eval "$(trainyard cloud env)"."""
-    from localcloud.admin import resource_principal
+    from localcloud.admin import issue_resource_principal
 
     cloud = running_cloud(home)
-    principal = resource_principal(cloud, resource) if resource else {}
+    principal = issue_resource_principal(cloud, resource) if resource else {}
     for name, value in {**cloud.env_for(profile), **principal}.items():
         data(f"export {name}={shlex.quote(value)}")
 

@@ -89,7 +89,7 @@ def _bring_up(place: Place, arguments: list[str]) -> None:
 
 def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
     """Without isolation, and without consent to that, `up` ends here, so that not each run has to fail."""
-    if not any(job.runs for job in plan.jobs.values()) or admin.does_without(cloud):
+    if not any(job.runs for job in plan.jobs.values()) or admin.allows_missing_isolation(cloud):
         return
     if reason := admin.why_not_enforced(cloud):
         already = "First, because the cloud runs already: trainyard cloud stop\n" if place.isolation != REQUIRED else ""

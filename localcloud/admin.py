@@ -34,12 +34,12 @@ def push_image(
     return pushed
 
 
-def stand_by(cloud: Cloud, image: str, environment: str = "") -> None:
+def push_when_repository_exists(cloud: Cloud, image: str, environment: str = "") -> None:
     """Pushes an image as soon as its repository is there, at once when it is; it stands for a local environment."""
     _ask(cloud, "POST", PUSH_PATH, {"image": image, "standBy": True, "environment": environment})
 
 
-def resource_principal(cloud: Cloud, resource: str) -> dict[str, str]:
+def issue_resource_principal(cloud: Cloud, resource: str) -> dict[str, str]:
     """The environment in which Oracle's clients act as a notebook session or job run."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
@@ -67,8 +67,8 @@ def add_fault(cloud: Cloud, kind: str, **settings: Any) -> dict[str, Any]:
 
 def list_faults(cloud: Cloud) -> list[dict[str, Any]]:
     """What goes wrong on purpose, and how often it has."""
-    found: list[dict[str, Any]] = _ask(cloud, "GET", FAULTS_PATH)
-    return found
+    faults: list[dict[str, Any]] = _ask(cloud, "GET", FAULTS_PATH)
+    return faults
 
 
 def clear_faults(cloud: Cloud, identifier: str = "") -> int:
@@ -79,14 +79,14 @@ def clear_faults(cloud: Cloud, identifier: str = "") -> int:
 
 def list_calls(cloud: Cloud, since: int = 0) -> list[dict[str, Any]]:
     """What the policies in force decided after the row `since`: `localcloud.api.judgements` says what a row holds."""
-    found: list[dict[str, Any]] = _ask(cloud, "GET", f"{CALLS_PATH}?since={since}")["calls"]
-    return found
+    calls: list[dict[str, Any]] = _ask(cloud, "GET", f"{CALLS_PATH}?since={since}")["calls"]
+    return calls
 
 
-def evidence(cloud: Cloud, run: str) -> dict[str, Any]:
+def read_evidence(cloud: Cloud, run: str) -> dict[str, Any]:
     """What the firewalls of a run's nodes saw, so far or until its end: rules, flows, and what was dropped."""
-    seen: dict[str, Any] = _ask(cloud, "GET", f"{EVIDENCE_PATH}?run={quote(run, safe='')}")
-    return seen
+    evidence: dict[str, Any] = _ask(cloud, "GET", f"{EVIDENCE_PATH}?run={quote(run, safe='')}")
+    return evidence
 
 
 def why_not_enforced(cloud: Cloud) -> str:
@@ -94,7 +94,7 @@ def why_not_enforced(cloud: Cloud) -> str:
     return str(_ask(cloud, "GET", HOSTS_PATH)["reason"])
 
 
-def does_without(cloud: Cloud) -> bool:
+def allows_missing_isolation(cloud: Cloud) -> bool:
     """Whether its runs may do without isolation where this machine has none to give: it was started so."""
     return bool(_ask(cloud, "GET", HOSTS_PATH)["isolation"] == WHERE_POSSIBLE)
 

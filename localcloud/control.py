@@ -143,17 +143,17 @@ def _answering(home: Path, timeout: float) -> Cloud | None:
 def _launch(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
     begins, pid = _spawn(home, port, {VARIABLE: isolation} if isolation else {})
     try:
-        found = _ready(home, pid, timeout)
+        outcome = _ready(home, pid, timeout)
     except BaseException:
         # Ctrl-C: nobody would know of it.
         _kill(pid, timeout)
         raise
-    if isinstance(found, Cloud):
-        return found
-    if found is None:
+    if isinstance(outcome, Cloud):
+        return outcome
+    if outcome is None:
         _kill(pid, timeout)
-    said = (home / "server.log").read_bytes()[begins:].decode(errors="replace").strip().splitlines()
-    why = said[-1] if said else _silence(home, found, timeout)
+    lines = (home / "server.log").read_bytes()[begins:].decode(errors="replace").strip().splitlines()
+    why = lines[-1] if lines else _silence(home, outcome, timeout)
     raise CloudError(f"The local cloud in {home} did not start: {why}\nIts log: {home / 'server.log'}")
 
 

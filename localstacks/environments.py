@@ -8,13 +8,13 @@ from pathlib import Path
 from catalog import frameworks
 from components.plan.model import JobPlan
 from localcloud.environments.find import Environment, MissingEnvironment, find_for
-from localcloud.environments.imports import imported
+from localcloud.environments.imports import imported_modules
 
 
 def environment_of(job: JobPlan, stacks: Path) -> Environment | MissingEnvironment:
     """Where a job can run on this machine, by its framework and the modules that its code imports."""
     folder = job.code.folder if job.code else None
-    modules = imported(stacks / folder) if folder else frozenset[str]()
+    modules = imported_modules(stacks / folder) if folder else frozenset[str]()
     return find_for(job.framework, job.strategy, modules, team_own=job.framework not in frameworks.names())
 
 

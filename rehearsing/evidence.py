@@ -84,7 +84,7 @@ class Evidence:
     def _ask(self, runs: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for run in runs:
             try:
-                yield run, admin.evidence(self._cloud, run)
+                yield run, admin.read_evidence(self._cloud, run)
             except CloudError as missing:
                 none: dict[str, Any] = {"nodes": [], "rules": [], "flows": [], "dropped": []}
                 yield run, {"enforced": False, "reason": str(missing), **none}

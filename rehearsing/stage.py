@@ -137,7 +137,7 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes, platform: Rehear
 
 def _unisolated(cloud: Cloud) -> str:
     """Why the team's code does not run here at all: its rules would not hold it, and nobody asked to go without."""
-    reason = "" if admin.does_without(cloud) else admin.why_not_enforced(cloud)
+    reason = "" if admin.allows_missing_isolation(cloud) else admin.why_not_enforced(cloud)
     return f"its security rules cannot be in force on this machine: {reason}. {REMEDY}" if reason else ""
 
 

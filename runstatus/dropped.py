@@ -35,7 +35,8 @@ class Witness:
     def _ask(self, run: RunSeen) -> tuple[DroppedResult, ...] | None:
         try:
             documents = {
-                identifier: admin.evidence(self.cloud, identifier) for identifier in {node.run.id for node in run.nodes}
+                identifier: admin.read_evidence(self.cloud, identifier)
+                for identifier in {node.run.id for node in run.nodes}
             }
         except CloudError:
             return None

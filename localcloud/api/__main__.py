@@ -25,11 +25,11 @@ from catalog.version import VERSION
 from localcloud import isolation, processes
 from localcloud.api import measuring, pruning, tenancy
 from localcloud.api.access import AccessControl
-from localcloud.api.connections import DroppableConnection, serve_also
-from localcloud.api.errors import why_the_disk
+from localcloud.api.connections import DroppableConnection, serve_another
+from localcloud.api.errors import explain_disk_error
 from localcloud.api.faults import Faults
 from localcloud.api.operations import LocalCloud
-from localcloud.api.presence import present
+from localcloud.api.presence import current_principal
 from localcloud.api.routing import Router
 from localcloud.api.server import Application
 from localcloud.api.services import identity, people, tables
@@ -54,7 +54,7 @@ class _OneLine(logging.Formatter):
     """What somebody sent is no line of its own in the log, and nothing that a terminal obeys."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        return _NOT_PRINTED.sub(lambda found: ascii(found[0])[1:-1], super().formatMessage(record))
+        return _NOT_PRINTED.sub(lambda match: ascii(match[0])[1:-1], super().formatMessage(record))
 
 
 class _Server(uvicorn.Server):
@@ -90,7 +90,7 @@ def main(arguments: list[str]) -> int:
             print(reason, file=sys.stderr)
             return UNUSABLE
         except (OSError, sqlite3.DatabaseError) as error:
-            if not (why := why_the_disk(error, home)):
+            if not (why := explain_disk_error(error, home)):
                 raise
             print(why, file=sys.stderr)
             return UNUSABLE
@@ -112,7 +112,7 @@ async def _serve(home: Path, port: int) -> None:
     cloud.isolation = _isolation()
     may_do_without = cloud.isolation == isolation.WHERE_POSSIBLE
     services = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS)
-    fabric = Fabric(cloud.endpoint, services, partial(serve_also, server), may_do_without)
+    fabric = Fabric(cloud.endpoint, services, partial(serve_another, server), may_do_without)
     cloud.hosts = Hosts(home / "runs", fabric, JobRuns(cloud))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
@@ -145,7 +145,7 @@ def _open(home: Path) -> LocalCloud:
     try:
         store = StateStore(state)
     except sqlite3.DatabaseError as error:
-        if why_the_disk(error, home):
+        if explain_disk_error(error, home):
             raise
         raise UnusableError(
             f"{state} cannot be used ({error}): `trainyard cloud reset` starts with an empty cloud"
@@ -154,7 +154,7 @@ def _open(home: Path) -> LocalCloud:
         identity.seed(store)
     _sweep(home / "objects", files_in_use(store))
     pruning.remove_folders(home / "runs", (run.id for run in store.live("job-run")))
-    credentials = tenancy.load_credentials(home, partial(people.find_key, store), partial(present, store))
+    credentials = tenancy.load_credentials(home, partial(people.find_key, store), partial(current_principal, store))
     return LocalCloud(home, store, credentials)
 
 

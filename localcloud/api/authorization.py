@@ -95,7 +95,7 @@ def _require(call: ApiCall, group: list[Requirement]) -> None:
         raise next(one.refusal for one in group if one.permissions & missing)
 
 
-def in_force_later(call: ApiCall, body: Json, before: Any) -> Json:
+def delay_effect(call: ApiCall, body: Json, before: Any) -> Json:
     """The body of a policy or dynamic group; where a fault asks for it, it counts only after a while."""
     seconds = call.cloud.faults.seconds("access", call.operation.name)
     return {**body, LATER: (clock.now() + seconds, before) if seconds else (0.0, None)}

@@ -16,16 +16,16 @@ Circumstance = Callable[[ApiCall], bool]
 
 def _object_is_there(call: ApiCall) -> bool:
     buckets = call.store.live("bucket", name=call.params["bucketName"])
-    found = call.store.connection.execute(
+    row = call.store.connection.execute(
         "SELECT 1 FROM objects WHERE bucket = ? AND name = ?",
         (buckets[0].id if buckets else "", call.params["objectName"]),
     ).fetchone()
-    return bool(found)
+    return bool(row)
 
 
 def _repository_is_new(call: ApiCall) -> bool:
-    asked = call.json()
-    name = pushed_repository(asked.get("image") if isinstance(asked, dict) else "")
+    body = call.json()
+    name = pushed_repository(body.get("image") if isinstance(body, dict) else "")
     return not call.store.live("container-repository", name=name)
 
 

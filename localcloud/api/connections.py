@@ -144,13 +144,13 @@ class DroppableConnection(H11Protocol):
         super().connection_lost(exc)
 
 
-def drop(client: Address) -> None:
+def drop_connection(client: Address) -> None:
     """Ends the connection of a client at once, without a word."""
-    if found := DroppableConnection._open.get(client):
-        found.transport.abort()
+    if connection := DroppableConnection._open.get(client):
+        connection.transport.abort()
 
 
-async def serve_also(server: uvicorn.Server, listener: socket) -> Callable[[], None]:
+async def serve_another(server: uvicorn.Server, listener: socket) -> Callable[[], None]:
     """Serves one more listening socket; what it gives ends that, with every connection, so that nothing of the
     network the socket is in stays open."""
     living: set[DroppableConnection] = set()

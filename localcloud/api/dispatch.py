@@ -21,10 +21,10 @@ def dispatch(call: ApiCall, admitted: int | None = None) -> Reply:
     if not call.operation.writes:
         return call.operation.handler(call)
     with call.store.transaction():
-        reply = retries.remembered(call)
+        reply = retries.find_earlier_reply(call)
         if reply is None:
             reply = call.operation.handler(call)
-            retries.remember(call, reply)
+            retries.remember_reply(call, reply)
     if call.operation.service == "identity":
         call.cloud.access.forget()
     if call.operation.service == "core":

@@ -80,7 +80,7 @@ def too_late(why: str) -> ApiError:
     return ApiError(408, "RequestTimeout", f"The request did not arrive in time: {why}")
 
 
-def why_the_disk(error: Exception, home: Path) -> str:
+def explain_disk_error(error: Exception, home: Path) -> str:
     """What is wrong with the disk, in words; empty for an error that has another cause."""
     number = getattr(error, "errno", None)
     sqlite = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -88,9 +88,9 @@ def why_the_disk(error: Exception, home: Path) -> str:
     return f"{reasons[0]} under {home}, where the local cloud keeps everything" if reasons else ""
 
 
-def of_the_disk(error: Exception, home: Path) -> ApiError | None:
+def disk_error(error: Exception, home: Path) -> ApiError | None:
     """What a full or read-only disk comes to; None for every other error. No client tries a 507 again."""
-    if why := why_the_disk(error, home):
+    if why := explain_disk_error(error, home):
         return ApiError(507, "InsufficientStorage", f"{why}: this call changed nothing")
     return None
 

@@ -70,8 +70,8 @@ class Faults:
     def list(self) -> list[dict[str, Any]]:
         return [_shown(fault) for fault in self._rows.values()]
 
-    def add(self, asked: Any) -> dict[str, Any]:
-        fault = _read(asked)
+    def add(self, settings: Any) -> dict[str, Any]:
+        fault = _read(settings)
         self._store.add(StoredResource(fault.id, KIND, "", fault.kind, "", asdict(fault)))
         self._rows[fault.id] = fault
         return _shown(fault)
@@ -117,7 +117,7 @@ class DroppedError(Exception):
     """The connection is to end without an answer."""
 
 
-async def before(faults: Faults, operation: str) -> None:
+async def strike_before(faults: Faults, operation: str) -> None:
     """What goes wrong before a call is done."""
     if seconds := faults.seconds("latency", operation):
         await asyncio.sleep(seconds)
@@ -129,7 +129,7 @@ async def before(faults: Faults, operation: str) -> None:
         raise ApiError(struck.status, code, "A fault was requested for this call")
 
 
-def after(faults: Faults, operation: str) -> None:
+def strike_after(faults: Faults, operation: str) -> None:
     """What goes wrong once a call is done."""
     if faults.strike("lost-answer", operation):
         raise DroppedError
@@ -144,20 +144,20 @@ def _described(fault: Fault) -> str:
     return " ".join(f"{name}={value}" for name, value in _shown(fault).items() if name not in ("seen", "done"))
 
 
-def _read(asked: Any) -> Fault:
-    if not isinstance(asked, dict) or asked.get("kind") not in KINDS:
+def _read(settings: Any) -> Fault:
+    if not isinstance(settings, dict) or settings.get("kind") not in KINDS:
         raise invalid(f"kind must be one of {', '.join(KINDS)}")
-    kind = asked["kind"]
+    kind = settings["kind"]
     takes = {"kind", "operations", "rate", "seed", "times", *KINDS[kind][1]}
-    if unknown := sorted(set(asked) - takes):
+    if unknown := sorted(set(settings) - takes):
         raise invalid(f"a fault of kind {kind} takes {', '.join(sorted(takes - {'kind'}))}, not {unknown[0]}")
-    if lacking := [name for name in KINDS[kind][1][:1] if name not in asked]:
+    if lacking := [name for name in KINDS[kind][1][:1] if name not in settings]:
         raise invalid(f"a fault of kind {kind} needs {lacking[0]}: {KINDS[kind][0]}")
     types = {field.name: field.type for field in fields(Fault)}
-    for name, value in asked.items():
+    for name, value in settings.items():
         if not _fits(str(types[name]), value):
             raise invalid(f"{name} must be {_WORDS[str(types[name])]}, not {value!r}")
-    fault = Fault(new_ocid(KIND, ""), **asked)
+    fault = Fault(new_ocid(KIND, ""), **settings)
     _check_ranges(fault)
     return fault
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a value in a request refers to: a place in the tenancy, and the variables that statements may narrow it by.
+"""Finds what a value in a request refers to: its compartment, and the variables that policy statements may test.
 
-Most values are OCIDs of a kind of resource. A row of FINDERS reads the kinds that are told otherwise: by name, by an
-address, or by several values at once. What is not found refers to nothing that anybody may use.
+Most values are OCIDs. A row of FINDERS reads each kind that is named in another way: by name, by an address, or by
+several values together. A value that refers to nothing gives an empty list, and then nobody is allowed to use it.
 """
 
 from __future__ import annotations
@@ -32,44 +32,44 @@ class ReferenceTarget:
 
 Finder = Callable[[ApiCall, Any], list[ReferenceTarget]]
 _VARIABLES: Mapping[str, Mapping[str, Callable[[StoredResource], str]]] = {
-    "bucket": {"target.bucket.name": lambda found: found.name},
-    "container-image": {"target.repo.name": lambda found: str(found.body["repositoryName"])},
-    "container-repository": {"target.repo.name": lambda found: found.name},
-    "group": {"target.group.id": lambda found: found.id, "target.group.name": lambda found: found.name},
-    "secret": {"target.secret.id": lambda found: found.id, "target.secret.name": lambda found: found.name},
-    "user": {"target.user.id": lambda found: found.id, "target.user.name": lambda found: found.name},
+    "bucket": {"target.bucket.name": lambda bucket: bucket.name},
+    "container-image": {"target.repo.name": lambda image: str(image.body["repositoryName"])},
+    "container-repository": {"target.repo.name": lambda repository: repository.name},
+    "group": {"target.group.id": lambda group: group.id, "target.group.name": lambda group: group.name},
+    "secret": {"target.secret.id": lambda secret: secret.id, "target.secret.name": lambda secret: secret.name},
+    "user": {"target.user.id": lambda user: user.id, "target.user.name": lambda user: user.name},
 }
 
 
 def find(call: ApiCall, kinds: str, value: Any) -> list[ReferenceTarget]:
-    """What a value refers to, of one of these kinds and alive; nothing where there is no such thing."""
+    """What a value refers to: a living resource of one of these kinds, or nothing."""
     if finder := FINDERS.get(kinds):
         return finder(call, value)
     resource = call.store.get(value) if isinstance(value, str) else None
-    return [of_resource(call, resource)] if resource and resource.live and resource.kind in kinds.split() else []
+    return [target_of(call, resource)] if resource and resource.live and resource.kind in kinds.split() else []
 
 
 def find_even_deleted(call: ApiCall, kinds: str, value: str) -> list[ReferenceTarget]:
-    """What a path names, or a resource has: of what was deleted, where it lay."""
+    """What a path or a stored resource refers to. A deleted resource still counts, in the compartment it was in."""
     if kinds == "bucket":
         return FINDERS[kinds](call, value)
     resource = call.store.get(value)
-    return [of_resource(call, resource)] if resource and resource.kind in kinds.split() else []
+    return [target_of(call, resource)] if resource and resource.kind in kinds.split() else []
 
 
-def of_resource(call: ApiCall, resource: StoredResource) -> ReferenceTarget:
+def target_of(call: ApiCall, resource: StoredResource) -> ReferenceTarget:
     variables = {name: read(resource) for name, read in _VARIABLES.get(resource.kind, {}).items()}
-    if resource.kind == "log":  # a log lies where its group does
+    if resource.kind == "log":  # policies judge a log in the compartment of its group
         group = call.store.get(resource.parent)
         return ReferenceTarget(group.compartment if group else resource.compartment, variables, resource)
     if resource.kind == "user-group-membership":
-        return together([*find(call, "user", resource.name), *find(call, "group", resource.parent)])
+        return merge_targets([*find(call, "user", resource.name), *find(call, "group", resource.parent)])
     return ReferenceTarget(resource.compartment, variables, resource)
 
 
-def together(found: list[ReferenceTarget]) -> ReferenceTarget:
-    """Several things that lie in the tenancy as one target, with the variables of all."""
-    return ReferenceTarget(TENANCY, {name: value for one in found for name, value in one.variables.items()})
+def merge_targets(targets: list[ReferenceTarget]) -> ReferenceTarget:
+    """Joins several targets into one in the tenancy, with the variables of all."""
+    return ReferenceTarget(TENANCY, {name: value for target in targets for name, value in target.variables.items()})
 
 
 def _compartment(call: ApiCall, value: Any) -> list[ReferenceTarget]:
@@ -78,7 +78,7 @@ def _compartment(call: ApiCall, value: Any) -> list[ReferenceTarget]:
 
 def _bucket(call: ApiCall, name: Any) -> list[ReferenceTarget]:
     buckets = call.store.live("bucket", name=name) if isinstance(name, str) else []
-    return [of_resource(call, bucket) for bucket in buckets]
+    return [target_of(call, bucket) for bucket in buckets]
 
 
 def _copy_destination(call: ApiCall, name: Any) -> list[ReferenceTarget]:
@@ -94,15 +94,17 @@ def _posted_metric(call: ApiCall, entry: Any) -> list[ReferenceTarget]:
 
 
 def _searched_scope(call: ApiCall, query: Any) -> list[ReferenceTarget]:
-    """Every compartment that a log search names: the first part of each of its scopes."""
+    """The compartments that a log search names: the first part of each scope."""
     return [ReferenceTarget(place) for place in sorted({scope[0] for scope in scopes_of(str(query))})]
 
 
 def _pushed_image(call: ApiCall, address: Any) -> list[ReferenceTarget]:
-    """The repository that an image is pushed into; one that is not there yet would be made in the tenancy."""
+    """The repository that receives a pushed image. A missing one counts as the tenancy's: a push creates it there."""
     name = pushed_repository(address)
-    found = call.store.live("container-repository", name=name)
-    return [of_resource(call, found[0])] if found else [ReferenceTarget(TENANCY, {"target.repo.name": name})]
+    repositories = call.store.live("container-repository", name=name)
+    return (
+        [target_of(call, repositories[0])] if repositories else [ReferenceTarget(TENANCY, {"target.repo.name": name})]
+    )
 
 
 def pushed_repository(address: Any) -> str:
@@ -111,9 +113,9 @@ def pushed_repository(address: Any) -> str:
 
 
 def _named_secret(call: ApiCall, name: Any) -> list[ReferenceTarget]:
-    """The secret that is asked for by its name and its vault."""
-    found = call.store.live("secret", name=name, parent=call.request.query.get("vaultId", ""))
-    return [of_resource(call, secret) for secret in found]
+    """The secret that a request names by its name and its vault."""
+    secrets = call.store.live("secret", name=name, parent=call.request.query.get("vaultId", ""))
+    return [target_of(call, secret) for secret in secrets]
 
 
 def _text(value: Any, name: str) -> str:
@@ -132,7 +134,7 @@ FINDERS: Mapping[str, Finder] = {
 
 
 def values_at(value: Any, path: str) -> Iterator[Any]:
-    """What stands at a path such as `rules[].source`; nothing where something else is in the way."""
+    """The values at a path such as `rules[].source`; none where the value has another shape."""
     name, _, rest = path.partition(".")
     item = value.get(name.removesuffix("[]")) if isinstance(value, Mapping) else None
     items = item if name.endswith("[]") else [item]

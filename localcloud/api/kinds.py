@@ -25,7 +25,7 @@ from localcloud.api.ocids import new_ocid
 from localcloud.api.operations import ApiCall, ApiOperation, Handler
 from localcloud.api.paging import page_of
 from localcloud.api.store import StoredResource, ocids_in
-from localcloud.api.work_requests import receipt
+from localcloud.api.work_requests import issue_receipt
 
 ALL_VERBS = ("Create", "Get", "List", "Update", "Delete", "Move")
 CreateHook = Callable[[ApiCall, Json], Json]
@@ -111,39 +111,39 @@ def operations(kind: ResourceKind) -> list[ApiOperation]:
 
 def find(kind: ResourceKind, call: ApiCall) -> StoredResource:
     """The resource that the path names."""
-    found = call.store.get(call.params[kind.key])
-    if found is None or found.kind != kind.name or (not found.live and not kind.lifecycle.gone):
+    resource = call.store.get(call.params[kind.key])
+    if resource is None or resource.kind != kind.name or (not resource.live and not kind.lifecycle.gone):
         raise not_found(kind.title)
-    if kind.parent_param and found.parent != call.params[kind.parent_param]:
+    if kind.parent_param and resource.parent != call.params[kind.parent_param]:
         raise not_found(kind.title)
-    return found
+    return resource
 
 
 def find_living(kind: ResourceKind, call: ApiCall) -> StoredResource:
-    found = find(kind, call)
-    if not found.live:
+    resource = find(kind, call)
+    if not resource.live:
         raise not_found(kind.title)
-    return found
+    return resource
 
 
 def find_settled(kind: ResourceKind, call: ApiCall) -> StoredResource:
     """The resource that the path names, which may be changed: nothing of an earlier call is still under way."""
-    found = find_living(kind, call)
-    found.expect(call.if_match)
-    if found.settles_at > clock.now():
-        raise incorrect_state(f"The {kind.title} {found.id} is {found.shown_state}")
-    return found
+    resource = find_living(kind, call)
+    resource.require_etag(call.if_match)
+    if resource.settles_at > clock.now():
+        raise incorrect_state(f"The {kind.title} {resource.id} is {resource.shown_state}")
+    return resource
 
 
-def shown(kind: ResourceKind, resource: StoredResource, state: str = "", model: str = "") -> Json:
+def render(kind: ResourceKind, resource: StoredResource, state: str = "", model: str = "") -> Json:
     """The resource as a client reads it."""
     body = {**resource.body, "lifecycleState": state or resource.shown_state}
     return models.shape(kind.service, model or kind.title, body)
 
 
 def require_compartment(call: ApiCall, compartment: str) -> None:
-    found = call.store.get(compartment)
-    if found is None or found.kind not in ("compartment", "tenancy") or not found.live:
+    resource = call.store.get(compartment)
+    if resource is None or resource.kind not in ("compartment", "tenancy") or not resource.live:
         raise not_found("compartment")
 
 
@@ -151,8 +151,8 @@ def require_references(call: ApiCall, references: Mapping[str, str], body: Mappi
     for name, kind in references.items():
         value = body.get(name)
         for identifier in value if isinstance(value, list) else [value] if value else []:
-            found = call.store.get(identifier)
-            if found is None or found.kind != kind or not found.live:
+            resource = call.store.get(identifier)
+            if resource is None or resource.kind != kind or not resource.live:
                 raise related_not_found(f"{name} {identifier}")
 
 
@@ -175,7 +175,7 @@ def create(kind: ResourceKind, call: ApiCall) -> Reply:
     ocid = kind.ocid or kind.name.replace("-", "")
     identifier = new_ocid(ocid, tenancy.REGION_KEY)
     moment = clock.now()
-    known = models.fields(kind.service, kind.title)
+    field_names = models.fields(kind.service, kind.title)
     computed = {
         "id": identifier,
         "compartmentId": compartment,
@@ -186,7 +186,7 @@ def create(kind: ResourceKind, call: ApiCall) -> Reply:
         "timeLastModified": clock.rfc3339(moment),
     }
     base = {"freeformTags": {}, "definedTags": {}, **kind.defaults, **details, **computed}
-    body = kind.on_create(call, {name: value for name, value in base.items() if name in known})
+    body = kind.on_create(call, {name: value for name, value in base.items() if name in field_names})
     _require_unique(kind, call, body[kind.name_field], compartment, parent, "")
     name, state = body[kind.name_field], body.pop("lifecycleState", kind.lifecycle.ready)
     settles_at = moment + call.cloud.faults.seconds("transition", call.operation.name)
@@ -209,8 +209,8 @@ def create(kind: ResourceKind, call: ApiCall) -> Reply:
 
 
 def get(kind: ResourceKind, call: ApiCall) -> Reply:
-    found = find(kind, call)
-    return Reply(200, shown(kind, found), {"etag": found.etag})
+    resource = find(kind, call)
+    return Reply(200, render(kind, resource), {"etag": resource.etag})
 
 
 def list_(kind: ResourceKind, call: ApiCall) -> Reply:
@@ -226,7 +226,7 @@ def list_(kind: ResourceKind, call: ApiCall) -> Reply:
     columns = {name: "parent" for name in (kind.parent_field, kind.parent_param) if name} | {kind.key: "id"}
     page = page_of(call.store, kind.name, query, columns, live_only=query.get("lifecycleState") != kind.lifecycle.gone)
     seen = [item for item in page.items if not everywhere or may_see(call, item)]
-    items = [shown(kind, item, model=kind.summary) for item in seen]
+    items = [render(kind, item, model=kind.summary) for item in seen]
     if not kind.collection:
         return Reply(200, items, page.headers)
     totals = {"items": items, "remainingItemsCount": 0, f"{kind.name.removeprefix('container-')}Count": len(items)}
@@ -234,27 +234,27 @@ def list_(kind: ResourceKind, call: ApiCall) -> Reply:
 
 
 def change(kind: ResourceKind, call: ApiCall) -> Reply:
-    found = find_settled(kind, call)
+    resource = find_settled(kind, call)
     details = _details(kind, call)
     require_references(call, kind.references, details)
-    known = models.fields(kind.service, kind.title)
-    changes = {name: value for name, value in details.items() if name in known}
-    if "timeLastModified" in known:
+    field_names = models.fields(kind.service, kind.title)
+    changes = {name: value for name, value in details.items() if name in field_names}
+    if "timeLastModified" in field_names:
         changes["timeLastModified"] = clock.rfc3339(clock.now())
-    body = kind.on_update(call, found, {**found.body, **changes})
-    _require_unique(kind, call, body[kind.name_field], found.compartment, found.parent, found.id)
-    state = body.pop("lifecycleState", found.state)
-    changed = call.store.put(found, body=body, name=body[kind.name_field], state=state)
+    body = kind.on_update(call, resource, {**resource.body, **changes})
+    _require_unique(kind, call, body[kind.name_field], resource.compartment, resource.parent, resource.id)
+    state = body.pop("lifecycleState", resource.state)
+    changed = call.store.put(resource, body=body, name=body[kind.name_field], state=state)
     return _answer(kind, call, "Update", "UPDATED", changed, "")
 
 
 def delete(kind: ResourceKind, call: ApiCall) -> Reply:
-    found = find_settled(kind, call)
-    if holders := _holders(kind, call, found):
+    resource = find_settled(kind, call)
+    if holders := _holders(kind, call, resource):
         by = names_of(call, holders)
-        raise conflict(f"The {kind.title} {found.id} cannot be deleted while it is in use by {by}")
-    kind.on_delete(call, found)
-    removed = remove(kind, call, found)
+        raise conflict(f"The {kind.title} {resource.id} cannot be deleted while it is in use by {by}")
+    kind.on_delete(call, resource)
+    removed = remove(kind, call, resource)
     return _answer(kind, call, "Delete", "DELETED", removed, "")
 
 
@@ -272,14 +272,14 @@ def remove(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> Store
 
 
 def move_(kind: ResourceKind, call: ApiCall) -> Reply:
-    found = find_living(kind, call)
-    found.expect(call.if_match)
+    resource = find_living(kind, call)
+    resource.require_etag(call.if_match)
     compartment = call.details().get("compartmentId")
     if not compartment:
         raise missing_parameter("compartmentId")
     require_compartment(call, compartment)
-    changed = call.store.put(found, compartment=compartment, body={**found.body, "compartmentId": compartment})
-    for within in (within for name in kind.brings for within in call.store.live(name, parent=found.id)):
+    changed = call.store.put(resource, compartment=compartment, body={**resource.body, "compartmentId": compartment})
+    for within in (within for name in kind.brings for within in call.store.live(name, parent=resource.id)):
         call.store.put(within, compartment=compartment, body={**within.body, "compartmentId": compartment})
     headers = {"etag": changed.etag}
     if "Move" not in kind.asynchronous:
@@ -293,15 +293,15 @@ _DIGITS_ONLY = str.maketrans("", "", "-:T")
 def _parent(kind: ResourceKind, call: ApiCall, details: Json) -> str:
     parent = call.params[kind.parent_param] if kind.parent_param else str(details.get(kind.parent_field, ""))
     if kind.parent_param:
-        found = call.store.get(parent)
-        if found is None or not found.live:
+        resource = call.store.get(parent)
+        if resource is None or not resource.live:
             raise not_found(kind.parent_param)
     return parent
 
 
 def _compartment_of(call: ApiCall, parent: str) -> str:
-    found = call.store.get(parent)
-    return found.compartment if found else ""
+    resource = call.store.get(parent)
+    return resource.compartment if resource else ""
 
 
 def _require_unique(kind: ResourceKind, call: ApiCall, name: str, compartment: str, parent: str, own_id: str) -> None:
@@ -322,9 +322,9 @@ def _answer(kind: ResourceKind, call: ApiCall, verb: str, action: str, resource:
         return Reply(202, headers=headers)
     if verb == "Delete":
         return Reply(202 if verb in kind.asynchronous else 204, headers=headers)
-    return Reply(200, shown(kind, resource, state), headers)
+    return Reply(200, render(kind, resource, state), headers)
 
 
 def _receipt(kind: ResourceKind, call: ApiCall, verb: str, action: str, resource: StoredResource) -> dict[str, str]:
     names = kind.receipts or Receipts(kind.name, kind.name.upper())
-    return receipt(call, names.operation.format(verb=verb.upper()), names.entity, action, resource)
+    return issue_receipt(call, names.operation.format(verb=verb.upper()), names.entity, action, resource)

@@ -82,7 +82,7 @@ def value_of(call: ApiCall, limit: Limit) -> int:
     return fault.value if fault else limit.value
 
 
-def used(call: ApiCall, limit: Limit) -> int:
+def count_used(call: ApiCall, limit: Limit) -> int:
     if limit.shape:
         return sum(nodes for shape, nodes in _active_nodes(call) if shape == limit.shape)
     row = call.store.connection.execute("SELECT count(*) FROM resources WHERE kind = ? AND live", (limit.kind,))
@@ -109,7 +109,7 @@ def _require(call: ApiCall, limit: Limit, wanted: int) -> None:
     fault = call.cloud.faults.limit(limit.name)
     if fault is None:
         return
-    have = used(call, limit)
+    have = count_used(call, limit)
     if have + wanted > fault.value and call.cloud.faults.strike("limit", call.operation.name, lambda row: row == fault):
         raise ApiError(
             400,

@@ -99,7 +99,7 @@ def media_type(content: bytes) -> str:
 
 def read_blob(path: Path) -> bytes:
     """A small blob as a whole."""
-    with opened(path) as file:
+    with open_regular_file(path) as file:
         if os.fstat(file.fileno()).st_size > MAXIMUM_BYTES:
             raise UnreadableManifestError(f"it is larger than {MAXIMUM_BYTES} bytes")
         return file.read(MAXIMUM_BYTES + 1)
@@ -114,7 +114,7 @@ def is_file(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def open_regular_file(path: Path) -> Iterator[IO[bytes]]:
     """A regular file that is there. A link is not followed, and what has no end or makes readers wait is not opened."""
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:

@@ -16,7 +16,7 @@ from pathlib import Path
 from localcloud import processes
 from localcloud.api import clock
 from localcloud.api.operations import LocalCloud
-from localcloud.api.services.metrics import MetricStream, write_points, written
+from localcloud.api.services.metrics import MetricStream, dimensions_text, write_points
 from localcloud.api.store import StateStore, StoredResource
 
 EVERY_SECONDS = 5.0
@@ -66,7 +66,7 @@ class RunMeter:
         self._before = now
 
     def _write(self, run: StoredResource, values: Mapping[str, float]) -> None:
-        moment, dimensions = clock.now(), written({"resourceId": run.id})
+        moment, dimensions = clock.now(), dimensions_text({"resourceId": run.id})
         with self.store.transaction():
             for name, value in values.items():
                 stream = MetricStream(run.compartment, NAMESPACE, "", name, dimensions)

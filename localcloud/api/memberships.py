@@ -25,5 +25,5 @@ def add_membership(store: StateStore, user: str, group: str, identifier: str = "
 
 def groups_of(store: StateStore, user: str) -> list[StoredResource]:
     """The groups that a user is in."""
-    found = (store.get(row.parent) for row in store.live(MEMBERSHIP, name=user))
-    return [group for group in found if group and group.live]
+    groups = (store.get(row.parent) for row in store.live(MEMBERSHIP, name=user))
+    return [group for group in groups if group and group.live]

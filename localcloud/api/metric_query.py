@@ -38,12 +38,12 @@ class Condition:
     value: str
 
     def holds(self, dimensions: Mapping[str, str]) -> bool:
-        found = dimensions.get(self.key)
+        actual = dimensions.get(self.key)
         if self.operator == "!=":
-            return found != self.value
-        if found is None or self.operator == "=":
-            return found == self.value
-        return any(fits(choice, found) for choice in self.value.split("|"))
+            return actual != self.value
+        if actual is None or self.operator == "=":
+            return actual == self.value
+        return any(fits(choice, actual) for choice in self.value.split("|"))
 
 
 @dataclass(frozen=True)
@@ -111,20 +111,20 @@ def _interval(reader: Reader) -> tuple[str, int]:
 
 def _conditions(reader: Reader) -> tuple[Condition, ...]:
     """What stands in braces, if anything does."""
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     if not reader.took_sign("{"):
         return ()
     while not reader.took_sign("}"):
-        if found:
+        if conditions:
             reader.take_sign(",")
         key = reader.take("word", "a dimension")
         operator = reader.took_sign("=", "!=", "=~")
         if not operator:
             raise reader.expected("=, != or =~")
-        found.append(Condition(key, operator, reader.take("text", "a quoted value")))
-        if len(found) > _MOST_CONDITIONS:
+        conditions.append(Condition(key, operator, reader.take("text", "a quoted value")))
+        if len(conditions) > _MOST_CONDITIONS:
             raise reader.unreadable(f"it has more than {_MOST_CONDITIONS} dimensions")
-    return tuple(found)
+    return tuple(conditions)
 
 
 def _function(reader: Reader) -> str:

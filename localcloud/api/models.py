@@ -34,7 +34,7 @@ _SCALARS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def judge(service: str, name: str, value: Any, where: str = "") -> dict[str, Any]:
+def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, Any]:
     """The body without its nulls, or the error OCI would give for the first thing that is wrong with it."""
     if not isinstance(value, dict):
         raise cannot_parse(f"{where or 'the body'} must be an object")
@@ -55,9 +55,9 @@ def shape(service: str, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
     """Only the fields that the model has, and those that OCI sends also when there is nothing in them.
 
     A client that is sent no tags takes them as unknown, and plans to learn them for ever."""
-    known = sdk.model(service, name).fields
-    empty: dict[str, Any] = {key: {} for key in ALWAYS_SENT if key in known}
-    return empty | {key: value[key] for key in known if key in value}
+    model_fields = sdk.model(service, name).fields
+    empty: dict[str, Any] = {key: {} for key in ALWAYS_SENT if key in model_fields}
+    return empty | {key: value[key] for key in model_fields if key in value}
 
 
 def fields(service: str, name: str) -> frozenset[str]:
@@ -86,10 +86,10 @@ def _subtype(service: str, name: str, subtype: str) -> sdk.Model:
 
 def require_choices(service: str, name: str, details: Mapping[str, Any]) -> None:
     """What details leave open, the model that they become may not: a choice must be one of the model's."""
-    known = sdk.model(service, name).fields
+    model_fields = sdk.model(service, name).fields
     for key, value in details.items():
-        if key in known:
-            _require_choice(known[key], value, key)
+        if key in model_fields:
+            _require_choice(model_fields[key], value, key)
 
 
 def _require_choice(field: sdk.Field, value: Any, where: str) -> None:
@@ -119,7 +119,7 @@ def _judge_type(service: str, type_name: str, value: Any, where: str) -> Any:
         if not fits(value):
             raise invalid(f"{where} must be {wanted}")
         return value
-    return judge(service, type_name, value, where)
+    return validate(service, type_name, value, where)
 
 
 @cache

@@ -74,7 +74,7 @@ class ApiCall:
 
     def details(self) -> dict[str, Any]:
         """The body, judged by the operation's model."""
-        return models.judge(self.operation.service, self.operation.details, self.json())
+        return models.validate(self.operation.service, self.operation.details, self.json())
 
     def needed(self, name: str) -> str:
         """A query parameter that must be there."""

@@ -37,14 +37,14 @@ def page_of(
     store: StateStore, kind: str, query: Mapping[str, str], columns: Mapping[str, str], live_only: bool
 ) -> Page:
     """One page of a kind. `columns` are filters that are columns, besides the usual, the rest fields of bodies."""
-    known = {**columns, **_COLUMNS}
+    filters = {**columns, **_COLUMNS}
     where: list[str] = ["kind = ?"]
     values: list[Any] = [kind]
     for name, value in query.items():
         if name in _NOT_FILTERS:
             continue
-        if name in known:
-            where.append(f"{known[name]} = ?")
+        if name in filters:
+            where.append(f"{filters[name]} = ?")
             values.append(value)
         else:
             where.append("json_extract(body, ?) IS ?")

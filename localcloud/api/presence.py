@@ -9,7 +9,7 @@ from localcloud.api.principals import Principal
 from localcloud.api.store import StateStore
 
 
-def present(store: StateStore, principal: Principal) -> Principal | None:
+def current_principal(store: StateStore, principal: Principal) -> Principal | None:
     """The principal as it is now, also where it was moved to another compartment; None for one that was deleted."""
     resource = store.get(principal.id)
     if resource is None or not resource.live:

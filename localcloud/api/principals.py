@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a key id stands for: an API key of a user, or a token that this cloud gave to a run."""
+"""Maps a key id to its principal. The key id names a user's API key, or a token that this cloud gave to a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Credential:
 
 
 def fingerprint(key: RSAPublicKey) -> str:
-    """As OCI prints it: MD5 of the DER form, colon-separated."""
+    """The key's fingerprint as OCI prints it: MD5 of the DER form, with colons."""
     der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return hashlib.md5(der, usedforsecurity=False).digest().hex(":")
 
@@ -62,21 +62,22 @@ class Credentials:
         self._read_token = lru_cache(maxsize=1024)(self._verified_token)
 
     def find(self, key_id: str) -> Credential | None:
-        """The credential behind `tenancy/user/fingerprint` or `ST$token`, if it is one of ours and still valid."""
+        """The credential of a key id: `tenancy/user/fingerprint` or `ST$token`. None if it is unknown or expired."""
         if not key_id.startswith(TOKEN_PREFIX):
             return self._users.get(key_id) or self._uploaded(key_id)
-        found = self._read_token(key_id.removeprefix(TOKEN_PREFIX))
-        if found is None or found[1] <= clock.now():
+        verified = self._read_token(key_id.removeprefix(TOKEN_PREFIX))
+        if verified is None:
             return None
-        principal = self._present(found[0].principal)
-        return Credential(principal, found[0].key) if principal else None
+        credential, expires_at = verified
+        principal = self._present(credential.principal) if expires_at > clock.now() else None
+        return Credential(principal, credential.key) if principal else None
 
     def present(self, principal: Principal) -> Principal | None:
-        """The principal as it is now; None for one that was deleted, whatever its token says."""
+        """The principal as it is now. None if it was deleted, even while its token is still valid."""
         return self._present(principal)
 
     def issue(self, principal: Principal, key: RSAPublicKey, seconds: float) -> str:
-        """A resource principal session token, shaped as OCI's (RPST): claims, and the key that must sign with it."""
+        """A resource principal session token (RPST) as OCI makes it: claims, and the key that must sign requests."""
         claims = {
             "sub": principal.id,
             "exp": int(clock.now() + seconds),
@@ -87,15 +88,15 @@ class Credentials:
             "res_compartment": principal.compartment,
             "jwk": json.dumps(_jwk(key)),
         }
-        return self.sealed(claims)
+        return self.sign_token(claims)
 
-    def sealed(self, claims: Mapping[str, Any]) -> str:
-        """A token that says what it is given, signed by this cloud."""
+    def sign_token(self, claims: Mapping[str, Any]) -> str:
+        """A token with these claims, signed by this cloud."""
         signed = f"{_encode({'alg': 'RS256', 'typ': 'JWT'})}.{_encode(claims)}"
         return f"{signed}.{_unpadded(self._issuer.sign(signed.encode(), PKCS1v15(), hashes.SHA256()))}"
 
-    def unsealed(self, token: str) -> dict[str, Any] | None:
-        """What a token of this cloud says; None for any other."""
+    def verify_token(self, token: str) -> dict[str, Any] | None:
+        """The claims of a token that this cloud signed; None for any other token."""
         try:
             signed, _, signature = token.rpartition(".")
             self._issuer.public_key().verify(_padded(signature), signed.encode(), PKCS1v15(), hashes.SHA256())
@@ -105,7 +106,7 @@ class Credentials:
         return claims
 
     def _verified_token(self, token: str) -> tuple[Credential, float] | None:
-        claims = self.unsealed(token)
+        claims = self.verify_token(token)
         if claims is None:
             return None
         try:

@@ -74,7 +74,7 @@ def trim_server_log(path: Path, most: int = SERVER_LOG_BYTES) -> None:
 
 def remove_folders(folders: Path, in_use: Iterable[str]) -> None:
     """Removes the folders of runs that nothing knows any more."""
-    known = set(in_use)
+    kept = set(in_use)
     for folder in folders.iterdir() if folders.is_dir() else ():
-        if folder.is_dir() and folder.name not in known:
+        if folder.is_dir() and folder.name not in kept:
             shutil.rmtree(folder, ignore_errors=True)

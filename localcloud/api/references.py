@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call refers to, read from where `catalog/references.toml` says that it stands."""
+"""Reads what a call refers to. `catalog/references.toml` says where in the request each reference is."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from localcloud.api.finders import ReferenceTarget
 from localcloud.api.operations import ApiCall
 
 _OWN = "own"
-_DESTINATION = "body.compartmentId"  # of a resource that the path names
-# Kinds of which OCI answers as if the path named them, wherever they stand.
+_DESTINATION = "body.compartmentId"  # where a move puts the resource that the path names
+# OCI refuses these kinds as if the path named them, wherever in the request they are.
 _AS_IN_THE_PATH = frozenset({"compartment", "copy-destination"})
 _PERMISSION = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
 @dataclass(frozen=True)
 class Reference:
-    """One value that refers to something: under which name, where it stands, and what was found."""
+    """One value that refers to something: its name, its part of the request, and the targets it refers to."""
 
     name: str
     source: str
     value: Any
-    found: tuple[ReferenceTarget, ...]
+    targets: tuple[ReferenceTarget, ...]
 
     @property
     def refusal(self) -> ApiError:
-        """The same whether the resource is not there or may not be used; what the caller did not name is not told."""
+        """OCI's refusal. It is the same for a missing and for a forbidden resource, so it reveals nothing."""
         if self.source != "body" or kinds_of(self.name) in _AS_IN_THE_PATH:
             return not_found()
         return related_not_found(f"{self.name} {self.value}")
@@ -43,25 +43,25 @@ class Reference:
 
 @dataclass(frozen=True)
 class PlacedPermissions:
-    """Permissions, and the reference whose resource takes them."""
+    """Permissions, and the reference to the resource that they are needed on."""
 
     permissions: frozenset[str]
     reference: Reference
 
 
 def kinds_of(name: str) -> str:
-    """The kinds of resource that a name refers to; none for one that is opaque."""
+    """The kinds of resource that a field of this name refers to; empty for a field that refers to none."""
     return str(table("references")["kinds"].get(name, "")).removesuffix("?")
 
 
 def rows_of(operation: str) -> Mapping[str, str]:
-    """Of one operation, from each place to what a reference there takes."""
+    """The rows of one operation: where a reference is, and which permissions it needs."""
     rows: Mapping[str, str] = table("references")["operations"].get(operation, {})
     return rows
 
 
 class References:
-    """Those of one call."""
+    """All references of one call."""
 
     def __init__(self, call: ApiCall, needs: Needs) -> None:
         self._call = call
@@ -70,23 +70,25 @@ class References:
 
     @cached_property
     def own(self) -> list[ReferenceTarget]:
-        """Everything that the call's own permissions are needed for; nothing means the tenancy."""
+        """The targets of the call's own permissions; empty means the tenancy."""
         if _OWN in self._rows:
             parts = [self._named(part) for part in self._rows[_OWN].split(" + ")]
-            found = [one for part in parts for reference in part for one in reference.found]
-            return [finders.together(found)] if len(parts) > 1 else found
+            targets = [target for part in parts for reference in part for target in reference.targets]
+            return [finders.merge_targets(targets)] if len(parts) > 1 else targets
         if self._kept:
             return [self._kept]
         place = "body" if self._has_compartment else "query"
-        return [] if self._in_path else [one for each in self._named(f"{place}.compartmentId") for one in each.found]
+        if self._in_path:
+            return []
+        return [target for each in self._named(f"{place}.compartmentId") for target in each.targets]
 
     @property
     def names_in_path(self) -> bool:
-        """Whether the path names a resource, which may not be there."""
+        """Whether the path names a resource, existing or not."""
         return self._in_path is not None
 
     def placed(self) -> Iterator[PlacedPermissions]:
-        """What the call needs besides, each where the thing lies that it is needed for."""
+        """The further permissions that the call needs, each with the resource that it needs them on."""
         for place, takes in self._rows.items():
             if place in (_OWN, _DESTINATION):
                 continue
@@ -97,24 +99,24 @@ class References:
                 yield from (PlacedPermissions(_fitting(permissions, each), each) for each in self._named(place))
 
     def moved(self) -> Iterator[PlacedPermissions]:
-        """The other end of a move, as if what is moved lay there already."""
+        """What a move needs in its destination: the same as if the resource were there already."""
         kept = self._kept
         if kept is None or not self._has_compartment:
             return
         permissions = self._needs.permissions | self._permissions(self._rows.get(_DESTINATION, ""))
         for each in self._named(_DESTINATION):
-            there = tuple(replace(kept, compartment=one.compartment) for one in each.found)
-            if any(one.compartment != kept.compartment for one in there):
-                yield PlacedPermissions(permissions, replace(each, found=there))
+            there = tuple(replace(kept, compartment=target.compartment) for target in each.targets)
+            if any(target.compartment != kept.compartment for target in there):
+                yield PlacedPermissions(permissions, replace(each, targets=there))
 
     @property
     def claimed(self) -> frozenset[str]:
-        """Those permissions that some row places."""
+        """The permissions that some row places on another resource than the call's own."""
         rows = (takes for place, takes in self._rows.items() if place != _OWN)
         return frozenset().union(*(self._permissions(takes) for takes in rows))
 
     def _exchanged(self, field: str, permissions: frozenset[str]) -> Iterator[PlacedPermissions]:
-        """What a change attaches, and what it detaches."""
+        """The references that a change attaches, and those that it detaches."""
         if self._body.get(field.split("[]")[0]) is None:
             return
         new, old = self._named(f"body.{field}"), self._named(f"kept.{field}")
@@ -139,25 +141,25 @@ class References:
         return self._alternatives(chosen)
 
     def _alternatives(self, place: str) -> list[Reference]:
-        return next((found for path in place.split(" | ") if (found := self._followed(path))), [])
+        return next((references for path in place.split(" | ") if (references := self._followed(path))), [])
 
     def _followed(self, path: str) -> list[Reference]:
         first, *further = path.split(" > ")
         source, _, field = first.partition(".")
         references = self._read(source, self._source(source), field)
         for field in further:
-            resources = [one.resource for each in references for one in each.found if one.resource]
+            resources = [target.resource for each in references for target in each.targets if target.resource]
             references = [each for resource in resources for each in self._read("kept", resource.body, field)]
         return references
 
     def _read(self, source: str, value: Any, field: str) -> list[Reference]:
         name = field.rpartition(".")[2].removesuffix("[]")
         kinds = kinds_of(name)
-        if source == "kept":  # what is gone keeps nobody from anything
+        if source == "kept":  # a stored reference to something deleted demands no permission
             kept = (
                 (each, finders.find_even_deleted(self._call, kinds, each)) for each in finders.values_at(value, field)
             )
-            return [Reference(name, source, each, tuple(found)) for each, found in kept if found or not kinds]
+            return [Reference(name, source, each, tuple(targets)) for each, targets in kept if targets or not kinds]
         only_ocids = str(table("references")["kinds"].get(name, "")).endswith("?")
         return [
             Reference(name, source, each, tuple(finders.find(self._call, kinds, each)))
@@ -199,7 +201,7 @@ class References:
 
 
 def _fitting(permissions: frozenset[str], reference: Reference) -> frozenset[str]:
-    """Of a name that may refer to several kinds, what each of them takes."""
-    if " " not in kinds_of(reference.name) or not reference.found:
+    """The permissions that fit the kind of the target, where a name may refer to several kinds."""
+    if " " not in kinds_of(reference.name) or not reference.targets:
         return permissions
-    return frozenset(name for name in permissions if type_of(name) == f"{reference.found[0].kind}s")
+    return frozenset(name for name in permissions if type_of(name) == f"{reference.targets[0].kind}s")

@@ -87,7 +87,7 @@ async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple
         if request.path == registry_tokens.PATH:
             reply, principal = registry_tokens.answer(cloud, request)
             return (reply, f"token for {principal.name}") if principal else _challenge(cloud)
-        principal = registry_tokens.bearer(cloud, request)
+        principal = registry_tokens.bearer_principal(cloud, request)
         if principal is None:
             return _challenge(cloud)
         return await _visited(RegistryRequest(cloud, request, principal, {}, receive))
@@ -114,9 +114,9 @@ async def _visited(visit: RegistryRequest) -> tuple[Reply, str]:
 
 
 def _challenge(cloud: LocalCloud) -> tuple[Reply, str]:
-    asked = f'Bearer realm="{cloud.endpoint}{registry_tokens.PATH}",service="{artifacts.REGISTRY}",scope=""'
+    challenge = f'Bearer realm="{cloud.endpoint}{registry_tokens.PATH}",service="{artifacts.REGISTRY}",scope=""'
     refused = RegistryError(401, "UNAUTHORIZED", "authentication required").reply
-    return Reply(401, refused.body, {"www-authenticate": asked}), "registry: authentication required"
+    return Reply(401, refused.body, {"www-authenticate": challenge}), "registry: authentication required"
 
 
 async def _ping(visit: RegistryRequest) -> Reply:
@@ -140,12 +140,12 @@ async def _add_to_upload(visit: RegistryRequest) -> Reply:
 async def _finish_upload(visit: RegistryRequest) -> Reply:
     file, digest = await _append(visit), visit.request.query.get("digest", "")
     with file.open("rb") as content:
-        found = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
-    if found != digest:
+        actual = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
+    if actual != digest:
         file.unlink()
-        raise RegistryError(400, "DIGEST_INVALID", f"the received content has the digest {found}, not {digest}")
-    file.replace(visit.blob(Digest(found)))
-    visit.hold(Digest(found))
+        raise RegistryError(400, "DIGEST_INVALID", f"the received content has the digest {actual}, not {digest}")
+    file.replace(visit.blob(Digest(actual)))
+    visit.hold(Digest(actual))
     place = f"{PATH}/{visit.named['name']}/blobs/{digest}"
     return Reply(201, None, {"location": place, "docker-content-digest": digest})
 
@@ -204,13 +204,13 @@ async def _put_manifest(visit: RegistryRequest) -> Reply:
     sent = await visit.receive(visit.folder / f"manifest-{uuid.uuid4().hex}")
     digest = f"sha256:{sent.sha256}"
     try:
-        asked = _image_of(visit, sent, digest)
+        image = _image_of(visit, sent, digest)
         sent.path.replace(visit.blob(Digest(digest)))
         visit.hold(Digest(digest))
     finally:
         sent.path.unlink(missing_ok=True)
     if visit.named["reference"] != digest:
-        dispatch(_push_call(visit, asked))
+        dispatch(_push_call(visit, image))
     place = f"{PATH}/{visit.named['name']}/manifests/{digest}"
     return Reply(201, None, {"location": place, "docker-content-digest": digest})
 
@@ -236,12 +236,12 @@ def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, An
 
 def _manifest_of(visit: RegistryRequest, sent: Upload) -> Manifest:
     """The manifest itself, or that of an index's first platform."""
-    found = manifests.read_manifest(manifests.read_blob(sent.path))
-    if isinstance(found, Digest):
-        found = manifests.read_manifest(_pushed(visit, found))
-    if isinstance(found, Digest):
+    manifest = manifests.read_manifest(manifests.read_blob(sent.path))
+    if isinstance(manifest, Digest):
+        manifest = manifests.read_manifest(_pushed(visit, manifest))
+    if isinstance(manifest, Digest):
         raise manifests.UnreadableManifestError("an index names another index")
-    return found
+    return manifest
 
 
 def _pushed(visit: RegistryRequest, digest: Digest) -> bytes:
@@ -253,10 +253,10 @@ def _pushed(visit: RegistryRequest, digest: Digest) -> bytes:
     raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"{digest.text} was not pushed")
 
 
-def _push_call(visit: RegistryRequest, asked: Mapping[str, Any]) -> ApiCall:
-    found = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
-    named = {"repositoryId": found[0].id} if found else {}
-    body = json.dumps(asked).encode()
+def _push_call(visit: RegistryRequest, image: Mapping[str, Any]) -> ApiCall:
+    repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
+    named = {"repositoryId": repositories[0].id} if repositories else {}
+    body = json.dumps(image).encode()
     request = Request(artifacts.PUSH.method, artifacts.PUSH.path, artifacts.PUSH.path, {}, {}, body)
     return ApiCall(visit.cloud, artifacts.PUSH, request, named, visit.principal)
 
@@ -272,8 +272,8 @@ def _pulls(visit: RegistryRequest, repository: StoredResource) -> bool:
     try:
         _may_push(visit)
     except ApiError:
-        asked = replace(repository, body={"repositoryName": repository.name})
-        return access.may_pull(visit.cloud.access, visit.principal, asked)
+        image = replace(repository, body={"repositoryName": repository.name})
+        return access.may_pull(visit.cloud.access, visit.principal, image)
     return True
 
 

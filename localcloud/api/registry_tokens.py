@@ -23,12 +23,12 @@ def answer(cloud: LocalCloud, request: Request) -> tuple[Reply, Principal | None
     """A token, for whoever signs the request; who has one already gets another that ends when it does."""
     if signed := _signed(cloud, request):
         return _token(cloud, signed, int(clock.now()) + SECONDS), signed
-    principal = bearer(cloud, request)
+    principal = bearer_principal(cloud, request)
     claims = _claims(cloud, request)
     return (_token(cloud, principal, claims["exp"]) if principal and claims else Reply(401)), principal
 
 
-def bearer(cloud: LocalCloud, request: Request) -> Principal | None:
+def bearer_principal(cloud: LocalCloud, request: Request) -> Principal | None:
     """Who a request with a token comes from, unless that was deleted since."""
     claims = _claims(cloud, request)
     if claims is None:
@@ -42,7 +42,7 @@ def _claims(cloud: LocalCloud, request: Request) -> dict[str, Any] | None:
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "basic":
         text = _password(text)
-    claims = cloud.credentials.unsealed(text) if text else None
+    claims = cloud.credentials.verify_token(text) if text else None
     return claims if claims and claims.get("ttype") == _KIND and claims["exp"] > clock.now() else None
 
 
@@ -59,8 +59,8 @@ def _signed(cloud: LocalCloud, request: Request) -> Principal | None:
         return None
 
     def key(key_id: str) -> Any:
-        found = cloud.credentials.find(key_id)
-        return found.key if found else None
+        credential = cloud.credentials.find(key_id)
+        return credential.key if credential else None
 
     try:
         key_id = signatures.verify(request.method, request.target, request.headers, key)
@@ -79,5 +79,5 @@ def _token(cloud: LocalCloud, principal: Principal, end: int) -> Reply:
         "res_compartment": principal.compartment,
         "exp": end,
     }
-    token = cloud.credentials.sealed(claims)
+    token = cloud.credentials.sign_token(claims)
     return Reply(200, {"token": token, "access_token": token, "expires_in": int(end - clock.now())})

@@ -14,7 +14,7 @@ from localcloud.api.operations import ApiCall
 VALID_SECONDS = 24 * 3600
 
 
-def remembered(call: ApiCall) -> Reply | None:
+def find_earlier_reply(call: ApiCall) -> Reply | None:
     """The first result of this token, if there was one."""
     token = call.request.headers.get("opc-retry-token")
     if not token:
@@ -30,13 +30,13 @@ def remembered(call: ApiCall) -> Reply | None:
     if digest != _digest(call):
         raise ApiError(409, "InvalidatedRetryToken", "this opc-retry-token was used with another body")
     if resource:
-        found = call.store.get(resource)
-        if found is None or not found.live:
+        created = call.store.get(resource)
+        if created is None or not created.live:
             raise ApiError(409, "InvalidatedRetryToken", "the resource that this opc-retry-token created was deleted")
     return Reply(status, json.loads(body), json.loads(headers))
 
 
-def remember(call: ApiCall, reply: Reply) -> None:
+def remember_reply(call: ApiCall, reply: Reply) -> None:
     token = call.request.headers.get("opc-retry-token")
     if not token:
         return

@@ -90,13 +90,13 @@ def model(service: str, name: str) -> Model:
 
 
 def _tables(init: ast.FunctionDef) -> tuple[dict[str, str], dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    tables: dict[str, dict[str, str]] = {}
     for node in init.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
             attribute = node.targets[0].attr
             if attribute in ("swagger_types", "attribute_map"):
-                found[attribute] = ast.literal_eval(node.value)
-    return found["swagger_types"], found["attribute_map"]
+                tables[attribute] = ast.literal_eval(node.value)
+    return tables["swagger_types"], tables["attribute_map"]
 
 
 def _judgements(functions: list[ast.FunctionDef]) -> tuple[set[str], dict[str, frozenset[str]]]:

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from localcloud.api import connections, faults, manifests, marker, registry, sdk, signatures
 from localcloud.api.connections import CLIENT_SECONDS, FOR_NODES
 from localcloud.api.dispatch import admit, dispatch
-from localcloud.api.errors import ApiError, not_authenticated, not_implemented, of_the_disk, too_large, too_late
+from localcloud.api.errors import ApiError, disk_error, not_authenticated, not_implemented, too_large, too_late
 from localcloud.api.http import FilePart, Reply, Request, Upload
 from localcloud.api.operations import ApiCall, ApiOperation, LocalCloud
 from localcloud.api.routing import Router
@@ -53,7 +53,7 @@ class Application:
         request_id = "/".join(filter(None, (request.headers.get("opc-request-id", "")[:64], uuid.uuid4().hex.upper())))
         body = _Body(request, receive)
         try:
-            reply, told = await self._reply(request, body)
+            reply, summary = await self._reply(request, body)
         except faults.DroppedError:
             await _drop(scope, receive)
             return
@@ -63,7 +63,7 @@ class Application:
             request.target,
             reply.status,
             (time.monotonic() - started) * 1000,
-            told,
+            summary,
         )
         await _send(reply, request.method, request_id, send, body.is_over)
 
@@ -73,21 +73,21 @@ class Application:
             return Reply(200, marker.marker(self._cloud)), "marker"
         name = ""
         try:
-            found = self._router.find(request.method, request.path)
-            name = found[0].name if found else ""
+            route = self._router.find(request.method, request.path)
+            name = route[0].name if route else ""
             request = replace(request, query=query_parameters(request.target.partition("?")[2]))
             if page.is_console(request):
                 return page.answer(self._cloud, request), "console"
             if registry.is_registry(request):
                 return await registry.answer(self._cloud, request, body.to_file)
-            call, admitted = await self._call(request, body, found)
+            call, admitted = await self._call(request, body, route)
             return await self._answer(call, admitted), f"{name} by {call.principal.name}"
         except ApiError as error:
             return Reply(error.status, {"code": error.code, "message": error.message}), f"{name} {error}"
         except faults.DroppedError:
             raise
         except Exception as problem:
-            if disk := of_the_disk(problem, self._cloud.home):
+            if disk := disk_error(problem, self._cloud.home):
                 return Reply(disk.status, {"code": disk.code, "message": disk.message}), f"{name} {disk}"
             log.exception("%s %s", request.method, request.target)
             message = "The local cloud failed; its log has the traceback"
@@ -98,31 +98,31 @@ class Application:
         faulty = not call.operation.path.startswith(marker.PATH)
         try:
             if faulty:
-                await faults.before(self._cloud.faults, call.operation.name)
+                await faults.strike_before(self._cloud.faults, call.operation.name)
             reply = dispatch(call, admitted)
             if reply.later:
                 reply = await reply.later()
             if faulty:
-                faults.after(self._cloud.faults, call.operation.name)
+                faults.strike_after(self._cloud.faults, call.operation.name)
             return reply
         finally:
             if call.request.upload:  # a handler that keeps it has moved it
                 call.request.upload.path.unlink(missing_ok=True)
 
     async def _call(
-        self, request: Request, body: _Body, found: tuple[ApiOperation, dict[str, str]] | None
+        self, request: Request, body: _Body, route: tuple[ApiOperation, dict[str, str]] | None
     ) -> tuple[ApiCall, int | None]:
         """The call with its body; one whose body says nothing about access is judged before that is received."""
-        streams = found is not None and found[0].streams
+        streams = route is not None and route[0].streams
         key_id = signatures.verify(request.method, request.target, request.headers, self._find_key, streams)
         credential = self._cloud.credentials.find(key_id)
         if credential is None:
             raise not_authenticated("this cloud does not know the key")
-        if found is None:
+        if route is None:
             operation = sdk.operation_name(request.method, request.path)
             log.warning("not implemented: %s", operation)
             raise not_implemented(operation)
-        call = ApiCall(self._cloud, found[0], request, found[1], credential.principal)
+        call = ApiCall(self._cloud, route[0], request, route[1], credential.principal)
         admitted = admit(call) if streams else None
         return replace(call, request=await self._with_body(request, body, streams)), admitted
 
@@ -214,7 +214,7 @@ class _Body:
 
 async def _drop(scope: Scope, receive: Receive) -> None:
     if scope["client"]:
-        connections.drop(tuple(scope["client"]))
+        connections.drop_connection(tuple(scope["client"]))
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -238,7 +238,7 @@ async def _send(reply: Reply, method: str, request_id: str, send: Send, keeps: b
 
 
 async def _send_file(part: FilePart, send: Send) -> None:
-    with manifests.opened(part.path) as file:
+    with manifests.open_regular_file(part.path) as file:
         file.seek(part.start)
         left = part.length
         while left and (chunk := file.read(min(_CHUNK, left))):

@@ -54,12 +54,12 @@ def parse(authorization: str) -> Signature:
 
 def _parameters(text: str) -> dict[str, str]:
     """One after the other: to look for them anywhere in a text takes the square of its length."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     position = 0
     while match := _PARAMETER.match(text, position):
-        found[match[1]] = match[2]
+        parameters[match[1]] = match[2]
         position = match.end()
-    return found
+    return parameters
 
 
 def verify(

@@ -89,7 +89,7 @@ class StoredResource:
         """The state at this moment: a transition takes as long as its lifecycle says."""
         return self.settling if self.settles_at > clock.now() else self.state
 
-    def expect(self, if_match: str | None) -> None:
+    def require_etag(self, if_match: str | None) -> None:
         if if_match not in (None, "*", self.etag):
             raise etag_mismatch()
 

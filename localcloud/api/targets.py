@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call is about, as policies see it: which permissions it needs, on what, and how it is refused without."""
+"""What a call needs, as policies see it: permissions, their targets, and OCI's refusal where they are missing."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from localcloud.api.finders import ReferenceTarget
 from localcloud.api.operations import ApiCall
 from localcloud.api.references import Reference, References
 
-# Calls of our own that stand for one the catalog names, and one that shares its name with another service's.
+# The catalog's names for a call of our own, and for a call whose name another service has too.
 STANDS_FOR = {"PushContainerImage": "docker push"}
 _OF_SERVICES = {("limits", "ListServices"): "limits: ListServices"}
-# Variables that a path parameter or a field of an operation's body is.
+# The policy variables that path parameters and body fields give.
 _OF_PARAMETERS = {"bucketName": "target.bucket.name", "objectName": "target.object.name"}
 _OF_BODIES: Mapping[str, tuple[str, str]] = {
     "CreateBucket": ("name", "target.bucket.name"),
     "ListMetrics": ("namespace", "target.metrics.namespace"),
     "SummarizeMetricsData": ("namespace", "target.metrics.namespace"),
 }
-# What a work request keeps of the call that made it, beside what OCI's model has: so never shown.
+# A work request keeps here what its call needed. OCI's model has no such field, so clients never see it.
 INHERITED = "takes"
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """Permissions, and what they are needed for: nothing where a reference leads nowhere, and nobody has them."""
+    """Permissions, and the target they are needed on. No target: the reference leads nowhere, so nobody has them."""
 
     permissions: frozenset[str]
     target: Target | None
@@ -40,7 +40,7 @@ class Requirement:
 
 
 def needs_of(call: ApiCall) -> Needs:
-    """What the catalog says of the call; StatementError where it says nothing."""
+    """The call's row in the catalog; StatementError if there is none."""
     return needs_named(_name(call))
 
 
@@ -51,17 +51,17 @@ def requirements(call: ApiCall) -> Iterator[Requirement]:
     always = (needs.permissions - references.claimed) | _circumstances(call, needs)
     own = list(_own(call, references.own))
     if not own and not always and references.names_in_path:
-        yield Requirement(always, None, not_found())  # nothing to judge: it is told apart from nothing else
-    for target in own or [Target(tenancy.TENANCY, _variables(call))]:
-        yield Requirement(always, target, not_found())
-    for found in references.own:
-        yield from _inherited(found)
+        yield Requirement(always, None, not_found())  # nothing to judge: answer as for any missing resource
+    for judged in own or [Target(tenancy.TENANCY, _variables(call))]:
+        yield Requirement(always, judged, not_found())
+    for target in references.own:
+        yield from _inherited(target)
     for placed in (*references.placed(), *references.moved()):
         yield from _required(placed.permissions, placed.reference)
 
 
 def inheritance(call: ApiCall) -> list[list[object]]:
-    """What a call needs, as its work request keeps it."""
+    """What a call needs, in the form that its work request keeps."""
     return [
         [sorted(one.permissions), one.target.compartment, dict(one.target.variables)]
         for one in requirements(call)
@@ -70,30 +70,30 @@ def inheritance(call: ApiCall) -> list[list[object]]:
 
 
 def _name(call: ApiCall) -> str:
-    """What the catalog calls it: to delete a version for good takes more than to delete an object."""
+    """The catalog's name of the call. Deleting a version needs more than deleting an object, so it has its own name."""
     if call.operation.name == "DeleteObject" and call.request.query.get("versionId"):
         return "DeleteObjectVersion"
     name = call.operation.name
     return _OF_SERVICES.get((call.operation.service, name)) or STANDS_FOR.get(name, name)
 
 
-def _own(call: ApiCall, found: list[ReferenceTarget]) -> Iterator[Target]:
+def _own(call: ApiCall, targets: list[ReferenceTarget]) -> Iterator[Target]:
     variables = _variables(call)
-    return (Target(one.compartment, {**variables, **one.variables}) for one in found)
+    return (Target(target.compartment, {**variables, **target.variables}) for target in targets)
 
 
 def _required(permissions: frozenset[str], reference: Reference) -> Iterator[Requirement]:
-    for found in reference.found:
-        yield Requirement(permissions, Target(found.compartment, found.variables), reference.refusal)
-    if not reference.found:
+    for target in reference.targets:
+        yield Requirement(permissions, Target(target.compartment, target.variables), reference.refusal)
+    if not reference.targets:
         yield Requirement(permissions, None, reference.refusal)
 
 
-def _inherited(found: ReferenceTarget) -> Iterator[Requirement]:
-    """A work request takes what the call took that made it."""
-    if found.resource is None or found.resource.kind != "work-request":
+def _inherited(target: ReferenceTarget) -> Iterator[Requirement]:
+    """Reading a work request needs what the call that made it needed."""
+    if target.resource is None or target.resource.kind != "work-request":
         return
-    kept = found.resource.body.get(INHERITED)
+    kept = target.resource.body.get(INHERITED)
     for permissions, compartment, variables in kept or ():
         yield Requirement(frozenset(permissions), Target(compartment, variables), not_found())
     if kept is None:
@@ -101,7 +101,7 @@ def _inherited(found: ReferenceTarget) -> Iterator[Requirement]:
 
 
 def _circumstances(call: ApiCall, needs: Needs) -> frozenset[str]:
-    """Permissions that depend on what is there already."""
+    """The permissions that depend on what exists already."""
     applying = (
         permissions
         for circumstance, permissions in needs.conditional.items()
@@ -111,9 +111,9 @@ def _circumstances(call: ApiCall, needs: Needs) -> frozenset[str]:
 
 
 def _variables(call: ApiCall) -> dict[str, str]:
-    known = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
+    variables = {variable: call.params.get(parameter, "") for parameter, variable in _OF_PARAMETERS.items()}
     if call.operation.name in _OF_BODIES:
         field, variable = _OF_BODIES[call.operation.name]
         body = call.json() if call.request.body else None
-        known[variable] = str(body.get(field) or "") if isinstance(body, dict) else ""
-    return {name: value for name, value in known.items() if value}
+        variables[variable] = str(body.get(field) or "") if isinstance(body, dict) else ""
+    return {name: value for name, value in variables.items() if value}

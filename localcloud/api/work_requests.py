@@ -25,7 +25,9 @@ _PATHS: Mapping[str, str] = {
 }
 
 
-def receipt(call: ApiCall, operation_type: str, entity: str, action: str, resource: StoredResource) -> dict[str, str]:
+def issue_receipt(
+    call: ApiCall, operation_type: str, entity: str, action: str, resource: StoredResource
+) -> dict[str, str]:
     """The header that names a finished work request about one resource."""
     moment = clock.rfc3339(clock.now())
     identifier = new_ocid("workrequest", tenancy.REGION_KEY)
@@ -51,8 +53,8 @@ def receipt(call: ApiCall, operation_type: str, entity: str, action: str, resour
 
 
 def _get(service: str, call: ApiCall) -> Reply:
-    found = _find(call)
-    return Reply(200, models.shape(service, "WorkRequest", _so_far(found)), {"etag": found.etag})
+    request = _find(call)
+    return Reply(200, models.shape(service, "WorkRequest", _so_far(request)), {"etag": request.etag})
 
 
 def _list(service: str, call: ApiCall) -> Reply:
@@ -69,10 +71,10 @@ def _nothing(call: ApiCall) -> Reply:
 
 
 def _find(call: ApiCall) -> StoredResource:
-    found = call.store.get(call.params["workRequestId"])
-    if found is None or found.kind != KIND:
+    request = call.store.get(call.params["workRequestId"])
+    if request is None or request.kind != KIND:
         raise not_found("work request")
-    return found
+    return request
 
 
 def _so_far(request: StoredResource) -> Mapping[str, Any]:

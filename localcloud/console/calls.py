@@ -19,15 +19,15 @@ def last_calls(home: Path) -> dict[str, Any]:
     rows: list[list[str]] = []
     reason = ""
     for line in _tail(home / "server.log"):
-        found = _LINE.match(line)
-        if not found:
+        match = _LINE.match(line)
+        if not match:
             continue
-        call = _CALL.match(found["text"])
+        call = _CALL.match(match["text"])
         if call is None:
-            reason = found["text"] if found["level"] == "WARNING" else reason
+            reason = match["text"] if match["level"] == "WARNING" else reason
         elif not call["target"].startswith(_OURS):
             path = call["target"].partition("?")[0]
-            rows.append([found["time"], call["status"], call["method"], path, call["told"], reason, call["took"]])
+            rows.append([match["time"], call["status"], call["method"], path, call["told"], reason, call["took"]])
             reason = ""
     columns = ["time", "status", "", "path", "operation", "refused because", "took"]
     return {"name": "newest first", "open": True, "tables": [{"columns": columns, "rows": rows[: -SHOWN - 1 : -1]}]}

@@ -38,8 +38,8 @@ def _latest(store: StateStore, kind: str) -> list[StoredResource]:
 
 
 def _place(store: StateStore, resource: StoredResource) -> str:
-    found = store.get(resource.compartment)
-    return found.name if found else resource.compartment
+    compartment = store.get(resource.compartment)
+    return compartment.name if compartment else resource.compartment
 
 
 def _access(store: StateStore) -> Iterator[Section]:

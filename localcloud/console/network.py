@@ -84,8 +84,8 @@ def _ports(rule: Mapping[str, Any]) -> str:
 
 
 def _name(store: StateStore, identifier: str) -> str:
-    found = store.get(identifier) if identifier.startswith("ocid1.") else None
-    return found.name if found else identifier
+    resource = store.get(identifier) if identifier.startswith("ocid1.") else None
+    return resource.name if resource else identifier
 
 
 def _text(value: Mapping[str, Any], name: str) -> str:

@@ -43,7 +43,7 @@ def cache_folder() -> Path:
     return _root().joinpath(*_BELOW_ROOT)
 
 
-def not_ours(*places: Path) -> str:
+def why_not_trusted(*places: Path) -> str:
     """Why what is in the cache must not be used: another user may have put it there. Empty where it may."""
     folder = cache_folder()
     for place in (folder.parent, folder, *places):
@@ -68,7 +68,7 @@ def folder_of(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) 
 def stamp_of(folder: Path) -> Stamp | None:
     """What a finished environment says of itself; None when it is half made, or what it was made from has gone, or when
     it is not ours."""
-    if not_ours(folder, folder / "bin", folder / STAMP):
+    if why_not_trusted(folder, folder / "bin", folder / STAMP):
         return None
     try:
         stamp = Stamp(**json.loads((folder / STAMP).read_text("utf-8")))
@@ -98,7 +98,7 @@ def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def cleared(folder: Path) -> None:
+def clear_folder(folder: Path) -> None:
     """Whatever a process that died left there. Its stamp goes first, so that no one takes the rest for whole."""
     (folder / STAMP).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)

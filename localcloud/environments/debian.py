@@ -8,7 +8,7 @@ import shlex
 import shutil
 from collections.abc import Sequence
 
-from localcloud.environments.work import MakeError, MakeProgress, watched
+from localcloud.environments.work import MakeError, MakeProgress, run_watched
 
 # Another apt may be at work, and may clear the archives that this one has fetched: it waits, and tries again.
 WAIT = ("-o", "DPkg::Lock::Timeout=900")
@@ -30,8 +30,8 @@ def install(packages: Sequence[str], tell: MakeProgress) -> None:
     command = ["apt-get", *WAIT, "install", "-y", "-q", "--no-install-recommends", *packages]
     for attempt in range(1, TRIES + 1):
         try:
-            watched(["apt-get", *WAIT, "update", "-q"], tell, "apt-get update", quiet)
-            return watched(command, tell, "apt-get install", quiet)
+            run_watched(["apt-get", *WAIT, "update", "-q"], tell, "apt-get update", quiet)
+            return run_watched(command, tell, "apt-get install", quiet)
         except MakeError:
             if attempt == TRIES:
                 raise

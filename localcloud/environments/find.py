@@ -45,16 +45,16 @@ def find(name: str) -> Environment | MissingEnvironment:
     row = rows()[name]
     if row.kind == "this" or (row.own and _in_this(row)):
         return _environment(row, Path(sys.executable), "this interpreter") if _in_this(row) else _incomplete(row)
-    made = where(row)
+    made = locate(row)
     if isinstance(made, MissingEnvironment):
         return made
     folder, _ = made
     stamp = cache.stamp_of(folder)
     if stamp is None:
-        reason = cache.not_ours(folder) or "it has not been made on this machine"
+        reason = cache.why_not_trusted(folder) or "it has not been made on this machine"
         return MissingEnvironment(name, reason, f"trainyard environments make {name}")
-    told = ", ".join(f"{module} {version}" for module, version in stamp.versions.items() if version)
-    return _environment(row, folder / "bin" / "python", told)
+    versions = ", ".join(f"{module} {version}" for module, version in stamp.versions.items() if version)
+    return _environment(row, folder / "bin" / "python", versions)
 
 
 def find_for(
@@ -66,11 +66,11 @@ def find_for(
         needs = ", ".join(sorted(modules & frozenset().union(*(row.offers for row in rows().values()))))
         wanted = f"{framework} {strategy}" if strategy else framework
         return MissingEnvironment(framework, f"no local environment offers {wanted} with {needs or 'its modules'}", "")
-    found = [find(row.name) for row in able]
-    return next((one for one in found if isinstance(one, Environment)), found[0])
+    candidates = [find(row.name) for row in able]
+    return next((one for one in candidates if isinstance(one, Environment)), candidates[0])
 
 
-def where(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
+def locate(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
     """The folder an environment has or would have, and the interpreter it is made from."""
     base = rows().get(row.base)
     if base is None:
@@ -79,7 +79,7 @@ def where(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
             wanted = f"Python {row.python}" if row.python else row.base
             return MissingEnvironment(row.name, f"{wanted} is not on this machine", f"install {wanted}")
         return cache.folder_of(row, interpreter, None), interpreter
-    under = where(base)
+    under = locate(base)
     if isinstance(under, MissingEnvironment):
         return MissingEnvironment(row.name, under.reason, under.remedy)
     stamp = cache.stamp_of(under[0])
@@ -92,7 +92,7 @@ def where(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
     return cache.folder_of(row, under[0] / "bin" / "python", stamp), under[0] / "bin" / "python"
 
 
-def lacking(row: EnvironmentRow) -> tuple[str, ...]:
+def missing_packages(row: EnvironmentRow) -> tuple[str, ...]:
     """The Debian packages it needs that are not installed."""
     return tuple(name for name, proof in row.packages.items() if not _proved(proof))
 
@@ -104,8 +104,8 @@ def _proved(proof: str) -> bool:
 def _interpreter(version: str) -> Path | None:
     if not version or sys.version.startswith(f"{version}."):
         return Path(sys.executable)
-    found = shutil.which(f"python{version}")
-    return Path(found) if found else None
+    program = shutil.which(f"python{version}")
+    return Path(program) if program else None
 
 
 def _in_this(row: EnvironmentRow) -> bool:

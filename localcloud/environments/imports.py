@@ -11,7 +11,7 @@ from pathlib import Path
 MOST_FILES = 2000
 
 
-def imported(code: Path) -> frozenset[str]:
+def imported_modules(code: Path) -> frozenset[str]:
     """The top-level names that a script, or the scripts of a folder, import; what cannot be read imports nothing."""
     files = [code] if code.is_file() else sorted(code.rglob("*.py"))[:MOST_FILES]
     return frozenset(name for file in files if file.suffix == ".py" for name in _of_file(file))

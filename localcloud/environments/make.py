@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes an environment, visibly; one that was cut off anywhere has no stamp, is never used, and is made again."""
+"""Makes an environment and shows its progress. An unfinished one has no stamp: it is never used, and is made again."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 
 from localcloud.environments import cache, debian, pin
 from localcloud.environments.cache import Stamp
-from localcloud.environments.find import Environment, MissingEnvironment, find, lacking, where
+from localcloud.environments.find import Environment, MissingEnvironment, find, locate, missing_packages
 from localcloud.environments.rows import EnvironmentRow, rows
-from localcloud.environments.work import MakeError, MakeProgress, pip, watched
+from localcloud.environments.work import MakeError, MakeProgress, pip, run_watched
 
 _SITES = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
 _PROOF = """
 import importlib, json, sys
-found = {name: importlib.import_module(name) for name in sys.argv[1].split(",")}
+imported = {name: importlib.import_module(name) for name in sys.argv[1].split(",")}
 exec(sys.argv[2])
-tops = {name.partition(".")[0]: sys.modules[name.partition(".")[0]] for name in found}
+tops = {name.partition(".")[0]: sys.modules[name.partition(".")[0]] for name in imported}
 print(json.dumps({
     "python": sys.version.split()[0],
     "versions": {name: str(getattr(module, "__version__", "")) for name, module in tops.items()},
@@ -30,25 +30,25 @@ print(json.dumps({
 
 
 def make(name: str, tell: MakeProgress, install: bool = False) -> Environment:
-    """Makes an environment and those it stands on; with `install`, root may install the Debian packages it needs."""
+    """Makes an environment and those it builds on. With `install`, root also installs the Debian packages it needs."""
     pin.make(tell.say)
-    found = find(name)
-    if isinstance(found, Environment):
-        return found
+    existing = find(name)
+    if isinstance(existing, Environment):
+        return existing
     row = rows()[name]
     if row.kind == "this":
-        raise MakeError(f"{name}: {found.reason}\n{found.remedy}")
+        raise MakeError(f"{name}: {existing.reason}\n{existing.remedy}")
     _packages(row, tell, install)
     if row.base in rows():
         make(row.base, tell, install)
-    place = where(row)
+    place = locate(row)
     if isinstance(place, MissingEnvironment):
         raise MakeError(f"{name}: {place.reason}\n{place.remedy}".strip())
     folder, interpreter = place
     with cache.locked(folder, tell.say):
         if cache.stamp_of(folder) is None:
             tell.say(f"making the environment `{name}`: {_size(row)}, once per machine")
-            cache.cleared(folder)
+            cache.clear_folder(folder)
             _fill(row, folder, interpreter, tell)
             cache.write_stamp(folder, _proof(row, folder))
             tell.say(f"the environment `{name}` is ready")
@@ -63,7 +63,7 @@ def _size(row: EnvironmentRow) -> str:
 
 
 def _packages(row: EnvironmentRow, tell: MakeProgress, install: bool) -> None:
-    absent = lacking(row)
+    absent = missing_packages(row)
     if not absent:
         return
     if not install or not debian.may_install():
@@ -72,19 +72,19 @@ def _packages(row: EnvironmentRow, tell: MakeProgress, install: bool) -> None:
             f"On Debian, as root: {debian.command_words(absent)}"
         )
     debian.install(absent, tell)
-    if still := lacking(row):
+    if still := missing_packages(row):
         raise MakeError(f"{row.name}: apt-get succeeded, but these packages are still missing: {', '.join(still)}")
 
 
 def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgress) -> None:
     system = ["--system-site-packages"] if row.base and row.base not in rows() else []
     maker = [str(interpreter.resolve()), "-m", "venv", "--without-pip", *system, str(folder)]
-    watched(maker, tell, f"{row.name}: an empty environment")
+    run_watched(maker, tell, f"{row.name}: an empty environment")
     python = folder / "bin" / "python"
     if row.base in rows():
         _stand_on(interpreter, folder)
     for path in (path for path in row.lists if path.name != row.built):
-        # Wheels only: nothing of PyPI is run while it is installed, and nothing unlocked is fetched to build it.
+        # Wheels only: installing one runs no code from PyPI and fetches no unlocked build packages.
         pip(
             python,
             ["install", "--no-deps", "--only-binary", ":all:", "-r", str(path)],
@@ -96,24 +96,24 @@ def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgre
 
 
 def _stand_on(base: Path, folder: Path) -> None:
-    """Lets the modules of another environment be found after its own."""
-    told = subprocess.run([str(base), "-I", "-c", _SITES], capture_output=True, text=True, check=True)
+    """Makes the modules of the base environment importable, after the environment's own."""
+    result = subprocess.run([str(base), "-I", "-c", _SITES], capture_output=True, text=True, check=True)
     site = next(folder.glob("lib/python*/site-packages"))
-    (site / "base.pth").write_text("\n".join(json.loads(told.stdout)) + "\n", "utf-8")
+    (site / "base.pth").write_text("\n".join(json.loads(result.stdout)) + "\n", "utf-8")
 
 
 def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
-    """A wheel compiled from its locked source against what the environment has."""
+    """Compiles a wheel from its locked source, against the packages of the environment, and installs it."""
     version = subprocess.run(
         [str(python), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
         capture_output=True, text=True, check=True,
     ).stdout.strip()  # fmt: skip
-    told = {name: text.format(python=version) for name, text in row.build.items()}
+    settings = {name: text.format(python=version) for name, text in row.build.items()}
     path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
     tell.say(f"{row.name}: compiling, about {row.minutes} minutes on two quiet processors")
     with tempfile.TemporaryDirectory(prefix="trainyard-wheel-") as folder:
         source = str(row.lists[-1])
-        # Without pip's cache: there, one wheel of this version stands for whatever it was compiled against.
+        # No cache: pip would reuse a wheel of this version that was compiled against other packages.
         words = [
             "wheel",
             "--no-cache-dir",
@@ -125,16 +125,16 @@ def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
             "-r",
             source,
         ]
-        pip(python, words, tell, f"{row.name}: compiling", {**told, "PATH": path, "TMPDIR": folder})
+        pip(python, words, tell, f"{row.name}: compiling", {**settings, "PATH": path, "TMPDIR": folder})
         wheels = [str(wheel) for wheel in Path(folder).glob("*.whl")]
         pip(python, ["install", "--no-deps", *wheels], tell, f"{row.name}: installing", hashed=False)
 
 
 def _proof(row: EnvironmentRow, folder: Path) -> Stamp:
-    """What an import of its modules in a process of its own finds."""
+    """Imports the modules in a process of their own, and returns what that found."""
     command = [str(folder / "bin" / "python"), "-c", _PROOF, ",".join(row.imports), row.proof]
     with tempfile.TemporaryDirectory() as empty:
-        told = subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
-    if told.returncode:
-        raise MakeError(f"{row.name}: made, but its modules cannot be imported:\n{told.stderr.strip()[-2000:]}")
-    return Stamp(**json.loads(told.stdout.splitlines()[-1]))
+        result = subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise MakeError(f"{row.name}: made, but its modules cannot be imported:\n{result.stderr.strip()[-2000:]}")
+    return Stamp(**json.loads(result.stdout.splitlines()[-1]))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from localcloud.environments.cache import cache_folder, locked, not_ours
+from localcloud.environments.cache import cache_folder, locked, why_not_trusted
 
 # Read as a file, for the local cloud imports nothing of the launcher.
 SOURCE = Path(__file__).resolve().parents[2] / "launcher" / "pin" / "pin.c"
@@ -30,7 +30,7 @@ def _path() -> Path | None:
 def library() -> Path | None:
     """The compiled shim, if it is there."""
     path = _path()
-    return path if path and path.exists() and not not_ours(path.parent, path) else None
+    return path if path and path.exists() and not why_not_trusted(path.parent, path) else None
 
 
 def make(say: Callable[[str], None]) -> Path | None:

@@ -54,7 +54,7 @@ def _row(name: str, columns: dict[str, Any]) -> EnvironmentRow:
 
 def rows_for(framework: str, strategy: str | None, modules: Set[str], team_own: bool) -> tuple[EnvironmentRow, ...]:
     """What could run a job, best first; `modules` are those its code imports. A team's own framework takes any row."""
-    known = frozenset().union(*(row.offers for row in rows().values()))
-    needed = modules & known
+    offered = frozenset().union(*(row.offers for row in rows().values()))
+    needed = modules & offered
     served = [row for row in rows().values() if team_own or {framework, f"{framework}/{strategy}"} & set(row.serves)]
     return tuple(row for row in served if needed <= row.offers)

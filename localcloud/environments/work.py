@@ -47,10 +47,10 @@ def pip(
     first, *rest = words
     compiled = ["--no-compile"] if first == "install" else []
     command = [sys.executable, "-m", "pip", "--python", str(python), first, *quiet, *compiled, *hashes, *rest]
-    watched(command, tell, title, more)
+    run_watched(command, tell, title, more)
 
 
-def watched(command: Sequence[str], tell: MakeProgress, title: str, more: Mapping[str, str] | None = None) -> None:
+def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Mapping[str, str] | None = None) -> None:
     """Runs a command to its end; the clock ticks also while it says nothing."""
     last: collections.deque[str] = collections.deque(maxlen=LINES_SHOWN)
     state = [title]
@@ -79,7 +79,7 @@ def _read(process: subprocess.Popen[str], last: collections.deque[str], state: l
     assert process.stdout
     for line in process.stdout:
         last.append(line.rstrip())
-        if found := _PERCENT.match(line):
-            state[0] = f"{title}, {found[1]} %"
-        elif found := _FETCHED.match(line):
-            state[0] = f"{title}: {found[1].partition('-')[0]}"
+        if match := _PERCENT.match(line):
+            state[0] = f"{title}, {match[1]} %"
+        elif match := _FETCHED.match(line):
+            state[0] = f"{title}: {match[1].partition('-')[0]}"

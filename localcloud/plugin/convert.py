@@ -14,7 +14,7 @@ from provider.oci import sdk
 
 _LIST = re.compile(r"^list\[(.+)\]$")
 _DICT = re.compile(r"^dict\(str, (.+)\)$")
-# Whole numbers of the API that the Pulumi provider has as text, being 64 bits wide.
+# Whole numbers of 64 bits, which the Pulumi provider writes as text.
 TEXT_NUMBERS = frozenset(
     {
         "approximateCount",
@@ -26,7 +26,7 @@ TEXT_NUMBERS = frozenset(
         "timeAmount",
     }
 )
-# What the SDK makes of a text that is not one of an enumeration's.
+# The SDK's word for a text that is not in an enumeration.
 _NOT_A_CHOICE = "UNKNOWN_ENUM_VALUE"
 _NESTED_TAGS = "dict(str, dict(str, object))"
 
@@ -37,7 +37,7 @@ def models_of(service: str) -> Any:
 
 @cache
 def fields(service: str, model: str) -> Mapping[str, tuple[str, str]]:
-    """Of a model, by Pulumi name: the SDK's attribute and its type."""
+    """The SDK's attribute and type of each field of a model, by its Pulumi name."""
     empty = getattr(models_of(service), model)()
     return {
         pulumi_name(empty.attribute_map[attribute], kind): (attribute, kind)
@@ -48,18 +48,19 @@ def fields(service: str, model: str) -> Mapping[str, tuple[str, str]]:
 def to_model(service: str, model: str, properties: Mapping[str, Any]) -> Any:
     """The named model, or the subtype its discriminator asks for; properties it does not have are left out."""
     name = _subtype(service, model, properties)
-    known = fields(service, name)
+    model_fields = fields(service, name)
     try:
         values = {
-            known[key][0]: _to_api(service, known[key][1], value)
+            model_fields[key][0]: _to_api(service, model_fields[key][1], value)
             for key, value in properties.items()
-            if key in known and value is not None
+            if key in model_fields and value is not None
         }
         made = getattr(models_of(service), name)(**values)
-    except ValueError as error:  # of no such form, or an SDK model's own word on a value outside its enumeration
+    except ValueError as error:  # a value of the wrong form, or one that the SDK's model refuses
         raise ProviderError(f"{name}: {error}") from None
     for key, value in properties.items():
-        if key in known and isinstance(value, str) and getattr(made, known[key][0]) == _NOT_A_CHOICE != value:
+        is_choice = key in model_fields and isinstance(value, str) and value != _NOT_A_CHOICE
+        if is_choice and getattr(made, model_fields[key][0]) == _NOT_A_CHOICE:
             raise ProviderError(f"`{key}`: `{value}` is not a value that OCI accepts.")
     return made
 
@@ -78,10 +79,10 @@ def _to_api(service: str, kind: str, value: Any) -> Any:
         return None
     if kind == _NESTED_TAGS and isinstance(value, Mapping):
         return _nested_tags(value)
-    if found := _LIST.match(kind):
-        return [_to_api(service, found[1], item) for item in value]
-    if found := _DICT.match(kind):
-        return {key: _to_api(service, found[1], item) for key, item in value.items()}
+    if match := _LIST.match(kind):
+        return [_to_api(service, match[1], item) for item in value]
+    if match := _DICT.match(kind):
+        return {key: _to_api(service, match[1], item) for key, item in value.items()}
     if kind in _SCALARS:
         return _SCALARS[kind](value)
     return to_model(service, kind, value) if isinstance(value, Mapping) else value
@@ -98,7 +99,7 @@ _SCALARS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def from_model(value: Any, key: str = "") -> Any:
-    """What the SDK gave, as Pulumi's provider would show it."""
+    """The SDK's value in the form in which Pulumi's provider shows it."""
     if isinstance(value, list):
         return [from_model(item) for item in value]
     if isinstance(value, datetime):
@@ -139,24 +140,24 @@ def _flat_tags(tags: Mapping[str, Any]) -> Properties:
     return flat
 
 
-def project(live: Any, asked: Any, path: str, unordered: frozenset[str]) -> Any:
-    """The live value, reduced to what the program speaks of: what the cloud filled in by itself is no drift."""
-    if isinstance(live, Mapping) and isinstance(asked, Mapping):
+def project(live: Any, desired: Any, path: str, unordered: frozenset[str]) -> Any:
+    """The live value, reduced to the fields that the program sets: fields that the cloud filled in are no drift."""
+    if isinstance(live, Mapping) and isinstance(desired, Mapping):
         return {
             key: project(live.get(key), item, f"{path}.{key}" if path else key, unordered)
-            for key, item in asked.items()
+            for key, item in desired.items()
         }
-    if isinstance(live, list) and isinstance(asked, list):
-        return _project_list(live, asked, path, unordered)
-    return asked if live is None and asked in ("", [], {}, None, False) else live
+    if isinstance(live, list) and isinstance(desired, list):
+        return _project_list(live, desired, path, unordered)
+    return desired if live is None and desired in ("", [], {}, None, False) else live
 
 
-def _project_list(live: list[Any], asked: list[Any], path: str, unordered: frozenset[str]) -> list[Any]:
+def _project_list(live: list[Any], desired: list[Any], path: str, unordered: frozenset[str]) -> list[Any]:
     if path not in unordered:
-        reduced = [project(one, other, path, unordered) for one, other in zip(live, asked, strict=False)]
-        return reduced + live[len(asked) :]
+        reduced = [project(one, other, path, unordered) for one, other in zip(live, desired, strict=False)]
+        return reduced + live[len(desired) :]
     left, matched = list(live), []
-    for item in asked:
+    for item in desired:
         twin = next((one for one in left if project(one, item, path, unordered) == item), None)
         if twin is not None:
             left.remove(twin)

@@ -13,5 +13,5 @@ _RENAMED = {"lifecycleState": "state", "isStateless": "stateless", "inactiveStat
 def pulumi_name(api_name: str, swagger_type: str = "") -> str:
     if api_name in _RENAMED:
         return _RENAMED[api_name]
-    name = _AFTER_DIGIT.sub(lambda found: found[0].lower(), api_name).replace("GBs", "Gbs")
+    name = _AFTER_DIGIT.sub(lambda match: match[0].lower(), api_name).replace("GBs", "Gbs")
     return f"{name}s" if swagger_type.startswith("list[") and not name.endswith("s") else name

@@ -94,8 +94,8 @@ class TableResource(ProviderResource):
         if self.row.named and inputs.get("name") is None:
             seed = call.seed or call.urn.encode()
             inputs["name"] = old.get("name") or f"{call.name}-{hashlib.sha256(seed).hexdigest()[:7]}"
-        known = self.inputs_of_api() | _UNINTERESTING
-        unknown = sorted(set(inputs) - known)
+        accepted = self.inputs_of_api() | _UNINTERESTING
+        unknown = sorted(set(inputs) - accepted)
         return CheckedInputs(inputs, tuple(InputFailure(key, f"{self.token} has no input `{key}`.") for key in unknown))
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
@@ -210,16 +210,16 @@ class TableResource(ProviderResource):
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
         """Makes each of the changes or refuses: a change that no call of the API makes must not be shown as made."""
         path, served = self.call_path(id, new), self._back({**fields(self.row.service, f"Update{self._stem}Details")})
-        asked = {key: value for key, value in changed.items() if key not in self.row.extra}
-        place = None if "compartmentId" in served else asked.pop("compartmentId", None)
-        asked = {key: _or_empty(value, served[key][1]) if key in served else value for key, value in asked.items()}
-        if unserved := sorted(key for key, value in asked.items() if key not in served or value is None):
-            raise unchangeable(call, unserved)
+        wanted = {key: value for key, value in changed.items() if key not in self.row.extra}
+        place = None if "compartmentId" in served else wanted.pop("compartmentId", None)
+        wanted = {key: _or_empty(value, served[key][1]) if key in served else value for key, value in wanted.items()}
+        if unserved := sorted(key for key, value in wanted.items() if key not in served or value is None):
+            raise unchangeable_error(call, unserved)
         if place is not None:
             where = to_model(self.row.service, f"Change{self._stem}CompartmentDetails", {"compartmentId": place})
             self._write(call, f"Move {call.name}", self._operation("change", "_compartment"), *path, where)
-        if asked:
-            self._write(call, f"Update {call.name}", self._operation("update"), *path, self._details("Update", asked))
+        if wanted:
+            self._write(call, f"Update {call.name}", self._operation("update"), *path, self._details("Update", wanted))
 
     def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
         """Calls an operation that changes the resource; returns when what it began is done."""
@@ -280,7 +280,7 @@ class TableResource(ProviderResource):
         return {key: value for key, value in live.items() if key in wanted and value not in (None, {}, [])}
 
 
-def unchangeable(call: Call, keys: Iterable[str]) -> ProviderError:
+def unchangeable_error(call: Call, keys: Iterable[str]) -> ProviderError:
     named = ", ".join(f"`{key}`" for key in keys)
     return ProviderError(
         f"{call.name}: the local cloud cannot change {named} of an existing resource.",

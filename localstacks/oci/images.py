@@ -30,4 +30,4 @@ def ready_images(cloud: Cloud, plan: Plan, borrowed: str = "", stacks: Path = ST
         chosen[image] = chosen.get(image) or (found.name if isinstance(found, Environment) else "")
     for image, environment in chosen.items():
         if image.startswith(host):
-            admin.stand_by(cloud, image, environment)
+            admin.push_when_repository_exists(cloud, image, environment)

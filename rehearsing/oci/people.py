@@ -56,7 +56,7 @@ def _notebook(deployer: Session, cloud: Cloud, outputs: Mapping[str, Any]) -> Se
         notebook_session_configuration_details=machine,
     )
     made = deployer.client("data_science").create_notebook_session(details).data
-    told = admin.resource_principal(cloud, made.id)
+    told = admin.issue_resource_principal(cloud, made.id)
     signer = import_module("oci.auth.signers").EphemeralResourcePrincipalSigner(
         session_token=told["OCI_RESOURCE_PRINCIPAL_RPST"],
         private_key=told["OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"],

@@ -9,7 +9,7 @@ import oci
 import pytest
 from oci._vendor import requests
 
-from localcloud.admin import add_fault, clear_faults, list_calls, resource_principal
+from localcloud.admin import add_fault, clear_faults, issue_resource_principal, list_calls
 from localcloud.control import Cloud
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
@@ -182,7 +182,7 @@ def test_the_token_of_a_run_ends_with_it(world: World) -> None:
     _runs_may_read(world, "ended")
     run = world.run(world.job("print('over')"))
     world.finished(run)
-    acts = resource_principal(world.clients.cloud, run.id)
+    acts = issue_resource_principal(world.clients.cloud, run.id)
     signer = oci.auth.signers.EphemeralResourcePrincipalSigner(
         session_token=acts["OCI_RESOURCE_PRINCIPAL_RPST"], private_key=acts["OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"],
         region=acts["OCI_RESOURCE_PRINCIPAL_REGION"],
@@ -208,7 +208,7 @@ def test_a_run_that_was_moved_has_the_rights_of_where_it_lies(world: World) -> N
     _policy(world, "here", f"allow any-user to read objects in compartment training {condition}")
     run = world.run(world.job("print('over')"))
     world.finished(run)
-    acts = resource_principal(world.clients.cloud, run.id)
+    acts = issue_resource_principal(world.clients.cloud, run.id)
     signer = oci.auth.signers.EphemeralResourcePrincipalSigner(
         session_token=acts["OCI_RESOURCE_PRINCIPAL_RPST"], private_key=acts["OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"]
     )

@@ -162,7 +162,7 @@ def _notebook(world: World) -> Any:
 
 def test_a_notebook_acts_as_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = _notebook(world)
-    variables = admin.resource_principal(world.clients.cloud, notebook.id)
+    variables = admin.issue_resource_principal(world.clients.cloud, notebook.id)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     signer = oci.auth.signers.get_resource_principals_signer()

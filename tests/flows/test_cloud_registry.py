@@ -61,7 +61,7 @@ def test_a_token_opens_the_door_and_gets_another(deployer: Tool) -> None:
 
 def test_the_token_of_a_run_is_none_of_the_registry(world: World) -> None:
     run = world.run(world.job("print('hello')"))
-    principal = admin.resource_principal(world.clients.cloud, run.id)
+    principal = admin.issue_resource_principal(world.clients.cloud, run.id)
     assert Tool(world.clients.cloud, principal["OCI_RESOURCE_PRINCIPAL_RPST"]).ask("GET", "/v2/").status == 401
 
 
@@ -227,12 +227,12 @@ def test_a_token_renews_itself_no_longer_than_it_lasts_and_ends_with_its_user(wo
 def test_what_only_stands_in_does_not_replace_what_was_pushed(world: World, deployer: Tool) -> None:
     repository = _repository(world, "team/stood")
     cloud, address = world.clients.cloud, f"iad.ocir.io/{repository}:1.0"
-    admin.stand_by(cloud, address)
+    admin.push_when_repository_exists(cloud, address)
     [stand_in] = _images(world, "team/stood")
     assert not stand_in.layers
     assert deployer.ask("GET", f"/v2/{repository}/manifests/1.0").code == "MANIFEST_UNKNOWN"
     assert deployer.push(repository, "1.0").status == 201
-    admin.stand_by(cloud, address)
+    admin.push_when_repository_exists(cloud, address)
     [image] = _images(world, "team/stood")
     assert image.layers
 

@@ -174,7 +174,7 @@ class Field:
         documents = planned.jobs["train"].runs["base"].nodes
         image = f"iad.ocir.io/{self.namespace}/frameworks/{environment.name}:1"
         admin.push_image(self.world.clients.cloud, image)
-        admin.stand_by(self.world.clients.cloud, image, environment.name)
+        admin.push_when_repository_exists(self.world.clients.cloud, image, environment.name)
         made = self.job(code, subnet, image)
         run = Run(self, name, [], documents)
         try:

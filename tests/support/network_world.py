@@ -151,7 +151,7 @@ class Network:
         return str(eventually(named, bool)[0])
 
     def evidence(self, run: Any) -> Mapping[str, Any]:
-        return admin.evidence(self.world.clients.cloud, run.id)
+        return admin.read_evidence(self.world.clients.cloud, run.id)
 
 
 def let_the_service_attach(world: World) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import oci
 
 from components.plan.model import NodePlan
-from localcloud.admin import resource_principal
+from localcloud.admin import issue_resource_principal
 from localcloud.api.clients import client_variables
 from localcloud.api.ocids import new_ocid
 from provider.oci.job_runs import MAIN_VARIABLE, start_of
@@ -62,7 +62,7 @@ class Place:
             statements=["allow dynamic-group nodes to manage objects in compartment training"],
         )  # fmt: skip
         clients.identity.create_policy(policy)
-        variables = resource_principal(clients.cloud, self._notebook())
+        variables = issue_resource_principal(clients.cloud, self._notebook())
         self.folder.mkdir(parents=True, exist_ok=True)
         for name in ("RPST", "PRIVATE_PEM"):
             file = self.folder / name.lower()

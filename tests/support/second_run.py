@@ -24,7 +24,7 @@ import oci
 import pytest
 
 from localcloud.environments.find import MissingEnvironment, find_for
-from localcloud.environments.imports import imported
+from localcloud.environments.imports import imported_modules
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.local_team import Team
@@ -91,7 +91,7 @@ class SecondRuns:
     def __init__(self, root: Path, name: str) -> None:
         self.kind, self._note = KINDS[name], 0
         code = CODE / name
-        missing = find_for(self.kind.framework, self.kind.strategy, imported(code))
+        missing = find_for(self.kind.framework, self.kind.strategy, imported_modules(code))
         if isinstance(missing, MissingEnvironment):
             pytest.skip(f"not rehearsed: the environment {missing.name}: {missing.reason}; {missing.remedy}")
         self.team = Team(root)

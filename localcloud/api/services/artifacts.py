@@ -84,31 +84,31 @@ def _push(call: ApiCall) -> Reply:
 
     With `standBy` the image waits for a repository that is still to be made, as it would on a person's own machine.
     """
-    asked = _asked(call)
-    parts = parse_address(asked["image"])
+    details = _push_details(call)
+    parts = parse_address(details["image"])
     if parts is None or parts[0] != REGISTRY or parts[1] != tenancy.NAMESPACE or not _NAME.fullmatch(parts[2]):
         raise invalid(f"image must be an address such as {REGISTRY}/{tenancy.NAMESPACE}/team/name:tag")
     _, _, name, tag, digest = parts
     repositories = call.store.live(REPOSITORY.name, name=name)
-    if not repositories and asked.get("standBy"):
-        return _stand_by(call, name, asked)
+    if not repositories and details.get("standBy"):
+        return _stand_by(call, name, details)
     repository = repositories[0] if repositories else _first_push(call, name)
-    if asked.get("standBy") and (pushed := _pushed(call, repository, tag or "latest")):
-        call.store.put(pushed, body={**pushed.body, "environment": asked.get("environment") or ""})
-        return Reply(200, kinds.shown(IMAGE, pushed), {"etag": pushed.etag})
-    image = _put_image(call, repository, tag or "latest", digest, asked)
-    return Reply(200, kinds.shown(IMAGE, image), {"etag": image.etag})
+    if details.get("standBy") and (pushed := _pushed(call, repository, tag or "latest")):
+        call.store.put(pushed, body={**pushed.body, "environment": details.get("environment") or ""})
+        return Reply(200, kinds.render(IMAGE, pushed), {"etag": pushed.etag})
+    image = _put_image(call, repository, tag or "latest", digest, details)
+    return Reply(200, kinds.render(IMAGE, image), {"etag": image.etag})
 
 
-def _asked(call: ApiCall) -> Json:
+def _push_details(call: ApiCall) -> Json:
     """What an image is pushed with; each field of the type that the rest relies on."""
-    asked = call.json()
-    if not isinstance(asked, dict) or "image" not in asked:
+    details = call.json()
+    if not isinstance(details, dict) or "image" not in details:
         raise invalid("image is required: the address of the image")
-    for name, value in asked.items():
-        if name not in _PUSHED or not _PUSHED[name](value):
+    for name, value in details.items():
+        if name not in _PUSH_FIELDS or not _PUSH_FIELDS[name](value):
             raise invalid(f"{name[:80]} is not a field of an image push, or has the wrong type")
-    return asked
+    return details
 
 
 def _is_text(value: Any) -> bool:
@@ -132,7 +132,7 @@ def _are_layers(value: Any) -> bool:
 
 
 # The fields of our own call, for which Oracle has no model.
-_PUSHED: Mapping[str, Callable[[Any], bool]] = {
+_PUSH_FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "image": _is_text,
     "entrypoint": _are_texts,
     "cmd": _are_texts,
@@ -151,7 +151,7 @@ def _pushed(call: ApiCall, repository: StoredResource, version: str) -> StoredRe
     return None
 
 
-def _put_image(call: ApiCall, repository: StoredResource, version: str, digest: str, asked: Json) -> StoredResource:
+def _put_image(call: ApiCall, repository: StoredResource, version: str, digest: str, details: Json) -> StoredResource:
     """The image in its repository, in the place of an older one of the same tag."""
     name = repository.name
     digest = digest or f"sha256:{hashlib.sha256(f'{name}:{version}'.encode()).hexdigest()}"
@@ -159,20 +159,20 @@ def _put_image(call: ApiCall, repository: StoredResource, version: str, digest: 
         raise incorrect_state(f"the repository {name} is immutable and has {version} already")
     for old in call.store.live(IMAGE.name, name=f"{name}:{version}"):
         kinds.remove(IMAGE, call, old)
-    image = _add_image(call, repository, version, digest, asked)
+    image = _add_image(call, repository, version, digest, details)
     moment = clock.rfc3339(clock.now())
     count = len(call.store.live(IMAGE.name, parent=repository.id))
     call.store.put(repository, body={**repository.body, "imageCount": count, "timeLastPushed": moment})
     return image
 
 
-def _stand_by(call: ApiCall, name: str, asked: Json) -> Reply:
+def _stand_by(call: ApiCall, name: str, details: Json) -> Reply:
     for old in call.store.live(STANDING_BY, name=name):
-        if old.body["image"] == asked["image"]:
-            call.store.put(old, body=asked)
+        if old.body["image"] == details["image"]:
+            call.store.put(old, body=details)
             return Reply(202, {})
     call.store.add(
-        StoredResource(new_ocid(IMAGE.ocid, tenancy.REGION_KEY), STANDING_BY, tenancy.TENANCY, name, "", asked)
+        StoredResource(new_ocid(IMAGE.ocid, tenancy.REGION_KEY), STANDING_BY, tenancy.TENANCY, name, "", details)
     )
     return Reply(202, {})
 
@@ -184,9 +184,9 @@ def _push_those_standing_by(call: ApiCall, repository: StoredResource) -> None:
             _put_image(call, repository, parts[3] or "latest", parts[4], dict(waiting.body))
 
 
-def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: str, asked: Json) -> StoredResource:
+def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: str, details: Json) -> StoredResource:
     moment = clock.rfc3339(clock.now())
-    layers = asked.get("layers") or []
+    layers = details.get("layers") or []
     body: Json = {
         "id": new_ocid(IMAGE.ocid, tenancy.REGION_KEY),
         "compartmentId": repository.compartment,
@@ -195,7 +195,7 @@ def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: 
         "displayName": f"{repository.name}:{version}",
         "layers": layers,
         "layersSizeInBytes": sum(layer["sizeInBytes"] for layer in layers),
-        "manifestSizeInBytes": asked.get("manifestSizeInBytes") or 0,
+        "manifestSizeInBytes": details.get("manifestSizeInBytes") or 0,
         "pullCount": 0,
         "repositoryId": repository.id,
         "repositoryName": repository.name,
@@ -205,9 +205,9 @@ def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: 
         "freeformTags": {},
         "definedTags": {},
         # Not part of OCI's model, so never shown: how the image starts when a job does not say, and where it runs here.
-        "entrypoint": asked.get("entrypoint") or [],
-        "cmd": asked.get("cmd") or [],
-        "environment": asked.get("environment") or "",
+        "entrypoint": details.get("entrypoint") or [],
+        "cmd": details.get("cmd") or [],
+        "environment": details.get("environment") or "",
     }
     return call.store.add(
         StoredResource(

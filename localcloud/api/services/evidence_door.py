@@ -14,8 +14,8 @@ SERVICE = "trainyard"
 
 def _read(call: ApiCall) -> Reply:
     run = call.needed("run")
-    found = call.store.get(run)
-    if found is None or found.kind != "job-run":
+    resource = call.store.get(run)
+    if resource is None or resource.kind != "job-run":
         raise not_found("job run")
 
     async def read() -> Reply:

@@ -10,7 +10,7 @@ from iam.matching import parse_rule
 from iam.parse import parse
 from localcloud.api import clock, kinds, lifecycles, memberships, models, tenancy, work_requests
 from localcloud.api.access import compartments
-from localcloud.api.authorization import in_force_later
+from localcloud.api.authorization import delay_effect
 from localcloud.api.errors import ApiError, conflict, invalid, not_found
 from localcloud.api.http import Json, Reply
 from localcloud.api.kinds import Receipts, ResourceKind
@@ -35,7 +35,7 @@ def _dynamic_group(call: ApiCall, body: Json, before: str = "") -> Json:
         parse_rule(body["matchingRule"])
     except StatementError as error:
         raise invalid(f"matchingRule: {error}") from None
-    return in_force_later(call, _in_tenancy(call, body), before)
+    return delay_effect(call, _in_tenancy(call, body), before)
 
 
 def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
@@ -48,15 +48,15 @@ def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
             "LimitExceeded",
             f"The policy has {len(body['statements'])} statements; at most {MOST_STATEMENTS} are allowed",
         )
-    known = compartments(call.store)
+    tree = compartments(call.store)
     for text in body["statements"]:
         try:
             statement = parse(text)
         except StatementError as error:
             raise invalid(f"statement {text!r}: {error}") from None
-        if known.resolve(statement.location, body["compartmentId"]) is None:
+        if tree.resolve(statement.location, body["compartmentId"]) is None:
             raise invalid(f"statement {text!r}: its compartment does not exist at or below the policy's own")
-    return in_force_later(call, body, before)
+    return delay_effect(call, body, before)
 
 
 def _user(call: ApiCall, body: Json) -> Json:
@@ -149,10 +149,10 @@ def _seed_one(
 
 
 def _get_compartment(call: ApiCall) -> Reply:
-    found = call.store.get(call.params["compartmentId"])
-    if found is None or found.kind not in ("compartment", "tenancy"):
+    resource = call.store.get(call.params["compartmentId"])
+    if resource is None or resource.kind not in ("compartment", "tenancy"):
         raise not_found("compartment")
-    return Reply(200, kinds.shown(COMPARTMENT, found), {"etag": found.etag})
+    return Reply(200, kinds.render(COMPARTMENT, resource), {"etag": resource.etag})
 
 
 def _get_tenancy(call: ApiCall) -> Reply:
@@ -160,10 +160,10 @@ def _get_tenancy(call: ApiCall) -> Reply:
 
 
 def _tenancy(call: ApiCall) -> StoredResource:
-    found = call.store.get(call.params["tenancyId"])
-    if found is None or found.kind != "tenancy":
+    resource = call.store.get(call.params["tenancyId"])
+    if resource is None or resource.kind != "tenancy":
         raise not_found("tenancy")
-    return found
+    return resource
 
 
 def _region_subscriptions(call: ApiCall) -> Reply:

@@ -59,7 +59,7 @@ def _availability(call: ApiCall) -> Reply:
     limit = limits.find(call.params["serviceName"], call.params["limitName"])
     if limit is None:
         raise not_found(f"limit {call.params['limitName']} of the service {call.params['serviceName']}")
-    used, value = limits.used(call, limit), limits.value_of(call, limit)
+    used, value = limits.count_used(call, limit), limits.value_of(call, limit)
     available = max(0, value - used)
     fractions = {"fractionalUsage": float(used), "fractionalAvailability": float(available)}
     return Reply(200, {"used": used, "available": available, **fractions, "effectiveQuotaValue": float(value)})

@@ -86,12 +86,12 @@ def _search(call: ApiCall) -> Reply:
     limit = min(limit_of(call.request.query, 500), query.limit or 1000)
     page = call.request.query.get("page")
     offset = _offset(page) if page else 0
-    found = _found(call.store, query, logs, details, limit + 1, offset)
-    results = [{"data": _entry(row, logs[row[0]])} for row in found[:limit]]
+    rows = _select_lines(call.store, query, logs, details, limit + 1, offset)
+    results = [{"data": _entry(row, logs[row[0]])} for row in rows[:limit]]
     body: dict[str, Any] = {"results": results, "summary": {"resultCount": len(results), "fieldCount": 0}}
     if details.get("isReturnFieldInfo"):
         body["fields"] = []
-    return Reply(200, body, {"opc-next-page": write_page([offset + limit])} if len(found) > limit else {})
+    return Reply(200, body, {"opc-next-page": write_page([offset + limit])} if len(rows) > limit else {})
 
 
 def _offset(page: str) -> int:
@@ -114,7 +114,7 @@ def _logs_in_scope(store: StateStore, query: LogQuery) -> dict[str, StoredResour
     return logs
 
 
-def _found(
+def _select_lines(
     store: StateStore, query: LogQuery, logs: Iterable[str], details: Json, limit: int, offset: int
 ) -> list[tuple[Any, ...]]:
     identifiers = list(logs)

@@ -48,7 +48,7 @@ class MetricStream:
         }  # fmt: skip
 
 
-def written(dimensions: Mapping[str, str]) -> str:
+def dimensions_text(dimensions: Mapping[str, str]) -> str:
     """Dimensions as a stream has them: the same text for the same ones."""
     return json.dumps(dict(sorted(dimensions.items())))
 
@@ -74,7 +74,7 @@ def _post(call: ApiCall) -> Reply:
         if why := _wrong(entry):
             failed.append({"message": why, "metricData": entry})
             continue
-        dimensions = written(entry["dimensions"])
+        dimensions = dimensions_text(entry["dimensions"])
         group = entry.get("resourceGroup", "")
         stream = MetricStream(entry["compartmentId"], entry["namespace"], group, entry["name"], dimensions)
         points = [
@@ -189,14 +189,14 @@ def _grouped_points(
         (*values, query.name, *_range(details)),
     )
     groups: dict[MetricStream, tuple[list[Point], Mapping[str, str]]] = {}
-    for *about, moment, value, count, told in rows:
+    for *about, moment, value, count, text in rows:
         stream = MetricStream(*about)
         dimensions = json.loads(stream.dimensions)
         if all(condition.holds(dimensions) for condition in query.conditions):
-            kept = replace(stream, dimensions=written(query.group_of(dimensions)))
+            kept = replace(stream, dimensions=dimensions_text(query.group_of(dimensions)))
             points, _ = groups.get(kept, ([], {}))
             points.append((moment, value, count))
-            groups[kept] = points, json.loads(told)
+            groups[kept] = points, json.loads(text)
     return groups
 
 

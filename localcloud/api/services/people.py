@@ -47,9 +47,9 @@ def _get_membership(call: ApiCall) -> Reply:
 
 
 def _leave(call: ApiCall) -> Reply:
-    found = _membership(call)
-    found.expect(call.if_match)
-    call.store.put(found, state="DELETED", live=False)
+    membership = _membership(call)
+    membership.require_etag(call.if_match)
+    call.store.put(membership, state="DELETED", live=False)
     return Reply(204)
 
 
@@ -60,10 +60,10 @@ def _list_memberships(call: ApiCall) -> Reply:
 
 
 def _membership(call: ApiCall) -> StoredResource:
-    found = call.store.get(call.params["userGroupMembershipId"])
-    if found is None or found.kind != MEMBERSHIP or not found.live:
+    membership = call.store.get(call.params["userGroupMembershipId"])
+    if membership is None or membership.kind != MEMBERSHIP or not membership.live:
         raise not_found("membership")
-    return found
+    return membership
 
 
 def _membership_body(row: StoredResource) -> Json:
@@ -103,18 +103,18 @@ def _list_keys(call: ApiCall) -> Reply:
 
 
 def _delete_key(call: ApiCall) -> Reply:
-    found = call.store.live(API_KEY, parent=_user(call).id, name=call.params["fingerprint"])
-    if not found:
+    keys = call.store.live(API_KEY, parent=_user(call).id, name=call.params["fingerprint"])
+    if not keys:
         raise not_found("API key")
-    call.store.put(found[0], live=False)
+    call.store.put(keys[0], live=False)
     return Reply(204)
 
 
 def _user(call: ApiCall) -> StoredResource:
-    found = call.store.get(call.params["userId"])
-    if found is None or found.kind != "user" or not found.live:
+    user = call.store.get(call.params["userId"])
+    if user is None or user.kind != "user" or not user.live:
         raise not_found("user")
-    return found
+    return user
 
 
 def _public_key(text: str) -> RSAPublicKey:

@@ -76,7 +76,7 @@ def _cancel_deletion(call: ApiCall) -> Reply:
 
 def _in_state(call: ApiCall, state: str) -> StoredResource:
     secret = kinds.find_living(SECRET, call)
-    secret.expect(call.if_match)
+    secret.require_etag(call.if_match)
     if secret.state != state:
         raise incorrect_state(f"The secret {secret.id} is {secret.state}")
     return secret
@@ -94,10 +94,10 @@ def _bundle(call: ApiCall) -> Reply:
 
 
 def _bundle_by_name(call: ApiCall) -> Reply:
-    found = call.store.live(SECRET.name, name=call.needed("secretName"), parent=call.needed("vaultId"))
-    if not found:
+    matching = call.store.live(SECRET.name, name=call.needed("secretName"), parent=call.needed("vaultId"))
+    if not matching:
         raise not_found("secret")
-    return _shown_bundle(call, found[0])
+    return _shown_bundle(call, matching[0])
 
 
 def _shown_bundle(call: ApiCall, secret: StoredResource) -> Reply:

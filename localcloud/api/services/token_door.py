@@ -19,24 +19,24 @@ RESOURCE_TYPES = {"job-run": "datasciencejobrun", "notebook-session": "datascien
 
 
 def _issue(call: ApiCall) -> Reply:
-    asked = call.json()
-    if not isinstance(asked, dict) or not all(isinstance(asked.get(name), str) for name in ("resource", "publicKey")):
+    body = call.json()
+    if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in ("resource", "publicKey")):
         raise invalid("resource and publicKey are required, both as text")
-    found = call.store.get(asked["resource"])
-    if found is None or not found.live or found.kind not in RESOURCE_TYPES:
+    resource = call.store.get(body["resource"])
+    if resource is None or not resource.live or resource.kind not in RESOURCE_TYPES:
         raise not_found("notebook session or job run")
     try:
-        key = serialization.load_pem_public_key(asked["publicKey"].encode())
+        key = serialization.load_pem_public_key(body["publicKey"].encode())
     except ValueError:
         key = None
     if not isinstance(key, RSAPublicKey):
         raise invalid("publicKey must be an RSA public key in PEM form")
     principal = Principal(
-        found.id,
-        found.id,
+        resource.id,
+        resource.id,
         tenancy.TENANCY,
-        resource_kind=RESOURCE_TYPES[found.kind],
-        compartment=found.compartment,
+        resource_kind=RESOURCE_TYPES[resource.kind],
+        compartment=resource.compartment,
     )
     seconds = call.cloud.faults.seconds("token", call.operation.name) or TOKEN_SECONDS
     return Reply(200, {"token": call.cloud.credentials.issue(principal, key, seconds)})

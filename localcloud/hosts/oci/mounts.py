@@ -24,7 +24,7 @@ def mounted(
         bucket = _bucket(store, row, may_mount)
         prefix = row.get("prefix") or ""
         prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
-        items = listing.matching(store, bucket, {"prefix": prefix})
+        items = listing.select_objects(store, bucket, {"prefix": prefix})
         target = PurePosixPath("/", row.get("destinationPath") or _DEFAULT_PATH, row["destinationDirectoryName"])
         yield MountedFiles(str(target), [(item.name[len(prefix) :], objects / item.file) for item in items])
 

@@ -55,7 +55,7 @@ def _rule(
     except (ApiError, AttributeError, KeyError, TypeError, ValueError) as error:
         why = error.message if isinstance(error, ApiError) else repr(error)
         raise UnreadableRuleError(f"{direction} rule {index} of {owner} says what no firewall takes: {why}") from None
-    protocol, peer = security.protocol_number(str(body["protocol"])), str(body[end])
+    protocol, peer = security.parse_protocol(str(body["protocol"])), str(body[end])
     options = body.get(_OPTIONS.get(protocol, "")) or {}
     icmp = body.get("icmpOptions") if protocol == ICMP else None
     stated = {name: value for name, value in body.items() if name not in ("description", "timeCreated", "isValid")}
@@ -63,7 +63,7 @@ def _rule(
         owner, direction, index, protocol, peer, _peers(store, str(body.get(f"{end}Type", "CIDR_BLOCK")), peer),
         source_ports=_range(options.get("sourcePortRange")),
         ports=_range(options.get("destinationPortRange")),
-        icmp=security.icmp_options(icmp) if icmp else None,
+        icmp=security.parse_icmp_options(icmp) if icmp else None,
         stateless=bool(body.get("isStateless")),
         description=str(body.get("description") or ""),
         key=hashlib.sha256(json.dumps([owner, direction, stated], sort_keys=True).encode()).hexdigest()[:16],
@@ -81,9 +81,9 @@ def _peers(store: StateStore, kind: str, peer: str) -> tuple[IPv4Network, ...]:
 
 def _networks(blocks: Iterable[str]) -> tuple[IPv4Network, ...]:
     """The blocks with somebody in them: nobody here has an IPv6 address."""
-    networks = (security.block("the peer", each) for each in blocks)
+    networks = (security.parse_cidr("the peer", each) for each in blocks)
     return tuple(network for network in networks if isinstance(network, IPv4Network))
 
 
 def _range(stated: Mapping[str, int] | None) -> Range | None:
-    return security.port_range(stated) if stated else None
+    return security.parse_port_range(stated) if stated else None

@@ -88,14 +88,14 @@ class GroupRuleResource(TableResource):
 
     def _same(self, rule: Any, inputs: Properties) -> bool:
         shown = from_model(rule)
-        asked = _without_any_code(inputs)
+        desired = _without_any_code(inputs)
         return all(
-            shown.get(key) == value for key, value in asked.items() if key in shown or key != "networkSecurityGroupId"
+            shown.get(key) == value for key, value in desired.items() if key in shown or key != "networkSecurityGroupId"
         )
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
-        known = self.parse_id(id)
-        return self._find(call, known["networkSecurityGroupId"], lambda rule: rule.id == known["id"])
+        parts = self.parse_id(id)
+        return self._find(call, parts["networkSecurityGroupId"], lambda rule: rule.id == parts["id"])
 
     def _find(self, call: Call, group: str, wanted: Any) -> Any:
         page: str | None = None
@@ -127,6 +127,6 @@ class GroupRuleResource(TableResource):
             super().delete(call, id, outputs, inputs)
 
     def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
-        known = self.parse_id(id)
-        batch = models_of("core").RemoveNetworkSecurityGroupSecurityRulesDetails(security_rule_ids=[known["id"]])
-        self.client.remove_network_security_group_security_rules(known["networkSecurityGroupId"], batch)
+        parts = self.parse_id(id)
+        batch = models_of("core").RemoveNetworkSecurityGroupSecurityRulesDetails(security_rule_ids=[parts["id"]])
+        self.client.remove_network_security_group_security_rules(parts["networkSecurityGroupId"], batch)

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from localcloud.plugin.table import TableResource, unchangeable
+from localcloud.plugin.table import TableResource, unchangeable_error
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
@@ -23,8 +23,8 @@ class BucketResource(TableResource):
         return {"namespace": parts[1], "name": parts[3]} if len(parts) == 4 else {}
 
     def call_path(self, id: str, inputs: Properties) -> list[str]:  # noqa: A002
-        known = self.parse_id(id)
-        return [known["namespace"], known["name"]]
+        parts = self.parse_id(id)
+        return [parts["namespace"], parts["name"]]
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         try:
@@ -91,8 +91,8 @@ class ObjectResource(TableResource):
         return {"namespace": parts[1], "bucket": parts[3], "object": parts[5]} if len(parts) == 6 else {}
 
     def call_path(self, id: str, inputs: Properties) -> list[str]:  # noqa: A002
-        known = self.parse_id(id)
-        return [known["namespace"], known["bucket"], known["object"]]
+        parts = self.parse_id(id)
+        return [parts["namespace"], parts["bucket"], parts["object"]]
 
     def id_of(self, model: Any, inputs: Properties) -> str:
         return f"n/{inputs['namespace']}/b/{inputs['bucket']}/o/{inputs['object']}"
@@ -142,7 +142,7 @@ class ObjectResource(TableResource):
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
         # The provider's own is not the cloud's; all else that Oracle's provider changes in place is refused.
         if others := sorted(changed.keys() - {"deleteAllObjectVersions"}):
-            raise unchangeable(call, others)
+            raise unchangeable_error(call, others)
 
     def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
         self.client.delete_object(*self.call_path(id, inputs))

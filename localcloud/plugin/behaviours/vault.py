@@ -28,8 +28,8 @@ class SecretResource(TableResource):
 
     def _going(self, inputs: Properties) -> str | None:
         named = {"vault_id": inputs["vaultId"], "name": inputs["secretName"]}
-        found = self.client.list_secrets(inputs["compartmentId"], **named).data
-        return next((one.id for one in found if one.lifecycle_state in self.row.gone), None)
+        secrets = self.client.list_secrets(inputs["compartmentId"], **named).data
+        return next((one.id for one in secrets if one.lifecycle_state in self.row.gone), None)
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         if self._get(call, id, inputs) is not None:  # what is scheduled already cannot be once more

@@ -58,7 +58,7 @@ def test_a_cancelled_run_leaves_nothing(world: World, cloud: Cloud) -> None:
     assert world.finished(run).lifecycle_state == "CANCELED"
     _gone(cloud, children, [*spaces, router])
     assert traces.sites_of(cloud.pid) == []
-    assert admin.evidence(cloud, run.id)["enforced"]
+    assert admin.read_evidence(cloud, run.id)["enforced"]
     world.clients.data_science.delete_job_run(run.id)
     eventually(lambda: (cloud.home / "runs" / run.id).exists(), lambda there: not there)
 
@@ -98,7 +98,7 @@ def test_a_cloud_that_ends_leaves_nothing(world: World, cloud: Cloud, end: Calla
 def test_after_a_kill_the_next_cloud_begins_the_run_again_at_the_same_addresses(world: World, cloud: Cloud) -> None:
     network, run, children, spaces = _two_nodes(world)
     (subnet,) = network.lists
-    before = admin.evidence(cloud, run.id)["nodes"]
+    before = admin.read_evidence(cloud, run.id)["nodes"]
     _kill(cloud)
     _gone(cloud, children, spaces)
     control.start(cloud.home, port=int(cloud.endpoint.rpartition(":")[2]))
@@ -106,7 +106,7 @@ def test_after_a_kill_the_next_cloud_begins_the_run_again_at_the_same_addresses(
     again = _children(said)
     assert world.read(run).lifecycle_state == "IN_PROGRESS"
     assert "Begun again" in world.read(run).lifecycle_details
-    seen = admin.evidence(cloud, run.id)
+    seen = admin.read_evidence(cloud, run.id)
     assert (seen["enforced"], seen["nodes"]) == (True, before)
     next_run = network.run("tell('fresh')", subnet)
     assert world.finished(next_run).lifecycle_state == "SUCCEEDED"
@@ -121,8 +121,8 @@ def test_a_site_that_dies_fails_nothing_else(world: World, cloud: Cloud) -> None
     os.kill(site, signal.SIGKILL)
     second = network.run("tell('fresh')", next(iter(network.lists)))
     assert world.finished(second).lifecycle_state == "SUCCEEDED", world.lines(second)
-    assert admin.evidence(cloud, second.id)["enforced"]
-    assert "is gone" in admin.evidence(cloud, run.id)["reason"]
+    assert admin.read_evidence(cloud, second.id)["enforced"]
+    assert "is gone" in admin.read_evidence(cloud, run.id)["reason"]
     world.clients.data_science.cancel_job_run(run.id)
     assert world.finished(run).lifecycle_state == "CANCELED"
     _gone(cloud, children, spaces)

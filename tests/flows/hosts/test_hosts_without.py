@@ -136,5 +136,5 @@ def test_a_run_without_a_subnet_is_nobodys_network(cloud: Cloud) -> None:
     run = world.run(world.job("import os; print(os.environ['TRAINYARD_NODE_ADDRESS'])"))
     assert world.finished(run).lifecycle_state == "SUCCEEDED"
     assert world.lines(run) == ["127.0.0.1"]
-    seen = admin.evidence(cloud, run.id)
+    seen = admin.read_evidence(cloud, run.id)
     assert (seen["enforced"], "names no subnet" in seen["reason"]) == (False, True)

@@ -39,7 +39,7 @@ def deactivate(call: ApiCall) -> Reply:
 
 def _turn(call: ApiCall, before: str, after: str) -> Reply:
     notebook = kinds.find_living(NOTEBOOK, call)
-    notebook.expect(call.if_match)
+    notebook.require_etag(call.if_match)
     if notebook.state != before:
         raise incorrect_state(f"The notebook session {notebook.id} is {notebook.state}")
     call.store.put(notebook, state=after)

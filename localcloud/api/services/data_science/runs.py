@@ -105,7 +105,7 @@ JOB_RUN = ResourceKind(
 
 def cancel(call: ApiCall) -> Reply:
     run = kinds.find_living(JOB_RUN, call)
-    run.expect(call.if_match)
+    run.require_etag(call.if_match)
     if run.state not in lifecycles.RUN_ACTIVE:
         raise incorrect_state(f"The job run {run.id} is {run.state} already")
     if run.state != "CANCELING":

@@ -7,10 +7,10 @@ from localcloud.api import clock, kinds
 from localcloud.api.errors import conflict, invalid, not_found
 from localcloud.api.http import Reply
 from localcloud.api.operations import ApiCall
-from localcloud.api.services.network.common import apart, network
+from localcloud.api.services.network.common import parse_block, parse_separate_blocks
 from localcloud.api.services.network.vcns import VCN
 from localcloud.api.store import StoredResource
-from localcloud.api.work_requests import receipt
+from localcloud.api.work_requests import issue_receipt
 
 MAXIMUM_BLOCKS = 5
 
@@ -41,14 +41,14 @@ def _require(vcn: StoredResource, block: str) -> None:
 def _keep(call: ApiCall, vcn: StoredResource, blocks: list[str]) -> Reply:
     if not 1 <= len(blocks) <= MAXIMUM_BLOCKS:
         raise invalid(f"a VCN has one to {MAXIMUM_BLOCKS} blocks")
-    networks = apart(blocks)
+    networks = parse_separate_blocks(blocks)
     if left_out := [
         f"{subnet.name} {subnet.body['cidrBlock']} ({subnet.id})"
         for subnet in call.store.live("subnet", parent=vcn.id)
-        if not any(network(subnet.body["cidrBlock"]).subnet_of(block) for block in networks)
+        if not any(parse_block(subnet.body["cidrBlock"]).subnet_of(block) for block in networks)
     ]:
         raise conflict(f"The VCN {vcn.name} has subnets outside of {', '.join(blocks)}: {', '.join(left_out)}")
     until = clock.now() + call.cloud.faults.seconds("transition", call.operation.name)
     body = {**vcn.body, "cidrBlock": blocks[0], "cidrBlocks": blocks}
     changed = call.store.put(vcn, body=body, settling="UPDATING", settles_at=until)
-    return Reply(202, headers={"etag": changed.etag} | receipt(call, "UPDATE_VCN", "vcn", "UPDATED", changed))
+    return Reply(202, headers={"etag": changed.etag} | issue_receipt(call, "UPDATE_VCN", "vcn", "UPDATED", changed))

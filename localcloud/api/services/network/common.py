@@ -13,7 +13,7 @@ VERSION = "/20160918"
 NO_IPV6 = "its networks are IPv4 only"
 
 
-def network(cidr: str) -> IPv4Network:
+def parse_block(cidr: str) -> IPv4Network:
     """The block, or InvalidParameter; OCI takes /16 to /30, without host bits."""
     try:
         block = ip_network(cidr)
@@ -24,9 +24,9 @@ def network(cidr: str) -> IPv4Network:
     return block
 
 
-def apart(cidrs: Iterable[str]) -> list[IPv4Network]:
+def parse_separate_blocks(cidrs: Iterable[str]) -> list[IPv4Network]:
     """The blocks of one VCN, which may not overlap."""
-    networks = [network(cidr) for cidr in cidrs]
+    networks = [parse_block(cidr) for cidr in cidrs]
     for index, block in enumerate(networks):
         if any(block.overlaps(other) for other in networks[:index]):
             raise invalid(f"cidrBlocks overlap: {block}")

@@ -34,8 +34,8 @@ def services() -> list[Json]:
 
 def addresses_of(label: str) -> tuple[str, ...]:
     """What a service label stands for here; nothing for a label that is not known."""
-    known = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS), (OBJECT_STORAGE_ADDRESS,)
-    return dict(zip((cidr for cidr, _ in _LABELS), known, strict=True)).get(label, ())
+    addresses = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS), (OBJECT_STORAGE_ADDRESS,)
+    return dict(zip((cidr for cidr, _ in _LABELS), addresses, strict=True)).get(label, ())
 
 
 def list_services(call: ApiCall) -> Reply:
@@ -107,9 +107,9 @@ def detach(call: ApiCall) -> Reply:
 
 def _change(call: ApiCall, attached: bool) -> Reply:
     gateway = kinds.find_living(SERVICE_GATEWAY, call)
-    gateway.expect(call.if_match)
+    gateway.require_etag(call.if_match)
     service = call.details()["serviceId"]
     others = [item for item in gateway.body["services"] if item["serviceId"] != service]
     wanted = [*others, {"serviceId": service}] if attached else others
     changed = call.store.put(gateway, body={**gateway.body, "services": _named(wanted)})
-    return Reply(200, kinds.shown(SERVICE_GATEWAY, changed), {"etag": changed.etag})
+    return Reply(200, kinds.render(SERVICE_GATEWAY, changed), {"etag": changed.etag})

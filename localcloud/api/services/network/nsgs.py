@@ -72,8 +72,8 @@ def _rules(group: StoredResource) -> list[Json]:
 
 
 def _require(group: StoredResource, identifiers: list[str]) -> None:
-    known = {rule["id"] for rule in _rules(group)}
-    if unknown := [identifier for identifier in identifiers if identifier not in known]:
+    present = {rule["id"] for rule in _rules(group)}
+    if unknown := [identifier for identifier in identifiers if identifier not in present]:
         raise invalid(f"the group has no rule {unknown[0]}")
 
 

@@ -24,19 +24,19 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {"tcpOptions": ("6",), "udpOptions": (
 def check_rule(rule: Json, end: str) -> None:
     """Raises InvalidParameter for a rule that no firewall could be told; `end` is `source` or `destination`."""
     protocol = str(rule["protocol"])
-    protocol_number(protocol)
+    parse_protocol(protocol)
     check_end(end, str(rule.get(f"{end}Type") or "CIDR_BLOCK"), str(rule[end]))
     for options, protocols in _OPTIONS.items():
         if rule.get(options) and protocol not in protocols:
             raise invalid(f"{options} is not allowed in a rule for protocol {protocol}")
     for options in ("tcpOptions", "udpOptions"):
         for ports in (rule.get(options) or {}).values():
-            port_range(ports)
+            parse_port_range(ports)
     if rule.get("icmpOptions"):
-        icmp_options(rule["icmpOptions"])
+        parse_icmp_options(rule["icmpOptions"])
 
 
-def protocol_number(text: str) -> int | None:
+def parse_protocol(text: str) -> int | None:
     """The number of an IP protocol; None for all of them."""
     if text == EVERY_PROTOCOL:
         return None
@@ -46,14 +46,14 @@ def protocol_number(text: str) -> int | None:
     return number
 
 
-def port_range(stated: Mapping[str, Any]) -> Range:
+def parse_port_range(stated: Mapping[str, Any]) -> Range:
     first, last = stated["min"], stated["max"]
     if not (_is_number(first, 1, _LAST_PORT) and _is_number(last, first, _LAST_PORT)):
         raise invalid(f"{first}-{last} is not a range of ports")
     return first, last
 
 
-def icmp_options(stated: Mapping[str, Any]) -> tuple[int, int | None]:
+def parse_icmp_options(stated: Mapping[str, Any]) -> tuple[int, int | None]:
     kind, code = stated.get("type"), stated.get("code")
     for name, value in (("type", kind), ("code", 0 if code is None else code)):
         if not _is_number(value, 0, _LAST_BYTE):
@@ -64,14 +64,14 @@ def icmp_options(stated: Mapping[str, Any]) -> tuple[int, int | None]:
 def check_end(name: str, kind: str, value: str) -> None:
     """Where a rule or a route points to: a block of addresses, a service's label, or a group."""
     if kind == "CIDR_BLOCK":
-        block(name, value)
+        parse_cidr(name, value)
     elif kind == "SERVICE_CIDR_BLOCK":
         labels = [str(service["cidrBlock"]) for service in services()]
         if value not in labels:
             raise invalid(f"{name} must be one of the services' labels {', '.join(labels)}, not {value[:80]!r}")
 
 
-def block(name: str, cidr: str) -> IPv4Network | IPv6Network:
+def parse_cidr(name: str, cidr: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(cidr, strict=False)
     except ValueError:

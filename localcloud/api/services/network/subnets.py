@@ -12,7 +12,7 @@ from localcloud.api.errors import conflict, invalid, related_not_found
 from localcloud.api.http import Json
 from localcloud.api.kinds import ResourceKind
 from localcloud.api.operations import ApiCall
-from localcloud.api.services.network.common import NO_IPV6, SERVICE, VERSION, network
+from localcloud.api.services.network.common import NO_IPV6, SERVICE, VERSION, parse_block
 from localcloud.api.services.network.vnics import VNIC
 from localcloud.api.store import StoredResource
 
@@ -45,11 +45,11 @@ def _subnet(call: ApiCall, body: Json) -> Json:
 
 def _addresses(call: ApiCall, vcn: StoredResource, cidr: str, own_id: str) -> Json:
     """What follows from a subnet's block, once it lies in its VCN and apart from the other subnets."""
-    block = network(cidr)
-    if not any(block.subnet_of(network(outer)) for outer in vcn.body["cidrBlocks"]):
+    block = parse_block(cidr)
+    if not any(block.subnet_of(parse_block(outer)) for outer in vcn.body["cidrBlocks"]):
         raise invalid(f"cidrBlock {cidr} is not within the VCN's {', '.join(vcn.body['cidrBlocks'])}")
     for other in call.store.live("subnet", parent=vcn.id):
-        if other.id != own_id and block.overlaps(network(other.body["cidrBlock"])):
+        if other.id != own_id and block.overlaps(parse_block(other.body["cidrBlock"])):
             raise invalid(f"cidrBlock {cidr} overlaps with {other.body['cidrBlock']} of the subnet {other.name}")
     return {"cidrBlock": cidr, "ipv4CidrBlocks": [cidr], "virtualRouterIp": str(block.network_address + 1)}
 
@@ -61,7 +61,7 @@ def _updated(call: ApiCall, subnet: StoredResource, body: Json) -> Json:
         return _same_vcn(call, body)
     moved = _addresses(call, vcn, cidr, subnet.id)
     for vnic in call.store.live(VNIC.name, parent=subnet.id):
-        if IPv4Address(vnic.body["privateIp"]) not in network(cidr):
+        if IPv4Address(vnic.body["privateIp"]) not in parse_block(cidr):
             raise conflict(
                 f"The subnet {subnet.name} ({subnet.id}) cannot have {cidr}: the VNIC {vnic.name} of the run "
                 f"{vnic.body['run']} has the address {vnic.body['privateIp']}"

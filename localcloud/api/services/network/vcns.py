@@ -9,7 +9,7 @@ from localcloud.api.http import Json
 from localcloud.api.kinds import ResourceKind
 from localcloud.api.ocids import new_ocid
 from localcloud.api.operations import ApiCall
-from localcloud.api.services.network.common import NO_IPV6, SERVICE, VERSION, apart
+from localcloud.api.services.network.common import NO_IPV6, SERVICE, VERSION, parse_separate_blocks
 from localcloud.api.services.network.security import check_end, check_rule
 from localcloud.api.store import StoredResource
 
@@ -26,7 +26,7 @@ def _vcn(call: ApiCall, body: Json) -> Json:
     blocks = body.get("cidrBlocks") or [body.get("cidrBlock")]
     if blocks == [None]:
         raise invalid("one of cidrBlock and cidrBlocks is required")
-    apart(blocks)
+    parse_separate_blocks(blocks)
     defaults = {name: new_ocid(kind.replace("-", ""), tenancy.REGION_KEY) for kind, name in _DEFAULTS.items()}
     label = body.get("dnsLabel")
     domain = {"vcnDomainName": f"{label}.oraclevcn.com"} if label else {}

@@ -55,21 +55,21 @@ def list_private_ips(call: ApiCall) -> Reply:
         raise missing_parameter("one of vnicId and subnetId")
     page = page_of(call.store, PRIVATE_IP.name, query, {"subnetId": "parent"}, live_only=True)
     seen = (item for item in page.items if may_see(call, item))  # of other teams' runs in a shared subnet
-    return Reply(200, [kinds.shown(PRIVATE_IP, item) for item in seen], page.headers)
+    return Reply(200, [kinds.render(PRIVATE_IP, item) for item in seen], page.headers)
 
 
 def _free(store: StateStore, subnet: StoredResource, count: int) -> list[str]:
     taken = {item.body["ipAddress"] for item in store.live(PRIVATE_IP.name, parent=subnet.id)}
     block = IPv4Network(subnet.body["cidrBlock"])
-    found: list[str] = []
+    addresses: list[str] = []
     for number in range(_RESERVED_AT_THE_START, block.num_addresses - 1):
-        if len(found) == count:
-            return found
+        if len(addresses) == count:
+            return addresses
         if (address := str(block[number])) not in taken:
-            found.append(address)
-    if len(found) < count:
-        raise conflict(f"The subnet {subnet.id} has {len(found)} free addresses, and {count} are needed")
-    return found
+            addresses.append(address)
+    if len(addresses) < count:
+        raise conflict(f"The subnet {subnet.id} has {len(addresses)} free addresses, and {count} are needed")
+    return addresses
 
 
 def _add(store: StateStore, run: StoredResource, subnet: StoredResource, name: str, address: str) -> StoredResource:

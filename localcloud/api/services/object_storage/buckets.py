@@ -48,13 +48,13 @@ def find(call: ApiCall) -> StoredResource:
 
 
 def find_named(call: ApiCall, name: str) -> StoredResource:
-    found = call.store.live(KIND, name=name)
-    if not found:
+    buckets = call.store.live(KIND, name=name)
+    if not buckets:
         message = (
             f"Either the bucket {name!r} does not exist in the namespace {tenancy.NAMESPACE!r}, or you may not see it"
         )
         raise ApiError(404, "BucketNotFound", message)
-    return found[0]
+    return buckets[0]
 
 
 def create(call: ApiCall) -> Reply:
@@ -85,19 +85,19 @@ def create(call: ApiCall) -> Reply:
 
 def get(call: ApiCall) -> Reply:
     bucket = find(call)
-    bucket.expect(call.if_match)
+    bucket.require_etag(call.if_match)
     fields = call.request.query.get("fields", "").split(",")
-    asked = [name for name in _COUNTS if name in fields]
-    if not asked:
+    counted = [name for name in _COUNTS if name in fields]
+    if not counted:
         return _answer(bucket, {})
-    columns = ", ".join(_COUNTS[name] for name in asked)
+    columns = ", ".join(_COUNTS[name] for name in counted)
     counts = call.store.connection.execute(f"SELECT {columns} FROM objects WHERE bucket = ?", (bucket.id,)).fetchone()
-    return _answer(bucket, {}, dict(zip(asked, counts, strict=True)))
+    return _answer(bucket, {}, dict(zip(counted, counts, strict=True)))
 
 
 def head(call: ApiCall) -> Reply:
     bucket = find(call)
-    bucket.expect(call.if_match)
+    bucket.require_etag(call.if_match)
     return Reply(200, headers={"etag": bucket.etag})
 
 
@@ -110,7 +110,7 @@ def list_(call: ApiCall) -> Reply:
 
 def update(call: ApiCall) -> Reply:
     bucket = find(call)
-    bucket.expect(call.if_match)
+    bucket.require_etag(call.if_match)
     details = call.details()
     if (
         details.get("name", bucket.name) != bucket.name
@@ -126,7 +126,7 @@ def update(call: ApiCall) -> Reply:
 
 def delete(call: ApiCall) -> Reply:
     bucket = find(call)
-    bucket.expect(call.if_match)
+    bucket.require_etag(call.if_match)
     held = next((what for what, table in _HELD_BY.items() if _any(call, table, bucket)), "")
     if held:
         message = f"Bucket named {bucket.name!r} is not empty. Delete its {held} first"

@@ -31,7 +31,7 @@ _DELIMITERS = ("", "/")
 
 def list_objects(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
-    rows = matching(call.store, bucket, call.request.query)
+    rows = select_objects(call.store, bucket, call.request.query)
     fields = ("name", *_fields(call, ()))
     items, prefixes, following = _cut(call, rows)
     body: Json = {"objects": [_shown(item, fields) for item in items]}
@@ -45,7 +45,7 @@ def list_objects(call: ApiCall) -> Reply:
 def list_versions(call: ApiCall) -> Reply:
     bucket = buckets.find(call)
     page = call.request.query.get("page")
-    rows = matching(call.store, bucket, call.request.query, "versions")
+    rows = select_objects(call.store, bucket, call.request.query, "versions")
     if page:
         position = tuple(read_page(page, 2))
         rows = iter(_from_page(rows, position))
@@ -57,11 +57,11 @@ def list_versions(call: ApiCall) -> Reply:
 
 
 def _from_page(rows: Iterable[StoredObject], position: tuple[Any, ...]) -> Iterator[StoredObject]:
-    found = False
+    reached = False
     for item in rows:
         # A version that was deleted since the page was given out: go on with the name that follows.
-        found = found or (item.name, item.file) == position or item.name > str(position[0])
-        if found:
+        reached = reached or (item.name, item.file) == position or item.name > str(position[0])
+        if reached:
             yield item
 
 
@@ -86,7 +86,7 @@ def _cut(call: ApiCall, rows: Iterator[StoredObject]) -> tuple[list[StoredObject
     return items, prefixes, None
 
 
-def matching(
+def select_objects(
     store: StateStore, bucket: StoredResource, query: Mapping[str, str], also: str = ""
 ) -> Iterator[StoredObject]:
     prefix = query.get("prefix", "")
@@ -106,10 +106,10 @@ def matching(
 
 
 def _fields(call: ApiCall, default: tuple[str, ...]) -> tuple[str, ...]:
-    asked = tuple(name for name in call.request.query.get("fields", "").split(",") if name)
-    if unknown := [name for name in asked if name not in _SUMMARY and name not in _NOT_SHOWN]:
+    names = tuple(name for name in call.request.query.get("fields", "").split(",") if name)
+    if unknown := [name for name in names if name not in _SUMMARY and name not in _NOT_SHOWN]:
         raise invalid(f"{unknown[0]!r} is not a field of an object: {', '.join(sorted({*_SUMMARY, *_NOT_SHOWN}))}")
-    return tuple(name for name in asked if name in _SUMMARY) or default
+    return tuple(name for name in names if name in _SUMMARY) or default
 
 
 def _shown(item: StoredObject, fields: tuple[str, ...]) -> Json:

@@ -13,7 +13,7 @@ from localcloud.api.operations import ApiCall
 from localcloud.api.services.object_storage import buckets, stored
 from localcloud.api.services.object_storage.stored import StoredObject
 from localcloud.api.store import StoredResource
-from localcloud.api.work_requests import receipt
+from localcloud.api.work_requests import issue_receipt
 
 MAXIMUM_NAME = 1024
 MAXIMUM_BATCH = 1000
@@ -53,7 +53,7 @@ def put(call: ApiCall) -> Reply:
     if upload is None:
         raise invalid("an object needs a body")
     current = stored.lookup(call.store, bucket.id, name)
-    expect(call, current)
+    require_etag(call, current)
     check_md5(call, upload)
     kept = {
         key: value for key, value in call.request.headers.items() if key in _KEPT_HEADERS or key.startswith("opc-meta-")
@@ -66,30 +66,30 @@ def put(call: ApiCall) -> Reply:
 
 
 def get(call: ApiCall) -> Reply:
-    _, found = _find(call)
-    start, length = 0, found.size
-    asked = {header: call.request.query[name] for name, header in _ASKED.items() if name in call.request.query}
-    headers = {**_headers(found), **stored.sound_headers(asked)}
+    _, stored_object = _find(call)
+    start, length = 0, stored_object.size
+    overrides = {header: call.request.query[name] for name, header in _ASKED.items() if name in call.request.query}
+    headers = {**_headers(stored_object), **stored.sound_headers(overrides)}
     status = 200
     if wanted := call.request.headers.get("range"):
-        start, length = _slice(wanted, found.size)
-        headers["content-range"] = f"bytes {start}-{start + length - 1}/{found.size}"
+        start, length = _slice(wanted, stored_object.size)
+        headers["content-range"] = f"bytes {start}-{start + length - 1}/{stored_object.size}"
         status = 206
-    return Reply(status, headers=headers, file=FilePart(call.cloud.objects / found.file, start, length))
+    return Reply(status, headers=headers, file=FilePart(call.cloud.objects / stored_object.file, start, length))
 
 
 def head(call: ApiCall) -> Reply:
-    _, found = _find(call)
-    return Reply(200, headers={**_headers(found), "content-length": str(found.size)})
+    _, stored_object = _find(call)
+    return Reply(200, headers={**_headers(stored_object), "content-length": str(stored_object.size)})
 
 
 def delete(call: ApiCall) -> Reply:
-    bucket, found = _find(call, markers=True)
-    headers = {"last-modified": clock.http_date(found.modified)}
+    bucket, stored_object = _find(call, markers=True)
+    headers = {"last-modified": clock.http_date(stored_object.modified)}
     if call.request.query.get("versionId"):
-        stored.remove_version(call, bucket, found)
-        return Reply(204, headers=headers | _version(found))
-    marker = stored.remove(call, bucket, found)
+        stored.remove_version(call, bucket, stored_object)
+        return Reply(204, headers=headers | _version(stored_object))
+    marker = stored.remove(call, bucket, stored_object)
     return Reply(204, headers=headers | (_version(marker) if marker else {}))
 
 
@@ -99,15 +99,15 @@ def batch_delete(call: ApiCall) -> Reply:
         raise invalid(f"at most {MAXIMUM_BATCH} objects can be deleted at once")
     deleted: list[Json] = []
     failed: list[Json] = []
-    for asked in details["objects"]:
-        name = asked["objectName"]
-        found = stored.lookup(call.store, bucket.id, name)
-        if found is None:
+    for entry in details["objects"]:
+        name = entry["objectName"]
+        stored_object = stored.lookup(call.store, bucket.id, name)
+        if stored_object is None:
             failed.append(_failure(name, _object_not_found(name, bucket)))
-        elif asked.get("ifMatch", found.etag) not in ("*", found.etag):
+        elif entry.get("ifMatch", stored_object.etag) not in ("*", stored_object.etag):
             failed.append(_failure(name, etag_mismatch()))
         else:
-            stored.remove(call, bucket, found)
+            stored.remove(call, bucket, stored_object)
             deleted.append({"objectName": name, "timeLastModified": clock.rfc3339(clock.now())})
     return Reply(200, {"deleted": [] if details.get("isSkipDeletedResult") else deleted, "failed": failed})
 
@@ -115,20 +115,20 @@ def batch_delete(call: ApiCall) -> Reply:
 def rename(call: ApiCall) -> Reply:
     bucket, details = buckets.find(call), call.details()
     require_name(details["newName"])
-    found = stored.lookup(call.store, bucket.id, details["sourceName"])
-    if found is None:
+    stored_object = stored.lookup(call.store, bucket.id, details["sourceName"])
+    if stored_object is None:
         raise _object_not_found(details["sourceName"], bucket)
-    if details.get("srcObjIfMatchETag", found.etag) not in ("*", found.etag):
+    if details.get("srcObjIfMatchETag", stored_object.etag) not in ("*", stored_object.etag):
         raise etag_mismatch()
     if stored.lookup(call.store, bucket.id, details["newName"]):
         raise ApiError(412, "IfNoneMatchFailed", f"The object {details['newName']!r} already exists")
-    return Reply(200, headers=stored.rename(call.store, found, details["newName"]).receipt)
+    return Reply(200, headers=stored.rename(call.store, stored_object, details["newName"]).receipt)
 
 
 def copy(call: ApiCall) -> Reply:
-    """Done at once, but answered as a work request: so it is where an object is large."""
+    """Copies at once, but answers with a work request, as OCI does because objects may be large."""
     source, details = buckets.find(call), call.details()
-    found = _source(call, source, details)
+    stored_object = _source(call, source, details)
     if details["destinationRegion"] != tenancy.REGION or details["destinationNamespace"] != tenancy.NAMESPACE:
         raise invalid(f"the local cloud copies within {tenancy.REGION} and {tenancy.NAMESPACE} only")
     target, name = buckets.find_named(call, details["destinationBucket"]), details["destinationObjectName"]
@@ -139,42 +139,43 @@ def copy(call: ApiCall) -> Reply:
         raise etag_mismatch()
     if if_none_match and current and if_none_match in ("*", current.etag):
         raise ApiError(412, "IfNoneMatchFailed", "The object already exists")
-    headers = dict(found.headers)
+    headers = dict(stored_object.headers)
     if "destinationObjectMetadata" in details:
         headers = {key: value for key, value in headers.items() if not key.startswith("opc-meta-")}
         own = {f"opc-meta-{key}": value for key, value in details["destinationObjectMetadata"].items()}
         headers |= stored.sound_headers(own)
     if "destinationObjectStorageTier" in details:
         headers["storage-tier"] = details["destinationObjectStorageTier"]
-    item = StoredObject(target.id, name, found.size, found.md5, headers, current.created if current else clock.now())
-    os.link(call.cloud.objects / found.file, call.cloud.objects / item.file)  # files never change
+    created = current.created if current else clock.now()
+    item = StoredObject(target.id, name, stored_object.size, stored_object.md5, headers, created)
+    os.link(call.cloud.objects / stored_object.file, call.cloud.objects / item.file)  # files never change
     stored.keep(call, target, item)
-    return Reply(202, headers=receipt(call, "COPY_OBJECT", "object", "WRITTEN", target))
+    return Reply(202, headers=issue_receipt(call, "COPY_OBJECT", "object", "WRITTEN", target))
 
 
 def _source(call: ApiCall, bucket: StoredResource, details: Json) -> StoredObject:
     name, version = details["sourceObjectName"], details.get("sourceVersionId")
-    found = stored.lookup(call.store, bucket.id, name)
+    stored_object = stored.lookup(call.store, bucket.id, name)
     if version:
-        found = stored.lookup_version(call.store, bucket.id, name, version)
-    if found is None or found.marker:
+        stored_object = stored.lookup_version(call.store, bucket.id, name, version)
+    if stored_object is None or stored_object.marker:
         raise _object_not_found(name, bucket)
-    if details.get("sourceObjectIfMatchETag", found.etag) not in ("*", found.etag):
+    if details.get("sourceObjectIfMatchETag", stored_object.etag) not in ("*", stored_object.etag):
         raise etag_mismatch()
-    return found
+    return stored_object
 
 
 def _find(call: ApiCall, markers: bool = False) -> tuple[StoredResource, StoredObject]:
-    """The version that is asked for, by default the current one."""
+    """The version that the request names, by default the current one."""
     bucket, name = buckets.find(call), call.params["objectName"]
     version = call.request.query.get("versionId")
-    found = stored.lookup(call.store, bucket.id, name)
+    stored_object = stored.lookup(call.store, bucket.id, name)
     if version:
-        found = stored.lookup_version(call.store, bucket.id, name, version)
-    if found is None or (found.marker and not markers):
+        stored_object = stored.lookup_version(call.store, bucket.id, name, version)
+    if stored_object is None or (stored_object.marker and not markers):
         raise _object_not_found(name, bucket)
-    expect(call, found)
-    return bucket, found
+    require_etag(call, stored_object)
+    return bucket, stored_object
 
 
 def _failure(name: str, error: ApiError) -> Json:
@@ -189,7 +190,7 @@ def _object_not_found(name: str, bucket: StoredResource) -> ApiError:
     return ApiError(404, "ObjectNotFound", f"The object {name!r} was not found in the bucket {bucket.name!r}")
 
 
-def expect(call: ApiCall, current: StoredObject | None) -> None:
+def require_etag(call: ApiCall, current: StoredObject | None) -> None:
     if_match, if_none_match = call.if_match, call.request.headers.get("if-none-match")
     if if_match and (current is None or if_match not in ("*", current.etag)):
         raise etag_mismatch()

@@ -45,7 +45,7 @@ class UploadedPart:
 def create(call: ApiCall) -> Reply:
     bucket, details = buckets.find(call), call.details()
     objects.require_name(details["object"])
-    objects.expect(call, stored.lookup(call.store, bucket.id, details["object"]))
+    objects.require_etag(call, stored.lookup(call.store, bucket.id, details["object"]))
     _headers(details)
     identifier, moment = str(uuid.uuid4()), clock.now()
     call.store.connection.execute(
@@ -97,7 +97,7 @@ def commit(call: ApiCall) -> Reply:
     bucket, identifier, upload = _find(call)
     name = call.params["objectName"]
     current = stored.lookup(call.store, bucket.id, name)
-    objects.expect(call, current)
+    objects.require_etag(call, current)
     chosen = _chosen(call.details(), {part.number: part for part in _parts(call, identifier)})
     digests = b"".join(base64.b64decode(part.md5) for part in chosen)
     whole = f"{base64.b64encode(hashlib.md5(digests, usedforsecurity=False).digest()).decode()}-{len(chosen)}"

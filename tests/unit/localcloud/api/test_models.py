@@ -18,7 +18,7 @@ JOB = {
 
 
 def test_a_sound_body_comes_back_without_its_nulls() -> None:
-    assert models.judge("data_science", "CreateJobDetails", {**JOB, "description": None}) == JOB
+    assert models.validate("data_science", "CreateJobDetails", {**JOB, "description": None}) == JOB
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_sound_body_comes_back_without_its_nulls() -> None:
 )
 def test_the_first_thing_that_is_wrong_is_named(change: dict[str, Any], code: str, said: str) -> None:
     with pytest.raises(ApiError) as refused:
-        models.judge("data_science", "CreateJobDetails", {**JOB, **change})
+        models.validate("data_science", "CreateJobDetails", {**JOB, **change})
     assert refused.value.code == code
     assert said in refused.value.message
 
@@ -60,7 +60,7 @@ def test_the_first_thing_that_is_wrong_is_named(change: dict[str, Any], code: st
 def test_an_enumeration_is_held() -> None:
     body = {"name": "b", "compartmentId": "c", "versioning": "Sometimes"}
     with pytest.raises(ApiError, match="versioning must be one of Disabled, Enabled"):
-        models.judge("object_storage", "CreateBucketDetails", body)
+        models.validate("object_storage", "CreateBucketDetails", body)
 
 
 _JSON = st.recursive(
@@ -74,7 +74,7 @@ _NAMES = sorted(models.fields("data_science", "CreateJobDetails"))
 @given(st.dictionaries(st.sampled_from(_NAMES) | st.text(max_size=4), _JSON, max_size=6))
 def test_no_body_does_more_than_be_refused(body: dict[str, Any]) -> None:
     with suppress(ApiError):
-        models.judge("data_science", "CreateJobDetails", {"projectId": "p", "compartmentId": "c", **body})
+        models.validate("data_science", "CreateJobDetails", {"projectId": "p", "compartmentId": "c", **body})
 
 
 def test_operations_that_are_lacking_have_their_own_names() -> None:

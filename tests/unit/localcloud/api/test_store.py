@@ -31,9 +31,9 @@ def test_a_change_has_a_new_etag(store: StateStore) -> None:
     changed = store.put(added, state="UPDATING")
     assert changed.etag != added.etag
     with pytest.raises(ApiError) as stale:
-        changed.expect(added.etag)
+        changed.require_etag(added.etag)
     assert stale.value.status == 412
-    changed.expect(changed.etag)
+    changed.require_etag(changed.etag)
 
 
 def test_a_failed_transaction_leaves_nothing(store: StateStore) -> None:

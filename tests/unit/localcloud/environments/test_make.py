@@ -18,7 +18,7 @@ import pytest
 from localcloud.environments import cache, find, make
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.rows import EnvironmentRow
-from localcloud.environments.work import MakeError, watched
+from localcloud.environments.work import MakeError, run_watched
 from tests.support.cloud_fixture import eventually
 
 LONGEST_SECONDS = 120.0
@@ -57,7 +57,7 @@ def with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
 
 
 def folder() -> Path:
-    place = find.where(TINY)
+    place = find.locate(TINY)
     assert not isinstance(place, MissingEnvironment)
     return place[0]
 
@@ -204,7 +204,9 @@ def test_two_at_once_make_it_once(tmp_path: Path) -> None:
 
 def test_a_command_that_fails_shows_its_last_lines() -> None:
     with pytest.raises(MakeError, match=r"ended with 3(?s:.)*line 40"):
-        watched([sys.executable, "-c", "for i in range(41): print('line', i)\nraise SystemExit(3)"], Told(), "counting")
+        run_watched(
+            [sys.executable, "-c", "for i in range(41): print('line', i)\nraise SystemExit(3)"], Told(), "counting"
+        )
 
 
 def test_an_interrupt_ends_the_command_too() -> None:
@@ -214,5 +216,5 @@ def test_an_interrupt_ends_the_command_too() -> None:
 
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        watched([sys.executable, "-c", "import time; time.sleep(600)"], Impatient(), "sleeping")
+        run_watched([sys.executable, "-c", "import time; time.sleep(600)"], Impatient(), "sleeping")
     assert time.monotonic() - began < LONGEST_SECONDS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from catalog import frameworks
-from localcloud.environments.imports import imported
+from localcloud.environments.imports import imported_modules
 from localcloud.environments.rows import HERE, rows, rows_for
 from tests.support.examples import STACKS
 
@@ -38,7 +38,7 @@ def test_every_framework_is_served() -> None:
 @pytest.mark.parametrize("code", CODE)
 def test_an_example_gets_the_environment_that_has_its_modules(code: str) -> None:
     framework, strategy, name = CODE[code]
-    assert rows_for(framework, strategy, imported(STACKS / code), team_own=False)[0].name == name
+    assert rows_for(framework, strategy, imported_modules(STACKS / code), team_own=False)[0].name == name
 
 
 def test_every_example_with_code_is_in_the_table() -> None:
@@ -61,9 +61,9 @@ def test_imports_are_read_not_run(tmp_path: Path) -> None:
     (tmp_path / "b.py").write_text("def f():\n    from . import a\n    import dask\n")
     (tmp_path / "broken.py").write_text("import (\n")
     (tmp_path / "notes.txt").write_text("import tensorflow\n")
-    assert imported(tmp_path) == {"os", "numpy", "torch", "dask"}
-    assert imported(tmp_path / "b.py") == {"dask"}
-    assert imported(tmp_path / "none.py") == frozenset()
+    assert imported_modules(tmp_path) == {"os", "numpy", "torch", "dask"}
+    assert imported_modules(tmp_path / "b.py") == {"dask"}
+    assert imported_modules(tmp_path / "none.py") == frozenset()
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
