@@ -29,7 +29,7 @@ _IN_A_ROW = 4
 
 
 def rows() -> list[Row]:
-    held = groups.begin(limits.of_machine())
+    held = groups.make_cloud_group(limits.machine_limits())
     site = Site()
     try:
         site.prepare()
@@ -58,7 +58,7 @@ def _place(site: Site) -> Mapping[str, int]:
 
 
 def _apart(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
-    user = users.of_run("bench")
+    user = users.run_user("bench")
     own = [(str(folder / name), target) for name, target in (("home", inside.HOME), ("tmp", inside.TEMPORARY))]
     for name in ("root", "home", "tmp"):
         (folder / name).mkdir()
@@ -70,7 +70,7 @@ def _apart(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
         "root": str(folder / "root"), "user": user, "hostname": "bench", "own": own, "folders": [], "ports": None,
         "printed": str(folder / "output"),
         "shown": [*settings, shown.launcher(), *shown.programs(Path(sys.executable), {})],
-        "limits": limits.of_node(0, 0, 1, folder),
+        "limits": limits.node_limits(0, 0, 1, folder),
         "groups": held.child("bench").folders if held else {}, "version": held.version if held else 0,
     }  # fmt: skip
     return {"room": room, "folder": inside.HOME}

@@ -52,7 +52,7 @@ class RecordedCall:
         return any((name, text) == (policy, statement) for _, name, text in self.by)
 
 
-def called(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
     """A row of the local cloud's record; `names` says what a report calls a principal."""
     told = row["principal"]
     principal = Principal(
@@ -89,7 +89,7 @@ class LostCall:
         return f"{self.call.who} lacks {', '.join(self.missing)} for {self.call.operation}"
 
 
-def lost(
+def newly_refused(
     calls: Sequence[RecordedCall], grounds: AccessFacts, policies: Iterable[PolicyInForce]
 ) -> tuple[LostCall, ...]:
     """Of the calls that were allowed, those which these policies would refuse."""

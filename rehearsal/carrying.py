@@ -37,14 +37,14 @@ class NodeLoad:
         return NodeLoad(round(self.bytes * factor), self.peers, seconds)
 
 
-def load_of(row: Mapping[str, Any], others: Collection[str]) -> NodeLoad:
+def read_load(row: Mapping[str, Any], others: Collection[str]) -> NodeLoad:
     """From a node's row of the evidence; `others` are the addresses of the other nodes of its run."""
     carried = {peer: int(count) for peer, count in row.get("carried", {}).items() if peer in others and count}
     seconds = row.get("processorSeconds")
     return NodeLoad(sum(carried.values()), len(carried), None if seconds is None else float(seconds))
 
 
-def most(loads: Iterable[NodeLoad]) -> NodeLoad | None:
+def largest_load(loads: Iterable[NodeLoad]) -> NodeLoad | None:
     """The most of each among several nodes; None of none."""
     all_ = list(loads)
     if not all_:
@@ -53,7 +53,7 @@ def most(loads: Iterable[NodeLoad]) -> NodeLoad | None:
     return NodeLoad(max(one.bytes for one in all_), max(one.peers for one in all_), max(seconds) if seconds else None)
 
 
-def duty_of(launch: Mapping[str, Any], carries: bool) -> Duty:
+def node_duty(launch: Mapping[str, Any], carries: bool) -> Duty:
     """From a node's launch document. A framework without ports, or a run of one node, has nothing to exchange."""
     nodes = sum(role["replicas"] for role in launch["roles"])
     if not carries or nodes < 2 or not launch["ports"]:
@@ -61,7 +61,7 @@ def duty_of(launch: Mapping[str, Any], carries: bool) -> Duty:
     return "works" if launch["command"] else "serves"
 
 
-def carried(duty: Duty, load: NodeLoad | None, idle: NodeLoad | None) -> bool | None:
+def has_carried(duty: Duty, load: NodeLoad | None, idle: NodeLoad | None) -> bool | None:
     """None where nothing was measured, or where a serving node could not be compared."""
     if duty == "free" or load is None:
         return None
@@ -80,7 +80,7 @@ def _is_more(load: NodeLoad, idle: NodeLoad) -> bool:
     return load.processor_seconds > idle.processor_seconds * MORE_SECONDS + SOME_SECONDS
 
 
-def why_nothing(duty: Duty, load: NodeLoad, idle: NodeLoad | None) -> str:
+def explain_idle_node(duty: Duty, load: NodeLoad, idle: NodeLoad | None) -> str:
     """The reason and the remedy of a node that carried nothing."""
     if idle is not None and load.bytes:
         seen = f"it exchanged {load.bytes} bytes with other nodes, and up to {idle.bytes} when the command did nothing"

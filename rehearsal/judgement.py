@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rehearsal.calls import AccessFacts, RecordedCall, inferred
-from rehearsal.carrying import carried, why_nothing
+from rehearsal.carrying import explain_idle_node, has_carried
 from rehearsal.model import (
     DroppedResult,
     RankResult,
@@ -21,7 +21,7 @@ from rehearsal.model import (
     StatementResult,
 )
 from rehearsal.planned import PlannedNeeds
-from rehearsal.proof import named
+from rehearsal.proof import join_titles
 from rehearsal.traffic import Flow, Traffic, allows
 
 SUCCEEDED = "SUCCEEDED"
@@ -44,14 +44,14 @@ class Observations:
     not_proven: tuple[str, ...]
 
 
-def judged(seen: Observations) -> Rehearsal:
+def judge_rehearsal(seen: Observations) -> Rehearsal:
     """The report, without the proof."""
     dropped = tuple(_dropped(seen.traffic))
     runs = tuple(_run(run, seen) for run in seen.runs)
     enforced = seen.traffic.enforced
     return Rehearsal(
         stack=seen.stack,
-        verdict=overall([*(run.verdict for run in runs), *_firewall(seen)]),
+        verdict=overall_verdict([*(run.verdict for run in runs), *_firewall(seen)]),
         seconds=seen.seconds,
         runs=runs,
         firewall="enforced" if enforced else f"not enforced: {seen.traffic.reason}",
@@ -69,7 +69,7 @@ def _firewall(seen: Observations) -> Iterator[RehearsalVerdict]:
         yield "not rehearsed"
 
 
-def overall(verdicts: Sequence[RehearsalVerdict]) -> RehearsalVerdict:
+def overall_verdict(verdicts: Sequence[RehearsalVerdict]) -> RehearsalVerdict:
     """Failed if anything failed; passed only if everything was rehearsed. A stack without runs has nothing to fail."""
     order: tuple[RehearsalVerdict, ...] = ("failed", "not rehearsed", "passed")
     return next((verdict for verdict in order if verdict in verdicts), "passed")
@@ -99,7 +99,7 @@ def _rank(rank: RankSeen, traffic: Traffic) -> RankResult:
         finished=rank.state == SUCCEEDED,
         first_step_seconds=float(step) if isinstance(step, int | float) else None,
         note=rank.details or str(told.get("reason") or ""),
-        carried=carried(rank.duty, rank.load, rank.idle),
+        carried=has_carried(rank.duty, rank.load, rank.idle),
         load=rank.load,
         idle=rank.idle,
     )
@@ -135,8 +135,8 @@ def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Observations) -
 def _idle_nodes(run: RunSeen) -> Iterator[str]:
     """Of a run that went well: the planned nodes that the framework should have used, and did not."""
     for rank in run.ranks:
-        if rank.load is not None and carried(rank.duty, rank.load, rank.idle) is False:
-            why = why_nothing(rank.duty, rank.load, rank.idle)
+        if rank.load is not None and has_carried(rank.duty, rank.load, rank.idle) is False:
+            why = explain_idle_node(rank.duty, rank.load, rank.idle)
             yield f"rank {rank.node.rank} ({rank.node.name}) carried nothing: {why}"
 
 
@@ -164,7 +164,7 @@ def _dropped(traffic: Traffic) -> Iterator[DroppedResult]:
     yield from _unique(traffic.dropped, traffic)
 
 
-def missed(traffic: Traffic) -> tuple[DroppedResult, ...]:
+def wanted_drops(traffic: Traffic) -> tuple[DroppedResult, ...]:
     """What was dropped that somebody still wanted."""
     return tuple(one for one in _dropped(traffic) if one.missing != LATE)
 
@@ -212,5 +212,7 @@ def summary(report: Rehearsal) -> str:
     counts: Mapping[str, int] = {
         verdict: sum(run.verdict == verdict for run in report.runs) for verdict in ("passed", "failed", "not rehearsed")
     }
-    told = named(f"{count} run{'' if count == 1 else 's'} {verdict}" for verdict, count in counts.items() if count)
+    told = join_titles(
+        f"{count} run{'' if count == 1 else 's'} {verdict}" for verdict, count in counts.items() if count
+    )
     return f"{report.stack}: {report.verdict.upper()} ({told or 'no runs'}; {report.seconds:.0f} s)"

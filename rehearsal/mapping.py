@@ -31,7 +31,7 @@ class RehearsedConfig:
 NODE_BOUNDS = ("minNodes", "maxNodes")
 
 
-def mapped(
+def map_config(
     written: Mapping[str, Any], plan: Plan, most_nodes: int | None, programs: Mapping[str, str]
 ) -> RehearsedConfig:
     """`programs` are the folders whose code takes the place of a job's own, by job."""
@@ -69,7 +69,7 @@ def without_runs(config: Mapping[str, Any]) -> dict[str, Any]:
     return copied
 
 
-def platform_in_place_of(plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
+def stand_in_platform(plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
     """A stack that gives what this one takes from another which is not at hand."""
     own = ("oci:region", "trainyard:tenancy", "trainyard:compartment", "trainyard:frameworks")
     used = sorted({job.framework for job in plan.jobs.values()})

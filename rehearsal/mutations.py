@@ -48,7 +48,7 @@ class StatementMutation:
         return replace(policy, statements=tuple(text for text in kept if text is not None))
 
 
-def of_rules(rules: Sequence[RuleInForce]) -> Iterator[RuleMutation]:
+def rule_mutations(rules: Sequence[RuleInForce]) -> Iterator[RuleMutation]:
     for rule in rules:
         yield RuleMutation("deleted", rule, None, f"without {rule.title}")
         wider = _wider(rule)
@@ -69,7 +69,7 @@ def _wider(rule: RuleInForce) -> RuleInForce | None:
     return replace(rule, ports=(first - 1, last)) if first > 1 else None
 
 
-def of_statements(policies: Sequence[PolicyInForce]) -> Iterator[StatementMutation]:
+def statement_mutations(policies: Sequence[PolicyInForce]) -> Iterator[StatementMutation]:
     subjects = list(dict.fromkeys(parse(text).subject for policy in policies for text in policy.statements))
     for policy in policies:
         for text in policy.statements:

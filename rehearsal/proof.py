@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rehearsal.calls import AccessFacts, PolicyInForce, RecordedCall, lost
-from rehearsal.mutations import RuleMutation, StatementMutation, of_rules, of_statements
+from rehearsal.calls import AccessFacts, PolicyInForce, RecordedCall, newly_refused
+from rehearsal.mutations import RuleMutation, StatementMutation, rule_mutations, statement_mutations
 from rehearsal.planned import PlannedNeeds
 from rehearsal.traffic import RuleInForce, Traffic, allows
 
@@ -47,8 +47,8 @@ class Proof:
 
 
 def prove(traffic: Traffic, calls: Sequence[RecordedCall], grounds: AccessFacts, planned: PlannedNeeds) -> Proof:
-    by_rules = (rule_outcome(one, traffic, planned) for one in of_rules(traffic.rules))
-    by_statements = (statement_outcome(one, calls, grounds, planned) for one in of_statements(grounds.policies))
+    by_rules = (rule_outcome(one, traffic, planned) for one in rule_mutations(traffic.rules))
+    by_statements = (statement_outcome(one, calls, grounds, planned) for one in statement_mutations(grounds.policies))
     return Proof((*by_rules, *by_statements))
 
 
@@ -61,14 +61,14 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds
     after = mutation.applied(traffic.rules)
     failing = traffic.failing(after)
     if failing:
-        return told("fails", named(traffic.pair(flow) for flow in failing))
+        return told("fails", join_titles(traffic.pair(flow) for flow in failing))
     stopped = planned.refused_list(after) - planned.refused_list(traffic.rules)
     if stopped:
         return told("caught", f"policy {', '.join(sorted(stopped))}")
     beyond = planned.beyond_ports(mutation.after) if mutation.after else ()
     more = set(beyond) - set(planned.beyond_ports(mutation.before))
     if more:
-        return told("caught", f"the plan asks for no such port: {named(map(str, sorted(more)))}")
+        return told("caught", f"the plan asks for no such port: {join_titles(map(str, sorted(more)))}")
     if not traffic.enforced:
         return told("survives", f"no firewall was enforced here: {traffic.reason}")
     if mutation.kind == "widened":
@@ -77,7 +77,7 @@ def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds
     if others:
         # Service and internet rules may name the same port: where packets go is the route table's choice.
         alike = any(other.peer == mutation.before.peer for other in others)
-        covered = f"what it let through, others let through too: {named(other.title for other in others)}"
+        covered = f"what it let through, others let through too: {join_titles(other.title for other in others)}"
         return told("survives", covered, explained=not (planned.least and alike))
     purpose = f", which it is there for: {mutation.before.description}" if mutation.before.description else ""
     return told("survives", f"nothing in this rehearsal connected that way{purpose}")
@@ -101,16 +101,16 @@ def statement_outcome(
 
     after = mutation.applied(grounds.policies)
     resting = [call for call in calls if call.allowed and call.rests_on(mutation.policy, mutation.before)]
-    gone = lost(resting, grounds, after)
+    gone = newly_refused(resting, grounds, after)
     if gone:
-        return told("fails", named(one.title for one in gone))
+        return told("fails", join_titles(one.title for one in gone))
     stopped = planned.refused_policies(after) - planned.refused_policies(grounds.policies)
     if stopped:
         return told("caught", f"policy {', '.join(sorted(stopped))}")
     beyond = planned.beyond_grants(mutation.after) if mutation.after else ()
     more = set(beyond) - set(planned.beyond_grants(mutation.before))
     if more:
-        return told("caught", f"the plan needs no such permission: {named(sorted(more))}")
+        return told("caught", f"the plan needs no such permission: {join_titles(sorted(more))}")
     if mutation.kind == "widened":
         return told("survives", "as far as the catalog knows it grants nothing more")
     if resting:
@@ -129,9 +129,9 @@ def _instead(
         for policy in grounds.policies
         for text in policy.statements
         if text != mutation.before
-        and lost(resting, grounds, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
+        and newly_refused(resting, grounds, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
     ]
-    return named(f"`{text}`" for text in found)
+    return join_titles(f"`{text}`" for text in found)
 
 
 def _idle(text: str, planned: PlannedNeeds) -> str:
@@ -139,7 +139,7 @@ def _idle(text: str, planned: PlannedNeeds) -> str:
     return "nothing in this rehearsal needed it" + (f", which is there because {why}" if why else "")
 
 
-def named(titles: Iterable[str]) -> str:
+def join_titles(titles: Iterable[str]) -> str:
     """The first few, and how many more there are."""
     distinct = list(dict.fromkeys(titles))
     more = f"; and {len(distinct) - NAMED} more" if len(distinct) > NAMED else ""

@@ -10,7 +10,7 @@ from components.plan.show import json_text, plain, table
 from launcher.escaping import markdown as escaped
 from rehearsal.judgement import summary
 from rehearsal.model import Rehearsal, RunResult
-from rehearsal.proof import Proof, named
+from rehearsal.proof import Proof, join_titles
 
 _OCID = re.compile(r"(ocid1\.[a-z]+)\.[a-z0-9]*\.[a-z0-9-]*\.([a-z0-9]{20,})")
 # So many rows of a long list are shown in a review.
@@ -94,7 +94,9 @@ def _seconds(value: float | None) -> str:
 def _rules(report: Rehearsal) -> Iterator[str]:
     rows = []
     for rule in report.rules:
-        carried = f"{rule.connections} connections: {named(rule.pairs)}" if rule.connections else "carried nothing"
+        carried = (
+            f"{rule.connections} connections: {join_titles(rule.pairs)}" if rule.connections else "carried nothing"
+        )
         rows.append((("used" if rule.connections else "idle"), rule.rule, carried))
     yield from _section(f"port rules, {report.firewall}", table(rows))
 
@@ -170,7 +172,8 @@ def markdown(report: Rehearsal) -> str:
     loads = [(f"{run.job}/{run.run}", *row) for run in report.runs if _is_measured(run) for row in _load_rows(run)]
     lines += _md_table("What each node carried", ("run", *_LOAD_HEAD), loads)
     rules = [
-        (one.rule, "yes" if one.connections else "no", named(one.pairs) or one.description) for one in report.rules
+        (one.rule, "yes" if one.connections else "no", join_titles(one.pairs) or one.description)
+        for one in report.rules
     ]
     lines += _md_table(f"Port rules ({report.firewall})", ("rule", "used", "by whom, or what for"), rules)
     dropped = [(one.pair, str(one.packets), one.missing) for one in report.dropped]

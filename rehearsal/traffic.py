@@ -136,7 +136,7 @@ def _is_peer(peer: str, address: str, nodes: frozenset[str]) -> bool:
     return address not in nodes
 
 
-def traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[RehearsedNode]]]) -> Traffic:
+def read_traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[RehearsedNode]]]) -> Traffic:
     """The evidence of several job runs together, each with the nodes that ran in it."""
     seen = [(document, tuple(nodes)) for document, nodes in documents]
     behind_gateway = any(

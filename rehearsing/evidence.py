@@ -9,10 +9,10 @@ from typing import Any
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from provider.base.asking import Tell
-from rehearsal.calls import AccessFacts, RecordedCall, called
-from rehearsal.carrying import Duty, NodeLoad, duty_of, load_of
+from rehearsal.calls import AccessFacts, RecordedCall, read_call
+from rehearsal.carrying import Duty, NodeLoad, node_duty, read_load
 from rehearsal.model import RankSeen, RunSeen
-from rehearsal.traffic import RehearsedNode, Traffic, traffic
+from rehearsal.traffic import RehearsedNode, Traffic, read_traffic
 from rehearsing.people import People
 from rehearsing.platform import RehearsalPlatform
 from rehearsing.runs import Started
@@ -29,13 +29,13 @@ def _loads(
         document = documents[of.run.id]
         row = next((row for row in document["nodes"] if node.address and row["address"] == node.address), None)
         if row is not None and document["enforced"]:
-            loads[node.rank] = load_of(row, {other.address for other in nodes if other is not node})
+            loads[node.rank] = read_load(row, {other.address for other in nodes if other is not node})
     return loads
 
 
 def _duty(started: Started, node: RehearsedNode) -> Duty:
     launch = next(one.launch for one in started.run.nodes if one.role == node.role)
-    return duty_of(launch, next(role.carries for role in started.job.roles if role.called == node.role))
+    return node_duty(launch, next(role.carries for role in started.job.roles if role.called == node.role))
 
 
 class Evidence:
@@ -89,15 +89,15 @@ class Evidence:
                 none: dict[str, Any] = {"nodes": [], "rules": [], "flows": [], "dropped": []}
                 yield run, {"enforced": False, "reason": str(missing), **none}
 
-    def traffic(self) -> Traffic:
-        return traffic(self._documents)
+    def read_traffic(self) -> Traffic:
+        return read_traffic(self._documents)
 
     def dropped_now(self, runs: Iterable[str]) -> list[Mapping[str, Any]]:
         """Live: what has been dropped so far."""
         return [row for _, document in self._ask(runs) for row in document["dropped"]]
 
     def calls(self) -> tuple[RecordedCall, ...]:
-        return tuple(called(row, self._names) for row in admin.list_calls(self._cloud))
+        return tuple(read_call(row, self._names) for row in admin.list_calls(self._cloud))
 
     def last_call(self) -> int:
         return max((int(row["id"]) for row in admin.list_calls(self._cloud)), default=0)

@@ -17,7 +17,7 @@ from components.plan.model import JobPlan, Plan
 from localstacks.place import PROJECT
 from localstacks.planning import plan_file
 from provider.base.asking import Tell
-from rehearsal.mapping import JOBS, RehearsedConfig, mapped, platform_in_place_of, without_runs
+from rehearsal.mapping import JOBS, RehearsedConfig, map_config, stand_in_platform, without_runs
 from schemas.code import LEFT_OUT
 from schemas.judge import judge_config
 from schemas.source import read
@@ -51,7 +51,9 @@ def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in
     stacks.mkdir(exist_ok=True)
     written = read(file).data["config"]
     programs = {name: f"./code/{name}" for name, job in plan.jobs.items() if _needs_program(job, built_in)}
-    made = mapped(written, plan, most_nodes, {name: path for name, path in programs.items() if program_of(plan, name)})
+    made = map_config(
+        written, plan, most_nodes, {name: path for name, path in programs.items() if program_of(plan, name)}
+    )
     for name, job in plan.jobs.items():
         program = program_of(plan, name) if name in programs else None
         folder = program or (file.parent / job.code.folder if job.code and job.code.folder else None)
@@ -79,7 +81,7 @@ def prepare_used(file: Path, plan: Plan, home: Path, tell: Tell) -> str | None:
         prepare(beside, plan_file(beside, tell), home, None, built_in=False)
         return None
     written = read(file).data["config"]
-    stand_in = platform_in_place_of(plan, written)
+    stand_in = stand_in_platform(plan, written)
     for name, path in (stand_in.get(FRAMEWORKS) or {}).items():
         stand_in[FRAMEWORKS][name] = str(Path("frameworks", f"{name}.toml"))
         target = home / "stacks" / "frameworks" / f"{name}.toml"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rehearsal.carrying import NodeLoad, most
+from rehearsal.carrying import NodeLoad, largest_load
 from rehearsal.model import RunSeen
 from rehearsing.again import Again, replace_attempt
 from rehearsing.evidence import Evidence
@@ -44,7 +44,7 @@ def compared(
 
 def _of_role(run: RunSeen, idle: Mapping[int, NodeLoad], role: str) -> NodeLoad | None:
     """The most that an idle node of the role carried: like nodes differ, and which of them does more is chance."""
-    return most(idle[rank.node.rank] for rank in run.ranks if rank.node.role == role and rank.node.rank in idle)
+    return largest_load(idle[rank.node.rank] for rank in run.ranks if rank.node.role == role and rank.node.rank in idle)
 
 
 def _seconds(run: RunSeen) -> float:

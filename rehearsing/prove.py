@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from localcloud import admin
 from rehearsal.judgement import Observations
-from rehearsal.mutations import RuleMutation, of_rules, of_statements
+from rehearsal.mutations import RuleMutation, rule_mutations, statement_mutations
 from rehearsal.proof import MutationOutcome, rule_outcome, statement_outcome
 from rehearsing.again import Again, replace_attempt
 from rehearsing.evidence import Evidence
@@ -33,10 +33,10 @@ def confirmed(again: Sequence[Again], seen: Observations, many: int, seed: int) 
 def sample(seen: Observations, again: Again, many: int, seed: int) -> list[tuple[Mutation, MutationOutcome]]:
     """Deletions that are predicted to make this very run fail, half of each kind while there are."""
     own = f"{again.job.name}/{again.run.name}"
-    by_rules = [(one, rule_outcome(one, seen.traffic, seen.planned)) for one in of_rules(seen.traffic.rules)]
+    by_rules = [(one, rule_outcome(one, seen.traffic, seen.planned)) for one in rule_mutations(seen.traffic.rules)]
     by_statements = [
         (one, statement_outcome(one, seen.calls, seen.grounds, seen.planned))
-        for one in of_statements(seen.grounds.policies)
+        for one in statement_mutations(seen.grounds.policies)
     ]
     random_ = random.Random(seed)
     piles: list[list[tuple[Mutation, MutationOutcome]]] = []

@@ -20,7 +20,7 @@ from localstacks.errors import LocalStackError
 from localstacks.place import JUDGED, QUIET, Place
 from localstacks.planning import plan_file
 from provider.base.asking import Tell
-from rehearsal.judgement import SUCCEEDED, Observations, judged
+from rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
 from rehearsal.model import Rehearsal, RunSeen
 from rehearsal.proof import prove
 from rehearsing.again import Again
@@ -83,10 +83,10 @@ def rehearsed(file: Path, plan: Plan, wishes: Wishes, platform: RehearsalPlatfor
         calls = evidence.calls()
         runs, not_compared = compared(runs, _finished(stage, who, runs, wishes), evidence)
         seen = Observations(
-            plan.stack, time.monotonic() - began, runs, evidence.traffic(), calls, evidence.grounds(),
+            plan.stack, time.monotonic() - began, runs, evidence.read_traffic(), calls, evidence.grounds(),
             platform.needed(stage.plan, stage.network, stage.granted), (*stage.not_proven, *not_compared),
         )  # fmt: skip
-        report = judged(seen)
+        report = judge_rehearsal(seen)
         if wishes.prove:
             proof = prove(seen.traffic, seen.calls, seen.grounds, seen.planned)
             report = replace(report, proof=proof)
@@ -228,7 +228,9 @@ def _code(stage: Stage, job: JobPlan, wishes: Wishes) -> str:
 def _as_whom(cloud: Cloud) -> str:
     if why_not := admin.why_not_enforced(cloud):
         return f"without the plan's rules, if at all, and as you where this machine has no place for it: {why_not}"
-    return f"{users.words()}, in namespaces and limits of its own, with no way out but the plan's (docs/trust.md)"
+    return (
+        f"{users.describe_users()}, in namespaces and limits of its own, with no way out but the plan's (docs/trust.md)"
+    )
 
 
 def _kept(home: Path, tell: Tell) -> None:

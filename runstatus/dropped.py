@@ -9,9 +9,9 @@ from typing import Any
 
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
-from rehearsal.judgement import missed
+from rehearsal.judgement import wanted_drops
 from rehearsal.model import DroppedResult
-from rehearsal.traffic import RehearsedNode, traffic
+from rehearsal.traffic import RehearsedNode, read_traffic
 from runstatus.seen import RunSeen
 
 
@@ -45,11 +45,11 @@ class Witness:
             identifier: [node for node, of in zip(nodes, run.nodes, strict=True) if of.run.id == identifier]
             for identifier in documents
         }
-        seen = traffic((document, own[identifier]) for identifier, document in documents.items())
+        seen = read_traffic((document, own[identifier]) for identifier, document in documents.items())
         # Everything here is of one run, whose name stands above.
         prefix = f"{run.title} "
         return tuple(replace(one, pair=one.pair.replace(prefix, ""), missing=one.missing.replace(prefix, ""))
-                     for one in missed(seen)) if seen.enforced else None  # fmt: skip
+                     for one in wanted_drops(seen)) if seen.enforced else None  # fmt: skip
 
 
 def nodes_of(seen: RunSeen, documents: Mapping[str, Mapping[str, Any]]) -> tuple[RehearsedNode, ...]:

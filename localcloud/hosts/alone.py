@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of a run that names no subnet: its nodes' loopback, on which this cloud answers, and nothing else."""
+"""The network of a run that names no subnet: only a loopback interface, on which this cloud answers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from localcloud.hosts.site import Site
 
 @dataclass
 class LoopbackSite:
-    """All nodes of one run are in the site's own namespace, at addresses of its loopback."""
+    """All nodes of one run share the site's namespace. Each has an address of its loopback."""
 
     site: Site
     _ending: Callable[[], None]
 
     @classmethod
     async def start(cls, endpoint: str, serve: Callable[[socket], Awaitable[Callable[[], None]]]) -> LoopbackSite:
-        """Where this cloud answers outside, it answers inside."""
+        """Starts a site in which this cloud answers at the same address as outside."""
         address = urlsplit(endpoint)
         site = Site()
         try:

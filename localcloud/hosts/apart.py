@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node with a place of its own, as its supervisor sees it from outside: the first process in it, and its limits."""
+"""A node in namespaces of its own, as its supervisor sees it from outside: its first process and its limits."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from localcloud.hosts.groups import ControlGroups
 from localcloud.hosts.waiting import ended_within
 from localcloud.hosts.watch import UsageWatch
 
-# For the first process to end all others and to say how the command ended.
+# The first process gets this time to end all others and to report how the command ended.
 _LAST_SECONDS = 10.0
 _OUT_OF_MEMORY = "the kernel ended {} of its processes because the node used all its memory, {:.1f} GiB"
 
 
 class UnstartableError(Exception):
-    """Why nothing of the node runs."""
+    """The node could not start. The text says why."""
 
 
 @dataclass
 class IsolatedNode:
-    """`pid` is the first process of the node, which takes all others along."""
+    """`pid` is the node's first process. All others end with it."""
 
     pid: int
     watch: UsageWatch
@@ -39,14 +39,14 @@ class IsolatedNode:
         self._signal(first.ASKED)
 
     def end(self) -> None:
-        """Ends everything in it, at the latest when the kernel takes the first process away."""
+        """Ends all processes of the node, in the end by killing the first one."""
         self._signal(first.AT_ONCE)
         if not ended_within(self.pid, _LAST_SECONDS):
             self._signal(signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
     def ended(self) -> tuple[int | None, str]:
-        """The command's code, and what there is to say of it."""
+        """The command's exit code, and an explanation if there is one."""
         killed = 0
         if self._groups:
             killed = self._groups.killed_for_memory()
@@ -64,7 +64,7 @@ class IsolatedNode:
 
 
 def enter(place: dict[str, Any]) -> str:
-    """Puts this process where its node stands, by open files of its namespaces; why that cannot be, if it cannot."""
+    """Moves this process into the node's namespaces, given as open files. Returns why that failed, or an empty text."""
     try:
         kernel.enter(place["user"], kernel.NEW_USER)
         kernel.enter(place["network"], kernel.NEW_NETWORK)
@@ -108,7 +108,7 @@ def start(spec: dict[str, Any]) -> IsolatedNode:
 
 
 def clear_up(spec: dict[str, Any]) -> None:
-    """The groups of a cloud that is there no more, where no other node is in them."""
+    """Removes the control groups of a cloud that was killed, unless other nodes still use them."""
     if spec.get("place") and spec["room"]["groups"]:
         ControlGroups(spec["room"]["groups"], spec["room"]["version"]).parent().remove()
 
@@ -122,7 +122,7 @@ def _grouped(room: dict[str, Any]) -> ControlGroups | None:
 
 
 def _messages(report: int) -> Iterator[dict[str, Any]]:
-    """One after the other, as they come; no more once nobody can write any."""
+    """The messages as they come, until the last writer has gone."""
     pending = b""
     while True:
         line, found, rest = pending.partition(b"\n")

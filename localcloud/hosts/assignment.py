@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hosts take: a run to carry out, who gives it to them, and who hears how it goes. No API is known here."""
+"""What the hosts get: a run to carry out, and a dispatcher that gives it and hears how it goes. No API is used here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from localcloud.hosts.rules import FirewallRule
 
 
 class CannotStartError(Exception):
-    """Why no process can be started, in words for whoever started the run."""
+    """The run cannot start. The text tells its user why."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Like nodes of a run; a run without named groups is one group without a name."""
+    """Equal nodes of a run. A run without named groups is one group without a name."""
 
     name: str
     replicas: int
@@ -26,21 +26,21 @@ class Group:
 
 @dataclass(frozen=True)
 class Outline:
-    """What it takes to judge how a run ended. `minutes` 0: it may run for ever."""
+    """What is needed to judge how a run ended. With `minutes` 0 the run has no time limit."""
 
     groups: Sequence[Group]
     minutes: int
 
     @property
     def placed(self) -> list[str]:
-        """By rank, the group of each node."""
+        """The group of each node, by rank."""
         return [group.name for group in self.groups for _ in range(group.replicas)]
 
 
 @dataclass(frozen=True)
 class RunCode:
-    """A file, or an archive, that each node gets a copy of. `entry` is what its owner calls the choice of the file of
-    an archive to start. `folder` is where a copy lies in a node's home."""
+    """A file or an archive. Each node gets a copy in `folder` of its home. `entry` is the name of the setting that
+    chooses which file of an archive to start."""
 
     file: Path
     name: str
@@ -50,13 +50,13 @@ class RunCode:
 
 @dataclass(frozen=True)
 class NodeWork:
-    """What one node is to do. `command` empty: the file `script` of the code; `arguments` follow either. `stands_in` is
-    the local environment that stands in for its image. Memory and disk in bytes; 0: nobody says how much."""
+    """What one node does. It starts `command`, or the file `script` of the code if that is empty, with `arguments`.
+    `stands_in` is the local environment that stands in for its image. Memory and disk are in bytes, 0 if not given."""
 
     command: tuple[str, ...]
     arguments: tuple[str, ...]
     script: str
-    # Of where services answer, as the node reaches them, and of the folder of what the run is given, as it sees that.
+    # Makes the variables from two things as the node sees them: the services' endpoints, and the folder of given files.
     environment: Callable[[Sequence[str], str], Mapping[str, str]]
     stands_in: str
     image: str
@@ -66,7 +66,7 @@ class NodeWork:
 
 @dataclass(frozen=True)
 class MountedFiles:
-    """Files that the nodes see below a path; each is another name of one that lies elsewhere."""
+    """Files that the nodes see below the path `target`. Each is a hard link to a file elsewhere."""
 
     target: str
     files: Sequence[tuple[str, Path]]
@@ -74,7 +74,7 @@ class MountedFiles:
 
 @dataclass(frozen=True)
 class NetworkReach:
-    """What is in force for one node: its rules, and the blocks that its router leads to."""
+    """What is in force for one node: its firewall rules, and the address blocks that its router reaches."""
 
     rules: tuple[FirewallRule, ...]
     destinations: tuple[str, ...]
@@ -82,7 +82,7 @@ class NetworkReach:
 
 @dataclass(frozen=True)
 class Subnet:
-    """Where the nodes of a run stand. Subnets of one `network` may reach one another, those of two never do."""
+    """The subnet of a run's nodes. Subnets of one `network` may reach each other. Those of two networks never do."""
 
     id: str
     network: str
@@ -93,7 +93,7 @@ class Subnet:
 
 @dataclass(frozen=True)
 class Interface:
-    """A node's place in its subnet. `reach` says what is in force now; None once the subnet is gone."""
+    """A node's interface in its subnet. `reach` tells what is in force now, or None if the subnet is gone."""
 
     id: str
     address: str
@@ -103,7 +103,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Assignment:
-    """One run. Without a subnet there are no interfaces, and its nodes stand on a loopback of their own."""
+    """One run. Without a subnet it has no interfaces, and its nodes share a loopback of their own."""
 
     id: str
     name: str
@@ -114,7 +114,7 @@ class Assignment:
     mounts: Sequence[MountedFiles]
     subnet: Subnet | None
     interfaces: Sequence[Interface]
-    # Takes what a node prints, line by line: by its group and its rank.
+    # By a node's group and rank: the function that takes the lines it prints.
     lines: Callable[[str, int], Callable[[Sequence[bytes]], None]]
     # Goes on for as long as the run lives.
     upkeep: Callable[[], Awaitable[None]]
@@ -133,19 +133,19 @@ class Dispatcher(Protocol):
     """Gives runs to the hosts, and hears of them."""
 
     def unfinished(self) -> Iterable[tuple[str, bool]]:
-        """The runs that are still to run, and whether somebody has asked to cancel them."""
+        """The runs that have not ended, and whether each is to be canceled."""
 
     def outline(self, run: str) -> Outline | None:
-        """None where nobody can say any more what the run was; CannotStartError where it is gone."""
+        """The run's outline. None if its job is gone. CannotStartError if the run itself is gone."""
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
-        """Everything a run is given; CannotStartError where it may not have it."""
+        """Everything the run gets. CannotStartError if it may not have a part of it."""
 
     def begins_again(self, run: str) -> None:
-        """Its hosts were lost with a cloud that was killed."""
+        """Notes that the run starts again, because its cloud was killed and the hosts with it."""
 
     def started(self, run: str) -> None:
-        """All its nodes run."""
+        """Notes that all nodes of the run have started."""
 
     def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
-        """None of its nodes runs any more."""
+        """Notes how the run ended. None of its nodes runs any more."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node without a place of its own, on a machine that has none to give: a process beside all others, as this user."""
+"""A node without namespaces, for machines that allow none: an ordinary process of this user, among all others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BareNode:
             os.killpg(self.pid, signal.SIGTERM)
 
     def end(self) -> None:
-        """Everything that came from the command: what it left behind was adopted by this process."""
+        """Ends everything that the command started. This process has adopted what the command left behind."""
         while children := _children():
             for child in children:
                 with suppress(ProcessLookupError):
@@ -46,10 +46,10 @@ class BareNode:
 
 
 def enter() -> str:
-    """A node without a network of its own must not set the machine's, as root could: launchers try, to pin ports."""
+    """Makes /proc/sys read-only. Launchers write there to pin ports: as root they would change the machine."""
     if os.geteuid() == 0:
-        with suppress(OSError):  # who may not mount finds /proc/sys closed already, as in containers
-            kernel.own_mounts()
+        with suppress(OSError):  # where we may not mount, as in containers, /proc/sys is closed already
+            kernel.separate_mounts()
             kernel.make_read_only("/proc/sys")
     return ""
 
@@ -78,6 +78,6 @@ def _reap() -> None:
 
 
 def _children() -> list[int]:
-    """Children that still have to be ended or waited for, adopted ones too."""
+    """Children of this process that have not been waited for, adopted ones included."""
     text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
     return [int(pid) for pid in text.split()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run's firewall saw: which rules let connections through, who talked to whom, who was refused."""
+"""What the firewalls of a run counted: which rules were used, which nodes talked, and what was dropped."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class NodeEvidence:
-    """One node, with the rules in force for it and what its firewall says: `nft -j list table`, as text."""
+    """One node, the rules in force for it, and its firewall's counters as `nft -j list table` prints them."""
 
     rank: int
     group: str
     address: str
     vnic: str
     rules: Sequence[FirewallRule] = ()
-    said: str = ""
+    counters: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class _Seen:
 
 
 def document(run: str, reason: str, witnesses: Sequence[NodeEvidence]) -> Row:
-    """The whole of it; `reason` says why nothing was enforced, and is empty where it was."""
-    seen = {witness.rank: _read(witness.said) for witness in witnesses}
+    """The evidence of one run. `reason` says why no rule was enforced, and is empty if rules were enforced."""
+    seen = {witness.rank: _read(witness.counters) for witness in witnesses}
     return {
         "run": run,
         "enforced": not reason,
@@ -70,13 +70,13 @@ def document(run: str, reason: str, witnesses: Sequence[NodeEvidence]) -> Row:
 
 
 def with_processor(content: Mapping[str, Any], seconds: Mapping[int, float | None]) -> Row:
-    """The same with the time that everything each node ran took on processors: known when the node has ended."""
+    """The evidence with the processor time of each node, which is known once the node has ended."""
     nodes = [{**node, "processorSeconds": seconds.get(node["rank"])} for node in content["nodes"]]
     return {**content, "nodes": nodes}
 
 
 def write(folder: Path, content: Mapping[str, Any]) -> None:
-    """Whole or not at all; a folder that has gone, with its run, is left gone."""
+    """Writes the file as a whole or not at all. If the folder was removed with its run, nothing is written."""
     draft = folder / f"{FILE}.new"
     try:
         draft.write_text(json.dumps(content))
@@ -122,7 +122,7 @@ def _flows(witness: NodeEvidence, seen: _Seen, kind: str, counted: str) -> Itera
 
 
 def _carried(witness: NodeEvidence, seen: _Seen) -> dict[str, int]:
-    """By peer, the bytes of content that went either way."""
+    """The bytes of content exchanged with each peer, in both directions."""
     carried: Counter[str] = Counter()
     for direction in ("ingress", "egress"):
         for one in seen.sets.get(f"carried_{direction}", ()):
@@ -131,9 +131,9 @@ def _carried(witness: NodeEvidence, seen: _Seen) -> dict[str, int]:
     return dict(sorted(carried.items()))
 
 
-def _read(said: str) -> _Seen:
+def _read(counters: str) -> _Seen:
     seen = _Seen()
-    for item in json.loads(said)["nftables"] if said else ():
+    for item in json.loads(counters)["nftables"] if counters else ():
         if "counter" in item:
             seen.counters[item["counter"]["name"]] = item["counter"]["packets"]
         if "set" in item:

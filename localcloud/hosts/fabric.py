@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks that nodes stand in: a site for each with living runs. What keeps its rules from being in force fails
-the run. Only a machine that gives no namespaces at all, and only where that was allowed by name, has loopback addresses
-and no rules instead.
+"""The networks of the nodes: a site for each network with living runs. If its rules cannot be enforced, a run fails.
+
+There is one exception. On a machine without namespaces, and only if the user allowed it by name, nodes get loopback
+addresses and no rules.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from localcloud.hosts.site import SiteError, SiteGoneError
 from localcloud.isolation import REMEDY
 
 SERVICES_PORT = 443
-NO_SUBNET = "the run names no subnet: it is in a network of the service's own, for which nobody states rules"
-NO_NODES = "no node of the run has stood anywhere: it did not get that far, or was deleted"
-LOST = "the local cloud was killed while the run was in progress, and what its firewall counted went with it"
+NO_SUBNET = "the run names no subnet, so it is in the service's own network, which has no security rules"
+NO_NODES = "no node of the run was ever in a network: the run did not get that far, or it was deleted"
+LOST = "the local cloud was killed while the run was in progress, and the firewalls' counts were lost"
 _LOOPBACK = IPv4Address("127.0.0.1")
-# Serves a listening socket; what it gives ends that, with every connection.
+# Serves a listening socket. The function it returns ends that, and closes every connection.
 Serve = Callable[[socket], Awaitable[Callable[[], None]]]
 # Fails a run, with the reason.
 Fail = Callable[[str, str], None]
@@ -36,12 +37,12 @@ log = logging.getLogger("localcloud")
 
 
 class NotInForceError(Exception):
-    """What keeps the rules of a run from being in force, in words for its user."""
+    """The rules of a run cannot be enforced. The text tells its user why."""
 
 
 @dataclass(frozen=True)
 class NamespaceFiles:
-    """How a process gets into a node's namespaces: open files of them."""
+    """Open files of a node's namespaces, by which a process enters them."""
 
     user: int
     network: int
@@ -49,7 +50,7 @@ class NamespaceFiles:
 
 @dataclass(frozen=True)
 class NodePlace:
-    """Where one node stands: its address, where the cloud's services answer, and the way in if it has a namespace."""
+    """One node's address, the endpoints of the cloud's services, and its namespaces if it has any."""
 
     address: str
     endpoints: Sequence[str]
@@ -59,7 +60,7 @@ class NodePlace:
 
 @dataclass
 class _Placed:
-    """What is known of a run until it is released."""
+    """The nodes of a run and their network, until the run is released."""
 
     reason: str
     members: Sequence[LanMember] = ()
@@ -70,9 +71,9 @@ class _Placed:
 
 @dataclass
 class Fabric:
-    """All sites of one local cloud. Everything is called from the server's own thread. The cloud answers at `endpoint`
-    outside, and inside a network at the addresses of its `services`. `may_do_without` says whether nodes may run
-    without rules where the machine gives no namespaces."""
+    """All sites of one local cloud. Call it only from the server's thread. The cloud answers at `endpoint` outside, and
+    at the addresses `services` inside a network. `may_do_without` allows nodes without rules on a machine without
+    namespaces."""
 
     endpoint: str
     services: Sequence[str]
@@ -82,20 +83,20 @@ class Fabric:
     _lans: dict[str, Lan] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
     _placed: dict[str, _Placed] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
+    _logged_reasons: set[str] = field(default_factory=set)
     _why_not: str | None = None
     _changed: bool = False
     _refreshing: asyncio.Task[None] | None = None
 
     async def why_not(self) -> str:
-        """Why no rules can be enforced on this machine; empty where they can."""
+        """Why rules cannot be enforced on this machine. Empty if they can."""
         try:
             return await self._unavailable()
         except SiteGoneError as error:
             return str(error)
 
     async def _unavailable(self) -> str:
-        """What this machine lacks, found out once, by doing it; SiteGoneError where the attempt did not tell."""
+        """What this machine lacks, found out once by trying. SiteGoneError if the attempt gave no answer."""
         if self._why_not is None:
             try:
                 lan = Lan.start(self.services)
@@ -111,8 +112,8 @@ class Fabric:
         return self._why_not
 
     async def place(self, assignment: Assignment) -> list[NodePlace]:
-        """A place for each node of a run, by rank; NotInForceError where its rules would not hold there. Without a
-        subnet they are on a loopback of the run's own."""
+        """A place for each node of a run, by rank. NotInForceError if its rules could not be enforced there. Without a
+        subnet the nodes are on a loopback of their run."""
         run, groups, subnet = assignment.id, assignment.outline.placed, assignment.subnet
         if subnet is None:
             return await self._place_alone(run, len(groups))
@@ -124,7 +125,7 @@ class Fabric:
             return await self._place_in_site(run, subnet, members)
         except (SiteError, UnreadableRuleError) as error:
             await self._must_do_without(str(error))
-            # What lacks may be a program that makes networks: then a place of their own is still to be had.
+            # Perhaps only a program that makes networks is missing. Then the run still gets namespaces of its own.
             alone = None
             with suppress(SiteError):
                 alone = await LoopbackSite.start(self.endpoint, self.serve)
@@ -133,20 +134,20 @@ class Fabric:
             return [self._on_loopback("127." + member.address.partition(".")[2], entry) for member in members]
 
     async def _must_do_without(self, reason: str) -> None:
-        """Raises unless this machine gives no namespaces whatever the run, and going without was asked for."""
+        """Raises NotInForceError, unless this machine never gives namespaces and the user allowed going without."""
         try:
             unavailable = await self._unavailable()
         except SiteGoneError:
             unavailable = ""
         if not unavailable or not self.may_do_without:
             remedy = f". {REMEDY}" if unavailable else ""
-            raise NotInForceError(f"What holds the nodes of the run cannot be put in force: {reason}{remedy}")
-        if reason not in self._told:
-            self._told.add(reason)
+            raise NotInForceError(f"The security rules of the run cannot be enforced on this machine: {reason}{remedy}")
+        if reason not in self._logged_reasons:
+            self._logged_reasons.add(reason)
             log.warning("nodes run on loopback addresses and no security rule is enforced: %s", reason)
 
     async def release(self, run: str) -> evidence.Row | None:
-        """Takes a run's nodes out of the network; what their firewalls saw."""
+        """Takes a run's nodes out of the network, and returns what their firewalls counted."""
         placed = self._placed.get(run)
         if placed is None:
             return None
@@ -161,25 +162,25 @@ class Fabric:
         return seen
 
     async def evidence(self, run: str) -> evidence.Row | None:
-        """What the firewalls of a living run have seen so far; None if no such run lives."""
+        """What the firewalls of a living run have counted so far. None if the run does not live."""
         placed = self._placed.get(run)
         if placed is None:
             return None
-        reason, said = placed.reason, [""] * len(placed.members)
+        reason, counters = placed.reason, [""] * len(placed.members)
         if placed.lan:
             async with self._lock(placed.network):
                 try:
-                    said = await asyncio.to_thread(placed.lan.said_by, placed.members)
+                    counters = await asyncio.to_thread(placed.lan.read_firewalls, placed.members)
                 except SiteError as error:
                     reason = f"the network of the run is gone: {error}"
         witnesses = [
             evidence.NodeEvidence(member.rank, member.group, member.address, member.interface.id, member.rules, text)
-            for member, text in zip(placed.members, said, strict=True)
+            for member, text in zip(placed.members, counters, strict=True)
         ]
         return evidence.document(run, reason, witnesses)
 
     def refresh(self) -> None:
-        """Something of a network has changed: living nodes get the rules and routes that are in force now."""
+        """Gives living nodes the rules and routes that are in force now. Called after a change of a network."""
         if not self._lans:
             return
         self._changed = True
@@ -209,12 +210,12 @@ class Fabric:
                         self._fail_all(lan, f"a change of its rules could not be put in force: {error}")
 
     def _fail_all(self, lan: Lan, reason: str) -> None:
-        """Nodes behind other rules than those that are stated now run no further."""
+        """Fails all runs of a network whose new rules could not be enforced."""
         log.error("%s", reason)
         for run, placed in self._placed.items():
             if placed.lan is lan:
                 placed.reason = reason
-                self.fail(run, f"The network of the run was left behind: {reason}")
+                self.fail(run, f"The network of the run is out of date: {reason}")
 
     async def _place_alone(self, run: str, count: int) -> list[NodePlace]:
         alone = entry = None
@@ -274,9 +275,9 @@ class Fabric:
         return self._locks.setdefault(network, asyncio.Lock())
 
     def _on_loopback(self, address: str, entry: NamespaceFiles | None = None) -> NodePlace:
-        # Nothing on the node says which of the many loopback addresses is its own.
+        # The node cannot find out itself which of the many loopback addresses is its own.
         return NodePlace(address, [self.endpoint], {"TRAINYARD_NODE_ADDRESS": address}, entry)
 
 
-def lost(run: str) -> Mapping[str, Any]:
+def lost_evidence(run: str) -> Mapping[str, Any]:
     return evidence.document(run, LOST, ())

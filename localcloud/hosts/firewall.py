@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Security rules as an nftables ruleset for one node.
 
-A namespace that has an older one can be given a newer: it comes into force at once, connections stay, and so do the
-counts of every rule that still says the same. Each rule has two counters, of packets it let in or out that belong to
-no connection yet, and of connections; sets remember who talked to whom, who was refused, and how much each node
-carried: packets with something in them, which handshakes and acknowledgements are not.
+A newer ruleset replaces an older one at once. Connections stay open, and an unchanged rule keeps its counts.
+Each rule has two counters: one of connections, and one of packets that it let through outside of any connection. Sets
+remember which peers talked, which were refused, and how much content each node carried. Handshakes and
+acknowledgements carry no content, so they do not count.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from localcloud.hosts.rules import ICMP, TCP, UDP, Direction, FirewallRule
 
 TABLE = "inet trainyard"
-# What begins a connection that nobody tracks; of other protocols every packet does.
+# The packet that begins an untracked connection. In other protocols every packet does.
 _UNTRACKED: Mapping[int | None, str] = dict.fromkeys((TCP, None), "tcp flags syn / syn,ack")
 _TCP_AND_UDP = "meta l4proto { tcp, udp }"
-# The headers of a packet of a connection, time stamps included, as Linux writes them. What is longer carries something.
+# The size of a TCP packet's headers with time stamps, as Linux writes them. A longer packet carries content.
 HEADERS = 52
 _CARRIES = (f"tcp flags & (syn | rst) == 0 ip length > {HEADERS}", "meta nfproto ipv4 meta l4proto udp")
 _SIDES: dict[Direction, str] = {"ingress": "saddr", "egress": "daddr"}
-# Where packets are judged, and where it is said which are not to be tracked.
+# The hooks where packets are judged, and those where some are marked as untracked.
 _HOOKS: dict[Direction, tuple[str, str]] = {"ingress": ("input", "prerouting"), "egress": ("output", "output")}
-# Twice as many would fit the smallest buffer that Linux gives to a socket by default.
+# Lines in one ruleset text. Linux's smallest default socket buffer holds twice as many.
 _LINES = 200
-# How packets name the other protocols is not worth a word of its own.
+# Other protocols are matched by their number.
 _PROTOCOLS = {TCP: "meta l4proto tcp", UDP: "meta l4proto udp", ICMP: "meta l4proto icmp"}
 _ICMP_OF_IPV6 = 58
 
@@ -39,10 +39,10 @@ def connections_counter(rule: FirewallRule) -> str:
 
 
 def rulesets(rules: Sequence[FirewallRule], generation: int = 0) -> tuple[str, ...]:
-    """What a node lets in and out: its own loopback, what belongs to a connection, what a rule allows.
+    """The ruleset of one node. It allows its own loopback, open connections, and what a rule allows.
 
-    The texts are to be given one after the other: the kernel takes only so much from whoever is not root. The last puts
-    everything in force at once, in the place of the generation before.
+    Load the texts in this order. They are several because the kernel takes only short ones from accounts other than
+    root. The last text puts everything in force at once and replaces the generation before.
     """
     lines = [f"add table {TABLE}"]
     for rule in {rule.key: rule for rule in rules}.values():
@@ -58,7 +58,7 @@ def rulesets(rules: Sequence[FirewallRule], generation: int = 0) -> tuple[str, .
 
 
 def _prepared(direction: Direction, rules: Sequence[FirewallRule], generation: int) -> Iterator[str]:
-    """Chains that nothing leads to yet."""
+    """Makes the chains of a generation. Nothing jumps to them yet."""
     yield from _sets(direction)
     for chain in (f"{direction}_allowed", f"{direction}_rules{generation}", f"{direction}_untracked{generation}"):
         yield f"add chain {TABLE} {chain}"
@@ -85,7 +85,7 @@ def _in_force(direction: Direction, generation: int) -> Iterator[str]:
     yield from _record(direction)
     if generation:
         for chain in (f"{direction}_rules{generation - 1}", f"{direction}_untracked{generation - 1}"):
-            # It may not be there: then the generation before never came into force.
+            # The chain may be missing, if the generation before never came into force: so add it before deleting it.
             yield from (f"{verb} chain {TABLE} {chain}" for verb in ("add", "flush", "delete"))
 
 
@@ -97,7 +97,7 @@ def _sets(direction: Direction) -> Iterator[str]:
 
 
 def _allowed(rule: FirewallRule, match: str, generation: int) -> Iterator[str]:
-    # A first packet sent again is still the same connection: its mark says that it was counted.
+    # A repeated first packet belongs to the same connection. Its mark says that the connection was counted.
     first = _UNTRACKED.get(rule.protocol, "") if rule.stateless else "ct mark 0"
     chain = f"add rule {TABLE} {rule.direction}"
     if rule.stateless:
@@ -119,7 +119,7 @@ def _record(direction: Direction) -> Iterator[str]:
 
 
 def _matches(rule: FirewallRule) -> Iterator[str]:
-    """The words that pick a rule's packets; nothing for a rule about nobody here."""
+    """The nftables match of a rule. Nothing if the rule concerns no address here."""
     blocks = {str(block) for block in rule.peers}
     if not blocks or rule.protocol == _ICMP_OF_IPV6:
         return

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first process of a node: it makes the node's own place, starts the command in it without any rights, and takes
-everything along when it ends.
+"""The first process of a node. It builds the node's file system, starts the command in it without any rights, and ends
+every other process of the node when it ends.
 
-It is the child of the node's supervisor, which has joined the node's user and network namespaces already. What it
-starts can neither look into it nor end it.
+It is a child of the node's supervisor, which has entered the node's user and network namespaces already. The command
+can neither inspect this process nor end it.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from localcloud.hosts import inside, kernel, rootfs
 ASKED, AT_ONCE = signal.SIGTERM, signal.SIGQUIT
 _SIGNALS = (ASKED, AT_ONCE, signal.SIGCHLD)
 _PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
-_NO_CORE = 1  # with 0 a machine that hands cores to a program of its own would still do so
-# Python ignores these; programs expect them to be as the system has them.
+_NO_CORE = 1  # with 0 a machine that pipes core dumps to a program would still do so
+# Python ignores these signals, but programs expect the system's default.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
-    """Never returns: this process is a copy of the supervisor, and ends here."""
+    """Runs the node and never returns: this process is a fork of the supervisor."""
     try:
         kernel.end_with_parent(signal.SIGKILL)
-        kernel.be_looked_into(True)  # for as long as users are mapped, by files of the processes concerned
+        kernel.allow_inspection(True)  # for as long as users are mapped, by files of the processes concerned
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         users = _furnish(spec["room"])
         command = _start(spec, users, gate, report)
         os.close(users)
-        kernel.be_looked_into(False)
-        _tell(report, {"ready": True})
-        _tell(report, {"code": _until_the_end(command)})
+        kernel.allow_inspection(False)
+        _send(report, {"ready": True})
+        _send(report, {"code": _until_the_end(command)})
     except BaseException as error:
-        _tell(report, {"error": f"its place on this machine cannot be made: {error}"})
+        _send(report, {"error": f"its isolated place on this machine cannot be made: {error}"})
     os._exit(0)
 
 
 def _furnish(room: dict[str, Any]) -> int:
-    os.umask(0o022)  # whatever the account has: what is made here, another user has to get through
+    os.umask(0o022)  # another user must be able to enter the folders that are made here
     kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_HOSTNAME | kernel.NEW_IPC)
     socket.sethostname(room["hostname"])
-    if room["ports"]:  # nobody inside may set them
+    if room["ports"]:  # set here, because processes inside may not
         Path(_PORT_RANGE).write_text("{} {}".format(*room["ports"]))
     return rootfs.build(room)
 
 
 def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
-    """The command's process, a user without rights, once it has been let through the gate."""
+    """Starts the command as a user without rights. It waits at the gate until the supervisor opens it."""
     apart, mapped = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -66,7 +66,7 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
             os.chdir(spec["folder"])
             os.execvpe(spec["command"][0], spec["command"], spec["environment"])
         except BaseException as error:
-            _tell(report, {"error": str(error)})
+            _send(report, {"error": str(error)})
         os._exit(127)
     os.close(apart[1])
     if os.read(apart[0], 1):
@@ -80,9 +80,9 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
 
 
 def _apart(room: dict[str, Any], apart: int, mapped: int) -> None:
-    """Into a user namespace of its own, in which the first process maps its one user."""
+    """Enters a user namespace of its own, where the first process maps one user."""
     os.setsid()
-    kernel.no_keys()
+    kernel.drop_keys()
     for output in (1, 2):  # a program may open its output again, by /dev/stdout
         with suppress(OSError):
             os.fchown(output, room["user"] or -1, -1)
@@ -95,7 +95,7 @@ def _apart(room: dict[str, Any], apart: int, mapped: int) -> None:
 
 
 def _become_nobody(limits: dict[str, int], users: int) -> None:
-    """Nothing of what this process could do is left: no capability, no other user, and no way to get any."""
+    """Gives up all rights: no capability, no other user, and no way to get them back."""
     kernel.unshare(kernel.NEW_GROUPS)
     _write(users, "max_user_namespaces", "0")
     os.setresgid(inside.NUMBER, inside.NUMBER, inside.NUMBER)
@@ -103,8 +103,8 @@ def _become_nobody(limits: dict[str, int], users: int) -> None:
     _limit(resource.RLIMIT_NOFILE, limits["files"])
     _limit(resource.RLIMIT_FSIZE, limits["disk"])
     _limit(resource.RLIMIT_CORE, _NO_CORE)
-    kernel.no_capabilities()
-    kernel.no_new_privileges()
+    kernel.drop_capabilities()
+    kernel.forbid_new_privileges()
     for number in _RESTORED:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -116,13 +116,13 @@ def _write(folder: int, name: str, content: str) -> None:
 
 
 def _limit(kind: int, most: int) -> None:
-    """Never more than there was."""
+    """Lowers a limit. A limit that is lower already stays."""
     soft, hard = (most if old == resource.RLIM_INFINITY else min(most, old) for old in resource.getrlimit(kind))
     resource.setrlimit(kind, (soft, hard))
 
 
 def _until_the_end(command: int) -> int:
-    """How the command ended; then nothing else of the node lives any more."""
+    """Waits for the command, ends all other processes of the node, and returns the command's exit code."""
     code: int | None = None
     while code is None:
         number = signal.sigwait(_SIGNALS)
@@ -135,7 +135,7 @@ def _until_the_end(command: int) -> int:
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
     with suppress(ChildProcessError):
-        while True:  # their processor time is counted with whoever waits for them
+        while True:  # only processes that were waited for count in the processor time
             os.waitpid(-1, 0)
     return code
 
@@ -152,6 +152,6 @@ def _reap(command: int) -> int | None:
     return code
 
 
-def _tell(report: int, message: dict[str, Any]) -> None:
+def _send(report: int, message: dict[str, Any]) -> None:
     with suppress(OSError):
         os.write(report, json.dumps(message).encode() + b"\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders at paths that a node need not have, for the first process of a node, inside the node's own root."""
+"""Mounts folders at any path of a node's root, also at paths that do not exist yet. For the node's first process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from localcloud.hosts import kernel
 
 
 def show(staged: str, target: str) -> None:
-    """Moves a mounted folder to where it is wanted."""
+    """Moves a mounted folder to `target`, and makes that folder if needed."""
     wanted = Path(target)
     there = next(one for one in (wanted, *wanted.parents) if one.is_dir())
     if there != wanted and os.stat(there).st_dev != os.stat("/").st_dev:
@@ -20,7 +20,7 @@ def show(staged: str, target: str) -> None:
 
 
 def _widen(there: Path) -> None:
-    """Puts a folder in memory over one of the machine's, which shows all that the other has and can have more."""
+    """Covers one of the machine's folders with a folder in memory that shows the same entries and can get more."""
     held = os.open(there, os.O_RDONLY | os.O_DIRECTORY)
     try:
         kernel.mount_memory(str(there), "mode=755,size=1m", kernel.NO_SETUID | kernel.NO_DEVICES)

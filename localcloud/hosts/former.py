@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a killed cloud left of a run: processes that still end, and what they had written down of how far they came."""
+"""Cleans up a run of a cloud that was killed: ends its last processes and reads the results they wrote."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Results = dict[int, dict[str, Any]]
 
 
 async def end(folder: Path) -> Results:
-    """Ends what still lives of a run; how those of its nodes had ended that ended by themselves, by rank."""
+    """Ends the living processes of a run. Returns the results of the nodes that had ended by themselves, by rank."""
     for pid, started in _supervisors(folder):
         if processes.is_same(pid, started):
             os.kill(pid, signal.SIGTERM)
-    # A supervisor gives its command a grace and ends then, whatever that does.
+    # A supervisor gives its command some time to end, and then ends in any case.
     while any(processes.is_same(pid, started) for pid, started in _supervisors(folder)):
         await asyncio.sleep(_TURN_SECONDS)
     return dict(_by_themselves(folder))
 
 
 def remove(folder: Path) -> None:
-    """Nodes that start again are new machines: nothing lies on their disks."""
+    """Removes the run's folder: nodes that start again are new machines with empty disks."""
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control groups, by which the kernel itself holds nodes to their memory and their number of processes.
+"""Control groups: with them the kernel itself limits the memory and the number of processes of nodes.
 
-One group for all nodes of a cloud, and in it one for each node: no node has more than its own, and all of them together
-no more than their share of this machine. Where this account may make none, there are none, and a watcher stands in.
+There is one group for all nodes of a cloud, limited to their share of this machine, and in it one group for each node.
+If this account may not make control groups, the watcher in `watch.py` enforces the limits instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 CONTROLLERS = ("memory", "pids")
 _PREFIX = "trainyard-"
-# By controller, and by version of the kernel's interface: the file of its limit. Swap would be a way around.
+# The files of a controller's limit, by version of the kernel's interface. Swap is limited too.
 _LIMITS = {
     "memory": (("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"), ("memory.max",)),
     "pids": (("pids.max",), ("pids.max",)),
@@ -28,7 +28,7 @@ _REMOVED_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class ControlGroups:
-    """Folders by controller; with version 2 it is one folder for all."""
+    """One folder for each controller. In version 2 all controllers have the same folder."""
 
     folders: Mapping[str, str]
     version: int = 1
@@ -42,7 +42,7 @@ class ControlGroups:
         return ControlGroups({name: os.path.dirname(folder) for name, folder in self.folders.items()}, self.version)
 
     def make(self, limits: Mapping[str, int], passed_on: bool = False) -> None:
-        """With these limits; with `passed_on` there will be groups in it that have limits of their own."""
+        """Makes the group with these limits. With `passed_on`, groups inside it can have limits of their own."""
         for controller, folder in self.folders.items():
             Path(folder).mkdir(exist_ok=True)
             for number, name in enumerate(_LIMITS[controller][self.version - 1]):
@@ -67,7 +67,7 @@ class ControlGroups:
         return 0
 
     def remove(self) -> None:
-        """Once nobody is in it; the kernel may need a moment for the last one. Who is in it takes it along."""
+        """Removes the group once it is empty. The kernel may need a moment until the last process has left."""
         ends = time.monotonic() + _REMOVED_SECONDS
         for folder in set(self.folders.values()):
             while os.path.isdir(folder):
@@ -79,8 +79,8 @@ class ControlGroups:
                 time.sleep(0.005)
 
 
-def begin(limits: Mapping[str, int]) -> ControlGroups | None:
-    """The group of this cloud, made; None where this account may make none. Those of clouds that were killed go."""
+def make_cloud_group(limits: Mapping[str, int]) -> ControlGroups | None:
+    """Makes the group of this cloud, and removes those of killed clouds. None if this account may not make groups."""
     base = _base()
     if base is None:
         return None
@@ -94,8 +94,8 @@ def begin(limits: Mapping[str, int]) -> ControlGroups | None:
     return groups
 
 
-def own_memory() -> int | None:
-    """The most that this process itself may have, by the groups that it is in."""
+def memory_limit() -> int | None:
+    """The memory limit of the group that this process is in. None if there is none."""
     base = _base()
     if base is None:
         return None
@@ -121,13 +121,13 @@ def _sweep(base: ControlGroups) -> None:
 
 
 def _base() -> ControlGroups | None:
-    """Where groups can be made below or beside the one that this process is in."""
+    """The group in which new groups can be made: that of this process, or one above it."""
     mine = dict(_mine())
     first = {name: folder for name in CONTROLLERS if (folder := mine.get(name)) and _writable(folder)}
     if len(first) == len(CONTROLLERS):
         return ControlGroups(first, 1)
     above = mine.get("", "")
-    # A group that has processes cannot pass controllers on: one above can, and has, where this account was given it.
+    # A group with processes in it cannot pass controllers on. A group above it may, if this account may write there.
     while os.path.exists(f"{above}/cgroup.controllers"):
         with suppress(OSError):
             passed_on = Path(above, "cgroup.subtree_control").read_text().split()
@@ -142,7 +142,7 @@ def _writable(folder: str) -> bool:
 
 
 def _mine() -> Iterator[tuple[str, str]]:
-    """By controller the folder of this process's group; by no name that of version 2."""
+    """The folder of this process's group by controller. The folder of version 2 has an empty name."""
     paths = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)

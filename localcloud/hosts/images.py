@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which local environment stands in for a container image, and what its processes find there."""
+"""Which local environment stands in for a container image, and the variables that its processes get."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from localcloud.hosts import inside
 
 DEFAULT_ENVIRONMENT = "own"
 _PASSED_ON = ("LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "LD_LIBRARY_PATH")
-# All nodes share this machine's processors: a thread that spins while it waits takes them from the one it waits for.
+# All nodes share this machine's processors. A thread that spins while it waits would slow down the one it waits for.
 _SHARING = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
@@ -29,7 +29,7 @@ class LocalEnvironment:
 
 @dataclass(frozen=True)
 class NodePaths:
-    """Where a node's processes see what is theirs; without a place of its own, where it really lies."""
+    """Where a node's processes see their files. A node without namespaces sees the real paths."""
 
     home: str = inside.HOME
     temporary: str = inside.TEMPORARY
@@ -38,15 +38,15 @@ class NodePaths:
 
 
 def environment_for(name: str) -> LocalEnvironment | MissingEnvironment:
-    """By the name that was recorded with the image; this checkout's interpreter where none was."""
-    found = find(name if name in rows() else DEFAULT_ENVIRONMENT)
-    if isinstance(found, MissingEnvironment):
-        return found
-    return LocalEnvironment(found.path, found.interpreter, found.variables)
+    """The environment that was recorded with the image. Without one: this checkout's interpreter."""
+    environment = find(name if name in rows() else DEFAULT_ENVIRONMENT)
+    if isinstance(environment, MissingEnvironment):
+        return environment
+    return LocalEnvironment(environment.path, environment.interpreter, environment.variables)
 
 
 def base_variables(environment: LocalEnvironment, seen: NodePaths) -> Mapping[str, str]:
-    """What a node's process finds before anything of the job: nothing else of the cloud's own environment leaks in."""
+    """The variables of a node's process before those of the job. The cloud's own environment does not leak in."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         "LANG": "C.UTF-8",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system calls about namespaces and privileges that Python 3.11 has no names for."""
+"""System calls for namespaces and privileges that Python 3.11 does not have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEW_NETWORK = 0x40000000
 READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 0x1, 0x2, 0x4, 0x8
 _REMOUNT, _BIND, _MOVE, _RECURSIVE, _PRIVATE = 0x20, 0x1000, 0x2000, 0x4000, 0x40000
 _DETACH = 2
-# What a mount may have had from those who own it; who changes it without owning it has to say it again.
+# Flags that a mount's owner may have set. A change by somebody else must repeat them, or the kernel refuses it.
 _KEPT = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -25,7 +25,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITIES_VERSION = 0x20080522
 _JOIN_SESSION_KEYRING = 1
-# The C library has no functions for these: their numbers by machine.
+# The C library has no functions for these calls, so we call them by number. The numbers depend on the machine.
 _NUMBERS = {
     "x86_64": {"pivot_root": 155, "keyctl": 250},
     "aarch64": {"pivot_root": 41, "keyctl": 219},
@@ -38,7 +38,7 @@ def unshare(kinds: int) -> None:
 
 
 def enter(namespace: int, kind: int) -> None:
-    """Puts this thread into a namespace that an open file stands for."""
+    """Moves this thread into the namespace of an open file."""
     _checked(_libc().setns(namespace, kind), "setns")
 
 
@@ -56,12 +56,12 @@ def mount_memory(target: str, options: str = "", flags: int = 0) -> None:
 
 
 def mount_kind(kind: str, target: str, options: str = "", flags: int = 0) -> None:
-    """What the kernel itself shows: `proc`, `sysfs`, `devpts`."""
+    """Mounts a file system of the kernel: `proc`, `sysfs` or `devpts`."""
     _mount(kind, target, flags, kind, options)
 
 
-def own_mounts() -> None:
-    """What is mounted from now on is seen by this process and its children only."""
+def separate_mounts() -> None:
+    """Hides new mounts from the rest of the machine: only this process and its children see them."""
     unshare(NEW_MOUNTS)
     _mount("none", "/", _RECURSIVE | _PRIVATE)
 
@@ -72,14 +72,14 @@ def make_read_only(path: str) -> None:
 
 
 def close_mount(path: str, flags: int = READ_ONLY) -> None:
-    """Nobody writes through this mount any more, unless `flags` say something else."""
+    """Changes a mount's flags. By default it becomes read-only."""
     _mount("none", path, _REMOUNT | _BIND | flags | os.statvfs(path).f_flag & _KEPT)
 
 
 def enter_root(root: str) -> None:
-    """Makes a mounted folder the root of this process, and takes away everything that is not below it."""
+    """Makes a mounted folder the root of this process, and removes everything outside of it."""
     os.chdir(root)
-    # The old root is put on top of the new one, and then taken off: no folder is needed for it.
+    # The call puts the old root on top of the new one, where it is unmounted. So it needs no folder of its own.
     _checked(_libc().syscall(_number("pivot_root"), b".", b"."), "pivot_root")
     _checked(_libc().umount2(b".", _DETACH), "umount")
     os.chdir("/")
@@ -95,35 +95,35 @@ def end_with_parent(signal: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """What the children of this process leave behind becomes its own child."""
+    """Processes that the children of this process leave behind become its own children."""
     _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def no_new_privileges() -> None:
-    """No program that is started from now on gets more rights than this process has."""
+def forbid_new_privileges() -> None:
+    """Programs that are started from now on get no more rights than this process has."""
     _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
-def no_capabilities() -> None:
+def drop_capabilities() -> None:
     header, none = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0), (ctypes.c_uint32 * 6)()
     _checked(_libc().capset(header, none), "capset")
 
 
-def no_keys() -> None:
-    """Keys that whoever started this holds in the kernel stay with them."""
+def drop_keys() -> None:
+    """Leaves the kernel keyring of the user who started this process, so that its keys are out of reach."""
     if _libc().syscall(_number("keyctl"), _JOIN_SESSION_KEYRING, 0, 0, 0, 0) < 0 and ctypes.get_errno() != errno.ENOSYS:
         _checked(-1, "keyctl")
 
 
-def be_looked_into(allowed: bool) -> None:
-    """Whether processes of the same user may look into this one's memory and files."""
+def allow_inspection(allowed: bool) -> None:
+    """Sets whether processes of the same user may inspect this one's memory and files."""
     _checked(_libc().prctl(_PR_SET_DUMPABLE, int(allowed), 0, 0, 0), "prctl")
 
 
 def _number(call: str) -> int:
     machine = os.uname().machine
     if machine not in _NUMBERS:
-        raise OSError(f"{call}: its number on {machine} is not known here")
+        raise OSError(f"{call}: trainyard does not know the number of this system call on {machine}")
     return _NUMBERS[machine][call]
 
 

@@ -14,7 +14,7 @@ from localcloud.hosts.assignment import Interface, Subnet
 from localcloud.hosts.rules import FirewallRule
 from localcloud.hosts.site import Namespace, Site, SiteError, SiteTask
 
-# What OCI's networks carry in one piece, and the name of a node's interface there.
+# The largest packet in OCI's networks, and the name of a node's interface there.
 _MTU = 9000
 INTERFACE = "eth0"
 # Debian keeps both where only root's PATH leads.
@@ -23,7 +23,7 @@ _PATH = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin"
 
 @dataclass
 class LanMember:
-    """One node in the network, and what its namespace was last told."""
+    """One node in the network, and the rules and routes that its namespace has."""
 
     rank: int
     group: str
@@ -42,8 +42,8 @@ class LanMember:
 
 @dataclass
 class Lan:
-    """`plan` and `changes` ask what is in force; `join`, `apply`, `leave` and `said_by` wait for the site. `services`
-    are the addresses at which the cloud answers inside."""
+    """`plan` and `changes` ask what is in force. `join`, `apply`, `leave` and `read_firewalls` wait for the site. The
+    cloud answers inside at the addresses `services`."""
 
     site: Site
     ip: str
@@ -68,7 +68,7 @@ class Lan:
         self.site.run([self._ip(lines)])
 
     def rehearse(self) -> None:
-        """All that a run will need, for nobody."""
+        """Tries everything that a run will need, without a run."""
         self.prepare()
         (namespace,) = self.site.open(1)
         inside = f"/proc/{self.site.pid}/fd/{namespace.number}"
@@ -78,7 +78,7 @@ class Lan:
         self.site.release([namespace])
 
     def plan(self, members: Iterable[LanMember]) -> None:
-        """What the nodes will be told when they join."""
+        """Sets the rules and routes that the nodes get when they join."""
         for member in members:
             reach = member.interface.reach()
             if reach is None:
@@ -86,7 +86,7 @@ class Lan:
             member.rules, member.destinations = reach.rules, reach.destinations
 
     def join(self, subnet: Subnet, members: Sequence[LanMember]) -> None:
-        """Namespaces for new nodes, closed to everyone before they are connected to anyone."""
+        """Makes namespaces for new nodes. Each is closed by its firewall before its cable is connected."""
         namespaces = self.site.open(len(members))
         for member, namespace in zip(members, namespaces, strict=True):
             self._cables += 1
@@ -103,7 +103,7 @@ class Lan:
         self.members += members
 
     def _take_back(self, namespaces: Sequence[Namespace], bridge: str) -> None:
-        """After a failure: what was connected to the namespaces goes with them."""
+        """Removes new namespaces after a failure. Their cables go with them."""
         with suppress(SiteError):
             self.site.release(namespaces)
             if bridge:
@@ -118,7 +118,7 @@ class Lan:
             self.site.release([member.namespace for member in present])
 
     def changes(self) -> list[list[SiteTask]]:
-        """What brings the nodes up to date with what is in force: for each what is to be done, in order."""
+        """The tasks that give the nodes the rules and routes in force now. Each list is run in its order."""
         tasks: list[list[SiteTask]] = []
         for member in self.members:
             reach = member.interface.reach()
@@ -137,7 +137,7 @@ class Lan:
         for tasks in _rounds(changes):
             self.site.run(tasks)
 
-    def said_by(self, members: Sequence[LanMember]) -> list[str]:
+    def read_firewalls(self, members: Sequence[LanMember]) -> list[str]:
         listing = [self.nft, "-j", "list", "table", *firewall.TABLE.split()]
         return self.site.run([SiteTask(listing, "", member.namespace.number) for member in members])
 
@@ -158,8 +158,8 @@ class Lan:
         if subnet.id in self._bridges:
             return
         bridge = self._bridges[subnet.id] = f"subnet{len(self._bridges)}"
-        # Left to itself a bridge takes the lowest address of its ports: with the node that brought it, a router that
-        # the others remember would be gone until they ask again, half a minute later.
+        # By default a bridge takes the lowest hardware address of its ports. If that node leaves, the other nodes would
+        # remember a wrong address of the router for half a minute.
         yield f"link add {bridge} mtu {_MTU} address {subnet.router_hardware} type bridge stp_state 0"
         yield f"address add {subnet.router}/{subnet.prefix_length} dev {bridge}"
         yield f"link set {bridge} up"
@@ -173,7 +173,7 @@ class Lan:
 
 
 def _rounds(sequences: Iterable[Sequence[SiteTask]]) -> Iterator[list[SiteTask]]:
-    """The first of every sequence, then the second: those of one round may run at once."""
+    """The first tasks of all sequences, then the second ones, and so on. The tasks of one round may run at once."""
     for tasks in zip_longest(*sequences):
         yield [task for task in tasks if task]
 

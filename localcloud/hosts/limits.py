@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node may use at most: the lesser of what its job gives it and of this machine's share for runs."""
+"""The most that a node may use: what its job gives it, or this machine's share for runs if that is less."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pathlib import Path
 
 from localcloud.hosts import groups
 
-# Of the machine: all nodes together, so that it stays usable whatever they do; of the disk, what is free just now.
+# The share of the machine for all nodes together, so that it stays usable. For the disk: a share of the free space.
 _MEMORY_SHARE, _PROCESS_SHARE, _DISK_SHARE = 3 / 4, 1 / 2, 1 / 2
-# Clouds state none for these: far more than training needs, and far less than a machine has.
+# Clouds have no limits for these. The values are far more than training needs and far less than a machine has.
 _PROCESSES, _OPEN_FILES, _FILES = 4096, 65536, 1_000_000
-# What a node prints is kept twice: in its run's folder, and in the logging service.
+# The most a node may print. Its output is kept twice: in its run's folder and in the logging service.
 _OUTPUT = 256 << 20
 
 
-def of_machine() -> Mapping[str, int]:
-    """For all nodes of a cloud together, by controller."""
+def machine_limits() -> Mapping[str, int]:
+    """The limits of all nodes of a cloud together, by controller."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    memory = min(memory, groups.own_memory() or memory)
+    memory = min(memory, groups.memory_limit() or memory)
     most = min(int(Path("/proc/sys/kernel", name).read_text()) for name in ("pid_max", "threads-max"))
     return {"memory": int(memory * _MEMORY_SHARE), "pids": int(most * _PROCESS_SHARE)}
 
 
-def of_node(memory: int, disk: int, nodes: int, folder: Path) -> dict[str, int]:
-    """The lesser of what the node may have, in bytes (0: nobody says), and of its machine's share."""
-    share = of_machine()
+def node_limits(memory: int, disk: int, nodes: int, folder: Path) -> dict[str, int]:
+    """The limits of one node. `memory` and `disk` are in bytes, 0 if its job gives none."""
+    share = machine_limits()
     memory = min(share["memory"], memory or share["memory"])
     free = os.statvfs(folder)
     room = int(free.f_bavail * free.f_frsize * _DISK_SHARE)
@@ -38,6 +38,6 @@ def of_node(memory: int, disk: int, nodes: int, folder: Path) -> dict[str, int]:
         "files": _OPEN_FILES,
         "disk": min(room, disk or room),
         "output": _OUTPUT,
-        # Some file systems make as many as they need, and count none.
+        # Some file systems do not count files and report 0.
         "inodes": min(_FILES, int(free.f_favail * _DISK_SHARE) or _FILES),
     }

@@ -62,7 +62,7 @@ def _try_a_place() -> None:
         try:
             kernel.unshare(kernel.NEW_PROCESSES)
             if os.fork() == 0:
-                kernel.own_mounts()
+                kernel.separate_mounts()
                 kernel.mount_kind("proc", "/proc")
                 kernel.mount_kind("sysfs", "/sys", flags=kernel.READ_ONLY)
                 os.write(writer, _FITS)

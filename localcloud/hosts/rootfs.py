@@ -45,7 +45,7 @@ _ROOT_OPTIONS = "mode=755,size=16m,nr_inodes=65536"
 def build(room: dict[str, Any]) -> int:
     """Builds it and enters it; an open folder of `/proc/sys/user` as long as settings can still be made there."""
     root = Path(room["root"])
-    kernel.own_mounts()
+    kernel.separate_mounts()
     kernel.mount_memory(str(root), _ROOT_OPTIONS, _SAFE)
     for name in ("proc", "sys", "dev/shm", "dev/pts", "run", "var"):
         (root / name).mkdir(parents=True, exist_ok=True)

@@ -17,10 +17,10 @@ from localcloud import processes
 from localcloud.files import write_secret
 from localcloud.hosts import evidence, former, isolated, limits, mounts, output, workplace
 from localcloud.hosts.assignment import Assignment, CannotStartError, Dispatcher, RunVerdict
-from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost
-from localcloud.hosts.groups import ControlGroups, begin
-from localcloud.hosts.specification import output_path, result_path, specification
-from localcloud.hosts.verdict import verdict
+from localcloud.hosts.fabric import NO_NODES, Fabric, NotInForceError, lost_evidence
+from localcloud.hosts.groups import ControlGroups, make_cloud_group
+from localcloud.hosts.specification import build_specification, output_path, result_path
+from localcloud.hosts.verdict import judge_run
 
 # What a supervisor is told holds environments, and so may hold secrets of the run's user.
 _TOLD = "node-*.json"
@@ -155,11 +155,11 @@ class Hosts:
         for finished in asyncio.as_completed(watchers):
             rank, result = await finished
             results[rank] = result
-            so_far = verdict(outline, results)
+            so_far = judge_run(outline, results)
             if so_far.state == "FAILED" and failure is None:
                 failure = so_far
                 _terminate(live.nodes)
-        return failure or verdict(outline, results)
+        return failure or judge_run(outline, results)
 
     async def _release(self, run_id: str) -> None:
         try:
@@ -173,7 +173,7 @@ class Hosts:
         self, assignment: Assignment, node: workplace.NodeSetup, count: int, mounted: Sequence[mounts.Mount],
         seconds: float,
     ) -> Process:  # fmt: skip
-        spec = specification(assignment, node, count, mounted, seconds, self._grouped())
+        spec = build_specification(assignment, node, count, mounted, seconds, self._grouped())
         path = assignment.folder / f"node-{node.rank}.json"
         write_secret(path, json.dumps(spec).encode())
         process = await asyncio.create_subprocess_exec(
@@ -188,7 +188,7 @@ class Hosts:
     def _grouped(self) -> ControlGroups | None:
         """The control groups of this cloud, made when its first node needs them."""
         if self._groups is None and self._has_groups:
-            self._groups = begin(limits.of_machine())
+            self._groups = make_cloud_group(limits.machine_limits())
             self._has_groups = self._groups is not None
         return self._groups
 
@@ -208,9 +208,9 @@ class Hosts:
         results = await former.end(folder)
         if outline is None:
             return RunVerdict("IN_PROGRESS", "")
-        ended = verdict(outline, results)
+        ended = judge_run(outline, results)
         if ended.state != "IN_PROGRESS":
-            evidence.write(folder, lost(run_id))
+            evidence.write(folder, lost_evidence(run_id))
             return ended
         await asyncio.to_thread(former.remove, folder)
         self._dispatcher.begins_again(run_id)

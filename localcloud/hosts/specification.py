@@ -23,7 +23,7 @@ _ROOT = "root"
 _LIBRARY, _FEWEST_PORTS = "TRAINYARD_PIN_LIBRARY", 32
 
 
-def specification(
+def build_specification(
     assignment: Assignment,
     node: NodeSetup,
     nodes: int,
@@ -51,11 +51,11 @@ def specification(
 def _room(
     assignment: Assignment, node: NodeSetup, nodes: int, mounted: Sequence[Mount], groups: ControlGroups | None
 ) -> dict[str, Any]:
-    root, user = assignment.folder / _ROOT, users.of_run(assignment.id)
+    root, user = assignment.folder / _ROOT, users.run_user(assignment.id)
     root.mkdir(exist_ok=True)
     for folder, _ in node.own:
         users.hand_over(Path(folder), user)
-    if user is not None and (closed := users.closed_to_others(source for source, _ in node.shown)):
+    if user is not None and (closed := users.first_closed(source for source, _ in node.shown)):
         raise CannotStartError(f"The run's user may not read {closed}: chmod -R go+rX {closed}")
     name = f"{assignment.id[-12:]}-{node.rank}"
     return {
@@ -67,7 +67,7 @@ def _room(
         "folders": [(str(mount.source), mount.target) for mount in mounted],
         "printed": str(output_path(assignment.folder, node.rank)),
         "ports": _ports(node.environment),
-        "limits": limits.of_node(node.memory, node.disk, nodes, assignment.folder),
+        "limits": limits.node_limits(node.memory, node.disk, nodes, assignment.folder),
         "groups": groups.child(name).folders if groups else {},
         "version": groups.version if groups else 0,
     }

@@ -13,14 +13,14 @@ from pathlib import Path
 _FREE = ((0x70000000, 1 << 28), (60578, 606))
 
 
-def words() -> str:
+def describe_users() -> str:
     """As whom, for people."""
-    if of_run("") is None:
+    if run_user("") is None:
         return f"as user {os.geteuid()} without any capability"
     return "as users whom this machine does not know"
 
 
-def of_run(run: str) -> int | None:
+def run_user(run: str) -> int | None:
     """A number of its own for each run; None where this account can be nobody but itself, without any capability."""
     if os.geteuid() != 0:
         return None
@@ -40,7 +40,7 @@ def hand_over(folder: Path, user: int | None) -> None:
             os.chown(os.path.join(place, name), user, user, follow_symlinks=False)
 
 
-def closed_to_others(paths: Iterable[str]) -> str:
+def first_closed(paths: Iterable[str]) -> str:
     """The first of these that only its owner may read; empty where all may be read by everybody."""
     for path in paths:
         status = os.stat(path)

@@ -10,7 +10,7 @@ from typing import Any
 from localcloud.hosts.assignment import Group, Outline, RunVerdict
 
 
-def verdict(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> RunVerdict:
+def judge_run(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> RunVerdict:
     """FAILED as soon as a group can no longer reach its minimum, SUCCEEDED once all nodes ended well enough."""
     groups, placed = outline.groups, outline.placed
     states = []

@@ -53,7 +53,7 @@ async def assignment_of(cloud: LocalCloud, run: StoredResource, folder: Path) ->
     job, project = (cloud.store.get(run.body[name]) for name in ("jobId", "projectId"))
     if job is None or project is None:
         raise CannotStartError("The job or the project of the run is gone")
-    whole, principal, outline = _Run(run, job, project), run_principal.of_run(run), outline_of(run, job)
+    whole, principal, outline = _Run(run, job, project), run_principal.principal_of(run), outline_of(run, job)
     subnet = cloud.store.get(run.body.get("subnet", ""))
     attached = _attach(cloud, run, subnet, len(outline.placed)) if subnet else []
     may_write = partial(may_write_log, cloud.access, principal)
@@ -68,7 +68,9 @@ async def assignment_of(cloud: LocalCloud, run: StoredResource, folder: Path) ->
         outline=outline,
         works=list(_works(cloud, whole, partial(may_pull, cloud.access, principal))),
         code=_code(cloud, job),
-        mounts=list(mounts.mounted(run, job, cloud.store, cloud.objects, partial(may_mount, cloud.access, principal))),
+        mounts=list(
+            mounts.mounted_buckets(run, job, cloud.store, cloud.objects, partial(may_mount, cloud.access, principal))
+        ),
         subnet=_subnet(subnet) if subnet else None,
         interfaces=[_interface(cloud, vnic) for vnic in attached],
         lines=lambda group, rank: lines(group, rank).give,
@@ -114,7 +116,7 @@ def _works(cloud: LocalCloud, whole: _Run, may_pull: images.MayPull) -> Iterator
             tuple(shlex.split(each.configuration.get("commandLineArguments", ""))),
             each.configuration.get("environmentVariables", {}).get(_ENTRY, ""),
             partial(_environment, whole, each, rank, len(groups)),
-            images.stands_in(cloud.store, image),
+            images.stand_in_name(cloud.store, image),
             image,
             each.memory,
             each.disk,

@@ -15,7 +15,7 @@ MayPull = Callable[[StoredResource], bool]
 DEFAULT_ENTRYPOINT = ("python", "-m", "launcher")
 
 
-def stands_in(store: StateStore, address: str) -> str:
+def stand_in_name(store: StateStore, address: str) -> str:
     """The name that was recorded with the image; empty where none was."""
     image = artifacts.find_image(store, address) if address else None
     return str(image.body.get("environment", "")) if image else ""

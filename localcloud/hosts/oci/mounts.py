@@ -16,7 +16,7 @@ _DEFAULT_PATH = "/mnt"
 MayMount = Callable[[StoredResource], bool]
 
 
-def mounted(
+def mounted_buckets(
     run: StoredResource, job: StoredResource, store: StateStore, objects: Path, may_mount: MayMount
 ) -> Iterator[MountedFiles]:
     overridden = run.body.get("jobStorageMountConfigurationOverrideDetailsList")

@@ -26,7 +26,7 @@ _MODE = 0o444
 log = logging.getLogger("localcloud")
 
 
-def of_run(run: StoredResource) -> Principal:
+def principal_of(run: StoredResource) -> Principal:
     kind = RESOURCE_TYPES["job-run"]
     return Principal(run.id, run.id, tenancy.TENANCY, resource_kind=kind, compartment=run.compartment)
 
@@ -53,7 +53,7 @@ async def write(cloud: LocalCloud, run: StoredResource, folder: Path) -> float:
     else:
         key = await asyncio.to_thread(rsa.generate_private_key, public_exponent=65537, key_size=2048)
         write_secret(pem, tenancy.private_pem(key), _MODE)
-    token = cloud.credentials.issue(of_run(run), key.public_key(), seconds)
+    token = cloud.credentials.issue(principal_of(run), key.public_key(), seconds)
     write_secret(place / "rpst", token.encode(), _MODE)
     return seconds
 

@@ -97,7 +97,7 @@ def test_a_run_whose_rules_cannot_be_in_force_fails_and_says_what(world: World, 
     other = network.run("tell('it ran')", sound)
     ended = world.finished(run)
     assert ended.lifecycle_state == "FAILED", world.lines(run)
-    assert "cannot be put in force" in ended.lifecycle_details
+    assert "cannot be enforced on this machine" in ended.lifecycle_details
     assert f"ingress rule 0 of {network.lists[spoilt]}" in ended.lifecycle_details
     assert (world.lines(run), network.evidence(run)["enforced"]) == ([], False)
     assert world.finished(other).lifecycle_state == "SUCCEEDED", "the others of the VCN are held by their own rules"

@@ -56,7 +56,7 @@ def test_no_run_starts_behind_no_rules(lack: str, tmp_path: Path) -> None:
         run = network.cluster("tell('it ran')", network.subnet("10.0.1.0/24", [], []), 2)
         ended = world.finished(run)
         assert (ended.lifecycle_state, world.lines(run)) == ("FAILED", [])
-        assert "cannot be put in force" in ended.lifecycle_details
+        assert "cannot be enforced on this machine" in ended.lifecycle_details
         assert LACKS[lack][1] in ended.lifecycle_details
         assert f"--isolation {WHERE_POSSIBLE}" in ended.lifecycle_details
         assert LACKS[lack][1] in admin.why_not_enforced(cloud)

@@ -9,11 +9,11 @@ from typing import Any
 from iam.compartments import Compartments
 from iam.parse import parse
 from iam.printing import to_text
-from rehearsal.calls import AccessFacts, PolicyInForce, RecordedCall, called
+from rehearsal.calls import AccessFacts, PolicyInForce, RecordedCall, read_call
 from rehearsal.judgement import Observations
 from rehearsal.model import Artifact, RankSeen, RunSeen
 from rehearsal.planned import PlannedNeeds, PlannedRule, PlannedStatement
-from rehearsal.traffic import RehearsedNode, Traffic, traffic
+from rehearsal.traffic import RehearsedNode, Traffic, read_traffic
 
 SUBNET, SERVICES = "10.60.0.0/24", "all-iad-services-in-oracle-services-network"
 MAIN, FIRST, SECOND, STORE = "10.60.0.2", "10.60.0.3", "10.60.0.4", "198.51.100.2"
@@ -70,7 +70,7 @@ def document(node: RehearsedNode, **more: Any) -> Any:
 
 
 def seen_traffic(**more: Any) -> Traffic:
-    return traffic((document(node, **more), (node,)) for node in NODES)
+    return read_traffic((document(node, **more), (node,)) for node in NODES)
 
 
 def call(
@@ -103,7 +103,7 @@ def seen_calls() -> tuple[RecordedCall, ...]:
         call("PutObject", ["OBJECT_CREATE"], "runs", OBJECTS, 5, target_bucket_name="b"),
         call("DeleteBucket", ["BUCKET_DELETE"], "runs", None, target_bucket_name="b"),
     )
-    return tuple(called(row, NAMES) for row in rows)
+    return tuple(read_call(row, NAMES) for row in rows)
 
 
 def grounds(*statements: str) -> AccessFacts:

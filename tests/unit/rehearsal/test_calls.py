@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from rehearsal.calls import called, lost
+from rehearsal.calls import newly_refused, read_call
 from tests.unit.rehearsal.recorded import COMPARTMENT, NAMES, PEOPLE, call, grounds
 
 
 def test_a_call_is_judged_again_at_its_own_time() -> None:
     """The record says noon of a Friday."""
-    asked = called(call("GetJob", ["DATA_SCIENCE_JOB_READ"], "people", PEOPLE), NAMES)
+    asked = read_call(call("GetJob", ["DATA_SCIENCE_JOB_READ"], "people", PEOPLE), NAMES)
 
     def still_allowed(condition: str) -> bool:
         grant = f"Allow group people to read data-science-jobs in compartment id {COMPARTMENT}"
         there = grounds(f"{grant} where request.utc-timestamp{condition}")
-        return not lost([asked], there, there.policies)
+        return not newly_refused([asked], there, there.policies)
 
     assert still_allowed(".day-of-week = 'friday'")
     assert not still_allowed(".day-of-week = 'sunday'")

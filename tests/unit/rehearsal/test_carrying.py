@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.carrying import NodeLoad, carried, duty_of, load_of, most
-from rehearsal.judgement import judged
+from rehearsal.carrying import NodeLoad, has_carried, largest_load, node_duty, read_load
+from rehearsal.judgement import judge_rehearsal
 from rehearsal.model import RankSeen
 from rehearsal.report import RENDERERS, text
 from tests.support.documents import document
@@ -35,28 +35,28 @@ BUSY, IDLE = NodeLoad(52_000, 2, 2.6), NodeLoad(13_000, 1, 2.9)
     ],
 )
 def test_what_a_node_carried(duty: Any, load: NodeLoad | None, idle: NodeLoad | None, verdict: bool | None) -> None:
-    assert carried(duty, load, idle) is verdict
+    assert has_carried(duty, load, idle) is verdict
 
 
 def test_only_content_between_nodes_of_the_run_counts() -> None:
     row = {"carried": {MAIN: 100, SECOND: 0, STORE: 9_999}, "processorSeconds": 1.5}
-    assert load_of(row, {MAIN, SECOND}) == NodeLoad(100, 1, 1.5)
-    assert load_of({}, {MAIN}) == NodeLoad(0, 0, None), "a cloud of an older release counts nothing"
+    assert read_load(row, {MAIN, SECOND}) == NodeLoad(100, 1, 1.5)
+    assert read_load({}, {MAIN}) == NodeLoad(0, 0, None), "a cloud of an older release counts nothing"
 
 
 def test_the_most_of_like_nodes_is_what_idle_means() -> None:
-    assert most([NodeLoad(7, 2, 3.0), NodeLoad(9, 1, None)]) == NodeLoad(9, 2, 3.0)
-    assert most([]) is None
+    assert largest_load([NodeLoad(7, 2, 3.0), NodeLoad(9, 1, None)]) == NodeLoad(9, 2, 3.0)
+    assert largest_load([]) is None
 
 
 def test_what_is_expected_of_a_node_follows_from_what_it_was_told() -> None:
     told = document()
-    assert duty_of(told, carries=True) == "works"
-    assert duty_of({**told, "command": []}, carries=True) == "serves"
-    assert duty_of(told, carries=False) == "free"
-    assert duty_of({**told, "ports": {}}, carries=True) == "free", "nothing can be exchanged"
+    assert node_duty(told, carries=True) == "works"
+    assert node_duty({**told, "command": []}, carries=True) == "serves"
+    assert node_duty(told, carries=False) == "free"
+    assert node_duty({**told, "ports": {}}, carries=True) == "free", "nothing can be exchanged"
     alone = [{**told["roles"][0], "replicas": 1}]
-    assert duty_of({**told, "roles": alone}, carries=True) == "free"
+    assert node_duty({**told, "roles": alone}, carries=True) == "free"
 
 
 def serving(number: int, load: NodeLoad, idle: NodeLoad | None = IDLE) -> RankSeen:
@@ -65,7 +65,7 @@ def serving(number: int, load: NodeLoad, idle: NodeLoad | None = IDLE) -> RankSe
 
 def test_a_run_that_ended_well_without_one_of_its_nodes_has_failed() -> None:
     lazy = NodeLoad(8_315, 1, 2.8)
-    report = judged(seen(run(replace(rank(0), duty="works", load=BUSY), serving(1, BUSY), serving(2, lazy))))
+    report = judge_rehearsal(seen(run(replace(rank(0), duty="works", load=BUSY), serving(1, BUSY), serving(2, lazy))))
     assert (report.verdict, report.exit_code) == ("failed", 1)
     (reason,) = report.runs[0].because
     assert reason.startswith(
@@ -79,12 +79,12 @@ def test_a_run_that_ended_well_without_one_of_its_nodes_has_failed() -> None:
 
 
 def test_a_run_that_failed_is_explained_by_that_and_not_by_what_it_did_not_carry() -> None:
-    report = judged(seen(run(rank(0), serving(1, NodeLoad(0, 0, 0.1)), rank(2, "FAILED"))))
+    report = judge_rehearsal(seen(run(rank(0), serving(1, NodeLoad(0, 0, 0.1)), rank(2, "FAILED"))))
     assert [reason for reason in report.runs[0].because if "carried" in reason] == []
 
 
 def test_without_a_firewall_nothing_is_measured_and_nothing_is_said() -> None:
-    report = judged(seen())
+    report = judge_rehearsal(seen())
     assert {one.carried for one in report.runs[0].ranks} == {None}
     assert "NOTHING" not in text(report)
     assert {node.address for node in NODES} == {MAIN, FIRST, SECOND}

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.judgement import judged, overall
+from rehearsal.judgement import judge_rehearsal, overall_verdict
 from rehearsal.model import EXIT_CODES, RankSeen, RunSeen
 from rehearsal.proof import prove
 from rehearsal.report import RENDERERS, as_json, markdown, text
-from rehearsal.traffic import traffic
+from rehearsal.traffic import read_traffic
 from tests.support.hostile import PLANTED, orders
 from tests.unit.rehearsal.recorded import (
     FIRST,
@@ -33,7 +33,7 @@ from tests.unit.rehearsal.recorded import (
 
 
 def test_a_run_whose_ranks_all_finished_has_passed() -> None:
-    report = judged(seen())
+    report = judge_rehearsal(seen())
     assert (report.verdict, report.exit_code) == ("passed", 0)
     assert [(one.joined, one.finished) for one in report.runs[0].ranks] == [(True, True)] * 3
     assert report.runs[0].first_step_seconds == 2.5, "training has begun when the last rank has"
@@ -42,7 +42,7 @@ def test_a_run_whose_ranks_all_finished_has_passed() -> None:
 def test_what_could_not_connect_is_named_before_what_came_of_it() -> None:
     blocked = [flow("ingress", FIRST, MAIN, 7400, packets=5)]
     failed = run(rank(0), rank(1, "FAILED"), rank(2))
-    report = judged(seen(failed, traffic=seen_traffic(dropped=blocked)))
+    report = judge_rehearsal(seen(failed, traffic=seen_traffic(dropped=blocked)))
     assert report.verdict == "failed"
     first, *_, last = report.runs[0].because
     assert first == (
@@ -55,7 +55,7 @@ def test_runs_that_follow_each_other_get_the_same_addresses_and_are_not_taken_fo
     later = tuple(
         replace(node, run="tuned", address=address) for node, address in zip(NODES, (SECOND, MAIN, FIRST), strict=True)
     )
-    both = traffic(
+    both = read_traffic(
         [*((document(node), (node,)) for node in NODES), *((document(node), (node,)) for node in later)]
     )  # fmt: skip
     pairs = {both.pair(flow) for flow in both.flows if flow.direction == "ingress"}
@@ -65,12 +65,12 @@ def test_runs_that_follow_each_other_get_the_same_addresses_and_are_not_taken_fo
 
 def test_what_a_rank_was_refused_is_named() -> None:
     failed = run(rank(0), rank(1, "FAILED"), rank(2))
-    assert "sum/base worker-0 lacks BUCKET_DELETE for DeleteBucket" in judged(seen(failed)).runs[0].because
+    assert "sum/base worker-0 lacks BUCKET_DELETE for DeleteBucket" in judge_rehearsal(seen(failed)).runs[0].because
 
 
 def test_packets_dropped_beside_a_run_that_passed_are_told_and_no_more() -> None:
     dropped = [flow("egress", FIRST, "203.0.113.9", 80, packets=2)]
-    report = judged(seen(traffic=seen_traffic(dropped=dropped)))
+    report = judge_rehearsal(seen(traffic=seen_traffic(dropped=dropped)))
     assert report.verdict == "passed"
     (told,) = report.dropped
     assert "203.0.113.9" in told.pair
@@ -79,13 +79,13 @@ def test_packets_dropped_beside_a_run_that_passed_are_told_and_no_more() -> None
 
 def test_late_packets_of_a_connection_that_ended_are_nothing_that_anybody_wanted() -> None:
     dropped = [flow("ingress", STORE, FIRST, 51528, packets=3)]
-    (told,) = judged(seen(traffic=seen_traffic(dropped=dropped))).dropped
+    (told,) = judge_rehearsal(seen(traffic=seen_traffic(dropped=dropped))).dropped
     assert told.missing == "late packets of a connection that the node had made and ended"
 
 
 def test_a_rank_that_only_waited_never_joined() -> None:
     alone = RankSeen(NODES[1], "FAILED", "time", {"state": "waiting"})
-    report = judged(seen(run(rank(0), alone, rank(2)), traffic=seen_traffic(flows=[])))
+    report = judge_rehearsal(seen(run(rank(0), alone, rank(2)), traffic=seen_traffic(flows=[])))
     assert "rank 1 (worker-0) ended as FAILED, and never joined: time" in report.runs[0].because
 
 
@@ -99,30 +99,30 @@ def test_a_rank_that_only_waited_never_joined() -> None:
     ],
 )
 def test_the_worst_is_the_verdict_and_ci_can_tell_them_apart(verdicts: Any, verdict: str, code: int) -> None:
-    assert overall(verdicts) == verdict
+    assert overall_verdict(verdicts) == verdict
     assert EXIT_CODES[verdict] == code
 
 
 def test_a_job_that_cannot_run_here_never_passes_in_silence() -> None:
-    report = judged(seen(run(), RunSeen("deep", "base", "pytorch", reason="no local environment")))
+    report = judge_rehearsal(seen(run(), RunSeen("deep", "base", "pytorch", reason="no local environment")))
     assert report.verdict == "not rehearsed"
     assert "deep/base: not rehearsed" in text(report)
     assert "no local environment" in text(report)
 
 
 def test_without_a_firewall_the_port_rules_were_not_rehearsed() -> None:
-    report = judged(seen(traffic=seen_traffic(enforced=False, reason="no privilege", rules=[], flows=[])))
+    report = judge_rehearsal(seen(traffic=seen_traffic(enforced=False, reason="no privilege", rules=[], flows=[])))
     assert (report.runs[0].verdict, report.verdict) == ("passed", "not rehearsed")
     assert report.firewall == "not enforced: no privilege"
 
 
 def test_a_run_that_could_not_be_started_has_failed() -> None:
-    report = judged(seen(RunSeen("sum", "base", "ring", failed="a user could not start it: 404")))
+    report = judge_rehearsal(seen(RunSeen("sum", "base", "ring", failed="a user could not start it: 404")))
     assert (report.verdict, report.runs[0].because) == ("failed", ("a user could not start it: 404",))
 
 
 def test_rules_and_statements_are_told_with_their_use() -> None:
-    report = judged(seen())
+    report = judge_rehearsal(seen())
     ingress = next(rule for rule in report.rules if rule.rule.startswith("ingress"))
     assert ingress.connections == 2
     assert "sum/base worker-1 -> sum/base main-0 tcp 7400" in ingress.pairs
@@ -141,14 +141,14 @@ def test_a_verdict_on_an_inferred_permission_says_so() -> None:
         replace(call, permissions=(guessed,), by=((guessed, *call.by[0][1:]),)) if call.operation == "GetJob" else call
         for call in seen_calls()
     )
-    report = judged(seen(calls=calls))
+    report = judge_rehearsal(seen(calls=calls))
     assert [one.inferred for one in report.statements if one.inferred] == [(guessed,)]
     assert f"[rests on inferred {guessed}]" in text(report)
 
 
 def test_every_form_tells_verdict_rules_statements_and_what_is_not_proven() -> None:
     whole = seen()
-    report = replace(judged(whole), proof=prove(whole.traffic, whole.calls, whole.grounds, whole.planned))
+    report = replace(judge_rehearsal(whole), proof=prove(whole.traffic, whole.calls, whole.grounds, whole.planned))
     for form in RENDERERS.values():
         told = form(report)
         for words in ("passed", "tcp 7400", "data-science-jobs", "an empty one stands in", "sum/base"):
@@ -160,10 +160,10 @@ def test_every_form_tells_verdict_rules_statements_and_what_is_not_proven() -> N
 
 def test_nothing_of_a_log_or_a_file_becomes_markup() -> None:
     evil = run(rank(0), RankSeen(NODES[1], "FAILED", "<img src=x>|a\n# b", None), rank(2))
-    told = markdown(judged(seen(evil)))
+    told = markdown(judge_rehearsal(seen(evil)))
     assert "<img" not in told
     assert "\n# b" not in told
-    report = judged(seen())
+    report = judge_rehearsal(seen())
     worst = replace(report.runs[0], job=PLANTED, run="a\\|b", because=(PLANTED,))
     told = markdown(replace(report, stack=PLANTED, runs=(worst,)))
     assert orders(told.encode()) == []

@@ -12,7 +12,7 @@ import yaml
 
 from components.oci.plan import OciPlan
 from components.plan.build import plan_of
-from rehearsal.mapping import SMALL_SHAPE, RehearsedConfig, mapped, platform_in_place_of, without_runs
+from rehearsal.mapping import SMALL_SHAPE, RehearsedConfig, map_config, stand_in_platform, without_runs
 from rehearsing.oci.planned import planned
 from schemas.judge import Judged, judge_config
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
@@ -27,7 +27,7 @@ def written(name: str) -> dict[str, Any]:
 
 
 def made(name: str, nodes: int | None = None, **programs: str) -> RehearsedConfig:
-    return mapped(written(name), plan(name), nodes, programs)
+    return map_config(written(name), plan(name), nodes, programs)
 
 
 def judged(config: dict[str, Any], name: str) -> Judged:
@@ -83,20 +83,20 @@ def test_an_image_of_another_registry_is_stood_in_for() -> None:
     config = written("oci-pytorch-ddp")
     config["trainyard:jobs"]["resnet"]["image"] = "iad.ocir.io/others/vision/torch:2"
     foreign = again(config, "oci-pytorch-ddp")
-    here = mapped(config, foreign, None, {})
+    here = map_config(config, foreign, None, {})
     assert here.config["trainyard:jobs"]["resnet"]["image"] == "${registry}:rehearsal-resnet"
     assert any("iad.ocir.io/others/vision/torch:2 is not pulled" in one for one in here.differences)
 
 
 def test_a_group_of_an_identity_domain_is_one_of_the_only_domain_here() -> None:
     config = {**written("oci-dask-ml"), "trainyard:access": {"users": {"group": "Engineering/scientists"}}}
-    here = mapped(config, plan("oci-dask-ml"), None, {})
+    here = map_config(config, plan("oci-dask-ml"), None, {})
     assert here.config["trainyard:access"]["users"]["group"] == "scientists"
     assert any("Engineering" in one for one in here.differences)
 
 
 def test_a_stack_of_others_is_stood_in_for_by_one_that_opens_what_is_needed(tmp_path: Path) -> None:
-    platform = platform_in_place_of(plan("oci-team"), written("oci-team"))
+    platform = stand_in_platform(plan("oci-team"), written("oci-team"))
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
     found = judged(platform, "oci-platform")
     assert found.errors == ()

@@ -10,9 +10,9 @@ import pytest
 
 import iam
 from iam.permissions import verb_covers
-from rehearsal.mutations import of_rules, of_statements, wider_grant
+from rehearsal.mutations import rule_mutations, statement_mutations, wider_grant
 from rehearsal.proof import MutationOutcome, Proof, prove
-from rehearsal.traffic import traffic
+from rehearsal.traffic import read_traffic
 from tests.unit.rehearsal.recorded import (
     FIRST,
     MAIN,
@@ -106,14 +106,14 @@ def test_nothing_is_claimed_of_a_firewall_that_was_not_there() -> None:
 
 
 def test_every_port_cannot_be_widened() -> None:
-    everything = traffic([(document(NODES[0], rules=[rule("ingress", 0, SUBNET, None, 2)]), NODES)])
-    assert [mutation.kind for mutation in of_rules(everything.rules)] == ["deleted", "turned around"]
+    everything = read_traffic([(document(NODES[0], rules=[rule("ingress", 0, SUBNET, None, 2)]), NODES)])
+    assert [mutation.kind for mutation in rule_mutations(everything.rules)] == ["deleted", "turned around"]
 
 
 def test_the_policy_pack_stops_what_is_open_to_the_world() -> None:
     rules = [rule("ingress", 0, "0.0.0.0/0", [7400, 7400], 0)]
-    world = traffic([(document(NODES[0], rules=rules, flows=[]), NODES[:1])])
-    (turned,) = [mutation for mutation in of_rules(world.rules) if mutation.kind == "turned around"]
+    world = read_traffic([(document(NODES[0], rules=rules, flows=[]), NODES[:1])])
+    (turned,) = [mutation for mutation in rule_mutations(world.rules) if mutation.kind == "turned around"]
     stopped = plan().refused_list(world.rules) - plan().refused_list(turned.applied(world.rules))
     assert stopped == {"ingress-from-anywhere"}
 
@@ -164,10 +164,10 @@ def test_single_permissions_are_widened_to_the_next_verb() -> None:
 
 def test_a_mutation_changes_its_own_rule_and_statement_only() -> None:
     rules = seen_traffic().rules
-    for mutation in of_rules(rules):
+    for mutation in rule_mutations(rules):
         kept = [one for one in mutation.applied(rules) if one is not mutation.after]
         assert kept == [one for one in rules if one is not mutation.before]
-    for statement in of_statements(grounds().policies):
+    for statement in statement_mutations(grounds().policies):
         (policy,) = statement.applied(grounds().policies)
         assert len(set(grounds().policies[0].statements) - set(policy.statements)) == 1
 

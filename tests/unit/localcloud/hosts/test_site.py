@@ -31,7 +31,7 @@ lan.plan(members)
 lan.join(subnet, members)
 listener = lan.site.listen('198.51.100.1', 443)
 print(os.geteuid(), listener.getsockname(), listener.proto == socket.IPPROTO_TCP)
-for said in lan.said_by(members): print('trainyard' in said)
+for said in lan.read_firewalls(members): print('trainyard' in said)
 run = lan.site.run
 def router(): return json.loads(run([SiteTask([lan.ip, '-j', 'link', 'show', 'subnet0'], '')])[0])[0]['address']
 print(router())

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from localcloud.hosts.assignment import Group, Outline
-from localcloud.hosts.verdict import verdict
+from localcloud.hosts.verdict import judge_run
 
 OK = {"reason": "exited", "code": 0, "detail": ""}
 BAD = {"reason": "exited", "code": 2, "detail": ""}
@@ -27,7 +27,7 @@ def _outline(minimum: int, minutes: int = 0) -> Outline:
     ],
 )
 def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], state: str) -> None:
-    assert verdict(_outline(minimum), results).state == state
+    assert judge_run(_outline(minimum), results).state == state
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_a_group_ends_by_its_minimum(minimum: int, results: dict[int, Any], stat
     ],
 )
 def test_a_failure_is_told_in_words(result: dict[str, Any], said: str) -> None:
-    assert said in verdict(_outline(2, 5), {1: result}).details
+    assert said in judge_run(_outline(2, 5), {1: result}).details
