@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person does to the local cloud that no operation of OCI's API stands for."""
+"""What people do with the local cloud that OCI's API has no operation for."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ EVIDENCE_PATH = "/.trainyard/evidence"
 HOSTS_PATH = "/.trainyard/hosts"
 DEPLOYER = "deployer"
 CALLS_PATH = "/.trainyard/calls"
-# A busy machine is waited for.
+# Long enough for a busy machine.
 _ANSWER_SECONDS = 120.0
 
 
 def push_image(
     cloud: Cloud, image: str, entrypoint: Sequence[str] = (), cmd: Sequence[str] = (), profile: str = DEPLOYER
 ) -> dict[str, Any]:
-    """Registers an image as `docker push` would leave it, in the name of `profile`; the reply is a ContainerImage."""
+    """Registers an image as `docker push` would, in the name of `profile`. Returns the ContainerImage."""
     content = {"image": image, "entrypoint": list(entrypoint), "cmd": list(cmd)}
     pushed: dict[str, Any] = _ask(cloud, "POST", PUSH_PATH, content, profile)
     return pushed
 
 
 def push_when_repository_exists(cloud: Cloud, image: str, environment: str = "") -> None:
-    """Pushes an image as soon as its repository is there, at once when it is; it stands for a local environment."""
+    """Pushes an image that stands for a local environment, as soon as its repository exists."""
     _ask(cloud, "POST", PUSH_PATH, {"image": image, "standBy": True, "environment": environment})
 
 
 def issue_resource_principal(cloud: Cloud, resource: str) -> dict[str, str]:
-    """The environment in which Oracle's clients act as a notebook session or job run."""
+    """The environment variables that make Oracle's clients act as a notebook session or job run."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -60,42 +60,42 @@ def issue_resource_principal(cloud: Cloud, resource: str) -> dict[str, str]:
 
 
 def add_fault(cloud: Cloud, kind: str, **settings: Any) -> dict[str, Any]:
-    """Makes something go wrong from now on: `kind` and settings as `localcloud.api.faults` lists them."""
+    """Adds a fault: from now on something goes wrong. `localcloud.api.faults` lists the kinds and their settings."""
     added: dict[str, Any] = _ask(cloud, "POST", FAULTS_PATH, {"kind": kind, **settings})
     return added
 
 
 def list_faults(cloud: Cloud) -> list[dict[str, Any]]:
-    """What goes wrong on purpose, and how often it has."""
+    """The faults in force, and how often each has struck."""
     faults: list[dict[str, Any]] = _ask(cloud, "GET", FAULTS_PATH)
     return faults
 
 
 def clear_faults(cloud: Cloud, identifier: str = "") -> int:
-    """Ends one fault, or all; how many there were."""
+    """Ends one fault, or all. Returns how many."""
     path = f"{FAULTS_PATH}/{quote(identifier, safe='')}" if identifier else FAULTS_PATH
     return int(_ask(cloud, "DELETE", path)["cleared"])
 
 
 def list_calls(cloud: Cloud, since: int = 0) -> list[dict[str, Any]]:
-    """What the policies in force decided after the row `since`: `localcloud.api.judgements` says what a row holds."""
+    """The calls that policies decided after the row `since`. `localcloud.api.judgements` describes a row."""
     calls: list[dict[str, Any]] = _ask(cloud, "GET", f"{CALLS_PATH}?since={since}")["calls"]
     return calls
 
 
 def read_evidence(cloud: Cloud, run: str) -> dict[str, Any]:
-    """What the firewalls of a run's nodes saw, so far or until its end: rules, flows, and what was dropped."""
+    """What the firewalls of a run's nodes have seen so far: rules, flows and dropped packets."""
     evidence: dict[str, Any] = _ask(cloud, "GET", f"{EVIDENCE_PATH}?run={quote(run, safe='')}")
     return evidence
 
 
 def why_not_enforced(cloud: Cloud) -> str:
-    """Why nodes here stand behind no firewall, with the remedy; empty where the rules in force hold them."""
+    """Why nodes on this machine have no firewall, with the remedy. Empty where they have one."""
     return str(_ask(cloud, "GET", HOSTS_PATH)["reason"])
 
 
 def allows_missing_isolation(cloud: Cloud) -> bool:
-    """Whether its runs may do without isolation where this machine has none to give: it was started so."""
+    """Whether runs may go without isolation on a machine that cannot isolate them. The start of the cloud decides."""
     return bool(_ask(cloud, "GET", HOSTS_PATH)["isolation"] == WHERE_POSSIBLE)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts, finds and stops the local cloud of a folder. The Python door for `trainyard`, tests and the plugin."""
+"""Starts, finds and stops the local cloud of a folder, for `trainyard`, the tests and the plugin."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from engine.trusted import open_lock
 from localcloud import processes
 from localcloud.isolation import VARIABLE
 
-# A quiet machine takes half a second; one that does much else at once is waited for.
+# A quiet machine takes half a second. A busy one gets time.
 READY_SECONDS = 90.0
 STOP_SECONDS = 60.0
-# How the server's process ends where there is one for its folder.
+# The exit code of a server whose folder already has one.
 ALREADY_RUNNING = 3
 _ANSWER_SECONDS = 15.0
 MARKER_PATH = "/.trainyard"
@@ -35,12 +35,12 @@ _ROOM_FOR_WORDS = 4096
 
 
 class CloudError(Exception):
-    """What went wrong with the local cloud itself, in words for its user."""
+    """A problem with the local cloud itself. The text is for its user."""
 
 
 @dataclass(frozen=True)
 class Cloud:
-    """A running local cloud. `compartment` is the one that is there for stacks; `tenancy` is the root."""
+    """A running local cloud. `compartment` is meant for stacks; `tenancy` is the root compartment."""
 
     home: Path
     pid: int
@@ -52,12 +52,12 @@ class Cloud:
 
     @property
     def config_file(self) -> Path:
-        """Credentials as OCI's own clients read them; profiles `deployer` (also DEFAULT) and `user`."""
+        """The credentials file of OCI's clients, with the profiles `deployer` (also DEFAULT) and `user`."""
         return self.home / "config"
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The environment by which every client finds this cloud."""
+        """The environment variables that lead every client to this cloud."""
         return self.env_for("deployer")
 
     def env_for(self, profile: str) -> Mapping[str, str]:
@@ -74,13 +74,13 @@ class Cloud:
 
 
 def default_home() -> Path:
-    """`$TRAINYARD_HOME/cloud`, by default in the checkout or folder one stands in."""
+    """`$TRAINYARD_HOME/cloud`, by default `.trainyard/cloud` in the current folder."""
     return Path(os.environ.get("TRAINYARD_HOME") or ".trainyard").resolve() / "cloud"
 
 
 def start(home: Path, port: int = 0, timeout: float = READY_SECONDS, isolation: str = "") -> Cloud:
-    """The cloud of this folder, started if it does not run; any number of callers at once get the same one.
-    `isolation` is for one that is started; by default its environment says."""
+    """The cloud of this folder. It is started if it does not run, and concurrent callers all get the same one.
+    `isolation` applies only to a cloud that this call starts; by default its environment decides."""
     home = home.resolve()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _exclusive(home):
@@ -103,7 +103,7 @@ def running(home: Path) -> Cloud | None:
 
 
 def stop(home: Path, timeout: float = STOP_SECONDS) -> bool:
-    """Ends the folder's cloud and its runs; False if none ran. It signals only what it can prove to be that process."""
+    """Stops the folder's cloud and its runs; False if none ran. It never signals a process that took over the pid."""
     if not home.is_dir():
         return False
     with _exclusive(home):
@@ -120,7 +120,7 @@ def stop(home: Path, timeout: float = STOP_SECONDS) -> bool:
 
 
 def reset(home: Path) -> None:
-    """Stops the cloud and forgets everything it kept."""
+    """Stops the cloud and deletes its folder."""
     stop(home)
     if home.exists() and not ((home / "state.sqlite3").exists() or not any(home.iterdir())):
         raise CloudError(f"{home} does not look like the folder of a local cloud; nothing was removed")
@@ -128,7 +128,7 @@ def reset(home: Path) -> None:
 
 
 def _answering(home: Path, timeout: float) -> Cloud | None:
-    """The cloud of this folder if its process is there: a busy one gets time to answer, not a second beside it."""
+    """The cloud of this folder if its process lives. A busy one gets time to answer: a second must not start."""
     deadline = time.monotonic() + timeout
     while (cloud := running(home)) is None and _is_there(record := _record(home)):
         if time.monotonic() > deadline:
@@ -145,7 +145,7 @@ def _launch(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
     try:
         outcome = _ready(home, pid, timeout)
     except BaseException:
-        # Ctrl-C: nobody would know of it.
+        # After Ctrl-C nobody would know of this process.
         _kill(pid, timeout)
         raise
     if isinstance(outcome, Cloud):
@@ -158,14 +158,14 @@ def _launch(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
 
 
 def _ready(home: Path, pid: int, timeout: float) -> Cloud | int | None:
-    """The cloud, or with what its process ended, or None: it is still not ready."""
+    """The cloud, or the exit code of its process, or None if it is not ready in time."""
     deadline = time.monotonic() + timeout
     code: int | None = None
     while code in (None, ALREADY_RUNNING) and time.monotonic() < deadline:
         if cloud := running(home):
             return cloud
         if code is None and (code := _exit_code(pid)) == ALREADY_RUNNING:
-            # Whoever started that one was ended before it was ready.
+            # Another caller started that server and ended before it was ready.
             deadline = min(deadline, time.monotonic() + _OTHERS_START_SECONDS)
         time.sleep(_POLL_SECONDS)
     return code
@@ -180,13 +180,13 @@ def _kill(pid: int, timeout: float) -> None:
 def _silence(home: Path, code: int | None, timeout: float) -> str:
     if code is None:
         return f"it was not ready within {timeout:.0f} seconds"
-    # What says so may not fit there either.
+    # On a full disk the log may lack the message.
     full = shutil.disk_usage(home).free < _ROOM_FOR_WORDS
     return "there is no space left on its disk" if full else f"its process ended with {code} and printed nothing"
 
 
 def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProxyType({})) -> tuple[int, int]:
-    """Where its log begins, and its pid. Not by Popen: the server is to outlive the object that would speak for it."""
+    """Where this server's part of the log begins, and its pid. Not a Popen object: the server outlives the caller."""
     project = str(Path(__file__).resolve().parents[1])
     log = home / "server.log"
     begins = log.stat().st_size if log.exists() else 0
@@ -201,14 +201,14 @@ def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProx
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
         setsid=True,
-        # What the caller ignores (nohup, a script's `&`) is not for the nodes of the cloud to inherit.
+        # The nodes must not inherit the signals that the caller ignores (nohup, a script's `&`).
         setsigdef=(signal.SIGINT, signal.SIGHUP),
     )
     return begins, pid
 
 
 def _exit_code(pid: int) -> int | None:
-    """None while the process lives; takes its remains away if it was a child of this one."""
+    """The exit code, or None while the process lives. Reaps it if it is a child of this process."""
     try:
         ended, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -249,7 +249,7 @@ def _wait(condition: Any, timeout: float) -> bool:
 
 @contextmanager
 def _exclusive(home: Path) -> Iterator[None]:
-    # Beside the folder, not in it, so that a reset cannot pull the lock from under another start.
+    # The lock lies beside the folder: a reset must not delete the lock of another start.
     with open_lock(home.with_name(f"{home.name}.lock")) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files with something secret in them."""
+"""Files that hold secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_secret(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Whole or not at all, and readable by its owner only, or by those whom its folder lets in."""
+    """Writes the file atomically. By default only its owner can read it."""
     draft = path.with_suffix(f".{os.getpid()}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

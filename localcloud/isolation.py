@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether runs may do without isolation on a machine that has none to give: only where somebody asks for it by name."""
+"""Whether runs may go without isolation on a machine that cannot isolate them: only if a user chooses so."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is this process still the one that was started? A pid alone may have gone to someone else."""
+"""Tells whether a process is still the one that was started. A pid alone may belong to a new process by now."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def start_time(pid: int) -> str:
-    """The kernel's start time of a process; empty when there is none, or only its remains."""
+    """The kernel's start time of a process; empty if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (OSError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server process, one a folder: `python -m localcloud.api HOME [PORT]`, which `localcloud.control` starts."""
+"""The server process, one per folder. `localcloud.control` starts it: `python -m localcloud.api HOME [PORT]`."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _SECONDS_BETWEEN_LOOKS_AT_THE_HOME = 2.0
 
 
 class UnusableError(Exception):
-    """Why this cloud cannot start, in words for its user."""
+    """Why this cloud cannot start. The text is for its user."""
 
 
 class _OneLine(logging.Formatter):
-    """What somebody sent is no line of its own in the log, and nothing that a terminal obeys."""
+    """Escapes control characters, so that a request can neither fake a log line nor command a terminal."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         return _NOT_PRINTED.sub(lambda match: ascii(match[0])[1:-1], super().formatMessage(record))
@@ -60,7 +60,7 @@ class _OneLine(logging.Formatter):
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Nothing: uvicorn would raise the signal again before the hosts are stopped."""
+        """Does nothing: uvicorn would raise the signal again before the hosts have stopped."""
         yield
 
 
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
     port = int(arguments[1]) if len(arguments) > 1 else 0
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.chdir(home)
-    # Nothing of this stands in the log, and to find it out for every call takes longer than to write the line.
+    # The log skips these fields: computing them costs more than writing the line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     output = logging.StreamHandler(sys.stderr)
     output.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
@@ -120,7 +120,7 @@ async def _serve(home: Path, port: int) -> None:
     _announce(home, listener.getsockname()[1])
     upkeep = (_leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud))
     watches = [asyncio.create_task(watch) for watch in upkeep]
-    gc.freeze()  # what is there now stays: to look through it again and again finds nothing
+    gc.freeze()  # these objects live as long as the process: the collector need not visit them
     try:
         await server.serve(sockets=[listener])
     finally:
@@ -132,7 +132,7 @@ async def _serve(home: Path, port: int) -> None:
 
 
 async def _leave_with_the_home(home: Path, server: _Server) -> None:
-    """Whoever removes a checkout does not think of stopping its cloud first."""
+    """Ends the server once its folder is gone: people delete a checkout without stopping its cloud."""
     while (home / "server.lock").exists():
         await asyncio.sleep(_SECONDS_BETWEEN_LOOKS_AT_THE_HOME)
     server.should_exit = True
@@ -166,14 +166,14 @@ def _isolation() -> str:
 
 
 def _sweep(objects: Path, in_use: set[str]) -> None:
-    """Removes what a kill left between a file and its row."""
+    """Removes the files that a killed server wrote but never recorded."""
     for file in (*objects.iterdir(), *(objects / "incoming").iterdir()):
         if file.is_file() and file.name not in in_use:
             file.unlink()
 
 
 def _listener(port: int) -> socket.socket:
-    # The protocol is named because asyncio turns Nagle's algorithm off only then; with it on, a call takes 40 ms.
+    # asyncio turns Nagle's algorithm off only if the protocol is named. With Nagle a call takes 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""May this principal do this? The one place that decides, by the policies in force; it knows of no calls."""
+"""Decides, by the policies in force, whether a principal may do something. It knows nothing of API calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from localcloud.api.principals import Principal
 from localcloud.api.store import StateStore, StoredResource
 
 _SERVICE = Principal("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
-# Beside what OCI's models have, so never shown: since when a body counts, and what counted before.
+# A field that OCI's models lack, so clients never see it: when a change takes effect, and the value until then.
 LATER = "inForce"
 log = logging.getLogger("localcloud")
 
@@ -42,7 +42,7 @@ class AccessControl:
     _good_until: float = math.inf
 
     def forget(self) -> None:
-        """What was compiled is out of date."""
+        """Discards the compiled policies and groups."""
         self._policies = self._members = None
         self._good_until = math.inf
 
@@ -65,7 +65,7 @@ class AccessControl:
         return self._policies
 
     def _in_force(self, row: StoredResource, field: str) -> Any:
-        """What a policy or dynamic group says now; a change of it may still be on its way."""
+        """What a policy or dynamic group says now. A recent change may not have taken effect yet."""
         since, before = row.body.get(LATER, (0.0, None))
         if since <= clock.now():
             return row.body[field]
@@ -90,7 +90,7 @@ class AccessControl:
     def missing(
         self, principal: Principal, operation: str, permissions: tuple[str, ...], target: Target
     ) -> frozenset[str]:
-        """The permissions that the policies in force do not grant; the log says what would grant them."""
+        """The permissions that the policies in force do not grant. The log says which statement would grant them."""
         subject, policies = self.subject(principal), self.policies()
         request = _request(operation)
         verdict = judge(policies, subject, permissions, target, request)
@@ -101,7 +101,7 @@ class AccessControl:
         return frozenset(verdict.missing)
 
     def would_allow(self, principal: Principal, operation: str, permissions: Iterable[str], target: Target) -> bool:
-        """The same of what nobody has asked for by itself, such as one item of a list: it is not recorded."""
+        """Like `allows`, but without a record: for an item of a list, which no caller requested by itself."""
         return judge(self.policies(), self.subject(principal), permissions, target, _request(operation)).allowed
 
     def _subject(self, principal: Principal, resource: StoredResource | None) -> Subject:
@@ -144,19 +144,19 @@ def may_attach(access: AccessControl, subnet: StoredResource) -> bool:
 
 
 def may_write_log(access: AccessControl, principal: Principal, written: StoredResource) -> bool:
-    """Whether what a run prints may go into a log: the host gives it there in the run's name."""
+    """Whether a run's output may go into a log: the host writes it in the run's name."""
     target = Target(written.compartment, {"target.loggroup.id": written.parent, "target.log.id": written.id})
     return access.allows(principal, "write log", tuple(sorted(needs_of("run: write log").permissions)), target)
 
 
 def may_mount(access: AccessControl, principal: Principal, bucket: StoredResource) -> bool:
-    """Whether a run may read a bucket that its job mounts: the host lists and reads it in the run's name."""
+    """Whether a run may read a bucket that its job mounts. The host reads it in the run's name."""
     target = Target(bucket.compartment, {"target.bucket.name": bucket.name})
     needs = needs_of("run: read a mounted bucket").permissions
     return access.allows(principal, "mount a bucket", tuple(sorted(needs)), target)
 
 
 def may_pull(access: AccessControl, principal: Principal, image: StoredResource) -> bool:
-    """Whether a run may have an image: the host asks for it in the run's name."""
+    """Whether a run may pull an image. The host pulls it in the run's name."""
     target = Target(image.compartment, {"target.repo.name": image.body["repositoryName"]})
     return access.allows(principal, "docker pull", tuple(sorted(needs_of("docker pull").permissions)), target)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which permissions a call needs, on what; access.py says whether its caller has them."""
+"""Refuses a call whose caller lacks permissions. targets.py says what a call needs, access.py what a caller has."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from localcloud.api.store import StoredResource
 from localcloud.api.targets import Requirement
 
 _ADMINISTRATORS = fixed_ocid("group", tenancy.ADMINISTRATORS)
-# What all may do to themselves, whatever the policies say.
+# Every user may do this to itself, whatever the policies say.
 _ONES_OWN = frozenset({"GetUser", "ListApiKeys", "UploadApiKey", "DeleteApiKey"})
 log = logging.getLogger("localcloud")
 
 
 def authorize(call: ApiCall) -> None:
-    """Raises OCI's refusal unless the policies in force allow the call; the log says what was missing."""
+    """Raises OCI's refusal unless the policies in force allow the call. The log says what was missing."""
     if _is_administrator(call) or _is_ones_own(call):
         return
     try:
@@ -38,7 +38,7 @@ def authorize(call: ApiCall) -> None:
 
 
 def may_see(call: ApiCall, resource: StoredResource) -> bool:
-    """Whether a list that reaches beyond one compartment may show the caller this item of it."""
+    """Whether the caller may see this item, in a list that spans several compartments."""
     if _is_administrator(call):
         return True
     if resource.kind == "work-request":
@@ -51,7 +51,7 @@ def may_see(call: ApiCall, resource: StoredResource) -> bool:
 
 
 def may_see_in(call: ApiCall, compartment: str) -> bool:
-    """Whether the caller may do in a compartment what this call does in its own."""
+    """Whether the caller may do what this call does in another compartment too."""
     if _is_administrator(call):
         return True
     own = next(targets.requirements(call))
@@ -60,7 +60,7 @@ def may_see_in(call: ApiCall, compartment: str) -> bool:
 
 
 def names_of(call: ApiCall, resources: Sequence[StoredResource]) -> str:
-    """What stands in a call's way: by name what its caller may see, the rest as a number."""
+    """The resources that block a call: by name if its caller may see them, the rest as a number."""
     seen = [one for one in resources if may_see(call, one)]
     named = [f"{one.kind} {one.name} ({one.id})" for one in seen[:3]]
     hidden = len(resources) - len(seen)
@@ -76,7 +76,7 @@ def _is_ones_own(call: ApiCall) -> bool:
 
 
 def _by_target(required: list[Requirement]) -> list[list[Requirement]]:
-    """What lies in one place is asked for at once; what leads nowhere stands alone."""
+    """Groups the requirements by target, so that each target is judged once. One without a target stays alone."""
     groups: dict[object, list[Requirement]] = {}
     for number, one in enumerate(required):
         key = (one.target.compartment, *sorted(one.target.variables.items())) if one.target else number
@@ -96,6 +96,6 @@ def _require(call: ApiCall, group: list[Requirement]) -> None:
 
 
 def delay_effect(call: ApiCall, body: Json, before: Any) -> Json:
-    """The body of a policy or dynamic group; where a fault asks for it, it counts only after a while."""
+    """The body of a policy or dynamic group. An `access` fault makes it take effect later."""
     seconds = call.cloud.faults.seconds("access", call.operation.name)
     return {**body, LATER: (clock.now() + seconds, before) if seconds else (0.0, None)}

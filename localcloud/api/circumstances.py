@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a call needs more than its operation always does, because of what is there already.
+"""Circumstances in which a call needs further permissions, because of what exists already.
 
-A row answers for one circumstance of the catalog. Those that a reference brings along are in catalog/references.toml.
+A row decides one circumstance of the catalog. Those that depend on a reference are in catalog/references.toml.
 """
 
 from __future__ import annotations

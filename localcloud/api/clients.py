@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each of Oracle's clients, and ours, are told where this cloud is: by environment, never by an `if`."""
+"""The environment variables that tell Oracle's clients, and ours, where this cloud is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OVERRIDABLE = (
 
 
 def client_variables(endpoint: str, object_storage: str = "") -> dict[str, str]:
-    """The endpoints only: a run has credentials of its own."""
+    """The endpoints, without credentials: a run has its own."""
     own = {"oci_object_storage.ObjectStorageClient": object_storage or endpoint}
     return {
         "CLIENT_HOST_OVERRIDES": ";".join(f"{client}={own.get(client, endpoint)}" for client in OVERRIDABLE),

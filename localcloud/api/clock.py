@@ -23,7 +23,7 @@ def http_date(moment: float) -> str:
 
 
 def parse_rfc3339(text: str) -> float:
-    """Seconds since the epoch; ValueError for anything that is not a date, or not one that can be written again."""
+    """Seconds since the epoch. ValueError for a text that is not a date, or a date that `rfc3339` cannot write."""
     parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
     moment = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     if moment >= _YEAR_10000:

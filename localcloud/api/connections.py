@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections as no ASGI message can ask for them: that can be cut, that send an answer at once and not by halves, and
-that wait for nobody for ever.
+"""Connections that do what no ASGI message can request. They can be cut, they send an answer in one piece, and they
+give up on a client that never finishes its request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Address = tuple[str, int]
 _MOST_HELD_BACK = 64 * 1024
-# In the state of a request's scope: it came in where nodes do, not where people do.
+# Set in the state of a request that arrived at the nodes' listener, not at the people's.
 FOR_NODES = "for nodes"
 _SECONDS_VARIABLE = "TRAINYARD_CLIENT_SECONDS"
 
@@ -34,15 +34,15 @@ def _client_seconds() -> float:
     return seconds
 
 
-# How long a client may take to say what it wants, in seconds: the head of a request, and each part of its body.
+# How many seconds a client may take to send the head of a request, and each part of its body.
 CLIENT_SECONDS = _client_seconds()
-# What is still read after an answer that came before the end of the request, so that the client can read the answer.
+# An answer may precede the end of its request. So much of the rest is still read, so that the client gets the answer.
 _MOST_UNREAD, _UNREAD_SECONDS = 1024 * 1024, 2.0
 
 
 class _JoiningTransport:
-    """A transport that joins what is written in one turn of the loop: a call less to the kernel for each answer.
-    `unread` says at its end whether the client is still sending; then it ends later."""
+    """A transport that joins all writes of one turn of the loop, which saves a system call for each answer.
+    `unread` says at the close whether the client is still sending. Then the connection ends later."""
 
     def __init__(self, transport: asyncio.Transport, unread: Callable[[], bool]) -> None:
         self._transport = transport
@@ -64,8 +64,8 @@ class _JoiningTransport:
             self._flush()
 
     def close(self) -> None:
-        """At once, or, where the client is still sending, once it has had time to read: a connection that is closed
-        with something unread takes the answer with it."""
+        """Closes at once, or a little later if the client is still sending. A connection that is closed with unread
+        data is reset, and the client would lose the answer."""
         self._flush()
         if self._transport.is_closing() or not self._unread():
             self._transport.close()
@@ -91,13 +91,13 @@ class _JoiningTransport:
 
 
 class DroppableConnection(H11Protocol):
-    """uvicorn's own protocol, that can be found by the address of its client."""
+    """uvicorn's protocol, which can also be found and cut by the address of its client."""
 
     _open: ClassVar[dict[Address, DroppableConnection]] = {}
-    companions: set[DroppableConnection] | None = None  # those of the same listening socket, where somebody asks
+    companions: set[DroppableConnection] | None = None  # the connections of the same extra listener
 
     _joined: _JoiningTransport
-    _late: asyncio.TimerHandle | None = None  # ends the connection unless the head of a request is there by then
+    _late: asyncio.TimerHandle | None = None  # ends the connection unless the head of a request arrives in time
     _unread = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -120,10 +120,10 @@ class DroppableConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._wait_for_a_head()  # what came behind the last request may be the beginning of the next
+        self._wait_for_a_head()  # data behind the last request may be the beginning of the next
 
     def _wait_for_a_head(self) -> None:
-        """From its first byte on a request has so long to say what it is, and so has a connection that says nothing."""
+        """Limits the time from a request's first byte to the end of its head, and the time of a silent connection."""
         if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
             if self._late is not None:
                 self._late.cancel()
@@ -145,14 +145,14 @@ class DroppableConnection(H11Protocol):
 
 
 def drop_connection(client: Address) -> None:
-    """Ends the connection of a client at once, without a word."""
+    """Ends the connection of a client at once, without an answer."""
     if connection := DroppableConnection._open.get(client):
         connection.transport.abort()
 
 
 async def serve_another(server: uvicorn.Server, listener: socket) -> Callable[[], None]:
-    """Serves one more listening socket; what it gives ends that, with every connection, so that nothing of the
-    network the socket is in stays open."""
+    """Serves one more listening socket. The function that it returns closes the socket and all its connections, so
+    that nothing in the socket's network stays open."""
     living: set[DroppableConnection] = set()
 
     def connection() -> DroppableConnection:
@@ -165,6 +165,6 @@ async def serve_another(server: uvicorn.Server, listener: socket) -> Callable[[]
     def end() -> None:
         serving.close()
         for each in living:
-            each.transport.abort()  # it is lost only when the loop comes round
+            each.transport.abort()  # the set changes only in the next turn of the loop
 
     return end

@@ -9,13 +9,13 @@ from localcloud.api.operations import ApiCall
 
 
 def admit(call: ApiCall) -> int:
-    """Judges a call before its body is received; what it gives says to `dispatch` which state that was judged by."""
+    """Authorizes a call before its body is received. Returns the state of the store that this was judged by."""
     authorization.authorize(call)
     return call.store.changes
 
 
 def dispatch(call: ApiCall, admitted: int | None = None) -> Reply:
-    """The reply, with everything it changed committed; an error leaves nothing behind."""
+    """Runs the call and commits its changes. An error rolls all of them back."""
     if admitted is None or admitted != call.store.changes:
         authorization.authorize(call)
     if not call.operation.writes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI's errors: a status, a code and a message; handlers raise them, the server prints them."""
+"""OCI's errors: a status, a code and a message. Handlers raise them, the server sends them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import sqlite3
 from pathlib import Path
 
-# What the kernel and SQLite say of a disk on which nothing can be written.
+# The error codes of the kernel and of SQLite for a disk that cannot be written.
 _DISK = (
     ("There is no space left", (errno.ENOSPC, errno.EDQUOT), (sqlite3.SQLITE_FULL,)),
     ("Nothing can be written", (errno.EROFS, errno.EACCES), (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)),
@@ -81,7 +81,7 @@ def too_late(why: str) -> ApiError:
 
 
 def explain_disk_error(error: Exception, home: Path) -> str:
-    """What is wrong with the disk, in words; empty for an error that has another cause."""
+    """What is wrong with the disk, for people. Empty for an error with another cause."""
     number = getattr(error, "errno", None)
     sqlite = getattr(error, "sqlite_errorcode", 0) & 0xFF
     reasons = [reason for reason, numbers, codes in _DISK if number in numbers or sqlite in codes]
@@ -89,7 +89,7 @@ def explain_disk_error(error: Exception, home: Path) -> str:
 
 
 def disk_error(error: Exception, home: Path) -> ApiError | None:
-    """What a full or read-only disk comes to; None for every other error. No client tries a 507 again."""
+    """The answer for a full or read-only disk; None for every other error. It is a 507: no client retries that."""
     if why := explain_disk_error(error, home):
         return ApiError(507, "InsufficientStorage", f"{why}: this call changed nothing")
     return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults on request: what goes wrong on purpose, how often, and for which operations."""
+"""Faults on request: what goes wrong, how often, and for which operations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localcloud.api.store import StateStore, StoredResource
 
 KIND = "fault"
 MAXIMUM_SECONDS = 3600.0
-# What each kind of fault does, and the settings it takes beside those that all take; the first is required.
+# What each kind of fault does, and its own settings. The first setting is required.
 KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "latency": ("the answer comes this many seconds later", ("seconds",)),
     "status": ("the call is refused with this status before it changes anything", ("status", "code")),
@@ -36,7 +36,7 @@ log = logging.getLogger("localcloud")
 
 @dataclass(frozen=True)
 class Fault:
-    """One row. `operations` is a shell pattern; `times` 0 means every time; chance follows from seed and count."""
+    """One row. `operations` is a shell pattern. `times` 0 means without end. Chance depends on seed and count only."""
 
     id: str
     kind: str
@@ -54,14 +54,14 @@ class Fault:
     done: int = 0
 
     def strikes(self) -> bool:
-        """Whether it strikes the next call that it is about."""
+        """Whether the fault strikes the next call that matches it."""
         if self.times and self.done >= self.times:
             return False
         return self.rate >= 1 or random.Random(f"{self.seed} {self.seen}").random() < self.rate
 
 
 class Faults:
-    """The faults in force; kept on disk, so that a kill does not end them."""
+    """The faults in force. They are on disk, so they survive a kill of the server."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
@@ -84,7 +84,7 @@ class Faults:
         return len(gone)
 
     def strike(self, kind: str, operation: str, about: Callable[[Fault], bool] = lambda fault: True) -> Fault | None:
-        """The first fault of a kind that strikes this call; every fault that is about it counts it."""
+        """The first fault of a kind that strikes this call. Every fault that matches the call counts it."""
         if not self._rows:
             return None
         struck = None
@@ -103,7 +103,7 @@ class Faults:
         return struck.seconds if struck else 0.0
 
     def limit(self, name: str) -> Fault | None:
-        """The fault that sets a limit, if there is one; looking at it does not count."""
+        """The fault that sets a limit, if there is one. Reading it does not count as a strike."""
         return next((fault for fault in self._rows.values() if fault.kind == "limit" and fault.limit == name), None)
 
     def _keep(self, fault: Fault) -> None:
@@ -114,11 +114,11 @@ class Faults:
 
 
 class DroppedError(Exception):
-    """The connection is to end without an answer."""
+    """The server must end the connection without an answer."""
 
 
 async def strike_before(faults: Faults, operation: str) -> None:
-    """What goes wrong before a call is done."""
+    """Applies the faults that strike before a call runs."""
     if seconds := faults.seconds("latency", operation):
         await asyncio.sleep(seconds)
     if faults.strike("drop", operation):
@@ -130,7 +130,7 @@ async def strike_before(faults: Faults, operation: str) -> None:
 
 
 def strike_after(faults: Faults, operation: str) -> None:
-    """What goes wrong once a call is done."""
+    """Applies the faults that strike after a call ran."""
     if faults.strike("lost-answer", operation):
         raise DroppedError
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from localcloud.api import sdk
 from localcloud.api.services import tables
 
-# The clients of the SDK whose operations are there, at least in part.
+# The SDK's clients of the services that the local cloud has, at least in part.
 SERVICES = {
     "Identity": "identity/identity_client",
     "Core networking": "core/virtual_network_client",
@@ -40,7 +40,7 @@ is not named here.
 
 @dataclass(frozen=True)
 class Coverage:
-    """One service: what is there and what is lacking, by name."""
+    """One service: the names of the operations that are there, and of those that are lacking."""
 
     title: str
     there: tuple[str, ...]

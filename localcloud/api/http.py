@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Upload:
-    """A streamed body, already on disk under a temporary name; whoever keeps it moves it."""
+    """A streamed body, on disk under a temporary name. A handler that keeps it moves it."""
 
     path: Path
     size: int
@@ -36,11 +36,11 @@ class Request:
     headers: Mapping[str, str]
     body: bytes = b""
     upload: Upload | None = None
-    of_a_node: bool = False  # it came in where nodes do
+    of_a_node: bool = False  # it arrived at the nodes' listener
 
     @cached_property
     def json(self) -> Any:
-        """The body; ValueError or RecursionError for what is no JSON."""
+        """The parsed body. ValueError or RecursionError if it is not valid JSON."""
         return read_json(self.body)
 
 
@@ -55,7 +55,7 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer: JSON, a slice of a file, or nothing; or what is still to be waited for."""
+    """One answer: JSON, a slice of a file, nothing, or (`later`) a coroutine that gives the answer."""
 
     status: int = 200
     body: Any = None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was judged, call by call, with all it takes to judge it again under other statements.
+"""Records each access decision, with all that is needed to judge the call again under other statements.
 
-Calls that differ in nothing but their time are one row with a count: nodes that poll would fill the record otherwise.
+Calls that differ only in their time share one row with a count. Otherwise nodes that poll would fill the record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iam.judge import AccessDecision, Membership, Principal, Target
 from iam.printing import to_text
 from localcloud.api import clock
 
-# Enough for days of training; what is older is let go, and how much that was is told.
+# Enough for days of training. Older rows are dropped and counted.
 MOST_ROWS = 20_000
 _Key = tuple[Any, ...]
 
@@ -34,7 +34,7 @@ class _JudgedCall:
 
 
 class Judgements:
-    """The calls that policies decided, the latest last. Administrators' calls are not judged, so not here."""
+    """The calls that policies decided, the latest last. Policies do not judge administrators, so they are absent."""
 
     def __init__(self, most: int = MOST_ROWS) -> None:
         self._most = most
@@ -50,10 +50,10 @@ class Judgements:
         target: Target,
         verdict: AccessDecision,
     ) -> None:
-        """One call, decided."""
+        """Records one decision."""
         self._number += 1
         moment = clock.now()
-        # Dynamic groups and statements may have changed since: then it is another row.
+        # The key holds groups and statements too: after a change of them the call gets another row.
         by = tuple((one.permission, one.policy, one.statement) for one in verdict.by)
         groups = tuple(one.ocid for one in (*principal.groups, *principal.dynamic_groups))
         variables = tuple(sorted(target.variables.items()))
@@ -68,7 +68,7 @@ class Judgements:
             self.forgotten += 1
 
     def since(self, number: int) -> list[dict[str, Any]]:
-        """The rows of calls after this number, which is an earlier row's `id`."""
+        """The rows after this number, which is the `id` of an earlier row."""
         return [_shown(row) for row in self._rows.values() if row.number > number]
 
 

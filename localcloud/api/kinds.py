@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What most resources do alike: a kind is a row, and its five operations follow from it."""
+"""What most resources have in common: a kind of resource is a row, and its operations follow from the row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ResourceHook = Callable[[ApiCall, StoredResource], None]
 
 @dataclass(frozen=True)
 class Receipts:
-    """How the work requests of a kind name it; `silent` kinds answer 202 with nothing else."""
+    """How the work requests of a kind name it. `silent` kinds answer 202 with an empty body."""
 
     entity: str
     operation: str
@@ -46,9 +46,9 @@ class Receipts:
 class ResourceKind:
     """One kind of resource.
 
-    `references` are body fields that must name living resources of a kind; `held_by` are kinds that mention this one
-    and so forbid its deletion; `brings` are kinds that lie in this one, and so move with it; `unique_in` is the column
-    within which names must differ.
+    `references`: body fields that must name living resources of a kind. `held_by`: kinds that forbid the deletion of a
+    resource as long as they mention it. `brings`: kinds that lie in this one, and so move with it. `unique_in`: the
+    column within which names must differ.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ResourceKind:
     create_details: str = ""
     update_details: str = ""
     unique_in: str = ""
-    # Fields of its details that this cloud has nothing for, with the reason: asking for one is refused.
+    # Fields that the local cloud does not support, with the reason. A request that sets one is refused.
     unserved: Mapping[str, str] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
     held_by: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class ResourceKind:
 
 
 def operations(kind: ResourceKind) -> list[ApiOperation]:
-    """The rows of a kind's own operations."""
+    """The operations of a kind."""
     plural = kind.plural or f"{kind.title}s"
     item = f"{kind.path}/{{{kind.key}}}"
     made = kind.create_details or f"Create{kind.title}Details"
@@ -127,7 +127,7 @@ def find_living(kind: ResourceKind, call: ApiCall) -> StoredResource:
 
 
 def find_settled(kind: ResourceKind, call: ApiCall) -> StoredResource:
-    """The resource that the path names, which may be changed: nothing of an earlier call is still under way."""
+    """The resource that the path names, if it may change now: no earlier call is still changing it."""
     resource = find_living(kind, call)
     resource.require_etag(call.if_match)
     if resource.settles_at > clock.now():
@@ -259,12 +259,12 @@ def delete(kind: ResourceKind, call: ApiCall) -> Reply:
 
 
 def _holders(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> list[StoredResource]:
-    own = set(ocids_in(resource.body))  # what came with the resource, as a VCN's defaults do, goes with it
+    own = set(ocids_in(resource.body))  # its own parts, such as a VCN's defaults, are deleted with it
     return [holder for holder in call.store.mentioning(resource.id, kind.held_by) if holder.id not in own]
 
 
 def remove(kind: ResourceKind, call: ApiCall, resource: StoredResource) -> StoredResource:
-    """Takes a resource away, leaving what its lifecycle shows of it."""
+    """Deletes a resource. What remains visible of it depends on its lifecycle."""
     until = clock.now() + call.cloud.faults.seconds("transition", call.operation.name)
     return call.store.put(
         resource, state=kind.lifecycle.gone, settling=kind.lifecycle.leaving, settles_at=until, live=False

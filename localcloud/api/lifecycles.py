@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The states that resources go through, as a table; a kind names its row."""
+"""The states that resources go through, as a table. Each kind names its row."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """What a client reads while a resource is made, when it is there, while it goes, and once it is gone.
+    """The state that a client reads while a resource is created, when it is ready, while it is deleted, and afterwards.
 
-    Each passage is instant unless a fault asks for a longer one.
-    An empty `gone` means that it is then not found.
+    Each transition is instant unless a fault prolongs it. An empty `gone` means that a deleted resource is not found.
     """
 
     making: str

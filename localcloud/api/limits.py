@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of each thing a tenancy may have: a row a limit, and the count that it is held against.
+"""How much of each resource a tenancy may have: one row per limit, and the count that it applies to.
 
-Names of the network, object storage and registry are OCI's. Those of Data Science follow from the shapes' names, for
-OCI's own were in no document at hand.
+The limits of network, object storage and registry have OCI's names. Those of Data Science are derived from the names
+of the shapes, because no document at hand gives OCI's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LIMIT_CODE = "LimitExceeded"
 
 @dataclass(frozen=True)
 class Limit:
-    """`kind` is what is counted; a limit with a shape counts the active nodes on it."""
+    """`kind` is what is counted. A limit with a shape counts the active nodes on that shape."""
 
     service: str
     name: str
@@ -59,7 +59,7 @@ _COUNTED = (
     Limit("data-science", "job-run-count", 1000, "job-run"),
     Limit("data-science", "notebook-session-count", 100, "notebook-session"),
 )
-# A laptop has no GPU to run out of; a fault sets a lower value where a test wants one.
+# The local cloud has no real capacity to run out of. A test sets a lower value with a fault.
 _NODES_ON_A_SHAPE = 1000
 
 
@@ -90,14 +90,14 @@ def count_used(call: ApiCall, limit: Limit) -> int:
 
 
 def require_room(call: ApiCall, kind: str) -> None:
-    """Raises unless one more of a kind fits; counts only where a fault has set a limit, for a laptop's are far off."""
+    """Raises unless one more of a kind fits. It counts only where a fault sets a limit: nobody reaches the others."""
     for limit in limits():
         if limit.kind == kind and not limit.shape:
             _require(call, limit, 1)
 
 
 def require_nodes(call: ApiCall, shape: str, nodes: int) -> None:
-    """Raises unless so many more nodes on a shape are within the limit, and there is capacity for them."""
+    """Raises unless the limit and the capacity allow so many more nodes on a shape."""
     limit = find("data-science", shape_limit(shape))
     if limit:
         _require(call, limit, nodes)
@@ -128,7 +128,7 @@ def _active_nodes(call: ApiCall) -> Iterator[tuple[str, int]]:
 
 
 def nodes_of(infrastructure: Mapping[str, Any], layout: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """(shape, nodes) of a run, a pair a node group."""
+    """(shape, nodes) of each node group of a run."""
     groups = layout.get("jobNodeGroupConfigurationDetailsList") or [{}]
     return [
         (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from localcloud.api.tokens import Reader
 from localcloud.api.values import whole_number
 
-# SQLite nests one condition in the next, and has an end to that.
+# SQLite nests each condition in the next, up to a limit.
 MOST_CONDITIONS, MOST_SCOPES = 500, 100
 _MOST_LINES = 99_999
 _COLUMNS = {
@@ -22,13 +22,13 @@ _COLUMNS = {
     "data": "data",
 }
 _TIMES = ("datetime", "logcontent.time", "time")
-# What the store calls `tokens.fits`.
+# The SQL function that matches a wildcard pattern.
 FITS = "fits"
 
 
 @dataclass(frozen=True)
 class LogQuery:
-    """What to look for, ready for SQL."""
+    """A parsed search, ready for SQL."""
 
     scopes: tuple[tuple[str, ...], ...]
     conditions: tuple[tuple[str, str], ...] = ()
@@ -38,7 +38,7 @@ class LogQuery:
 
     @property
     def where(self) -> tuple[str, list[str]]:
-        """A condition and its values."""
+        """The SQL condition and its values."""
         if not self.conditions:
             return "1", []
         text = self.conditions[0][0]
@@ -60,7 +60,7 @@ def parse(text: str) -> LogQuery:
 
 
 def scopes_of(text: str) -> tuple[tuple[str, ...], ...]:
-    """Where a query searches."""
+    """The scopes that a query searches."""
     return parse(text).scopes
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image manifests as container tools push them, read into values: a digest is 64 hexadecimal digits, a size a number.
-Nothing of a manifest is a path or a type before it was read here.
+"""Reads the image manifests that container tools push into checked values: a digest has 64 hexadecimal digits, a size
+is a number. No other module uses a part of a manifest as a path or a type.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,12
 
 
 class UnreadableManifestError(Exception):
-    """Why a manifest is none."""
+    """Why a manifest cannot be read."""
 
 
 @dataclass(frozen=True)
 class Digest:
-    """The name of a blob; there is none that is not one."""
+    """The name of a blob. Every instance is a valid digest."""
 
     text: str
 
@@ -68,7 +68,7 @@ def is_digest(text: str) -> bool:
 
 
 def read_manifest(content: bytes) -> Manifest | Digest:
-    """The manifest; of an index, the digest of its first image's: the nodes of this machine are all alike."""
+    """The manifest, or the digest of the first manifest of an index: the nodes of one machine are all alike."""
     stated = _mapping(_parsed(content), "the manifest")
     if "manifests" in stated:
         listed = _list(stated["manifests"], "manifests", _MOST_LAYERS)
@@ -83,13 +83,13 @@ def read_manifest(content: bytes) -> Manifest | Digest:
 
 
 def read_start(content: bytes) -> ImageStart:
-    """From an image's configuration."""
+    """Reads how an image starts from its configuration."""
     config = _mapping(_mapping(_parsed(content), "the configuration").get("config") or {}, "config")
     return ImageStart(_words(config.get("Entrypoint"), "Entrypoint"), _words(config.get("Cmd"), "Cmd"))
 
 
 def media_type(content: bytes) -> str:
-    """As which a tool is given a manifest."""
+    """The media type under which a tool gets a manifest."""
     stated = _mapping(_parsed(content), "the manifest")
     named = stated.get("mediaType")
     if isinstance(named, str) and _MEDIA_TYPE.fullmatch(named):
@@ -98,7 +98,7 @@ def media_type(content: bytes) -> str:
 
 
 def read_blob(path: Path) -> bytes:
-    """A small blob as a whole."""
+    """The content of a small blob."""
     with open_regular_file(path) as file:
         if os.fstat(file.fileno()).st_size > MAXIMUM_BYTES:
             raise UnreadableManifestError(f"it is larger than {MAXIMUM_BYTES} bytes")
@@ -106,7 +106,7 @@ def read_blob(path: Path) -> bytes:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a regular file, not something in its place."""
+    """Whether the path is a regular file, not a link, folder or device."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:
@@ -115,7 +115,7 @@ def is_file(path: Path) -> bool:
 
 @contextmanager
 def open_regular_file(path: Path) -> Iterator[IO[bytes]]:
-    """A regular file that is there. A link is not followed, and what has no end or makes readers wait is not opened."""
+    """Opens a regular file. It follows no link and opens no device or pipe, which might block or never end."""
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The unsigned answer by which our own clients know a local cloud, and which no real endpoint gives."""
+"""The unsigned answer by which our clients recognize a local cloud. No real endpoint gives it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the metrics of job runs from the kernel: what the processes of each node use of this machine."""
+"""Measures job runs: asks the kernel how much processor and memory the processes of each node use."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ log = logging.getLogger("localcloud")
 
 
 async def keep_measured(cloud: LocalCloud) -> None:
-    """Until it is cancelled."""
+    """Measures in intervals until it is cancelled."""
     meter = RunMeter(cloud.store, cloud.home / "runs")
     while True:
         try:
             meter.look()
         except (OSError, ValueError, sqlite3.Error):
-            log.exception("measuring")  # a full disk, say: it may have room again the next time
+            log.exception("measuring")  # a full disk, for example: it may have space again next time
         await asyncio.sleep(EVERY_SECONDS)
 
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """What a run's processes had used at a moment: seconds of processors, and bytes they hold."""
+    """What a run's processes have used up to a moment: processor seconds, and bytes of memory."""
 
     at: float
     seconds: float
@@ -49,7 +49,7 @@ class ResourceUse:
 
 @dataclass
 class RunMeter:
-    """Looks at runs again and again; of processors, only the difference between two looks says something."""
+    """Measures runs in intervals. Processor use is the difference between two measurements."""
 
     store: StateStore
     folders: Path
@@ -82,7 +82,7 @@ def _utilization(before: ResourceUse, after: ResourceUse) -> dict[str, float]:
 
 
 def _supervisors(folder: Path) -> Iterator[int]:
-    """The living supervisor of each node: everything a node runs descends from it."""
+    """The living supervisor of each node. Every process of a node descends from it."""
     for path in folder.glob("node-*.pid"):
         identity = json.loads(path.read_text() or "{}")
         if identity and processes.is_same(identity["pid"], identity["started"]):
@@ -97,9 +97,9 @@ def _use(supervisors: list[int]) -> ResourceUse:
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             children = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-        except OSError:  # ended meanwhile; its parent has its seconds
+        except OSError:  # it ended meanwhile, and its parent has its seconds
             continue
-        # Its own, and those of its children that it has waited for.
+        # Its own seconds, and those of the children that it has reaped.
         seconds += sum(map(int, fields[11:15])) / _TICKS
         memory += int(fields[21]) * _PAGE
         waiting += (int(child) for text in children for child in text.split())

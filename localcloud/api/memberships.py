@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is in which group."""
+"""Which user is in which group."""
 
 from __future__ import annotations
 

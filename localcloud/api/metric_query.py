@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of the Monitoring query language that looks at metrics, alarms left aside:
+"""The part of the Monitoring query language that reads metrics, without alarms:
 `Name[1m]{key = "value", key =~ "a*|b*"}.groupBy(key).mean()`.
 """
 
@@ -15,7 +15,7 @@ from localcloud.api.values import whole_number
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 _LONGEST = 86400
 _MOST_CONDITIONS = 100
-# A point: when, its value, and how often it occurred.
+# A point: its time, its value, and how often it occurred.
 Point = tuple[float, float, int]
 Statistic = Callable[[Sequence[Point]], float]
 STATISTICS: Mapping[str, Statistic] = {
@@ -31,7 +31,7 @@ STATISTICS: Mapping[str, Statistic] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """What a dimension must be, or must not."""
+    """A condition on one dimension."""
 
     key: str
     operator: str
@@ -48,7 +48,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class MetricQuery:
-    """`group_by` absent: every stream by itself; empty: all streams as one."""
+    """A parsed query. `group_by` None keeps every stream apart; empty joins all streams into one."""
 
     name: str
     interval: str
@@ -58,7 +58,7 @@ class MetricQuery:
     statistic: str
 
     def group_of(self, dimensions: Mapping[str, str]) -> dict[str, str]:
-        """The dimensions that are left of a stream's."""
+        """The dimensions of a stream that the grouping keeps."""
         keys = dimensions if self.group_by is None else self.group_by
         return {key: dimensions[key] for key in keys if key in dimensions}
 
@@ -95,7 +95,7 @@ def parse(text: str) -> MetricQuery:
 
 
 def _interval(reader: Reader) -> tuple[str, int]:
-    """As it was written, and in seconds."""
+    """The interval as text and in seconds."""
     text = reader.take("word", "an interval such as 1m")
     number, unit = text[:-1], text[-1]
     if not unit.strip() or unit not in _SECONDS:
@@ -110,7 +110,7 @@ def _interval(reader: Reader) -> tuple[str, int]:
 
 
 def _conditions(reader: Reader) -> tuple[Condition, ...]:
-    """What stands in braces, if anything does."""
+    """The conditions in braces, if there are any."""
     conditions: list[Condition] = []
     if not reader.took_sign("{"):
         return ()
@@ -128,7 +128,7 @@ def _conditions(reader: Reader) -> tuple[Condition, ...]:
 
 
 def _function(reader: Reader) -> str:
-    """The name behind a dot, which may stand apart."""
+    """The function's name after a dot. Space between them is allowed."""
     text = reader.take("word", "a statistic")
     if not text.startswith("."):
         raise reader.unreadable(f"expected . before {text[:40]!r}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges request bodies, and trims replies, by the SDK's type tables."""
+"""Validates request bodies and trims replies, by the SDK's type tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SCALARS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, Any]:
-    """The body without its nulls, or the error OCI would give for the first thing that is wrong with it."""
+    """The body without its nulls, or the error that OCI gives for the first mistake in it."""
     if not isinstance(value, dict):
         raise cannot_parse(f"{where or 'the body'} must be an object")
     model = _narrowed(service, name, value)
@@ -52,9 +52,9 @@ def validate(service: str, name: str, value: Any, where: str = "") -> dict[str, 
 
 
 def shape(service: str, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Only the fields that the model has, and those that OCI sends also when there is nothing in them.
+    """Only the fields of the model, and the fields that OCI sends even when they are empty.
 
-    A client that is sent no tags takes them as unknown, and plans to learn them for ever."""
+    A client that gets no tags takes them as unknown, and every plan shows a change."""
     model_fields = sdk.model(service, name).fields
     empty: dict[str, Any] = {key: {} for key in ALWAYS_SENT if key in model_fields}
     return empty | {key: value[key] for key in model_fields if key in value}
@@ -75,7 +75,7 @@ def _narrowed(service: str, name: str, value: Mapping[str, Any]) -> sdk.Model:
 
 @cache
 def _subtype(service: str, name: str, subtype: str) -> sdk.Model:
-    """With what the model that it comes from demands: the SDK does not say it of each subtype again."""
+    """A subtype with the required fields of its base model too: the SDK does not repeat them."""
     base, model = sdk.model(service, name).fields, sdk.model(service, subtype)
     fields = {
         key: replace(field, required=True) if key in base and base[key].required else field
@@ -85,7 +85,7 @@ def _subtype(service: str, name: str, subtype: str) -> sdk.Model:
 
 
 def require_choices(service: str, name: str, details: Mapping[str, Any]) -> None:
-    """What details leave open, the model that they become may not: a choice must be one of the model's."""
+    """Checks values against the choices of the resource's model. The model of the details may list no choices."""
     model_fields = sdk.model(service, name).fields
     for key, value in details.items():
         if key in model_fields:

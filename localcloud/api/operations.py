@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations as rows, and what a handler is given."""
+"""API operations as rows, and what a handler gets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from localcloud.api.store import StateStore
 
 
 class RunHosts(Protocol):
-    """What the API asks of the hosts that carry out job runs; localcloud/hosts/runs.py answers."""
+    """What the API needs from the hosts that run job runs. `localcloud/hosts/runs.py` implements it."""
 
     def submit(self, run: str) -> None: ...
     def cancel(self, run: str) -> None: ...
@@ -73,7 +73,7 @@ class ApiCall:
             raise cannot_parse("the body is not JSON") from None
 
     def details(self) -> dict[str, Any]:
-        """The body, judged by the operation's model."""
+        """The body, validated by the operation's model."""
         return models.validate(self.operation.service, self.operation.details, self.json())
 
     def needed(self, name: str) -> str:
@@ -89,7 +89,7 @@ Handler = Callable[[ApiCall], Reply]
 
 @dataclass(frozen=True)
 class ApiOperation:
-    """One row: what OCI calls it, where it is, and what it does."""
+    """One row: OCI's name, method and path of an operation, and its handler."""
 
     name: str
     method: str

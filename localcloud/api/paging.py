@@ -36,7 +36,7 @@ class Page:
 def page_of(
     store: StateStore, kind: str, query: Mapping[str, str], columns: Mapping[str, str], live_only: bool
 ) -> Page:
-    """One page of a kind. `columns` are filters that are columns, besides the usual, the rest fields of bodies."""
+    """One page of a kind. `columns` maps further filters to columns; all other filters are fields of the body."""
     filters = {**columns, **_COLUMNS}
     where: list[str] = ["kind = ?"]
     values: list[Any] = [kind]
@@ -57,7 +57,7 @@ def page_of(
 def plain_page(
     items: Sequence[Any], query: Mapping[str, str], default: int = DEFAULT_LIMIT
 ) -> tuple[Sequence[Any], dict[str, str]]:
-    """One page of what is not resources, with its headers."""
+    """One page of a plain sequence, with its headers."""
     start = read_page(query["page"], 1)[0] if query.get("page") else 0
     if not isinstance(start, int) or start < 0:
         raise invalid("page is not a page token of this cloud")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether somebody is still there: a token outlives the user or the run that it was made for."""
+"""Whether a principal still exists: a token may outlive the user or run that it was issued for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from localcloud.api.store import StateStore
 
 
 def current_principal(store: StateStore, principal: Principal) -> Principal | None:
-    """The principal as it is now, also where it was moved to another compartment; None for one that was deleted."""
+    """The principal as it is now, in its current compartment; None if it was deleted."""
     resource = store.get(principal.id)
     if resource is None or not resource.live:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a cloud that runs for months from growing without end. Only what nobody can miss goes."""
+"""Keeps a cloud that runs for months from growing without end. It removes only what nobody can miss."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from localcloud.api.retries import VALID_SECONDS
 from localcloud.api.store import StateStore
 
 EVERY_SECONDS = 60.0
-# So many of what was deleted can still be looked at, so many receipts be read, and of so many lines the last ones.
+# How many deleted resources, work requests and log lines are kept.
 DELETED_KEPT = 10_000
 WORK_REQUESTS_KEPT = 10_000
 LINES_KEPT = 1_000_000
 METRICS_KEPT_SECONDS = 90 * 86400.0
 SERVER_LOG_BYTES = 32 * 1024 * 1024
-# At most so many rows at a time: a client must not feel it.
+# At most so many rows at a time, so that no client has to wait.
 _BATCH = 2_000
 _DELETED = "resources WHERE NOT live"
 _WORK_REQUESTS = "resources WHERE kind = 'work-request'"
@@ -32,18 +32,18 @@ log = logging.getLogger("localcloud")
 
 
 async def keep_pruned(cloud: LocalCloud) -> None:
-    """Until it is cancelled."""
+    """Prunes in intervals until it is cancelled."""
     while True:
         try:
             prune(cloud.store)
             trim_server_log(cloud.home / "server.log")
         except (OSError, sqlite3.Error):
-            log.exception("pruning")  # a full disk, say: it may have room again the next time
+            log.exception("pruning")  # a full disk, for example: it may have space again next time
         await asyncio.sleep(EVERY_SECONDS)
 
 
 def prune(store: StateStore) -> int:
-    """Removes what is over the bounds, a batch of each; how many rows went."""
+    """Removes what exceeds the bounds, one batch of each table. Returns how many rows it removed."""
     gone = 0
     with store.transaction():
         for rows, kept in ((_DELETED, DELETED_KEPT), (_WORK_REQUESTS, WORK_REQUESTS_KEPT)):
@@ -62,7 +62,7 @@ def _remove(store: StateStore, rows: str, oldest_kept: str) -> int:
 
 
 def trim_server_log(path: Path, most: int = SERVER_LOG_BYTES) -> None:
-    """Puts a log that has grown too long aside; the server appends to it, so it goes on at the beginning."""
+    """Copies a log that is too long aside and truncates it. The server appends, so it continues at the beginning."""
     try:
         if path.stat().st_size <= most:
             return
@@ -73,7 +73,7 @@ def trim_server_log(path: Path, most: int = SERVER_LOG_BYTES) -> None:
 
 
 def remove_folders(folders: Path, in_use: Iterable[str]) -> None:
-    """Removes the folders of runs that nothing knows any more."""
+    """Removes the folders of runs that no longer exist."""
     kept = set(in_use)
     for folder in folders.iterdir() if folders.is_dir() else ():
         if folder.is_dir() and folder.name not in kept:

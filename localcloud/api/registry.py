@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry as container tools speak to it: the distribution API under /v2, and the token that opens it.
+"""The registry for container tools: the distribution API under /v2, and the tokens that it accepts.
 
-What a tool pushes under a tag becomes an image by the same operation as `trainyard cloud push`, judged the same way.
+An image that a tool pushes under a tag is recorded by the same operation as with `trainyard cloud push`, and needs the
+same permissions.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Receive = Callable[[Path], Awaitable[Upload]]
 
 
 class RegistryError(Exception):
-    """A refusal as the distribution API words it."""
+    """A refusal in the form of the distribution API."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(f"{status} {code}: {message}")
@@ -39,7 +40,7 @@ class RegistryError(Exception):
 
 @dataclass(frozen=True)
 class RegistryRequest:
-    """One request of a tool: who it is for, what of which repository."""
+    """One request of a tool: its principal, and the names in its path."""
 
     cloud: LocalCloud
     request: Request
@@ -60,14 +61,14 @@ class RegistryRequest:
 
     @property
     def uploads(self) -> Path:
-        """Those into this repository."""
+        """The folder of unfinished uploads into this repository."""
         return self.folder / "uploads" / hashlib.sha256(self.repository.encode()).hexdigest()
 
     def blob(self, digest: Digest) -> Path:
         return self.folder / "blobs" / digest.hexadecimal
 
     def holds(self, digest: Digest) -> bool:
-        """Whether this repository has a blob: what was pushed into another is not there for it."""
+        """Whether this repository has a blob. A blob that was pushed into another repository does not count."""
         query = "SELECT 1 FROM blobs WHERE repository = ? AND digest = ?"
         row = self.cloud.store.connection.execute(query, (self.repository, digest.text)).fetchone()
         return row is not None and manifests.is_file(self.blob(digest))
@@ -82,7 +83,7 @@ def is_registry(request: Request) -> bool:
 
 
 async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple[Reply, str]:
-    """The reply, and what the server's own log says about it."""
+    """The reply, and its summary for the server's log."""
     try:
         if request.path == registry_tokens.PATH:
             reply, principal = registry_tokens.answer(cloud, request)
@@ -97,7 +98,7 @@ async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple
         refused = RegistryError(400, "MANIFEST_INVALID", f"the manifest cannot be read: {error}")
         return refused.reply, str(refused)
     except ApiError as error:
-        # What OCI's API calls not found may be there and not be allowed.
+        # OCI's "not found" also stands for "exists, but is not allowed".
         denied = error.status in (404, 409)
         refused = RegistryError(403 if denied else error.status, "DENIED" if denied else "UNSUPPORTED", error.message)
         return refused.reply, str(error)
@@ -216,7 +217,7 @@ async def _put_manifest(visit: RegistryRequest) -> Reply:
 
 
 def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, Any]:
-    """What OCI keeps of an image, read from its manifest and configuration."""
+    """The details of an image that OCI keeps, from its manifest and configuration."""
     reference = visit.named["reference"]
     if is_digest(reference) and reference != digest:
         raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
@@ -235,7 +236,7 @@ def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, An
 
 
 def _manifest_of(visit: RegistryRequest, sent: Upload) -> Manifest:
-    """The manifest itself, or that of an index's first platform."""
+    """The manifest, or the first manifest of an index."""
     manifest = manifests.read_manifest(manifests.read_blob(sent.path))
     if isinstance(manifest, Digest):
         manifest = manifests.read_manifest(_pushed(visit, manifest))
@@ -262,13 +263,13 @@ def _push_call(visit: RegistryRequest, image: Mapping[str, Any]) -> ApiCall:
 
 
 def _may_push(visit: RegistryRequest) -> None:
-    """Raises unless the policies in force let it; a repository that is not there would be made in the root."""
+    """Raises unless the policies in force allow the push. A push creates a missing repository in the tenancy."""
     call = _push_call(visit, {"image": f"{artifacts.REGISTRY}/{visit.named['name']}"})
     authorization.authorize(call)
 
 
 def _pulls(visit: RegistryRequest, repository: StoredResource) -> bool:
-    """Whoever may push may also look at what is there: tools do, to leave out what need not be sent."""
+    """Whether the principal may read. Permission to push is enough: tools look first, and skip what is there."""
     try:
         _may_push(visit)
     except ApiError:

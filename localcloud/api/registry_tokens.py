@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a container tool acts for: a signed request gets a token, and the token is its password at the registry."""
+"""Tokens of container tools: a signed request gets a token, and the token is the tool's password at the registry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KIND = "registry"
 
 
 def answer(cloud: LocalCloud, request: Request) -> tuple[Reply, Principal | None]:
-    """A token, for whoever signs the request; who has one already gets another that ends when it does."""
+    """A token for the signer of the request. The bearer of a token gets another one with the same expiry."""
     if signed := _signed(cloud, request):
         return _token(cloud, signed, int(clock.now()) + SECONDS), signed
     principal = bearer_principal(cloud, request)
@@ -29,7 +29,7 @@ def answer(cloud: LocalCloud, request: Request) -> tuple[Reply, Principal | None
 
 
 def bearer_principal(cloud: LocalCloud, request: Request) -> Principal | None:
-    """Who a request with a token comes from, unless that was deleted since."""
+    """The principal behind a request with a token; None if it was deleted since."""
     claims = _claims(cloud, request)
     if claims is None:
         return None
@@ -38,7 +38,7 @@ def bearer_principal(cloud: LocalCloud, request: Request) -> Principal | None:
 
 
 def _claims(cloud: LocalCloud, request: Request) -> dict[str, Any] | None:
-    """What the token of a request says, while it is valid; it may also be the password of its own user."""
+    """The claims of a request's valid token. The token may also come as the password of BEARER_TOKEN."""
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "basic":
         text = _password(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""opc-retry-token: the same call again gives the first result, not a second resource."""
+"""opc-retry-token: a repeated call gets the first reply, and creates no second resource."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VALID_SECONDS = 24 * 3600
 
 
 def find_earlier_reply(call: ApiCall) -> Reply | None:
-    """The first result of this token, if there was one."""
+    """The first reply for this token, if there was one."""
     token = call.request.headers.get("opc-retry-token")
     if not token:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a method and a path to an operation: a tree of path segments."""
+"""Finds the operation of a method and a path, in a tree of path segments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from localcloud.api.operations import ApiOperation
 from localcloud.api.values import path_parameter
 
-# The one parameter whose slashes some clients leave as they are.
+# Some clients do not escape the slashes of this parameter.
 _TAIL = "objectName"
 
 
@@ -30,12 +30,12 @@ class Router:
             self._add(operation)
 
     def find(self, method: str, path: str) -> tuple[ApiOperation, dict[str, str]] | None:
-        """The operation and the decoded parameters of its path; the path comes as it was sent."""
+        """The operation and the decoded parameters of its path. The path is still encoded."""
         branch, values = self._root, []
         segments = path.removeprefix("/").split("/")
         for index, segment in enumerate(segments):
             if not segment and index and index == len(segments) - 1:
-                break  # `/n/` is `/n`, which some clients write so
+                break  # some clients write `/n/` for `/n`
             following = branch.fixed.get(segment)
             if following is None:
                 if branch.open is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The type tables of the installed `oci` package, read from its source.
 
-Importing one service of the package takes a tenth of a second and tens of megabytes;
-reading the few models in use takes a millisecond each.
+Importing one service of the package takes a tenth of a second and tens of megabytes.
+Reading the few models in use takes a millisecond each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SUBTYPE_KEY = re.compile(r"type = object_dictionary\['(\w+)'\]")
 _SUBTYPE = re.compile(r"if type == '([^']+)':\s+return '(\w+)'")
 _CLIENT_OPERATION = re.compile(r'resource_path = "([^"]+)"\s+method = "(\w+)"\s+operation_name = "(\w+)"')
 _BASE_PATH = re.compile(r"'base_path': '([^']+)'")
-# Clients whose operations are worth naming when they are missing here, by the first part of their paths.
+# Clients by the first part of their paths. An operation of theirs that is missing here is named in the refusal.
 _CLIENTS = {
     "/20160918": (
         "core/virtual_network_client", "core/compute_client", "core/blockstorage_client", "identity/identity_client",
@@ -51,7 +51,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Model:
-    """One model: its fields by wire name, and how its subtypes are told apart."""
+    """One model: its fields by wire name, and the field that chooses its subtype."""
 
     name: str
     fields: Mapping[str, Field]

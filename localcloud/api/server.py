@@ -30,7 +30,7 @@ from localcloud.console import page
 MAXIMUM_BODY = 16 * 1024 * 1024
 MAXIMUM_UPLOAD = 50 * 1024**3
 _CHUNK = 256 * 1024
-# A body that comes more slowly than this, in bytes a second, is not waited for.
+# A body that arrives more slowly than this, in bytes per second, is refused.
 _SLOWEST = 4096
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -68,7 +68,7 @@ class Application:
         await _send(reply, request.method, request_id, send, body.is_over)
 
     async def _reply(self, request: Request, body: _Body) -> tuple[Reply, str]:
-        """The reply, and what the server's own log says about it."""
+        """The reply, and its summary for the server's log."""
         if request.path == marker.PATH:
             return Reply(200, marker.marker(self._cloud)), "marker"
         name = ""
@@ -94,7 +94,7 @@ class Application:
             return Reply(500, {"code": "InternalError", "message": message}), name
 
     async def _answer(self, call: ApiCall, admitted: int | None) -> Reply:
-        # The doors of our own stay open whatever was asked to go wrong.
+        # Faults never strike our own operations, or nobody could end them.
         faulty = not call.operation.path.startswith(marker.PATH)
         try:
             if faulty:
@@ -106,13 +106,13 @@ class Application:
                 faults.strike_after(self._cloud.faults, call.operation.name)
             return reply
         finally:
-            if call.request.upload:  # a handler that keeps it has moved it
+            if call.request.upload:  # a handler that keeps the upload has moved it
                 call.request.upload.path.unlink(missing_ok=True)
 
     async def _call(
         self, request: Request, body: _Body, route: tuple[ApiOperation, dict[str, str]] | None
     ) -> tuple[ApiCall, int | None]:
-        """The call with its body; one whose body says nothing about access is judged before that is received."""
+        """The call with its body. A streamed body does not affect access, so the call is authorized before it."""
         streams = route is not None and route[0].streams
         key_id = signatures.verify(request.method, request.target, request.headers, self._find_key, streams)
         credential = self._cloud.credentials.find(key_id)
@@ -141,13 +141,13 @@ class Application:
             return replace(request, upload=upload)
         content = await body.to_memory()
         if request.method not in signatures.METHODS_WITH_BODY:
-            return request  # no signature covers a body here, so nobody has asked for what it says
+            return request  # no signature covers the body of such a request, so it is ignored
         signatures.check_body(request.headers, hashlib.sha256(content).digest())
         return replace(request, body=content)
 
 
 def _request(scope: Scope) -> Request:
-    """The request as it came, its query still to be read."""
+    """The request as it arrived, with its query unparsed."""
     path = scope["raw_path"].decode("latin-1")
     query = scope["query_string"].decode("latin-1")
     headers: dict[str, str] = {}
@@ -158,12 +158,12 @@ def _request(scope: Scope) -> Request:
 
 
 class _Body:
-    """The body of one request, received when somebody wants it, and not waited for without end."""
+    """The body of one request. It is received on demand, and within a time limit."""
 
     def __init__(self, request: Request, receive: Receive) -> None:
         self._receive = receive
         self._announced = request.headers.get("content-length", "0")
-        # Whether there is nothing more to be received.
+        # Whether the whole body has been received.
         self.is_over = self._announced == "0" and "transfer-encoding" not in request.headers
 
     async def to_memory(self) -> bytes:
@@ -220,7 +220,7 @@ async def _drop(scope: Scope, receive: Receive) -> None:
 
 
 async def _send(reply: Reply, method: str, request_id: str, send: Send, keeps: bool) -> None:
-    """`keeps` says whether the connection goes on: not when a body is left that nobody wants."""
+    """`keeps` says whether the connection stays open. It does not if a part of the body was not read."""
     payload = b"" if reply.file else reply.payload()
     headers = {"opc-request-id": request_id, **({} if keeps else {"connection": "close"}), **reply.headers}
     if payload:

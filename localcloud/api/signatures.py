@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request signatures: who sent this, and did they send just this?"""
+"""Request signatures: they prove who sent a request, and that nobody changed it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def parse(authorization: str) -> Signature:
 
 
 def _parameters(text: str) -> dict[str, str]:
-    """One after the other: to look for them anywhere in a text takes the square of its length."""
+    """Matches one parameter after the other. A search at every position would take quadratic time."""
     parameters: dict[str, str] = {}
     position = 0
     while match := _PARAMETER.match(text, position):
@@ -69,7 +69,7 @@ def verify(
     find_key: Callable[[str], RSAPublicKey | None],
     body_may_be_unsigned: bool = False,
 ) -> str:
-    """The key id behind a request whose signature holds and is fresh; the body is verified apart, once it is read."""
+    """The key id of a request with a valid, fresh signature. `check_body` verifies the body once it is read."""
     signature = parse(headers.get("authorization", ""))
     _check_coverage(method, signature.headers, body_may_be_unsigned)
     _check_date(headers, signature.headers)
@@ -86,7 +86,7 @@ def verify(
 
 
 def check_body(headers: Mapping[str, str], sha256: bytes) -> None:
-    """A signed digest must be that of the body which came."""
+    """Raises if the signed digest is not the digest of the body."""
     claimed = headers.get("x-content-sha256")
     if claimed is not None and claimed != base64.b64encode(sha256).decode():
         raise not_authenticated("x-content-sha256 is not the digest of the body")
@@ -107,7 +107,7 @@ def signing_string(method: str, target: str, headers: Mapping[str, str], names: 
 def sign(
     method: str, target: str, host: str, body: bytes, key_id: str, key: RSAPrivateKey, date: str = ""
 ) -> dict[str, str]:
-    """The headers of a signed JSON request, for our own small calls that are not worth importing the SDK for."""
+    """The headers of a signed JSON request, for small calls of our own: importing the SDK for them takes too long."""
     headers = {"date": date or formatdate(clock.now(), usegmt=True), "host": host}
     names: tuple[str, ...] = ("date", *_ALWAYS_SIGNED)
     if method in METHODS_WITH_BODY:
@@ -136,7 +136,7 @@ def _check_coverage(method: str, names: tuple[str, ...], body_may_be_unsigned: b
         raise not_authenticated("the signature must cover date or x-date")
 
 
-@lru_cache(maxsize=64)  # a busy client says the same for a second
+@lru_cache(maxsize=64)  # a busy client sends the same date for a second
 def _moment(date: str) -> float:
     return parsedate_to_datetime(date).timestamp()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state on disk: one SQLite file, one transaction a request, whole after any kill."""
+"""The state on disk: one SQLite file, one transaction per request. It is consistent after any kill."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ CREATE TABLE IF NOT EXISTS retries (
     status INTEGER NOT NULL, headers TEXT NOT NULL, body TEXT NOT NULL, resource TEXT NOT NULL, created REAL NOT NULL,
     PRIMARY KEY (token, principal, operation)) WITHOUT ROWID;
 """
-# Nearly everything names its compartment and who made it; whether these may go is decided otherwise.
+# Nearly every resource names its compartment and creator. Other rules decide whether those can be deleted.
 _HELD_BY_NOTHING = ("ocid1.compartment.", "ocid1.tenancy.", "ocid1.user.")
 _COLUMNS = "id, kind, compartment, parent, name, state, settling, settles_at, live, etag, created, body"
 
 
 @dataclass(frozen=True)
 class StoredResource:
-    """One thing a client made; `body` is what it reads, in wire names, without the state."""
+    """One resource of a client. `body` is what the client reads, in wire names, without the state."""
 
     id: str
     kind: str
@@ -86,7 +86,7 @@ class StoredResource:
 
     @property
     def shown_state(self) -> str:
-        """The state at this moment: a transition takes as long as its lifecycle says."""
+        """The state that a client reads now; during a transition, the state of its lifecycle for that."""
         return self.settling if self.settles_at > clock.now() else self.state
 
     def require_etag(self, if_match: str | None) -> None:
@@ -95,14 +95,14 @@ class StoredResource:
 
 
 class StateStore:
-    """The tables of one tenancy. Used from one thread; reads see the last commit, writes need `transaction`."""
+    """The tables of one tenancy. Only one thread uses them. Reads see the last commit, writes need `transaction`."""
 
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
         self.connection.create_function(FITS, 2, fits, deterministic=True)
         self.connection.execute("PRAGMA journal_mode=WAL")
         self.connection.execute("PRAGMA synchronous=NORMAL")
-        # The same pages are written again and again; carried over less often, each is carried over less often.
+        # The same pages are written again and again. Rarer checkpoints copy each page less often.
         self.connection.execute("PRAGMA wal_autocheckpoint=4000")
         self.connection.executescript(_SCHEMA)
 
@@ -111,7 +111,7 @@ class StateStore:
 
     @property
     def changes(self) -> int:
-        """Grows with every row that changes."""
+        """A number that grows with every changed row."""
         return self.connection.total_changes
 
     @contextmanager
@@ -124,7 +124,7 @@ class StateStore:
             yield
             self.connection.execute("COMMIT")
         except BaseException:
-            if self.connection.in_transaction:  # a full disk may have ended it already
+            if self.connection.in_transaction:  # on a full disk SQLite may have rolled back already
                 self.connection.execute("ROLLBACK")
             raise
 
@@ -141,7 +141,7 @@ class StateStore:
         return resource
 
     def put(self, resource: StoredResource, **changes: Any) -> StoredResource:
-        """The resource with changes, under a fresh etag."""
+        """Stores the resource with these changes and a new etag."""
         changed = replace(resource, **changes, etag=uuid.uuid4().hex)
         self.connection.execute(
             "UPDATE resources SET compartment=?, parent=?, name=?, state=?, settling=?, settles_at=?, live=?, etag=?,"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local tenancy: what is there before anyone creates anything, and the keys of those who may ask."""
+"""The local tenancy: what exists before anyone creates anything, and the keys of its users."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TENANCY = fixed_ocid("tenancy", NAME)
 COMPARTMENT = fixed_ocid("compartment", "training")
 COMPARTMENT_NAME = "training"
 ADMINISTRATORS = "Administrators"
-# The SDK warns of key files that do not end so.
+# The SDK warns about key files without this last line.
 _LABEL = b"OCI_API_KEY\n"
 AVAILABILITY_DOMAINS = ("TRYD:US-ASHBURN-AD-1", "TRYD:US-ASHBURN-AD-2", "TRYD:US-ASHBURN-AD-3")
 
@@ -48,10 +48,10 @@ GROUPS = tuple(dict.fromkeys(group for user in USERS for group in user.groups))
 def load_credentials(
     home: Path, uploaded: Callable[[str], Credential | None], present: Callable[[Principal], Principal | None]
 ) -> Credentials:
-    """The keys of the tenancy, made at first start; writes the config file that OCI's own clients read."""
+    """The keys of the tenancy, made at the first start. Also writes the config file of OCI's clients."""
     names = (*(user.profile for user in USERS), "issuer")
     (home / "keys").mkdir(mode=0o700, exist_ok=True)
-    with ThreadPoolExecutor() as pool:  # making a key takes a while and leaves other threads free
+    with ThreadPoolExecutor() as pool:  # making a key takes a while, and releases the interpreter
         keys = dict(zip(names, pool.map(partial(_key, home), names), strict=True))
     users = {}
     for user in USERS:
@@ -63,7 +63,7 @@ def load_credentials(
 
 
 def load_private_key(path: Path) -> rsa.RSAPrivateKey:
-    # A cloud's own keys need no proof that they are sound: it takes 40 ms of processor for each, at every start.
+    # The cloud made these keys itself: checking each would take 40 ms of processor time at every start.
     key = serialization.load_pem_private_key(path.read_bytes(), password=None, unsafe_skip_rsa_key_validation=True)
     if not isinstance(key, rsa.RSAPrivateKey):
         raise TypeError(f"{path} is not an RSA key")

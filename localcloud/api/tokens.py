@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of OCI's query languages, cut into words, quoted texts and signs in one pass: however a text is made, reading
-it takes as long as it is long."""
+"""Cuts the texts of OCI's query languages into words, quoted texts and signs, in one pass. The time is linear for
+every text, however hostile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 
 from localcloud.api.errors import ApiError, invalid
 
-# No document says how long a query may be.
+# OCI documents no maximum length of a query.
 MAXIMUM_LENGTH = 65_536
 _TOKEN = re.compile(r"""(?P<space>\s+)|"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<word>[\w.$-]+)|(?P<sign>=~|!=|.)""")
 _SHOWN = 200
@@ -19,14 +19,14 @@ _SHOWN = 200
 
 @dataclass(frozen=True)
 class Token:
-    """One piece of a query; a text is without its quotes."""
+    """One piece of a query. A quoted text comes without its quotes."""
 
     kind: Literal["word", "text", "sign"]
     text: str
 
 
 class Reader:
-    """The tokens of a text, taken one after the other; what does not fit is InvalidParameter."""
+    """Takes the tokens of a text one after the other. A token that does not fit raises InvalidParameter."""
 
     def __init__(self, text: str, what: str) -> None:
         self._what, self._text = what, text
@@ -54,18 +54,18 @@ class Reader:
 
     @property
     def token(self) -> Token | None:
-        """What comes next; None at the end."""
+        """The next token; None at the end."""
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
     def is_sign(self, *signs: str) -> bool:
         return self.token is not None and self.token.kind == "sign" and self.token.text in signs
 
     def is_word(self, *words: str) -> bool:
-        """Whether one of these words comes next, in whatever case."""
+        """Whether one of these words comes next, in upper or lower case."""
         return self.token is not None and self.token.kind == "word" and self.token.text.lower() in words
 
     def took_sign(self, *signs: str) -> str:
-        """The sign, taken if it is one of these; else nothing."""
+        """Takes the next token if it is one of these signs. Returns it, or nothing."""
         return self._taken() if self.is_sign(*signs) else ""
 
     def took_word(self, *words: str) -> str:

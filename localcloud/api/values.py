@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that come as text: in paths, queries, headers and JSON. Whatever is not what it should be is refused here, so
-that nothing further in meets a number without end, half a character or an infinity."""
+"""Reads values that arrive as text, in paths, queries, headers and JSON. It refuses what no other module should have
+to handle: huge numbers, infinities, and text that is not valid Unicode."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _MOST_PARAMETERS = 200
 
 
 def read_json(body: bytes) -> Any:
-    """JSON as the rest of the world can store it; ValueError otherwise, RecursionError where it nests without end."""
+    """Parses JSON. ValueError for JSON that other programs could not store, RecursionError for very deep nesting."""
     value = json.loads(body.decode(), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
-    if b"\\u" in body:  # half of a surrogate pair is text to JSON, and to nothing else
+    if b"\\u" in body:  # JSON allows half of a surrogate pair; encoding it fails
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text of digits is; None for every other text, and for what 64 bits do not hold."""
+    """The number that a text of digits stands for; None for any other text, and for numbers beyond 64 bits."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
         return None
     number = int(text)
@@ -35,7 +35,7 @@ def whole_number(text: str) -> int | None:
 
 
 def path_parameter(text: str) -> str:
-    """One part of a path as it was meant. Two parts that differ never become the same."""
+    """Decodes one part of a path. Different parts never decode to the same text."""
     try:
         return unquote(text, errors="strict")
     except ValueError:
@@ -52,7 +52,7 @@ def query_parameters(text: str) -> dict[str, str]:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text of a JSON value, however deep, keys aside."""
+    """Every text in a JSON value, at any depth, without the keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work requests: the receipts of asynchronous operations."""
+"""Work requests: the records of asynchronous operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from localcloud.api.paging import page_of
 from localcloud.api.store import StoredResource
 
 KIND = "work-request"
-# Where each service keeps its own, and its SDK package. Identity and the work-request service share a path.
+# Each service has its own path and SDK package for them. Identity and the work-request service share a path.
 _PATHS: Mapping[str, str] = {
     "/20190101": "data_science",
     "/20200531": "logging",
@@ -28,7 +28,7 @@ _PATHS: Mapping[str, str] = {
 def issue_receipt(
     call: ApiCall, operation_type: str, entity: str, action: str, resource: StoredResource
 ) -> dict[str, str]:
-    """The header that names a finished work request about one resource."""
+    """Adds a work request about one resource, and returns the header that names it."""
     moment = clock.rfc3339(clock.now())
     identifier = new_ocid("workrequest", tenancy.REGION_KEY)
     body = {
@@ -78,7 +78,7 @@ def _find(call: ApiCall) -> StoredResource:
 
 
 def _so_far(request: StoredResource) -> Mapping[str, Any]:
-    """As it is at this moment: it ends when its resource has settled."""
+    """The work request as it is now. It ends when its resource has settled."""
     if request.settles_at <= clock.now():
         return request.body
     unfinished = {name: value for name, value in request.body.items() if name != "timeFinished"}
