@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console: one read-only page about the tenancy as it is."""
+"""The console: one read-only page that shows the tenancy."""

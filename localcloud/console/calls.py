@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last calls with their verdicts, from the end of the server's own log."""
+"""The last calls and why some were refused, from the end of the server's log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OURS = ("/.trainyard", "/console")
 
 
 def last_calls(home: Path) -> dict[str, Any]:
-    """Newest first; a refusal carries the reason that the log gives just before."""
+    """The last calls, newest first. The reason of a refusal is the line before it in the log."""
     rows: list[list[str]] = []
     reason = ""
     for line in _tail(home / "server.log"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tenancy as sections of facts, tables and text. Environment variables are named only: some hold secrets."""
+"""The tenancy as sections of facts, tables and text. It shows only the names of environment variables: some values are
+secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ LINES = 40
 
 
 def snapshot(cloud: LocalCloud) -> dict[str, Any]:
-    """What the page shows, each part bounded."""
+    """Everything that the page shows. The length of each part is bounded."""
     facts = marker.marker(cloud)
     return {
         "facts": [[name, facts[name]] for name in ("region", "tenancy", "compartment", "namespace", "home", "version")],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `/console` answers: a page, its script and style, and the data they show. Reads only, for this machine only."""
+"""Answers `/console`: a page, its script and style, and their data. It only reads, and only for this machine."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def is_console(request: Request) -> bool:
 
 
 def answer(cloud: LocalCloud, request: Request) -> Reply:
-    """A reply that no other site can read or frame: a name that merely resolves to this machine is refused, and so is
-    whoever comes in where nodes do, whatever host it says it means."""
+    """A reply that no other site can read or frame. It refuses host names that merely resolve to this machine, and
+    every request that arrives at the nodes' listener, whatever its Host header says."""
     port = cloud.endpoint.rpartition(":")[2]
     if request.of_a_node:
         return _refused(404, "the console is not for nodes")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders every clone on a machine shares: made by one process at a time, and used only when whole."""
+"""The environments' folders, which all clones on a machine share. One process makes a folder; it is used once whole."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from localcloud.environments.rows import EnvironmentRow
 STAMP = "ready.json"
 # Raised when folders made by an earlier trainyard must not be used any more.
 RECIPES = 1
-# Columns that say something of an environment and change nothing in it.
+# Columns that describe an environment and do not change its content.
 _SAID_ONLY = frozenset({"summary", "serves", "offers", "megabytes", "minutes"})
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """Written last into a finished environment: what its proof found. `modules` are files that must still be there."""
+    """The result of the proof. It is written last into an environment. `modules` are files that must still exist."""
 
     python: str
     versions: Mapping[str, str]
@@ -44,7 +44,7 @@ def cache_folder() -> Path:
 
 
 def why_not_trusted(*places: Path) -> str:
-    """Why what is in the cache must not be used: another user may have put it there. Empty where it may."""
+    """Why the cache must not be used: another user may have written into it. Empty if it may be used."""
     folder = cache_folder()
     for place in (folder.parent, folder, *places):
         if why := planted(place):
@@ -53,7 +53,7 @@ def why_not_trusted(*places: Path) -> str:
 
 
 def folder_of(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) -> Path:
-    """Named after everything that goes into it: another lock, row, interpreter or base is another folder."""
+    """The folder of an environment. Its name depends on everything in it: lock, row, interpreter and base."""
     recipe = {
         "format": RECIPES,
         "row": {name: value for name, value in asdict(row).items() if value and name not in _SAID_ONLY},
@@ -66,8 +66,7 @@ def folder_of(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) 
 
 
 def stamp_of(folder: Path) -> Stamp | None:
-    """What a finished environment says of itself; None when it is half made, or what it was made from has gone, or when
-    it is not ours."""
+    """The stamp of a finished environment. None if it is unfinished, if its base is gone, or if it is not trusted."""
     if why_not_trusted(folder, folder / "bin", folder / STAMP):
         return None
     try:
@@ -87,7 +86,7 @@ def write_stamp(folder: Path, stamp: Stamp) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Only one process makes a folder; a second waits, and says so. Whoever dies lets go of it."""
+    """Holds the lock of a folder, so that only one process makes it. A second one waits. A dead process holds none."""
     own_folder(_root(), *_BELOW_ROOT)
     with open_lock(folder.parent / f".{folder.name}.lock") as lock:
         try:
@@ -99,6 +98,6 @@ def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def clear_folder(folder: Path) -> None:
-    """Whatever a process that died left there. Its stamp goes first, so that no one takes the rest for whole."""
+    """Deletes what a dead process left. The stamp goes first, so that nobody takes the rest for a whole environment."""
     (folder / STAMP).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)

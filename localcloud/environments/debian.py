@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian packages: installed only by root, and only when that was asked for."""
+"""Debian packages. Only root installs them, and only if the user wants it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from localcloud.environments.work import MakeError, MakeProgress, run_watched
 
-# Another apt may be at work, and may clear the archives that this one has fetched: it waits, and tries again.
+# Another apt may hold the lock, or clear the archives that this one has fetched: wait, and try again.
 WAIT = ("-o", "DPkg::Lock::Timeout=900")
 TRIES = 3
 
@@ -24,7 +24,7 @@ def command_words(packages: Sequence[str]) -> str:
 
 
 def install(packages: Sequence[str], tell: MakeProgress) -> None:
-    """Visible and bounded; the lists are fetched first, for a fresh machine has none."""
+    """Installs packages, with progress. It fetches the package lists first: a fresh machine has none."""
     tell.say(f"installing Debian packages: {', '.join(packages)}")
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     command = ["apt-get", *WAIT, "install", "-y", "-q", "--no-install-recommends", *packages]

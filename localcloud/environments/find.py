@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which environments are there, without making any: a few looks at files, no process."""
+"""Finds environments that exist, without making any. It reads a few files and starts no process."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Environment:
 
     @property
     def path(self) -> str:
-        """PATH of what runs in it: its own programs first."""
+        """PATH for its processes: its own programs first."""
         return os.pathsep.join([str(self.interpreter.parent), os.defpath, "/usr/local/bin"])
 
 
 @dataclass(frozen=True)
 class MissingEnvironment:
-    """Why there is none, and what would change that."""
+    """Why an environment does not exist, and the remedy."""
 
     name: str
     reason: str
@@ -60,7 +60,7 @@ def find(name: str) -> Environment | MissingEnvironment:
 def find_for(
     framework: str, strategy: str | None, modules: Set[str], team_own: bool = False
 ) -> Environment | MissingEnvironment:
-    """The first environment that can run such a job and is there; else what is missing."""
+    """The first existing environment that can run such a job; otherwise what is missing."""
     able = rows_for(framework, strategy, modules, team_own)
     if not able:
         needs = ", ".join(sorted(modules & frozenset().union(*(row.offers for row in rows().values()))))
@@ -71,7 +71,7 @@ def find_for(
 
 
 def locate(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
-    """The folder an environment has or would have, and the interpreter it is made from."""
+    """The folder of an environment, made or not, and the interpreter that it is made from."""
     base = rows().get(row.base)
     if base is None:
         interpreter = Path(row.base) if row.base else _interpreter(row.python)
@@ -93,7 +93,7 @@ def locate(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
 
 
 def missing_packages(row: EnvironmentRow) -> tuple[str, ...]:
-    """The Debian packages it needs that are not installed."""
+    """The Debian packages that an environment needs and that are not installed."""
     return tuple(name for name, proof in row.packages.items() if not _proved(proof))
 
 

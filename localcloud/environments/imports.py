@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which modules a team's code imports, read without running any of it."""
+"""Finds the modules that a team's code imports, without running the code."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-# More than any job's own code; a folder with more is somebody's data.
+# More files than any job's code has. A folder with more of them holds data.
 MOST_FILES = 2000
 
 
 def imported_modules(code: Path) -> frozenset[str]:
-    """The top-level names that a script, or the scripts of a folder, import; what cannot be read imports nothing."""
+    """The top-level modules that a script or the scripts of a folder import. Unreadable files count as empty."""
     files = [code] if code.is_file() else sorted(code.rglob("*.py"))[:MOST_FILES]
     return frozenset(name for file in files if file.suffix == ".py" for name in _of_file(file))
 

@@ -28,13 +28,13 @@ def _path() -> Path | None:
 
 
 def library() -> Path | None:
-    """The compiled shim, if it is there."""
+    """The compiled shim, if it exists and is trusted."""
     path = _path()
     return path if path and path.exists() and not why_not_trusted(path.parent, path) else None
 
 
 def make(say: Callable[[str], None]) -> Path | None:
-    """Compiles it where a compiler is; None without, and ports are then pinned by the other means or not at all."""
+    """Compiles the shim. None without a compiler: ports are then pinned by other means, or not at all."""
     path = _path()
     if path is None or path.exists() or shutil.which(COMPILE[0]) is None:
         return library()

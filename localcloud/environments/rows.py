@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentRow:
-    """One environment: how it is made and what it can do. `base` is another row, or an interpreter's path."""
+    """One environment: how to make it, and what it can run. `base` is another row, or the path of an interpreter."""
 
     name: str
     summary: str
@@ -36,7 +36,7 @@ class EnvironmentRow:
 
     @property
     def lists(self) -> tuple[Path, ...]:
-        """Its requirement files, locked with hashes."""
+        """The requirement files, which are locked with hashes."""
         names = (*self.requirements, *((self.built,) if self.built else ()))
         return tuple(HERE / "requirements" / name for name in names)
 
@@ -53,7 +53,8 @@ def _row(name: str, columns: dict[str, Any]) -> EnvironmentRow:
 
 
 def rows_for(framework: str, strategy: str | None, modules: Set[str], team_own: bool) -> tuple[EnvironmentRow, ...]:
-    """What could run a job, best first; `modules` are those its code imports. A team's own framework takes any row."""
+    """The rows that can run a job, best first. `modules` are the imports of its code. A team's own framework fits any
+    row with these modules."""
     offered = frozenset().union(*(row.offers for row in rows().values()))
     needed = modules & offered
     served = [row for row in rows().values() if team_own or {framework, f"{framework}/{strategy}"} & set(row.serves)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that take a while: run with their last lines at hand, and with a word on how far they are."""
+"""Runs commands that take a while, shows their progress, and keeps their last lines for an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MakeError(Exception):
 
 
 class MakeProgress(Protocol):
-    """Who is told: `say` for steps, `update` as often as one likes for what goes on within one."""
+    """Receives progress: `say` for each step, `update` as often as needed within a step."""
 
     def say(self, text: str) -> None: ...
 
@@ -41,7 +41,7 @@ def pip(
     more: Mapping[str, str] | None = None,
     hashed: bool = True,
 ) -> None:
-    """This interpreter's pip, for an environment that has none; where packages come from is the user's setting."""
+    """Runs this interpreter's pip for an environment, which has none. The user's pip settings name the index."""
     hashes = ["--require-hashes"] if hashed else []
     quiet = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
     first, *rest = words
@@ -51,7 +51,7 @@ def pip(
 
 
 def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Mapping[str, str] | None = None) -> None:
-    """Runs a command to its end; the clock ticks also while it says nothing."""
+    """Runs a command to its end. Progress goes on even while the command prints nothing."""
     last: collections.deque[str] = collections.deque(maxlen=LINES_SHOWN)
     state = [title]
     with subprocess.Popen(
@@ -65,7 +65,7 @@ def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Ma
                 reader.join(TICK_SECONDS)
                 tell.update(state[0])
         except BaseException:
-            # The compilers that pip has started as well.
+            # The whole group: pip may have started compilers.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
             reader.join()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of the provider that look things up: one row each."""
+"""The provider's functions that look resources up: one row per function."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,15 +19,15 @@ from provider.oci.session import Session
 class Lookup:
     client: str
     operation: str
-    # The SDK's positional arguments, by input; `tenancyId` is the caller's own when left out.
+    # The inputs that are the SDK's positional arguments. `tenancyId` is by default the caller's tenancy.
     arguments: tuple[str, ...] = ()
-    # The SDK's options, by input.
+    # The SDK's options, and their inputs.
     options: Mapping[str, str] = field(default_factory=dict)
-    # Options that Oracle's provider always gives.
+    # Options that Oracle's provider always passes.
     always: Mapping[str, Any] = field(default_factory=dict)
-    # Where a list goes in the result; without it the result is the thing itself.
+    # The name of the list in the result. Without it the result is the resource itself.
     plural: str = ""
-    # The list is inside an object of this name (collections with `items`).
+    # Whether the list is inside a collection, under `items`.
     collection: bool = False
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an endpoint is a local cloud: on this machine, and it says so. Nothing else is ever called."""
+"""Checks that an endpoint is a local cloud: it is on this machine, and it says so. The plugin calls no other."""
 
 import http.client
 import ipaddress
@@ -12,12 +12,12 @@ from provider.oci.session import CLIENTS
 
 _PATH = "/.trainyard"
 _NAME = "trainyard-local"
-# It is on this machine, which may be busy.
+# Long enough for a busy machine.
 _SECONDS = 60.0
 
 
 def must_be_local(endpoints: Mapping[str, str]) -> None:
-    """`endpoints` by client class, as provider.oci.session reads them; raises unless every one is a local cloud."""
+    """Raises unless every endpoint is a local cloud. `endpoints` maps client classes, as provider.oci.session does."""
     missing = sorted(name for _, name in CLIENTS.values() if name not in endpoints)
     if missing:
         raise ProviderError(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Property names of the Pulumi provider `oci` from those of OCI's API.
+"""Derives the property names of the Pulumi provider `oci` from those of OCI's API.
 
-Pulumi's names come from Terraform's, which write `ipv4CidrBlock` as `ipv4cidr_block` and name a list by its plural.
+Pulumi takes its names from Terraform, which writes `ipv4CidrBlock` as `ipv4cidr_block` and gives lists plural names.
 """
 
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pulumi provider `oci` for the local cloud, where the real plugin is not installed."""
+"""The Pulumi provider `oci` for the local cloud. It takes the place of the real plugin, which is not installed."""
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -13,7 +13,7 @@ from provider.base.resource import Function, Plugin, ProviderResource
 from provider.base.values import Properties
 from provider.oci.session import Session
 
-# The version of pulumi-oci whose types this follows; the engine compares it with what a program asks for.
+# The version of pulumi-oci whose types this follows. The engine compares it with the version that a program needs.
 VERSION = "5.5.0"
 _OUR_NAMES = {"region": "region", "configFileProfile": "profile"}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resource types of the plugin: one row each, by the conventions of OCI's API and its SDK.
+"""The resource types of the plugin: one row per type, by the conventions of OCI's API and its SDK.
 
 A row with the noun `vcn` calls `create_vcn`, `get_vcn`, `update_vcn` and `delete_vcn`, with the models
 `CreateVcnDetails` and `UpdateVcnDetails`. Where a type has behaviour, the row names it (`behaviour`, a class
@@ -19,17 +19,17 @@ class ResourceTypeRow:
     model: str
     ready: frozenset[str] = frozenset({"AVAILABLE"})
     gone: frozenset[str] = frozenset({"TERMINATED"})
-    # Inputs that come before the id in the SDK's calls.
+    # Inputs that precede the id in the SDK's calls.
     within: tuple[str, ...] = ()
-    # Pulumi name -> the API's, where the convention does not hold; at the top of the resource.
+    # Pulumi name -> API name, for top-level properties that break the convention.
     renamed: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    # Inputs of the provider that no model of the API has.
+    # Inputs of the provider that the API's models lack.
     extra: frozenset[str] = frozenset()
-    # Logging answers 202 with a work request that names what it makes.
+    # Logging answers 202 with a work request, which names the new resource under this entity type.
     entity: str = ""
-    named: bool = False  # has a unique name, made from the resource's when left out
-    # How a stack file names one that exists, for where the name is taken; `{}` is the name.
+    named: bool = False  # has a unique name, by default derived from the resource's
+    # How a stack file uses an existing one, for the remedy when the name is taken; `{}` is the name.
     existing: str = ""
     import_id: str = "OCID"
     delete_options: Mapping[str, str] = field(default_factory=dict)  # the SDK's option -> input

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A resource type made from a row: create, read, update and delete as OCI's API does them for most types."""
+"""A resource type from a row: create, read, update and delete, in the way that most of OCI's types share."""
 
 import hashlib
 import time
@@ -29,7 +29,7 @@ _SECONDS_IN_USE = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.05, 5.0, 1.5
 _TAKEN = frozenset({"BucketAlreadyExists", "NotAuthorizedOrResourceAlreadyExists"})
 _UNINTERESTING = frozenset({"__defaults", "id"})
-# Inputs whose keys are the user's own.
+# Inputs whose keys users choose.
 MAPS = frozenset({
     "definedTags", "environmentVariables", "freeformTags", "metadata", "parameters", "securityAttributes"
 })  # fmt: skip
@@ -41,7 +41,7 @@ def rules_of(token: str) -> DiffRules:
 
 
 class TableResource(ProviderResource):
-    """The conventions; what a type does otherwise is a subclass in localcloud.plugin.behaviours."""
+    """The conventions. A type that departs from them has a subclass in localcloud.plugin.behaviours."""
 
     def __init__(self, token: str, row: ResourceTypeRow, session: Callable[[], Session]) -> None:
         self.row = row
@@ -60,7 +60,7 @@ class TableResource(ProviderResource):
         return "".join(word.capitalize() for word in self.row.noun.split("_"))
 
     def inputs_of_api(self) -> frozenset[str]:
-        """The Pulumi names of all that can be given."""
+        """The Pulumi names of all inputs."""
         created = fields(self.row.service, f"Create{self._stem}Details")
         changed = fields(self.row.service, f"Update{self._stem}Details")
         api = self._back(dict.fromkeys((*created, *changed)))
@@ -84,7 +84,7 @@ class TableResource(ProviderResource):
         return outputs
 
     def shown(self, model: Any, inputs: Properties) -> Properties:
-        """The outputs: what was asked for, overlaid with what is."""
+        """The outputs: the inputs, overlaid with the live values."""
         return {**inputs, **self._back(self.from_api(from_model(model)))}
 
     # -- the engine's calls
@@ -157,7 +157,7 @@ class TableResource(ProviderResource):
         return [*(inputs[key] for key in self.row.within), self.parse_id(id).get("id", id)]
 
     def parse_id(self, id: str) -> Properties:  # noqa: A002
-        """What an id given to `pulumi import` tells besides the OCID: `logGroupId/…/logId/…` and the like."""
+        """The properties in an id for `pulumi import` that is more than an OCID, such as `logGroupId/…/logId/…`."""
         parts = id.split("/")
         if not self.row.within or len(parts) != 2 * (len(self.row.within) + 1):
             return {}
@@ -167,17 +167,17 @@ class TableResource(ProviderResource):
         return str(model.id)
 
     def after_create(self, call: Call, id: str, inputs: Properties) -> None:  # noqa: A002
-        """What must follow before the resource is whole."""
+        """The steps after the creation that complete the resource."""
 
     def _operation(self, verb: str, more: str = "") -> Callable[..., Any]:
         operation: Callable[..., Any] = getattr(self.client, f"{verb}_{self.row.noun}{more}")
         return operation
 
     def _create_once(self, call: Call, inputs: Properties, details: Any) -> Any:
-        """Made once, even when an earlier attempt was killed before it could say so.
+        """Creates the resource once, even if an earlier attempt was killed before it returned.
 
-        The token of the request is the same for the same inputs of the same resource, so the cloud answers with what it
-        made then.
+        The same inputs of the same resource give the same retry token, so the cloud answers with the resource that the
+        earlier attempt created.
         """
         base = str(uuid.uuid4()) if call.anew else f"{call.urn}\n{canonical(inputs)}"
         try:
@@ -208,7 +208,7 @@ class TableResource(ProviderResource):
         return None if gone else model
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
-        """Makes each of the changes or refuses: a change that no call of the API makes must not be shown as made."""
+        """Makes all changes, or refuses: a change that the API cannot make must never appear as made."""
         path, served = self.call_path(id, new), self._back({**fields(self.row.service, f"Update{self._stem}Details")})
         wanted = {key: value for key, value in changed.items() if key not in self.row.extra}
         place = None if "compartmentId" in served else wanted.pop("compartmentId", None)
@@ -222,7 +222,7 @@ class TableResource(ProviderResource):
             self._write(call, f"Update {call.name}", self._operation("update"), *path, self._details("Update", wanted))
 
     def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls an operation that changes the resource; returns when what it began is done."""
+        """Calls an operation that changes the resource, and waits until the change is complete."""
         return attempt(call, what, lambda: operation(*arguments))
 
     def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
@@ -255,7 +255,7 @@ class TableResource(ProviderResource):
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)
 
     def _while_in_use(self, call: Call, operation: Callable[[], None]) -> None:
-        """Deletions are refused while something still lets go of the resource (an address, a run that just ended)."""
+        """Repeats a deletion while the resource is still in use, for example by a run that has just ended."""
         started = time.monotonic()
         while True:
             try:
@@ -289,7 +289,7 @@ def unchangeable_error(call: Call, keys: Iterable[str]) -> ProviderError:
 
 
 def _or_empty(value: Any, kind: str) -> Any:
-    """A list or a map that the program no longer names is emptied: the API takes what is absent as unchanged."""
+    """Empties a list or a map that the program no longer sets: the API leaves absent fields unchanged."""
     if value is None and kind.startswith(("list[", "dict(")):
         return [] if kind.startswith("list[") else {}
     return value

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One module a service: its kinds and operations as rows, and handlers where a row has behaviour."""
+"""One module per service: its kinds and operations as rows, and handlers for rows with behaviour of their own."""

@@ -62,7 +62,7 @@ def parse_address(address: str) -> tuple[str, str, str, str, str] | None:
 
 
 def find_image(store: StateStore, address: str) -> StoredResource | None:
-    """The pushed image that an address names, if it names one of this tenancy's registry."""
+    """The pushed image that an address names; None for an address outside this tenancy's registry."""
     parts = parse_address(address)
     if parts is None or parts[0] not in (
         REGISTRY,
@@ -80,9 +80,9 @@ def find_image(store: StateStore, address: str) -> StoredResource | None:
 
 
 def _push(call: ApiCall) -> Reply:
-    """What `docker push` would leave behind: a repository if there was none (in the root compartment), and an image.
+    """Records an image as `docker push` does. A missing repository is created in the root compartment.
 
-    With `standBy` the image waits for a repository that is still to be made, as it would on a person's own machine.
+    With `standBy` the image waits until someone creates its repository, as an image waits on a person's machine.
     """
     details = _push_details(call)
     parts = parse_address(details["image"])
@@ -101,7 +101,7 @@ def _push(call: ApiCall) -> Reply:
 
 
 def _push_details(call: ApiCall) -> Json:
-    """What an image is pushed with; each field of the type that the rest relies on."""
+    """The details of a push. Each field has the type that the other functions rely on."""
     details = call.json()
     if not isinstance(details, dict) or "image" not in details:
         raise invalid("image is required: the address of the image")
@@ -131,7 +131,7 @@ def _are_layers(value: Any) -> bool:
     )  # fmt: skip
 
 
-# The fields of our own call, for which Oracle has no model.
+# The fields of our own operation. Oracle has no model for them.
 _PUSH_FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "image": _is_text,
     "entrypoint": _are_texts,
@@ -144,7 +144,7 @@ _PUSH_FIELDS: Mapping[str, Callable[[Any], bool]] = {
 
 
 def _pushed(call: ApiCall, repository: StoredResource, version: str) -> StoredResource | None:
-    """The image that nothing may stand in for: it came with its content, or cannot be replaced."""
+    """The image that no stand-in may replace: it was pushed with its content, or its repository is immutable."""
     for image in call.store.live(IMAGE.name, name=f"{repository.name}:{version}"):
         if image.body["layers"] or repository.body["isImmutable"]:
             return image
@@ -152,7 +152,7 @@ def _pushed(call: ApiCall, repository: StoredResource, version: str) -> StoredRe
 
 
 def _put_image(call: ApiCall, repository: StoredResource, version: str, digest: str, details: Json) -> StoredResource:
-    """The image in its repository, in the place of an older one of the same tag."""
+    """Adds the image to its repository, and removes an older one with the same tag."""
     name = repository.name
     digest = digest or f"sha256:{hashlib.sha256(f'{name}:{version}'.encode()).hexdigest()}"
     if repository.body["isImmutable"] and call.store.live(IMAGE.name, name=f"{name}:{version}"):
@@ -204,7 +204,7 @@ def _add_image(call: ApiCall, repository: StoredResource, version: str, digest: 
         "versions": [{"createdBy": call.principal.id, "timeCreated": moment, "version": version}],
         "freeformTags": {},
         "definedTags": {},
-        # Not part of OCI's model, so never shown: how the image starts when a job does not say, and where it runs here.
+        # OCI's model lacks these, so clients never see them: the default command, and the local environment.
         "entrypoint": details.get("entrypoint") or [],
         "cmd": details.get("cmd") or [],
         "environment": details.get("environment") or "",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door that shows what was judged. It belongs to no service of OCI, and only administrators find it."""
+"""Our own operation that lists the access decisions. Only administrators may call it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The doors by which a person reads what the firewalls of a run saw, and whether this machine has any."""
+"""Our own operations that show what the firewalls of a run saw, and whether this machine has firewalls."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door by which a person asks for faults. It belongs to no service of OCI, and only administrators find it."""
+"""Our own operations that add, list and end faults. Only administrators may call them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identity: the tenancy as it is, and the access that clients write."""
+"""Identity: the tenancy, its compartments, users, groups and dynamic groups, and its policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from localcloud.api.store import StateStore, StoredResource
 
 SERVICE = "identity"
 VERSION = "/20160918"
-# OCI's own limit; it raises it for nobody here either.
+# OCI's own limit.
 MOST_STATEMENTS = 50
 
 
@@ -39,7 +39,7 @@ def _dynamic_group(call: ApiCall, body: Json, before: str = "") -> Json:
 
 
 def _policy(call: ApiCall, body: Json, before: Sequence[str] = ()) -> Json:
-    """Statements that parse, about compartments at or below the policy's own."""
+    """Refuses statements that do not parse, or that are about compartments outside the policy's own."""
     if not body["statements"]:
         raise invalid("a policy has at least one statement")
     if len(body["statements"]) > MOST_STATEMENTS:
@@ -65,7 +65,7 @@ def _user(call: ApiCall, body: Json) -> Json:
 
 
 def _let_go(call: ApiCall, user: StoredResource) -> None:
-    """OCI wants a user out of its groups first; those that the credentials file names stay."""
+    """Refuses to delete a user of the credentials file, or, like OCI, one that is still in a group."""
     if user.id in (seeded.id for seeded in tenancy.USERS):
         raise conflict(f"The user {user.name} belongs to the local tenancy and cannot be deleted")
     if memberships.groups_of(call.store, user.id):
@@ -114,7 +114,7 @@ KINDS = (COMPARTMENT, GROUP, USER, DYNAMIC_GROUP, POLICY)
 
 
 def seed(store: StateStore) -> None:
-    """What is in the tenancy before anyone asks for anything."""
+    """Adds what exists in the tenancy from the start."""
     moment = clock.rfc3339(clock.now())
     _seed_one(
         store, tenancy.TENANCY, "tenancy", tenancy.NAME, "", {"homeRegionKey": tenancy.REGION_KEY.upper()}, moment
@@ -206,7 +206,7 @@ def _fault_domains(call: ApiCall) -> Reply:
 
 
 def _none(call: ApiCall) -> Reply:
-    """No tag namespace, and so no default, can be made here."""
+    """An empty list: the local cloud has no tag namespaces, and so no tag defaults."""
     kinds.require_compartment(call, call.needed("compartmentId"))
     return Reply(200, [])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging: groups and logs (202, a work request, an empty body), lines in, lines found again."""
+"""Logging: log groups and logs (202, a work request, an empty body), and their lines: put and search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from localcloud.api.store import StateStore, StoredResource
 
 SERVICE = "logging"
 VERSION = "/20200531"
-# The type of lines that a run printed: always text, even where they look like JSON.
+# The type of a run's output lines. They are always text, even if they look like JSON.
 RUN_OUTPUT = "com.oraclecloud.datascience.jobrun.stdout"
 _CHANGES = frozenset({"Create", "Update", "Delete", "Move"})
 
@@ -152,7 +152,7 @@ def _entry(row: tuple[Any, ...], log: StoredResource) -> Json:
 
 
 def _data(text: str) -> Any:
-    """Entries that are JSON objects are shown as such, others as a message, as the service does."""
+    """An entry as the service shows it: a JSON object as an object, any other text as a message."""
     if text.startswith("{"):
         try:
             return json.loads(text)

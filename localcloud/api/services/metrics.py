@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Monitoring: metrics that somebody posted, and those that the cloud takes of its own runs."""
+"""Monitoring: metrics that clients post, and those that the cloud measures for its runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ORDERS = {"NAMESPACE": "namespace", "NAME": "name", "RESOURCEGROUP": "resourceG
 
 @dataclass(frozen=True)
 class MetricStream:
-    """What a series of points is about."""
+    """The identity of a series of points."""
 
     compartment: str
     namespace: str
@@ -49,12 +49,12 @@ class MetricStream:
 
 
 def dimensions_text(dimensions: Mapping[str, str]) -> str:
-    """Dimensions as a stream has them: the same text for the same ones."""
+    """Dimensions as canonical text: equal dimensions give equal text."""
     return json.dumps(dict(sorted(dimensions.items())))
 
 
 def write_points(store: StateStore, stream: MetricStream, points: Iterable[Point], metadata: Mapping[str, str]) -> None:
-    """Adds points to a stream; one of the same moment takes the place of the older."""
+    """Adds points to a stream. A point replaces an older one of the same time."""
     about = (stream.compartment, stream.namespace, stream.group, stream.name, stream.dimensions)
     store.connection.executemany(
         "INSERT OR REPLACE INTO metrics (compartment, namespace, resource_group, name, dimensions, time, value, count,"
@@ -88,7 +88,7 @@ def _post(call: ApiCall) -> Reply:
 
 
 def _wrong(entry: Mapping[str, Any]) -> str:
-    """Why the service would not take a stream; empty if it would."""
+    """Why the service would refuse a stream; empty if it would accept it."""
     now = clock.now()
     moments = [clock.parse_rfc3339(point["timestamp"]) for point in entry["datapoints"]]
     reasons = {
@@ -155,7 +155,7 @@ def _where(call: ApiCall, details: Json) -> tuple[str, list[str]]:
 
 
 def _compartments(call: ApiCall) -> list[str]:
-    """Those whose metrics are asked for, and may be seen."""
+    """The compartments that the request covers and the caller may see."""
     compartment = call.needed("compartmentId")
     if call.request.query.get("compartmentIdInSubtree") != "true":
         return [compartment]
@@ -181,7 +181,7 @@ def _summarize(call: ApiCall) -> Reply:
 def _grouped_points(
     call: ApiCall, details: Json, query: MetricQuery
 ) -> dict[MetricStream, tuple[list[Point], Mapping[str, str]]]:
-    """The points a query is about, by the stream it makes of theirs, with what was last said of that."""
+    """The points and the latest metadata of each stream, after the query's grouping."""
     where, values = _where(call, details)
     rows = call.store.connection.execute(
         "SELECT compartment, namespace, resource_group, name, dimensions, time, value, count, metadata FROM metrics"

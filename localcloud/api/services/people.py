@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups that users join and leave, and the API keys by which users sign."""
+"""Memberships of users in groups, and the API keys with which users sign."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAXIMUM_KEYS = 3
 
 
 def find_key(store: StateStore, key_id: str) -> Credential | None:
-    """The credential behind `tenancy/user/fingerprint`, of keys that were uploaded."""
+    """The credential of an uploaded key, by its key id `tenancy/user/fingerprint`."""
     row = store.get(key_id)
     if row is None or row.kind != API_KEY or not row.live:
         return None
@@ -91,7 +91,7 @@ def _upload_key(call: ApiCall) -> Reply:
         "timeCreated": clock.rfc3339(clock.now()),
         "lifecycleState": "ACTIVE",
     }
-    call.store.connection.execute("DELETE FROM resources WHERE id = ?", (identifier,))  # one that was deleted before
+    call.store.connection.execute("DELETE FROM resources WHERE id = ?", (identifier,))  # the same key, deleted earlier
     made = call.store.add(
         StoredResource(identifier, API_KEY, tenancy.TENANCY, body["fingerprint"], "ACTIVE", body, parent=user.id)
     )

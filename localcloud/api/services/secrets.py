@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vault: secrets with their versions, and the bundles by which runs read them.
+"""Vault: secrets with their versions, and the bundles through which runs read them.
 
-The vaults and keys that they name are not looked for: who makes those is another service.
+The vaults and keys that secrets name are not checked: they belong to another service, which is not here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERSION = "/20180608"
 BUNDLES_VERSION = "/20190301"
 MAXIMUM_BYTES = 25_600
 _DELETION_SECONDS = 30 * 24 * 3600
-# Beside what OCI's model of a secret has, so never shown with it: its contents, the newest last.
+# The contents of a secret, the newest last. OCI's model lacks this field, so clients never see it.
 _CONTENTS = "contents"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door by which a person acts as a notebook session or job run: its resource principal's token."""
+"""Our own operation that issues the token of a notebook session or job run, so that a person can act as it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from localcloud.api.principals import TOKEN_SECONDS, Principal
 
 PATH = "/.trainyard/tokens"
 SERVICE = "trainyard"
-# What each kind is called in matching rules.
+# The name of each kind in matching rules.
 RESOURCE_TYPES = {"job-run": "datasciencejobrun", "notebook-session": "datasciencenotebooksession"}
 
 

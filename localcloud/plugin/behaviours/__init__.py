@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types with behaviour of their own, beyond what a row says; a module for each service."""
+"""Resource types with behaviour that a row cannot describe; one module per service."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Core networking: the blocks of addresses of a VCN that exists, changed as Oracle's provider changes them."""
+"""Core networking: changes the address blocks of an existing VCN as Oracle's provider does."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network
@@ -17,9 +17,9 @@ _BLOCKS = "cidrBlocks"
 
 
 def edit_of(old: Sequence[str], new: Sequence[str]) -> dict[str, str] | None:
-    """The one call that makes `new` of `old`, as the fields of its details; None where one call can not.
+    """The details of the one call that turns `old` into `new`; None if no single call can.
 
-    Oracle's provider knows three edits: a block added at the end, a block removed, and a block exchanged in its place.
+    Oracle's provider has three edits: add a block at the end, remove a block, and exchange a block in its place.
     """
     if len(new) == len(old) + 1 and list(new[:-1]) == list(old):
         return {"cidr_block": new[-1]}
@@ -35,12 +35,12 @@ def edit_of(old: Sequence[str], new: Sequence[str]) -> dict[str, str] | None:
 
 
 class VcnResource(TableResource):
-    """Its IPv4 blocks have calls of their own, one block at a time."""
+    """A VCN. Its IPv4 blocks change by calls of their own, one block at a time."""
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
         diff, made = super().diff(call, old, old_outputs, new), old_outputs.get("id")
         if made and _BLOCKS in changed_keys(diff) and not diff.replaces and not has_unknown(new[_BLOCKS]):
-            self._edit(call, made, new)  # a preview says already what stands in the way
+            self._edit(call, made, new)  # the preview already reports what prevents the change
         return diff
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
@@ -59,7 +59,7 @@ class VcnResource(TableResource):
         self._wait_ready(call, id, self._get(call, id, new), new)
 
     def _edit(self, call: Call, id: str, new: Properties) -> dict[str, str] | None:  # noqa: A002
-        """What is left to do, for an update that was cut off may have done it; raises for what OCI would refuse."""
+        """The edit that is left: an interrupted update may have done it. Raises for an edit that OCI would refuse."""
         live = self._get(call, id, new)
         if live is None or list(live.cidr_blocks) == new[_BLOCKS]:
             return None
@@ -97,5 +97,5 @@ class VcnResource(TableResource):
 def _lies_in(inner: str, blocks: Sequence[str]) -> bool:
     try:
         return any(IPv4Network(inner).subnet_of(IPv4Network(block)) for block in blocks)
-    except ValueError:  # the cloud says best what is wrong with a block
+    except ValueError:  # the cloud's own message for a malformed block is better
         return True

@@ -15,7 +15,7 @@ _WORK_SECONDS = 300.0
 
 
 class LoggingResource(TableResource):
-    """Log groups and logs: every write is a work request, and what it made is only named in there."""
+    """Log groups and logs. Every write is a work request, and only the work request names the new resource."""
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         within = [inputs[key] for key in self.row.within]

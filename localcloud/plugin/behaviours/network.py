@@ -13,7 +13,7 @@ from provider.oci.calls import attempt
 
 
 class SecurityListResource(TableResource):
-    """Its port options are flat in Pulumi: `tcpOptions.min` is the API's `tcpOptions.destinationPortRange.min`."""
+    """A security list. Pulumi flattens its ports: `destinationPortRange.min` of the API is `tcpOptions.min` there."""
 
     _RULES = ("ingressSecurityRules", "egressSecurityRules")
     _OPTIONS = ("tcpOptions", "udpOptions")
@@ -36,7 +36,7 @@ class SecurityListResource(TableResource):
         return {**rule, **{key: _flat_ports(rule[key]) for key in self._OPTIONS if rule.get(key)}}
 
     def _details(self, kind: str, inputs: Properties) -> Any:
-        # A PUT replaces both lists, and an absent one must be said to be empty.
+        # Both lists are required: send an empty one where the program has none.
         return super()._details(kind, {**{key: [] for key in self._RULES if kind == "Create"}, **inputs})
 
 
@@ -62,7 +62,7 @@ def _without_any_code(rule: Properties) -> Properties:
 
 
 class GroupRuleResource(TableResource):
-    """One rule of a network security group: the API only adds, changes and removes rules of a group."""
+    """One rule of a network security group. In the API a rule exists only inside its group."""
 
     def inputs_of_api(self) -> frozenset[str]:
         return frozenset(fields("core", "AddSecurityRuleDetails")) | {"networkSecurityGroupId"}
@@ -79,7 +79,7 @@ class GroupRuleResource(TableResource):
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         group = inputs["networkSecurityGroupId"]
-        # This operation takes no retry token; the same rule twice would do no harm, but is looked for all the same.
+        # This operation takes no retry token, so look for the rule of an earlier, interrupted attempt.
         twin = self._find(call, group, lambda rule: self._same(rule, inputs))
         if twin is not None and not call.anew:
             return twin

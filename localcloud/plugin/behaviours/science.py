@@ -12,7 +12,7 @@ from provider.oci.calls import attempt
 
 
 class JobResource(TableResource):
-    """A job may carry code: a local file, uploaded right after the job is made."""
+    """A job. Its code is a local file, which is uploaded right after the job is created."""
 
     def _details(self, kind: str, inputs: Properties) -> Any:
         path = inputs.get("jobArtifact")
@@ -33,6 +33,6 @@ class JobResource(TableResource):
             with path.open("rb") as file:
                 self.client.create_job_artifact(id, file, content_disposition=disposition)
         except Exception as error:
-            # An artifact is uploaded once; after a cut-off attempt it may be there already.
+            # An artifact is uploaded once. An interrupted attempt may have done it already.
             if getattr(error, "status", None) != 409:
                 raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Object Storage: buckets and objects are known by name."""
+"""Object Storage: names identify buckets and objects."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from provider.oci.calls import attempt
 
 
 class BucketResource(TableResource):
-    """Known by namespace and name; has no lifecycle state and takes no retry token."""
+    """A bucket. Namespace and name identify it. It has no lifecycle state and takes no retry token."""
 
     def id_of(self, model: Any, inputs: Properties) -> str:
         return f"n/{model.namespace}/b/{model.name}"
@@ -46,9 +46,9 @@ class BucketResource(TableResource):
         super()._update(call, id, changed, new)
 
     def _left_over(self, inputs: Properties) -> Any:
-        """The bucket an earlier, killed create had made: in this compartment, with these very tags, and empty.
+        """The bucket of an earlier create that was killed: in this compartment, with the same tags, and empty.
 
-        One that holds something was left to others, or is theirs: its name is taken, as OCI has it."""
+        A bucket with content may belong to others. It counts as a taken name, as in OCI."""
         try:
             bucket = self.client.get_bucket(inputs["namespace"], inputs["name"]).data
         except Exception as error:
@@ -65,7 +65,7 @@ class BucketResource(TableResource):
 
 
 class ObjectResource(TableResource):
-    """Content from a text or a file; everything else about an object is a header."""
+    """An object. Its content comes from a text or a file; all other inputs are headers."""
 
     _HEADERS = (
         "cacheControl",
@@ -140,7 +140,7 @@ class ObjectResource(TableResource):
         return attempt(call, f"Read {call.name}", read)
 
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
-        # The provider's own is not the cloud's; all else that Oracle's provider changes in place is refused.
+        # `deleteAllObjectVersions` is the provider's own. Every other change in place is refused.
         if others := sorted(changed.keys() - {"deleteAllObjectVersions"}):
             raise unchangeable_error(call, others)
 

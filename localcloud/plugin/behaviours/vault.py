@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vault: a secret is never deleted at once, but scheduled to be."""
+"""Vault: a secret is never deleted at once. Its deletion is scheduled."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from provider.base.values import Properties
 
 
 class SecretResource(TableResource):
-    """Its deletion is a date; until then its name is taken."""
+    """A secret. Its deletion has a date, and its name stays taken until then."""
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         try:
@@ -21,7 +21,7 @@ class SecretResource(TableResource):
             if going is None:
                 raise
             raise _still_there(call, going) from error
-        # A repeated request is answered with what the first one made, whatever became of it since.
+        # A repeated request gets the secret of the first one, which may have been deleted since.
         if self._get(call, made.id, inputs) is None:
             raise _still_there(call, made.id)
         return made
@@ -32,7 +32,7 @@ class SecretResource(TableResource):
         return next((one.id for one in secrets if one.lifecycle_state in self.row.gone), None)
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        if self._get(call, id, inputs) is not None:  # what is scheduled already cannot be once more
+        if self._get(call, id, inputs) is not None:  # a scheduled deletion cannot be scheduled again
             super().delete(call, id, outputs, inputs)
 
     def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002

@@ -70,7 +70,7 @@ def _delete_runs(call: ApiCall, job: StoredResource) -> None:
 
 
 def forget_folder(call: ApiCall, run: StoredResource) -> None:
-    """What the nodes of a run left on this machine goes with its history."""
+    """Deletes what the nodes of a run left on this machine, together with the run."""
     folder = call.cloud.home / "runs" / run.id
     call.after_commit.append(lambda: shutil.rmtree(folder, ignore_errors=True))
 
@@ -89,7 +89,7 @@ JOB = ResourceKind(
 
 
 def subnet_of(infrastructure: Json | None, layout: Json | None) -> str:
-    """The subnet of every node: node groups name it with their network, other jobs with their shape."""
+    """The subnet of all nodes. Node groups name it in their network, other jobs next to their shape."""
     network, groups = ((layout or {}).get(name) for name in ("jobNetworkConfiguration", _GROUPS))
     inner = (group.get("jobInfrastructureConfigurationDetails") for group in groups or [])
     return next((each["subnetId"] for each in (network, infrastructure, *inner) if each and each.get("subnetId")), "")
@@ -101,7 +101,7 @@ def require_network(call: ApiCall, subnet: str) -> None:
 
 
 def require_logging(call: ApiCall, logging: Json | None) -> None:
-    """What the log settings name must be there, and the log must be the group's."""
+    """Raises unless the log group and log of the settings exist, and the log is in the group."""
     if not logging or logging.get("enableLogging") is False:
         return
     if logging.get("enableLogging") and not logging.get("logGroupId"):
@@ -113,7 +113,7 @@ def require_logging(call: ApiCall, logging: Json | None) -> None:
 
 
 def require_configurations(configuration: Json | None, layout: Json | None) -> None:
-    """What OCI takes of environment and arguments, in characters: of a job or run, and of each of its node groups."""
+    """Raises if the environment or the arguments are longer than OCI allows, in a job, a run or a node group."""
     groups = (layout or {}).get(_GROUPS) or []
     for one in (configuration, *(group.get("jobConfigurationDetails") for group in groups)):
         variables = (one or {}).get("environmentVariables") or {}
@@ -126,7 +126,7 @@ def require_configurations(configuration: Json | None, layout: Json | None) -> N
 
 
 def require_mounts(mounts: Sequence[Json] | None) -> None:
-    """As OCI takes them: a folder's name apart from its path, and no two in one place."""
+    """Raises unless OCI would accept the mounts: plain folder names, and no two with one destination."""
     places = [(row.get("destinationPath") or "/mnt", row["destinationDirectoryName"]) for row in mounts or ()]
     for _, name in places:
         if not _DIRECTORY.fullmatch(name):

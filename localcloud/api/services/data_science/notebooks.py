@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notebook sessions: known to the cloud, so that their principals can act, though none opens in a browser."""
+"""Notebook sessions. They exist so that their principals can act; none opens in a browser."""
 
 from __future__ import annotations
 

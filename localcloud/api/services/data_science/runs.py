@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job runs as clients see them; what they do is the hosts' affair."""
+"""Job runs as clients see them. localcloud/hosts runs them."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def _run(call: ApiCall, body: Json) -> Json:
         "jobConfigurationOverrideDetails": {"jobType": "DEFAULT"},
         **body,
         "timeAccepted": clock.rfc3339(clock.now()),
-        # A job of node groups has none for all of them: each group says its own.
+        # A job of node groups has no common infrastructure: each group has its own.
         **({"jobInfrastructureConfigurationDetails": infrastructure} if infrastructure else {}),
         "jobStorageMountConfigurationDetailsList": job.body.get("jobStorageMountConfigurationDetailsList", []),
         **_log_details(call, logging, body),
-        # Not part of OCI's model, so never shown: what it takes of the tenancy's limits, and where its nodes stand.
+        # OCI's model lacks these, so clients never see them: the nodes to count against limits, and their subnet.
         "nodes": nodes,
         "subnet": subnet,
     }
 
 
 def _log_details(call: ApiCall, logging: Json | None, body: Json) -> Json:
-    """Where the run's lines go: the log that is named, or one made for it in the group."""
+    """The log of a run's lines: the one that the settings name, or a new one in the group."""
     if not logging or not logging.get("enableLogging"):
         return {}
     group, log = logging["logGroupId"], logging.get("logId")

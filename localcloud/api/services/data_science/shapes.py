@@ -8,7 +8,7 @@ from localcloud.api.http import Json, Reply
 from localcloud.api.operations import ApiCall
 from localcloud.api.paging import plain_page
 
-# The catalog says nothing of the size of flexible shapes: whoever uses one chooses it. This is the least.
+# The catalog has no sizes for flexible shapes, because users choose them. This is the smallest.
 _LEAST = {"vcpus": 2, "memory_gib": 1}
 _SERIES = (("GPU", "NVIDIA_GPU"), ("Standard.E", "AMD_ROME"), ("Standard.A", "ARM"), ("", "INTEL_SKYLAKE"))
 

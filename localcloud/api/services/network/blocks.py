@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The address blocks of a VCN that is there already: added, exchanged, removed."""
+"""Adds, exchanges and removes address blocks of an existing VCN."""
 
 from __future__ import annotations
 

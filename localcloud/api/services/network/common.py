@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all of core networking shares: its paths, and how it judges CIDR blocks."""
+"""What all modules of core networking share: paths, and the checks of CIDR blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_IPV6 = "its networks are IPv4 only"
 
 
 def parse_block(cidr: str) -> IPv4Network:
-    """The block, or InvalidParameter; OCI takes /16 to /30, without host bits."""
+    """Parses a block. InvalidParameter unless it is a /16 to /30 without host bits, as OCI requires."""
     try:
         block = ip_network(cidr)
     except ValueError as error:
@@ -25,7 +25,7 @@ def parse_block(cidr: str) -> IPv4Network:
 
 
 def parse_separate_blocks(cidrs: Iterable[str]) -> list[IPv4Network]:
-    """The blocks of one VCN, which may not overlap."""
+    """Parses the blocks of one VCN, which must not overlap."""
     networks = [parse_block(cidr) for cidr in cidrs]
     for index, block in enumerate(networks):
         if any(block.overlaps(other) for other in networks[:index]):

@@ -15,14 +15,14 @@ from localcloud.api.operations import ApiCall
 from localcloud.api.services.network.common import SERVICE, VERSION
 
 _KEY = tenancy.REGION_KEY
-# One row a service label: CIDR label, name, description.
+# One row per service label: CIDR label, and name.
 _LABELS = (
     (f"all-{_KEY}-services-in-oracle-services-network", f"All {_KEY.upper()} Services In Oracle Services Network"),
     (f"oci-{_KEY}-objectstorage", f"OCI {_KEY.upper()} Object Storage"),
 )
-# Where this cloud's own services answer inside a VCN: a block set apart for documentation, so nobody's addresses.
+# The addresses of this cloud's services inside a VCN. They are from a block for documentation that nobody uses.
 SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS = "198.51.100.1", "198.51.100.2"
-_NAT_ADDRESSES = int(IPv4Address("192.0.2.0"))  # a block set apart for documentation: nobody's address
+_NAT_ADDRESSES = int(IPv4Address("192.0.2.0"))  # from a block for documentation that nobody uses
 
 
 def services() -> list[Json]:
@@ -33,7 +33,7 @@ def services() -> list[Json]:
 
 
 def addresses_of(label: str) -> tuple[str, ...]:
-    """What a service label stands for here; nothing for a label that is not known."""
+    """The addresses that a service label stands for; none for an unknown label."""
     addresses = (SERVICES_ADDRESS, OBJECT_STORAGE_ADDRESS), (OBJECT_STORAGE_ADDRESS,)
     return dict(zip((cidr for cidr, _ in _LABELS), addresses, strict=True)).get(label, ())
 

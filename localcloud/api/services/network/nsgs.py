@@ -16,7 +16,7 @@ from localcloud.api.services.network.security import check_rule
 from localcloud.api.store import StoredResource
 
 MAXIMUM_RULES = 120
-# What the group keeps beside what it shows.
+# The group's rules. OCI's model lacks this field, so clients never see it.
 _RULES = "rules"
 
 NSG = ResourceKind(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subnets: inside their VCN's blocks, apart from one another, with the VCN's defaults where nothing is named."""
+"""Subnets. They lie inside their VCN's blocks, do not overlap, and use the VCN's defaults."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _subnet(call: ApiCall, body: Json) -> Json:
 
 
 def _addresses(call: ApiCall, vcn: StoredResource, cidr: str, own_id: str) -> Json:
-    """What follows from a subnet's block, once it lies in its VCN and apart from the other subnets."""
+    """The fields that follow from a subnet's block. Raises unless the block is in the VCN and overlaps no subnet."""
     block = parse_block(cidr)
     if not any(block.subnet_of(parse_block(outer)) for outer in vcn.body["cidrBlocks"]):
         raise invalid(f"cidrBlock {cidr} is not within the VCN's {', '.join(vcn.body['cidrBlocks'])}")
@@ -55,7 +55,7 @@ def _addresses(call: ApiCall, vcn: StoredResource, cidr: str, own_id: str) -> Js
 
 
 def _updated(call: ApiCall, subnet: StoredResource, body: Json) -> Json:
-    """Another block may leave none of the addresses outside that the subnet's VNICs have."""
+    """Refuses a new block that lacks an address of one of the subnet's VNICs."""
     vcn, cidr = call.store.get(subnet.parent), body["cidrBlock"]
     if vcn is None or cidr == subnet.body["cidrBlock"]:
         return _same_vcn(call, body)
@@ -80,7 +80,7 @@ def _same_vcn(call: ApiCall, body: Json) -> Json:
 
 
 def _free(call: ApiCall, subnet: StoredResource) -> None:
-    # A run that was only accepted has no VNIC yet, and is about to.
+    # An accepted run has no VNIC yet, but will get one soon.
     users = call.store.mentioning(subnet.id, ("job-run", "notebook-session"))
     active = [user for user in users if user.kind != "job-run" or user.state in lifecycles.RUN_ACTIVE]
     if active:

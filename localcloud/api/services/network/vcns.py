@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VCNs, with the route table, security list and DHCP options that each brings along."""
+"""VCNs, each with its default route table, security list and DHCP options."""
 
 from __future__ import annotations
 

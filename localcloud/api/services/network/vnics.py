@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VNICs and their private addresses: what the nodes of living job runs have in their subnet."""
+"""VNICs and their private addresses. The nodes of living job runs have them in their subnet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from localcloud.api.paging import page_of
 from localcloud.api.services.network.common import SERVICE, VERSION
 from localcloud.api.store import StateStore, StoredResource
 
-# The network's own address and its router's; the last is for broadcasts.
+# The first two addresses belong to the network and its router. The last is for broadcasts.
 _RESERVED_AT_THE_START = 2
 _LIST_BY = ("vnicId", "subnetId", "vlanId")
 
@@ -30,9 +30,9 @@ PRIVATE_IP = ResourceKind(
 
 
 def attach(store: StateStore, run: StoredResource, subnet: StoredResource, count: int) -> list[StoredResource]:
-    """Gives the nodes of a run a VNIC each, in the order of their ranks; Conflict when the subnet is full.
+    """Gives each node of a run a VNIC, in the order of their ranks. Conflict if the subnet is full.
 
-    A run that begins again keeps those it had: nodes may still know one another by their addresses."""
+    A run that starts again keeps its VNICs: its nodes may still know each other by their addresses."""
     held = [vnic for vnic in store.live(VNIC.name, parent=subnet.id) if vnic.body["run"] == run.id]
     if len(held) == count:
         return held
@@ -42,7 +42,7 @@ def attach(store: StateStore, run: StoredResource, subnet: StoredResource, count
 
 
 def detach(store: StateStore, run: str) -> None:
-    """Takes away what a run's nodes had."""
+    """Removes the VNICs and addresses of a run's nodes."""
     for kind in (VNIC, PRIVATE_IP):
         for item in store.live(kind.name):
             if item.body["run"] == run:
@@ -54,7 +54,7 @@ def list_private_ips(call: ApiCall) -> Reply:
     if not any(query.get(name) for name in _LIST_BY):
         raise missing_parameter("one of vnicId and subnetId")
     page = page_of(call.store, PRIVATE_IP.name, query, {"subnetId": "parent"}, live_only=True)
-    seen = (item for item in page.items if may_see(call, item))  # of other teams' runs in a shared subnet
+    seen = (item for item in page.items if may_see(call, item))  # other teams may have runs in this subnet
     return Reply(200, [kinds.render(PRIVATE_IP, item) for item in seen], page.headers)
 
 
@@ -83,7 +83,7 @@ def _add(store: StateStore, run: StoredResource, subnet: StoredResource, name: s
         "timeCreated": clock.rfc3339(clock.now()),
         "freeformTags": {},
         "definedTags": {},
-        "run": run.id,  # not part of OCI's models, so never shown
+        "run": run.id,  # OCI's models lack this field, so clients never see it
     }
     interface = {
         **common, "id": vnic, "privateIp": address, "skipSourceDestCheck": False, "nsgIds": [],
@@ -100,5 +100,5 @@ def _add(store: StateStore, run: StoredResource, subnet: StoredResource, name: s
 
 
 def mac_address(address: str) -> str:
-    """From the address, so that a neighbour who remembers its last owner still reaches the next one."""
+    """A MAC address derived from the IP address, so that stale ARP entries of neighbours stay correct."""
     return "02:00:17:" + ":".join(f"{octet:02X}" for octet in IPv4Address(address).packed[1:])

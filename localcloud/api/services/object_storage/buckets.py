@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets: known by name within the namespace, and without a lifecycle state."""
+"""Buckets. Their name identifies them within the namespace, and they have no lifecycle state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from localcloud.api.store import StoredResource
 SERVICE = "object_storage"
 KIND = "bucket"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,256}")
-# What keeps a bucket from being deleted, and the table that has it.
+# What prevents the deletion of a bucket, and its table.
 _HELD_BY = {"objects": "objects", "object versions": "versions", "multipart uploads": "uploads"}
 _COUNTS = {"approximateCount": "count(*)", "approximateSize": "coalesce(sum(size), 0)"}
 _DEFAULTS: Json = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of objects and of their versions: names in order, what lies deeper shown once as its prefix."""
+"""Lists of objects and of their versions, in the order of their names. A delimiter joins deeper names to prefixes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from localcloud.api.services.object_storage import buckets
 from localcloud.api.services.object_storage.stored import COLUMNS, StoredObject, read
 from localcloud.api.store import StateStore, StoredResource
 
-# In the wire names of the summaries, as `fields=` asks for them.
+# The fields of a summary, by the names that `fields=` uses.
 _SUMMARY: Mapping[str, Callable[[StoredObject], Any]] = {
     "name": lambda item: item.name,
     "size": lambda item: item.size,
@@ -25,7 +25,7 @@ _SUMMARY: Mapping[str, Callable[[StoredObject], Any]] = {
     "timeModified": lambda item: clock.rfc3339(item.modified),
     "storageTier": lambda item: item.headers.get("storage-tier", "Standard"),
 }
-_NOT_SHOWN = frozenset({"archivalState"})  # known, but nothing here is archived
+_NOT_SHOWN = frozenset({"archivalState"})  # a valid field, but nothing here is archived
 _DELIMITERS = ("", "/")
 
 
@@ -59,14 +59,14 @@ def list_versions(call: ApiCall) -> Reply:
 def _from_page(rows: Iterable[StoredObject], position: tuple[Any, ...]) -> Iterator[StoredObject]:
     reached = False
     for item in rows:
-        # A version that was deleted since the page was given out: go on with the name that follows.
+        # The version at this position may have been deleted since: continue with the next name.
         reached = reached or (item.name, item.file) == position or item.name > str(position[0])
         if reached:
             yield item
 
 
 def _cut(call: ApiCall, rows: Iterator[StoredObject]) -> tuple[list[StoredObject], list[str], StoredObject | None]:
-    """Items and prefixes up to the limit, and what comes after them."""
+    """Items and prefixes up to the limit, and the first item after them."""
     prefix, delimiter = call.request.query.get("prefix", ""), call.request.query.get("delimiter", "")
     if delimiter not in _DELIMITERS:
         raise invalid("the only delimiter is /")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects: put, read, deleted, renamed and copied."""
+"""Puts, reads, deletes, renames and copies objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEPT_HEADERS = (
     "storage-tier",
 )
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
-# What a client may ask to read instead of what the object has.
+# Query parameters that override the object's own headers in a reply.
 _ASKED = {
     "httpResponseContentDisposition": "content-disposition",
     "httpResponseCacheControl": "cache-control",

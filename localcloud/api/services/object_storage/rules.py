@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hangs on a bucket besides objects: its lifecycle policy, and lists that clients read and find empty here."""
+"""A bucket's lifecycle policy, and lists that clients read and that are always empty here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from localcloud.api.http import Json, Reply
 from localcloud.api.operations import ApiCall
 from localcloud.api.services.object_storage import buckets
 
-# Beside what OCI's model of a bucket has, so never shown with it.
+# The field of a bucket's policy. OCI's model lacks it, so clients never see it.
 _POLICY = "lifecyclePolicy"
 
 

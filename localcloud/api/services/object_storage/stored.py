@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects as rows: the current version of each, and those before it where the bucket keeps them.
+"""Objects as rows: the current version of each, and the earlier versions if the bucket keeps them.
 
-Each version's bytes lie in a file under a name of its own, which is its version id too: no object name ever becomes a
-path, and no file ever changes.
+The bytes of each version are in a file that is named after the version id. So no object name ever becomes a path, and
+no file ever changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MULTIPART_MD5 = "opc-multipart-md5"
 
 @dataclass(frozen=True)
 class StoredObject:
-    """One version of an object; a marker says that it was deleted, and has no bytes."""
+    """One version of an object. A marker records a deletion, and has no bytes."""
 
     bucket: str
     name: str
@@ -48,7 +48,7 @@ class StoredObject:
 
 
 def sound_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers, or InvalidParameter: what a body or query names must be able to travel as a header."""
+    """The headers in lower case. InvalidParameter for a name or value that HTTP cannot send as a header."""
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value) or value != value.strip():
             raise invalid(f"{name!r} with the value {value[:80]!r} cannot be a header")
@@ -74,13 +74,13 @@ def files_in_use(store: StateStore) -> set[str]:
 
 
 def keep(call: ApiCall, bucket: StoredResource, item: StoredObject) -> None:
-    """Makes this the current version; the one before it is kept or discarded, as the bucket says."""
+    """Makes this the current version. The bucket's settings decide whether the previous one is kept."""
     _retire(call, bucket, lookup(call.store, bucket.id, item.name))
     _insert(call.store, "objects", item)
 
 
 def remove(call: ApiCall, bucket: StoredResource, current: StoredObject) -> StoredObject | None:
-    """Takes the current version away; the marker that then stands for it, where the bucket keeps versions."""
+    """Removes the current version. Returns the marker that replaces it if the bucket keeps versions."""
     call.store.connection.execute("DELETE FROM objects WHERE bucket = ? AND name = ?", (bucket.id, current.name))
     _retire(call, bucket, current)
     if not keeps_versions(bucket):
@@ -91,7 +91,7 @@ def remove(call: ApiCall, bucket: StoredResource, current: StoredObject) -> Stor
 
 
 def remove_version(call: ApiCall, bucket: StoredResource, item: StoredObject) -> None:
-    """Takes one version away for good; if it was the newest, the one before it is current again."""
+    """Deletes one version for good. If it was the newest, the previous one becomes current again."""
     for table in ("objects", "versions"):
         call.store.connection.execute(f"DELETE FROM {table} WHERE file = ?", (item.file,))
     discard(call, item.file)
@@ -113,7 +113,7 @@ def keeps_versions(bucket: StoredResource) -> bool:
 
 
 def discard(call: ApiCall, file: str) -> None:
-    """Removes a file once nothing names it any more."""
+    """Deletes a file after the commit, when no row names it any more."""
     path: Path = call.cloud.objects / file
     call.after_commit.append(lambda: path.unlink(missing_ok=True))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that come in parts."""
+"""Multipart uploads."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _shown(bucket: StoredResource, identifier: str, name: str, created: float, d
 
 
 def _find(call: ApiCall) -> tuple[StoredResource, str, Json]:
-    """The bucket, the upload's id and what it was started with."""
+    """The bucket, the upload's id, and the details with which it was started."""
     bucket, identifier = buckets.find(call), call.needed("uploadId")
     row = call.store.connection.execute(
         "SELECT details FROM uploads WHERE id = ? AND bucket = ? AND name = ?",
@@ -142,7 +142,7 @@ def _find(call: ApiCall) -> tuple[StoredResource, str, Json]:
 
 
 def _headers(details: Json) -> dict[str, str]:
-    """What the object will be read with, from what the upload was started with."""
+    """The headers of the future object, from the details of the upload."""
     headers = {header: details[field] for field, header in _HEADERS.items() if field in details}
     metadata = details.get("metadata", {})
     own = {f"opc-meta-{name.removeprefix('opc-meta-')}": value for name, value in metadata.items()}
@@ -162,7 +162,7 @@ def _parts(call: ApiCall, identifier: str) -> list[UploadedPart]:
 
 
 def _chosen(details: Json, parts: dict[int, UploadedPart]) -> list[UploadedPart]:
-    """The parts to commit in order; every part must be either committed or excluded."""
+    """The parts to commit, in order. The request must commit or exclude every part."""
     wanted = {item["partNum"]: item["etag"] for item in details["partsToCommit"]}
     excluded = set(details.get("partsToExclude", []))
     if not wanted or len(wanted) != len(details["partsToCommit"]) or excluded & wanted.keys():
@@ -180,7 +180,7 @@ def _wrong_part(why: str) -> ApiError:
 
 
 def _join(call: ApiCall, parts: Sequence[UploadedPart], item: StoredObject) -> None:
-    """The parts as one file, under the name that the row will have only once it is whole."""
+    """Joins the parts into one file. It gets its final name only when it is complete."""
     folder: Path = call.cloud.objects
     draft = folder / "incoming" / item.file
     try:
