@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders that the nodes of a run see at paths of the job's choice: what lies in a store when the run starts.
+"""Folders that show the objects of a store to the nodes of a run, at paths that the job chooses.
 
-Clouds' mounts follow the store and may be written to; these show one moment of it. Objects never change here, so each
-file of a folder is another name of the object's own file, and no byte is copied.
+Mounts of a cloud follow the store and may be written to. These show the store as it was when the run started. Objects
+never change here, so each file is a hard link to the object's own file, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ log = logging.getLogger("localcloud")
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder of the run's, and where its nodes see it."""
+    """A folder of the run, and the path where its nodes see it."""
 
     source: Path
     target: str
 
 
 async def prepare(assignment: Assignment) -> list[Mount]:
-    """The folders of a run, filled."""
+    """Makes and fills the folders of a run."""
     made = []
     for number, mounted in enumerate(assignment.mounts):
         folder = assignment.folder / FOLDER / str(number)
@@ -42,13 +42,13 @@ def _fill(folder: Path, files: Iterable[tuple[str, Path]]) -> None:
     folder.mkdir(parents=True)
     left_out = [name for name, file in files if not _add(folder, name, file)]
     for place, _, _ in os.walk(folder):
-        os.chmod(place, 0o755)  # the run is another user, and what all of it lies in lets nobody else through
+        os.chmod(place, 0o755)  # for the run's user; the folder above lets nobody else through
     if left_out:
         log.warning("%d objects have names that no file can have: not mounted, such as %r", len(left_out), left_out[0])
 
 
 def _add(folder: Path, name: str, file: Path) -> bool:
-    """Whether an object could be shown. A name may be no path, and one object may lie where another has a folder."""
+    """Adds one object, and returns whether that worked. A name may not be a valid path, or collide with a folder."""
     parts = name.rstrip("/").split("/")
     if any(part in ("", ".", "..") for part in parts):
         return not name

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of one site: it holds network namespaces open, and does in them what the hosts ask for.
+"""The process of one site. It holds network namespaces open and runs in them what the hosts ask for.
 
-None of its namespaces has a name, so none can outlive it and the nodes inside. It dies with the hosts, whatever ends
-them.
+Its namespaces have no names, so they end with this process and the nodes inside. It ends with the hosts in any case.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def main(arguments: list[str]) -> int:
     kernel.end_with_parent(signal.SIGKILL)
     if os.getppid() != int(arguments[1]):
         return 1
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the hosts, which close this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the hosts, which then close this process
     control = socket.socket(fileno=int(arguments[0]))
     try:
         kernel.unshare(kernel.NEW_USER | kernel.NEW_NETWORK)
@@ -56,7 +55,7 @@ def _wake_loopback() -> None:
 
 
 def _try_a_place() -> None:
-    """Raises where a node could have no processes of its own to see: as in containers that hide a part of `/proc`."""
+    """Raises OSError if a node cannot mount its own `/proc`, as in containers that hide a part of it."""
     reader, writer = os.pipe()
     if os.fork() == 0:
         try:
@@ -71,10 +70,10 @@ def _try_a_place() -> None:
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as file:
-        said = file.read()
+        outcome = file.read()
     os.wait()
-    if said != _FITS:
-        raise OSError(said.decode(errors="replace") or "no processes of its own")
+    if outcome != _FITS:
+        raise OSError(outcome.decode(errors="replace") or "a node cannot have processes of its own")
 
 
 def _serve(control: socket.socket) -> int:
@@ -96,7 +95,7 @@ def _serve(control: socket.socket) -> int:
 
 
 def _open(count: int) -> Answer:
-    """New namespaces, each known from now on by the number of its file here."""
+    """Makes namespaces. From now on each is named by the number of its open file here."""
     own = os.open(_OWN, os.O_RDONLY)
     opened: list[int] = []
     try:
@@ -121,7 +120,7 @@ def _close(namespaces: list[int]) -> Answer:
 
 
 def _run(tasks: list[dict[str, Any]]) -> Answer:
-    """Programs in namespaces, as many at once as there are processors; where each ends does not matter to others."""
+    """Runs programs in namespaces, as many at once as there are processors. None depends on how another ends."""
     results: list[dict[str, Any]] = []
     at_once = os.cpu_count() or 1
     for first in range(0, len(tasks), at_once):
@@ -133,7 +132,7 @@ def _run(tasks: list[dict[str, Any]]) -> Answer:
 
 
 def _start(task: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
-    # Files in memory, not pipes: nobody has to feed a program or to empty what it fills.
+    # Files in memory need nobody to feed them or to read them, as pipes would.
     given, output = os.memfd_create("input"), os.memfd_create("output")
     os.write(given, task["input"].encode())
     os.lseek(given, 0, os.SEEK_SET)

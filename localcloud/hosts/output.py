@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node prints: kept in the run's folder, and given line by line to whoever wants it."""
+"""The output of a node: it is kept in the run's folder and passed on line by line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OutputSink:
         self._give = give
 
     async def drain(self, process: Process) -> None:
-        """Until the last process of the node has closed its output."""
+        """Reads until the last process of the node has closed its output."""
         if process.stdout is None:
             return
         pending = b""

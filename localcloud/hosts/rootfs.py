@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file system of a node: an empty one in memory, in which only what the node needs is shown, read only.
+"""Builds the file system of a node: an empty one in memory that shows only what the node needs, read-only.
 
-It is built by the node's first process, in mounts of its own, before any program of the run starts.
+The node's first process builds it, in mounts of its own, before any program of the run starts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from localcloud.hosts import folders, kernel
 
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
-# What libraries and interpreters read of `/etc`. Settings that may hold secrets (pip.conf, profile.d) are not here.
+# The settings in `/etc` that libraries and interpreters need. Those with secrets (pip.conf, profile.d) are missing.
 _SETTINGS = (
     "alternatives", "ca-certificates", "crypto-policies", "debian_version", "fonts", "gai.conf", "host.conf", "java-*",
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "libnl-3", "locale.alias", "localtime", "magic", "mime.types",
@@ -24,7 +24,7 @@ _SETTINGS = (
     "protocols", "python3*", "services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
     "vulkan",
 )  # fmt: skip
-# By name, and the accelerators that are there.
+# The devices that a node sees, if the machine has them.
 _DEVICES = (
     "null", "zero", "full", "random", "urandom", "tty", "accel", "dri", "habanalabs*", "infiniband", "kfd", "nvidia*",
 )  # fmt: skip
@@ -33,7 +33,7 @@ _LINKS = {
     "dev/stderr": "/proc/self/fd/2", "dev/ptmx": "pts/ptmx", "etc/mtab": "/proc/self/mounts", "var/run": "../run",
     "var/tmp": "../tmp",
 }  # fmt: skip
-# Of the kernel's own files: settings are read only, and what tells of other processes is empty.
+# Folders of /proc: the kernel's settings are read-only, and what tells of other processes is empty.
 _CLOSED = ("sys", "bus", "fs", "irq", "sysrq-trigger")
 _EMPTY = ("acpi", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 _EMPTY_FILES = frozenset(f"/proc/{name}" for name in _EMPTY)
@@ -43,7 +43,7 @@ _ROOT_OPTIONS = "mode=755,size=16m,nr_inodes=65536"
 
 
 def build(room: dict[str, Any]) -> int:
-    """Builds it and enters it; an open folder of `/proc/sys/user` as long as settings can still be made there."""
+    """Builds the file system and enters it. Returns `/proc/sys/user` as an open folder that can still be written to."""
     root = Path(room["root"])
     kernel.separate_mounts()
     kernel.mount_memory(str(root), _ROOT_OPTIONS, _SAFE)
@@ -58,7 +58,7 @@ def build(room: dict[str, Any]) -> int:
     _system_files(root)
     _groups(root, room)
     staged = [_stage(root, number, source) for number, (source, _) in enumerate(room["folders"])]
-    # From here on every path leads to something inside, whatever links a folder's name goes through.
+    # From here on every path leads to something inside, also through links.
     kernel.enter_root(str(root))
     for folder, (_, target) in zip(staged, room["folders"], strict=True):
         folders.show(folder, target)
@@ -78,18 +78,18 @@ def _stage(root: Path, number: int, source: str) -> str:
 
 
 def _shown(room: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What lies where: the system, its settings and devices, then what is this node's."""
+    """What the node sees, as (source, target): the system, its settings and devices, then the node's own folders."""
     for name in _SYSTEM:
         yield f"/{name}", name
     for folder, names in (("/etc", _SETTINGS), ("/dev", _DEVICES)):
         for name in names:
             yield from ((path, path) for path in sorted(glob.glob(f"{folder}/{name}")))
-    # A folder comes before what lies in it: a node's own `/tmp` would hide an interpreter or a checkout under `/tmp`.
+    # A folder comes before what lies in it. Otherwise the node's own `/tmp` would hide an interpreter under `/tmp`.
     yield from sorted([*room["own"], *room["shown"]], key=lambda pair: pair[1].rstrip("/").count("/"))
 
 
 def _bind(source: str, target: Path) -> None:
-    """Shows a file or folder, or copies a link; what is not there is left out."""
+    """Shows a file or folder, or copies a link. Does nothing if the source is missing."""
     if target.is_symlink() or not os.path.lexists(source):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -98,13 +98,13 @@ def _bind(source: str, target: Path) -> None:
         return
     if os.path.isdir(source):
         target.mkdir(exist_ok=True)
-    elif not target.exists():  # what lies in a folder that is shown already is another's
+    elif not target.exists():  # a file in a folder that is shown already belongs to the machine
         target.touch()
     kernel.bind_mount_all(source, str(target))
 
 
 def _system_files(root: Path) -> None:
-    """The kernel's own: of this node's processes, of its network, of its terminals."""
+    """Mounts the kernel's file systems for this node's processes, network and terminals."""
     flags = kernel.NO_SETUID | kernel.NO_PROGRAMS
     kernel.mount_kind("devpts", str(root / "dev/pts"), "newinstance,ptmxmode=0666,mode=620", flags)
     flags |= kernel.NO_DEVICES
@@ -113,7 +113,7 @@ def _system_files(root: Path) -> None:
 
 
 def _groups(root: Path, room: dict[str, Any]) -> None:
-    """What the node's own control groups say: Dask and Ray ask them how much memory there is."""
+    """Shows the node's own control groups: Dask and Ray read there how much memory they have."""
     place, folders = root / "sys/fs/cgroup", room["groups"] or {}
     if not folders or not place.is_dir():
         return
@@ -136,7 +136,7 @@ def _close_part(path: Path) -> None:
 
 
 def _close(own: Iterable[str]) -> None:
-    """Nothing can be written but what is the node's own, and no program gets anybody's rights from a file."""
+    """Makes every mount read-only except the node's own, and ignores set-user-id bits and devices."""
     open_ = {*own, "/proc", "/dev/shm", "/dev/pts"}
     for path in _mounts():
         flags = kernel.NO_SETUID | (0 if path in open_ else kernel.READ_ONLY)
@@ -145,6 +145,6 @@ def _close(own: Iterable[str]) -> None:
 
 
 def _mounts() -> list[str]:
-    """By the kernel's own list, in which the odd characters of a path are written as octal numbers."""
+    """The paths of all mounts. The kernel's list has some characters as octal numbers."""
     lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    return [os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), line.split()[4])) for line in lines]
+    return [os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), line.split()[4])) for line in lines]

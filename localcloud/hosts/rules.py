@@ -13,13 +13,13 @@ TCP, UDP, ICMP = 6, 17, 1
 
 
 class UnreadableRuleError(Exception):
-    """A rule that cannot be enforced because nobody can tell what it says."""
+    """A rule that cannot be enforced because its content makes no sense to a firewall."""
 
 
 @dataclass(frozen=True)
 class FirewallRule:
-    """One rule. `peers` are the blocks that its source or destination stands for. What the firewall
-    is told is made of numbers and addresses alone; texts are for people."""
+    """One rule. `peers` are the address blocks of its source or destination. The firewall gets numbers and addresses
+    only; the texts are for people."""
 
     list: str
     direction: Direction
@@ -32,4 +32,4 @@ class FirewallRule:
     icmp: tuple[int, int | None] | None = None
     stateless: bool = False
     description: str = ""
-    key: str = ""  # the same for as long as the rule says the same
+    key: str = ""  # equal for rules of equal content

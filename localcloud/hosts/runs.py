@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out runs by real processes: one run after the other is taken from a dispatcher, who hears how it goes."""
+"""Carries out runs with real processes. A dispatcher gives the runs and is told how they go."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from localcloud.hosts.groups import ControlGroups, make_cloud_group
 from localcloud.hosts.specification import build_specification, output_path, result_path
 from localcloud.hosts.verdict import judge_run
 
-# What a supervisor is told holds environments, and so may hold secrets of the run's user.
-_TOLD = "node-*.json"
+# The specifications hold environments, which may hold secrets of the run's user. They are removed when the run ends.
+_SPECIFICATIONS = "node-*.json"
 log = logging.getLogger("localcloud")
 
 
@@ -55,7 +55,7 @@ class Hosts:
         self._live[run] = _Live(asyncio.get_running_loop().create_task(self._drive(run)))
 
     def cancel(self, run: str) -> None:
-        """Asks a run's processes to end; its task writes the final state."""
+        """Asks a run's processes to end. The run's task writes the final state."""
         live = self._live.get(run)
         if live is None:
             self._finish(run, RunVerdict("CANCELED", ""))
@@ -64,20 +64,20 @@ class Hosts:
         _terminate(live.nodes)
 
     def _fail(self, run: str, reason: str) -> None:
-        """Ends a run that may not go on; its task writes the final state."""
+        """Ends a run that may not go on. The run's task writes the final state."""
         if live := self._live.get(run):
             live.failed = live.failed or reason
             _terminate(live.nodes)
 
     def recover(self) -> None:
-        """After a kill: what was to run still is to. Its hosts went with this cloud, as no real one's do, so it begins
-        again, from its checkpoints if it writes any."""
+        """Starts the unfinished runs again after the cloud was killed. Its hosts were lost with it, so these runs start
+        from the beginning, or from their checkpoints."""
         for run, canceled in self._dispatcher.unfinished():
             self.submit(run)
             self._live[run].canceled = canceled
 
     async def stop(self) -> None:
-        """Ends every process; what was running has failed."""
+        """Ends every process. Runs in progress fail."""
         tasks = [live.task for live in self._live.values()]
         for live in self._live.values():
             _terminate(live.nodes)
@@ -89,15 +89,15 @@ class Hosts:
             await asyncio.to_thread(self._groups.remove)
 
     def network_changed(self) -> None:
-        """A call has changed something of a network: what it says is in force for living nodes too."""
+        """Gives living nodes the rules and routes in force now. Called after a change of a network."""
         self._fabric.refresh()
 
     async def why_not_enforced(self) -> str:
-        """Why security rules are not enforced on this machine; empty where they are."""
+        """Why security rules are not enforced on this machine. Empty if they are."""
         return await self._fabric.why_not()
 
     async def evidence(self, run_id: str) -> Mapping[str, Any]:
-        """What the firewalls of a run saw: so far, or until its end."""
+        """What the firewalls of a run counted so far, or until its end."""
         seen = await self._fabric.evidence(run_id) or evidence.read(self.folder(run_id))
         return seen or evidence.document(run_id, NO_NODES, ())
 
@@ -164,7 +164,7 @@ class Hosts:
     async def _release(self, run_id: str) -> None:
         try:
             seen = await self._fabric.release(run_id)
-        finally:  # first of all, for what follows may need the room
+        finally:  # before anything is written: the disk may be full
             await asyncio.to_thread(workplace.remove, self.folder(run_id))
         if seen:
             evidence.write(self.folder(run_id), evidence.with_processor(seen, self._processor(run_id, seen)))
@@ -203,7 +203,7 @@ class Hosts:
         return self._folder / run_id
 
     async def _former_end(self, run_id: str) -> RunVerdict:
-        """How a run had ended whose cloud was killed before it could say so. Nothing is left of one that had not."""
+        """How a run ended whose cloud was killed before recording it. If it had not ended, its folder goes."""
         folder, outline = self.folder(run_id), self._dispatcher.outline(run_id)
         results = await former.end(folder)
         if outline is None:
@@ -218,7 +218,7 @@ class Hosts:
 
     def _finish(self, run_id: str, result: RunVerdict) -> None:
         self._dispatcher.ended(run_id, result, self.folder(run_id))
-        for path in self.folder(run_id).glob(_TOLD):
+        for path in self.folder(run_id).glob(_SPECIFICATIONS):
             path.unlink(missing_ok=True)
 
 
@@ -233,7 +233,7 @@ async def _ended(
 
 
 async def _ended_all(nodes: list[Process]) -> None:
-    """Nodes that still run when their run does not, because the next one could not be started, say."""
+    """Ends nodes that still run although their run has ended, for example because a later node could not start."""
     _terminate(nodes)
     for process in nodes:
         await process.wait()

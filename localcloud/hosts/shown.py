@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of this machine a node's programs need to see beside the system: their interpreter, wherever it lies, and the
-modules it finds. Never a whole home folder: the parts of an environment, by name."""
+"""Which files of this machine a node's programs see, besides the system: their interpreter and its modules.
+
+A node sees the parts of an environment by name, and never a whole home folder.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from localcloud.hosts import inside
 Shown = tuple[str, str]
 _PROJECT = Path(__file__).resolve().parents[2]
 _PARTS = ("bin", "lib", "lib64", "libexec", "include", "ssl", "pyvenv.cfg")
-# A node sees these in any case.
+# Every node sees these folders.
 _SYSTEM = tuple(Path("/", name) for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"))
-# Variables that name files or folders of this machine: a node is told of them, and so has to see them.
+# Variables that name files or folders of this machine. A node gets them, so it must see what they name.
 _NAMED = ("LD_LIBRARY_PATH", "SSL_CERT_FILE", "TRAINYARD_PIN_LIBRARY")
 
 
@@ -28,14 +30,14 @@ def launcher() -> Shown:
 
 
 def programs(interpreter: Path, variables: Mapping[str, str]) -> tuple[Shown, ...]:
-    """What an interpreter needs, each thing at its own path."""
+    """The files and folders that an interpreter needs, each at its own path."""
     wanted = [prefix / part for prefix in _prefixes(interpreter) for part in _PARTS]
     wanted += [Path(path) for name in _NAMED for path in variables.get(name, "").split(os.pathsep) if path]
     return tuple((str(path), str(path)) for path in dict.fromkeys(_all_ways(wanted)))
 
 
 def _prefixes(interpreter: Path) -> Iterator[Path]:
-    """An environment, what it was made from, and every place that links to one of them lead through."""
+    """The folders of an environment, of what it was made from, and of all links on the way."""
     waiting, seen = [interpreter], set[Path]()
     while waiting:
         program = waiting.pop()
@@ -50,7 +52,7 @@ def _prefixes(interpreter: Path) -> Iterator[Path]:
 
 
 def _made_from(prefix: Path) -> Iterator[Path]:
-    """The interpreters of what an environment stands on, as files in it say."""
+    """The interpreters from which an environment was made, as its files name them."""
     try:
         lines = (prefix / "pyvenv.cfg").read_text().splitlines()
     except (OSError, ValueError):
@@ -64,7 +66,7 @@ def _made_from(prefix: Path) -> Iterator[Path]:
 
 
 def _all_ways(paths: Iterable[Path]) -> Iterator[Path]:
-    """Paths as they are written, and as they are without links, where they are no part of the system."""
+    """Each path as written and with its links resolved, unless every node sees it anyway."""
     for path in paths:
         for way in (Path(os.path.normpath(path)), path.resolve()):
             if way.exists() and not way.is_relative_to(_PROJECT / "launcher") and not _is_shared(way):
@@ -72,6 +74,6 @@ def _all_ways(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _is_shared(path: Path) -> bool:
-    """Whether it is shown anyhow, or would show too much: a folder with a home or this checkout in it."""
+    """Whether every node sees the path anyway, or showing it would show a home or this checkout."""
     too_much = (Path.home(), _PROJECT)
     return any(path.is_relative_to(each) for each in _SYSTEM) or any(each.is_relative_to(path) for each in too_much)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A site as the hosts see it: a process that holds the namespaces of one network, and answers."""
+"""A site as the hosts see it: a process that holds the namespaces of one network and answers requests."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _ANSWER_SECONDS = 120.0
 
 
 class SiteError(Exception):
-    """Why there are no namespaces, in words for a person."""
+    """The site cannot do something. The text tells a person why."""
 
 
 class SiteGoneError(SiteError):
-    """The site ended or fell silent, which says nothing of what the machine can do."""
+    """The site ended or does not answer. That does not mean that the machine lacks something."""
 
 
 @dataclass(frozen=True)
 class SiteTask:
-    """A program to run in a namespace, or in the site's own where none is named, with what it reads."""
+    """A program with its input, to run in a namespace (None: the site's own)."""
 
     command: Sequence[str]
     input: str
@@ -37,15 +37,15 @@ class SiteTask:
 
 @dataclass(frozen=True)
 class Namespace:
-    """A node's network namespace: its number in the site, and our own open file of it."""
+    """A node's network namespace: its number in the site's process, and the open file of it here."""
 
     number: int
     file: int
 
 
 class Site:
-    """One process with a user and a network namespace of its own. `Site()` starts it, in the main thread, whose
-    death the process waits for; `prepare` and all that follows may be called from any."""
+    """One process with a user and a network namespace of its own. Call `Site()` in the main thread: the process ends
+    with the thread that started it. `prepare` and the other methods may be called from any thread."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -78,26 +78,26 @@ class Site:
         self.user, self.network = self._answer()[1]
 
     def open(self, count: int) -> list[Namespace]:
-        found: list[Namespace] = []
+        namespaces: list[Namespace] = []
         while count:  # a message carries only so many files
             some = min(count, messages.MAXIMUM_FILES)
             answer, files = self._ask("open", count=some)
-            found += [Namespace(number, file) for number, file in zip(answer["namespaces"], files, strict=True)]
+            namespaces += [Namespace(number, file) for number, file in zip(answer["namespaces"], files, strict=True)]
             count -= some
-        return found
+        return namespaces
 
     def run(self, tasks: Sequence[SiteTask]) -> list[str]:
-        """What each program printed; SiteError with the words of the first that failed."""
-        asked = [{"command": list(task.command), "input": task.input, "namespace": task.namespace} for task in tasks]
-        results = self._ask("run", tasks=asked)[0]["results"]
+        """Runs programs and returns what each printed. SiteError with the output of the first that failed."""
+        requests = [{"command": list(task.command), "input": task.input, "namespace": task.namespace} for task in tasks]
+        results = self._ask("run", tasks=requests)[0]["results"]
         for task, result in zip(tasks, results, strict=True):
             if result["code"] != 0:
-                said = result["output"].strip() or f"code {result['code']}"
-                raise SiteError(f"{Path(task.command[0]).name}: {' '.join(said.split())[:300]}")
+                reason = result["output"].strip() or f"code {result['code']}"
+                raise SiteError(f"{Path(task.command[0]).name}: {' '.join(reason.split())[:300]}")
         return [str(result["output"]) for result in results]
 
     def listen(self, address: str, port: int) -> socket.socket:
-        """A socket that listens inside the site, to be served from here."""
+        """A socket that listens inside the site. This process serves it."""
         return socket.socket(fileno=self._ask("listen", address=address, port=port)[1][0])
 
     def release(self, namespaces: Sequence[Namespace]) -> None:
@@ -106,7 +106,7 @@ class Site:
         self._ask("close", namespaces=[namespace.number for namespace in namespaces])
 
     def close(self) -> None:
-        """Ends the process; what it held goes with the last node that is inside."""
+        """Ends the process. Its namespaces end with the last node inside."""
         self._control.close()
         self._process.kill()
         self._process.wait()
@@ -127,7 +127,7 @@ class Site:
         try:
             answer, files = messages.receive(self._control)
         except TimeoutError:
-            self._process.kill()  # its answer would be taken for that to the next question
+            self._process.kill()  # or a late answer would be taken for that to the next request
             raise SiteGoneError(f"its process did not answer within {_ANSWER_SECONDS:.0f} seconds") from None
         except (EOFError, OSError):
             raise SiteGoneError("its process is gone") from None
@@ -137,7 +137,7 @@ class Site:
 
 
 def _map_users(pid: int) -> None:
-    """Whoever it is is root inside; where it is root outside, all users are there as they are, if that is allowed."""
+    """Makes this account root inside. If it is root outside, all users are mapped, where that is allowed."""
     process = Path(f"/proc/{pid}")
     if os.geteuid() == 0:
         with suppress(PermissionError):

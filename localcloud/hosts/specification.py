@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the supervisor of a node is told: what to run, where, what it sees, and what it may use."""
+"""The specification that a node's supervisor gets: what to run, where, what it sees, and its limits."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from localcloud.hosts.mounts import Mount
 from localcloud.hosts.workplace import NodeSetup
 
 GRACE_SECONDS = 10.0
-# An empty folder, on which each node mounts a root of its own.
+# An empty folder on which each node mounts its own root.
 _ROOT = "root"
-# A launcher keeps data ports to their range by a library; where it has none, the kernel does it. Fewer ports than these
-# would starve what the node sends, as the launcher has it too.
+# A launcher keeps data ports in their range with a library. Without the library the kernel does it. With fewer
+# ports than this the node could hardly send anything; the launcher has the same limit.
 _LIBRARY, _FEWEST_PORTS = "TRAINYARD_PIN_LIBRARY", 32
 
 
@@ -42,7 +42,9 @@ def build_specification(
     }
     if node.place.entry is None:
         if mounted:
-            raise CannotStartError(f"{mounted[0].target} cannot be mounted: docs/local-cloud.md says what mounts need")
+            raise CannotStartError(
+                f"{mounted[0].target} cannot be mounted on this machine: docs/local-cloud.md says what mounts need"
+            )
         return spec
     place = {"user": node.place.entry.user, "network": node.place.entry.network}
     return {**spec, "place": place, "room": _room(assignment, node, nodes, mounted, groups)}
@@ -56,7 +58,7 @@ def _room(
     for folder, _ in node.own:
         users.hand_over(Path(folder), user)
     if user is not None and (closed := users.first_closed(source for source, _ in node.shown)):
-        raise CannotStartError(f"The run's user may not read {closed}: chmod -R go+rX {closed}")
+        raise CannotStartError(f"The run's user may not read {closed}. Allow it: chmod -R go+rX {closed}")
     name = f"{assignment.id[-12:]}-{node.rank}"
     return {
         "root": str(root),
@@ -74,8 +76,8 @@ def _room(
 
 
 def _ports(environment: Mapping[str, str]) -> tuple[int, int] | None:
-    """The range that the kernel is to keep a node's own choice of ports to, by its launch document."""
-    # Nodes on loopback share one network: a range of one would be the others' as well.
+    """The range from which the kernel chooses a node's ports, by its launch document. None if it is not to choose."""
+    # Nodes on loopback share one network, so the range of one node would apply to all.
     if environment.get(_LIBRARY) or "TRAINYARD_NODE_ADDRESS" in environment:
         return None
     try:

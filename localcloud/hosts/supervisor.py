@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks after the processes of one node: `python supervisor.py SPEC.json`. Standard library only: every node has one.
+"""Supervises the processes of one node: `python supervisor.py SPEC.json`. Standard library only: every node has one.
 
-It dies with the cloud that started it, and nothing that it started outlives it. The command inherits its output; how it
-ended is written to a file, whole or not at all.
+The supervisor ends with the cloud that started it, and everything it started ends with it. The command inherits its
+output. It writes the result to a file, as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from localcloud.hosts.waiting import ended_within, has_ended
 
 _SIGNALS = (signal.SIGTERM, signal.SIGCHLD)
 _LONGEST_SECONDS = 3600.0
-# Whose command is asked to end before it is made to.
+# For these reasons the command is asked to end first, and killed later.
 _ASKED = ("stopped", "time limit")
 SupervisedNode = apart.IsolatedNode | beside.BareNode
 
 
 def main(arguments: list[str]) -> int:
-    # They are taken where they are waited for: between two steps none can come, and leave a child without a name.
+    # Signals are blocked and only taken where we wait for them. Between two steps one could leave a child unknown.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     spec: dict[str, Any] = json.loads(Path(arguments[0]).read_text())
     unstartable = apart.enter(spec["place"]) if spec.get("place") else beside.enter()
-    # After that: the kernel forgets both for a process that enters a user namespace.
+    # Only now: the kernel forgets both settings when a process enters a user namespace.
     kernel.end_with_parent(signal.SIGTERM)
     kernel.adopt_orphans()
     if os.getppid() != spec["parent"]:
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     draft = Path(spec["result"] + ".new")
     draft.write_text(json.dumps(result))
     draft.replace(spec["result"])
-    if os.getppid() != spec["parent"]:  # the cloud was killed: the last of its nodes takes along what was for all
+    if os.getppid() != spec["parent"]:  # the cloud was killed: its last node removes what all nodes shared
         apart.clear_up(spec)
     return 0
 
@@ -66,7 +66,7 @@ def _run(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _until_the_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
-    """Why the node ends, and what there is to say of it."""
+    """Waits until the node must end. Returns the reason and an explanation."""
     deadline = time.monotonic() + seconds
     while not has_ended(node.pid):
         left = deadline - time.monotonic()
@@ -81,7 +81,7 @@ def _until_the_end(node: SupervisedNode, seconds: float) -> tuple[str, str]:
 
 
 def _result(reason: str, code: int | None, detail: str, started: float) -> dict[str, Any]:
-    # Of everything that the node ran: it was waited for here, or by the node's first process.
+    # This counts all processes of the node: they were waited for here, or by the node's first process.
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "reason": reason, "code": code, "detail": detail, "started": started, "finished": time.time(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives in folders: nothing of one lands outside its own."""
+"""Unpacks archives. No file lands outside the target folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def unzip(source: Path, target: Path) -> None:
-    """With the modes that the files had; names that climb are made harmless by Python itself."""
+    """Unpacks a ZIP archive with its file modes. Python itself keeps names such as `../x` inside."""
     with zipfile.ZipFile(source) as archive:
         for item in archive.infolist():
             written = Path(archive.extract(item, target))
@@ -19,12 +19,12 @@ def unzip(source: Path, target: Path) -> None:
 
 
 def untar(source: Path, target: Path) -> None:
-    """By Python's filter for data where it has one: the first releases of 3.11, Debian's among them, do not."""
+    """Unpacks a TAR archive with Python's data filter. The first releases of 3.11, such as Debian's, do not have it."""
     with tarfile.open(source) as archive:
         if hasattr(tarfile, "data_filter"):
             archive.extractall(target, filter="data")
             return
-        # Each member is judged here, so a Python that has filters, and warns where none is named, leaves it as it is.
+        # We check each member ourselves here. The filter does nothing: it only avoids the warning about a missing one.
         archive.extraction_filter = lambda member, path: member
         for member in archive:
             _require_inside(target.resolve(), member)
@@ -32,7 +32,7 @@ def untar(source: Path, target: Path) -> None:
 
 
 def _require_inside(target: Path, member: tarfile.TarInfo) -> None:
-    """Asked of one after the other: a link that is there already is seen through."""
+    """Raises if a member or its link leads outside. Links that were unpacked before are followed."""
     placed = (target / member.name).resolve()
     led_to = placed
     if member.issym():

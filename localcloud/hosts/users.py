@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As whom the processes of a run act: as nobody whom this machine knows, where its account can choose."""
+"""The user as whom the processes of a run act: if this account may choose, one that the machine does not know."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-# Numbers that systems give to no account, no service and no container: (first, how many). systemd documents both.
+# User numbers that no system gives to accounts, services or containers: (first, how many). systemd documents both.
 _FREE = ((0x70000000, 1 << 28), (60578, 606))
 
 
 def describe_users() -> str:
-    """As whom, for people."""
+    """Says for people as whom runs act."""
     if run_user("") is None:
         return f"as user {os.geteuid()} without any capability"
     return "as users whom this machine does not know"
 
 
 def run_user(run: str) -> int | None:
-    """A number of its own for each run; None where this account can be nobody but itself, without any capability."""
+    """The user number of a run. None if this account can only act as itself; then runs have no capability."""
     if os.geteuid() != 0:
         return None
     mapped = list(_mapped())
@@ -41,7 +41,7 @@ def hand_over(folder: Path, user: int | None) -> None:
 
 
 def first_closed(paths: Iterable[str]) -> str:
-    """The first of these that only its owner may read; empty where all may be read by everybody."""
+    """The first of these paths that not everybody may read. Empty if everybody may read all."""
     for path in paths:
         status = os.stat(path)
         wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(status.st_mode) else 0)
@@ -51,7 +51,7 @@ def first_closed(paths: Iterable[str]) -> str:
 
 
 def _mapped() -> Iterator[tuple[int, int]]:
-    """What this process can be: the ranges of its user namespace."""
+    """The ranges of user numbers that this process can become, as (first, end)."""
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         first, _, count = map(int, line.split())
         yield first, first + count

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a run ended, from how its nodes did."""
+"""Decides how a run ended from how its nodes ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from localcloud.hosts.assignment import Group, Outline, RunVerdict
 
 
 def judge_run(outline: Outline, results: Mapping[int, Mapping[str, Any]]) -> RunVerdict:
-    """FAILED as soon as a group can no longer reach its minimum, SUCCEEDED once all nodes ended well enough."""
+    """FAILED as soon as a group cannot reach its minimum any more, SUCCEEDED once all nodes have ended."""
     groups, placed = outline.groups, outline.placed
     states = []
     reasons = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits for the end of a process without taking its remains away, and for no longer than asked."""
+"""Waits for the end of a process for a limited time, and leaves its result for others to read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def has_ended(pid: int) -> bool:
 
 
 def ended_within(pid: int, seconds: float) -> bool:
-    """SIGCHLD must be blocked: then none is missed between the look and the wait."""
+    """Whether the process ended within this time. SIGCHLD must be blocked, so that no signal is missed."""
     deadline = time.monotonic() + seconds
     while not has_ended(pid):
         left = deadline - time.monotonic()

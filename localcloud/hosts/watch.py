@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks again and again at what a node uses: its disk, and its memory and processes where the kernel does not hold it.
+"""Checks regularly what a node uses: its disk, and also its memory and processes if no control group limits them.
 
-A node that uses more than it may is ended as a whole, which the kernel does faster than any program can make processes.
+A node that uses too much is ended as a whole. The kernel does that faster than any program can start processes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Between two looks, in seconds: processes can become many within moments, a disk is not full so soon. The time that a
-# look took is waited many times over: a node of many processes or files is no reason for a busy watcher.
+# Seconds between two checks: processes can multiply within moments, a disk fills more slowly. The pause is also many
+# times as long as the last check took, so that a node with many processes or files does not keep the watcher busy.
 _OFTEN, _SELDOM, _LONGEST = 0.1, 0.2, 1.0
 _TIMES = 10
-# Files are counted at least so often, however little has gone from the disk.
+# Files are counted at least this often, even if the free space has hardly changed.
 _COUNTED_SECONDS = 4.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _BLOCK = 512
 _GIBIBYTE = 1 << 30
-# With less than this part of its memory available the machine itself is in danger.
+# If less than this share of the memory is available, the machine itself is in danger.
 _IN_DANGER = 1 / 16
 _SHARED_OUT = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 
@@ -50,7 +50,7 @@ class UsageWatch:
         return min(max(_SELDOM if self.held else _OFTEN, _TIMES * self._took), _LONGEST)
 
     def look(self) -> str:
-        """Why the node has to end; empty as long as it need not."""
+        """Checks the node. Returns why it must end, or an empty text."""
         began = time.monotonic()
         reason = self._output()
         if not reason and not self.held:
@@ -73,7 +73,7 @@ class UsageWatch:
         return f"it had {count} processes and threads; {limit} is the most a node may have" if count > limit else ""
 
     def _memory(self, pids: Sequence[int]) -> str:
-        # Pages that processes share are counted for each of them: true only as a bound, and quick.
+        # This counts shared pages once for each process: a quick upper bound. The exact number follows only if needed.
         used = sum(int(fields[21]) * _PAGE for fields in map(_stat, pids) if fields)
         used += sum(size for on_disk, size in self._nameless(pids) if not on_disk)
         limit = self.limits["memory"] if not _machine_in_danger() else self.limits["fair"]
@@ -84,7 +84,7 @@ class UsageWatch:
     def _disk(self) -> str:
         limit, most_files = self.limits["disk"], self.limits["inodes"]
         free, began = _free(self.folders[0]), time.monotonic()
-        # As long as less has gone from the disk than the node may still take, it cannot have taken more.
+        # If the free space shrank by less than the node may still use, the node cannot be over its limit.
         gone = [before - now for before, now in zip(self._free, free, strict=True)]
         left = limit - self._used[0], most_files - self._used[1]
         if began < self._count_at and all(2 * one < most for one, most in zip(gone, left, strict=True)):
@@ -103,7 +103,7 @@ class UsageWatch:
         return ""
 
     def _nameless(self, pids: Sequence[int]) -> Iterator[tuple[bool, int]]:
-        """Files that are open and have no name any more, and whether they are on the disk or in memory."""
+        """The sizes of open files without a name, each with whether it is on the disk (or else in memory)."""
         disk, seen = os.stat(self.folders[0]).st_dev, set()
         for pid in pids:
             try:
@@ -121,7 +121,7 @@ class UsageWatch:
 
 
 def _free(folder: str) -> tuple[int, int]:
-    """Bytes, and files that can still be made; a file system that does not count them says 0."""
+    """The free bytes, and how many files can still be made (0 if the file system does not count them)."""
     status = os.statvfs(folder)
     return status.f_bavail * status.f_frsize, status.f_favail
 
@@ -135,9 +135,9 @@ def _below(first: int) -> Iterator[int]:
             children = [Path(f"/proc/{pid}/task/{thread}/children").read_text() for thread in threads]
         except OSError:
             continue
-        found = [int(child) for text in children for child in text.split()]
-        yield from found
-        waiting += found
+        pids = [int(child) for text in children for child in text.split()]
+        yield from pids
+        waiting += pids
 
 
 def _stat(pid: int) -> list[str]:
@@ -148,7 +148,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def _memory_of(pid: int) -> int:
-    """Its part of what it shares with others, and all that it does not."""
+    """The memory of one process, with its part of the memory that it shares with others."""
     try:
         match = _SHARED_OUT.search(Path(f"/proc/{pid}/smaps_rollup").read_text())
         return int(match[1]) * 1024 if match else 0
@@ -164,7 +164,7 @@ def _machine_in_danger() -> bool:
 
 
 def _sizes(folders: Sequence[str]) -> Iterator[int]:
-    """What each file takes. Folders too deep to be looked into are taken for the largest."""
+    """The size of each file. A folder too deep to read counts as the largest possible size."""
     waiting = list(folders)
     while waiting:
         try:

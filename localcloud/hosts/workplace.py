@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each node of a run executes, where, and with which environment."""
+"""Prepares each node of a run: its folder, its command and its environment."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from localcloud.hosts.fabric import NodePlace
 from localcloud.hosts.images import NodePaths
 from localcloud.hosts.shown import Shown
 
-# What nodes are given, in a folder that they can only read, and in it the file that says who is there.
+# The folder of the files that a run gets, read-only for its nodes, and the file in it that lists the nodes.
 GIVEN = "given"
 METADATA = "cluster-nodes.json"
-# Files of a run's own in the place of the machine's.
+# The folder of the run's own files of `/etc`.
 SETTINGS = "etc"
 
 
 @dataclass(frozen=True)
 class NodeSetup:
-    """One process to start: `folder` is where, as the node sees it, and `own` what it may write to, as it really lies.
-    `shown` is what it sees of this machine beside the system."""
+    """One process to start. `folder` is its working folder, as the node sees it. `own` are the folders it may write to,
+    and `shown` the files of this machine that it sees besides the system: each with its real path first."""
 
     rank: int
     group: str
@@ -45,8 +45,8 @@ class NodeSetup:
 
 
 def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSetup]:
-    """The nodes of a run, their folders made and their code unpacked."""
-    # What lies here may be open to the run's user: nobody else gets through.
+    """Makes the nodes' folders and unpacks their code. Returns the nodes, by rank."""
+    # Files below may be open to all, for the run's user. So nobody else may enter this folder.
     assignment.folder.chmod(0o700)
     (assignment.folder / GIVEN).mkdir(exist_ok=True)
     (assignment.folder / GIVEN).chmod(0o755)
@@ -59,19 +59,19 @@ def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSet
 
 
 def remove(folder: Path) -> None:
-    """The disks of a run's nodes go with it: what stays is what they printed, how they ended, and the evidence."""
+    """Removes the disks of a run's nodes. Their output, their results and the evidence stay."""
     for disk in (*folder.glob("node-*/"), folder / "mounts"):
         shutil.rmtree(disk, ignore_errors=True)
 
 
 def announce(folder: Path, nodes: Sequence[NodeSetup]) -> None:
-    """Tells the nodes of a cluster who is there so far."""
+    """Writes the list of the nodes that have started so far, for all nodes of the run."""
     there = [{"Rank": node.rank, "IPAddress": node.place.address} for node in nodes]
     _write_whole(folder / GIVEN / METADATA, json.dumps(there))
 
 
 def host_name(run: str, rank: int) -> str:
-    """As a host may be called: from the run's name, which may be anything."""
+    """A valid host name, made from the run's name, which may hold any characters."""
     words = re.sub(r"[^a-z0-9]+", "-", run.lower()).strip("-")[:40].rstrip("-")
     return f"{words or 'run'}-{rank}"
 
@@ -117,16 +117,16 @@ def _settings(folder: Path) -> Iterator[Shown]:
 
 
 def _as_seen(path: Path, folder: Path, home: str) -> Path:
-    """A path of a node's folder, as the node has it."""
+    """A path in a node's folder, as the node sees it."""
     return Path(home, path.relative_to(folder))
 
 
 def _environment(work: NodeWork) -> images.LocalEnvironment:
-    """The local environment that an image stands for; without an image, this machine's own."""
+    """The local environment that stands in for the image. Without an image: this machine's own."""
     found = images.environment_for(work.stands_in)
     if isinstance(found, MissingEnvironment):
         raise CannotStartError(
-            f"The image {work.image} stands for the local environment {found.name}: {found.reason}."
+            f"The image {work.image} needs the local environment {found.name}, which is missing: {found.reason}."
             f" {found.remedy}".strip()
         )
     return found
@@ -134,11 +134,11 @@ def _environment(work: NodeWork) -> images.LocalEnvironment:
 
 def _code_command(owned: RunCode | None, code: Path | None, entry: str, folder: Path, home: str) -> tuple[str, ...]:
     if owned is None or code is None:
-        raise CannotStartError("The job has neither a container image nor an artifact")
+        raise CannotStartError("The job has neither a container image nor an artifact: give it one of them")
     script = code
     if code.is_dir():
         if not entry:
-            raise CannotStartError(f"{owned.entry} is not set: it names the file of the artifact to start")
+            raise CannotStartError(f"{owned.entry} is not set. Set it to the file of the artifact that is to start")
         script = Path(os.path.normpath(code / entry))
         if not script.resolve().is_relative_to(code.resolve()) or not script.is_file():
             raise CannotStartError(f"{owned.entry} {entry!r} is not a file of the artifact")
@@ -146,7 +146,7 @@ def _code_command(owned: RunCode | None, code: Path | None, entry: str, folder: 
 
 
 def _unpacked(code: RunCode | None, folder: Path) -> Path | None:
-    """The artifact in a node's own folder: the file itself, or the folder an archive became."""
+    """Copies or unpacks the artifact into a node's folder. Returns the file, or the folder of the archive."""
     if code is None:
         return None
     source = code.file

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bodies of a job and its run say together: groups, containers, limits. A run's overrides come first."""
+"""Reads groups, containers and limits from the bodies of a job and its run. The run's overrides come first."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class NodeGroup:
 
     @property
     def memory(self) -> int:
-        """Of the shape, in bytes; 0 where nobody says."""
+        """The shape's memory in bytes, 0 if it is not given."""
         chosen = (self.infrastructure.get("jobShapeConfigDetails") or {}).get("memoryInGBs")
         row = table("shapes").get(str(self.infrastructure.get("shapeName")), {})
         return int(float(chosen or row.get("memory_gib") or 0) * _GIBIBYTE)
 
     @property
     def disk(self) -> int:
-        """In bytes; 0 where nobody says."""
+        """The disk in bytes, 0 if it is not given."""
         return int(self.infrastructure.get("blockStorageSizeInGBs") or 0) * _GIBIBYTE
 
 

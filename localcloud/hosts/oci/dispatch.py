@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives accepted job runs to the hosts, and writes down how they go."""
+"""Gives accepted job runs to the hosts, and records how they go."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from localcloud.hosts.oci.assignments import assignment_of
 from localcloud.hosts.oci.bodies import outline_of
 
 BEGUN_AGAIN = "Begun again: the local cloud was killed while the run was in progress, and its hosts with it"
-# NodeGroupDetails knows ACTIVE for what has run, not the states of runs.
+# A node group that has run is ACTIVE in NodeGroupDetails, which does not have the states of runs.
 _GROUP_STATES = {"FAILED": "FAILED"}
 
 

@@ -11,18 +11,18 @@ from localcloud.api.store import StateStore, StoredResource
 from localcloud.hosts.assignment import CannotStartError
 
 MayPull = Callable[[StoredResource], bool]
-# What trainyard's own images start; an image pushed with its own entrypoint says otherwise.
+# The entrypoint of trainyard's own images. An image may be pushed with an entrypoint of its own.
 DEFAULT_ENTRYPOINT = ("python", "-m", "launcher")
 
 
 def stand_in_name(store: StateStore, address: str) -> str:
-    """The name that was recorded with the image; empty where none was."""
+    """The name of the local environment that was recorded with the image. Empty if there is none."""
     image = artifacts.find_image(store, address) if address else None
     return str(image.body.get("environment", "")) if image else ""
 
 
 def command(store: StateStore, container: Mapping[str, Any], may_pull: MayPull) -> tuple[str, ...]:
-    """What the image starts; empty without an image."""
+    """The command that the image starts. Empty without an image."""
     address = str(container.get("image", ""))
     if not address:
         return ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of a run, to which its nodes' lines go as the run itself: only where its policies let it."""
+"""Writes the lines of a run's nodes into its log, as the run itself: only if its policies allow that."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class NodeLog:
         moment = clock.now()
         if not lines or moment < self._refused_until or not (log := self._store.get(self._log)):
             return
-        if not self._may_write(log):  # said in the server's log, so not for every line; a policy may come later
+        if not self._may_write(
+            log
+        ):  # a policy may follow, so ask again later; each answer is a line of the server's log
             self._refused_until = moment + _ASKED_AGAIN_SECONDS
             return
         texts = [(moment, str(uuid.uuid4()), line.rstrip(b"\r").decode(errors="replace")) for line in lines]

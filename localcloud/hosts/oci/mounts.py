@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets that a job mounts: what lies in them when a run starts."""
+"""The buckets that a job mounts, with the objects in them when a run starts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def mounted_buckets(
 
 def _bucket(store: StateStore, row: dict[str, Any], may_mount: MayMount) -> StoredResource:
     if row["storageType"] != "OBJECT_STORAGE":
-        raise CannotStartError("The local cloud mounts buckets only: it has no File Storage")
+        raise CannotStartError("The local cloud mounts only buckets: it has no File Storage")
     name = row["bucket"]
-    found = store.live(buckets.KIND, name=name) if row["namespace"] == tenancy.NAMESPACE else []
-    if not found or not may_mount(found[0]):
+    named = store.live(buckets.KIND, name=name) if row["namespace"] == tenancy.NAMESPACE else []
+    if not named or not may_mount(named[0]):
         raise CannotStartError(f"The bucket {name} cannot be mounted: it does not exist, or the run may not read it")
-    return found[0]
+    return named[0]

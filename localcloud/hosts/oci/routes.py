@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a subnet's nodes can send: their own subnet, the VCN, and what the gateways of the route table lead to."""
+"""The addresses that a subnet's nodes can reach: their subnet, the VCN, and what the route table's gateways lead to."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from localcloud.api.store import StateStore, StoredResource
 
 
 def destinations(store: StateStore, subnet: StoredResource) -> tuple[str, ...]:
-    """The blocks that go through the subnet's router, sorted; whatever is in none of them cannot be reached."""
+    """The address blocks that go through the subnet's router, sorted. Other addresses cannot be reached."""
     vcn, table = store.get(subnet.parent), store.get(str(subnet.body.get("routeTableId")))
-    found = set(vcn.body["cidrBlocks"] if vcn else ())
+    blocks = set(vcn.body["cidrBlocks"] if vcn else ())
     for rule in (table.body.get("routeRules") or []) if table else []:
         gateway = store.get(str(rule["networkEntityId"]))
         if gateway and gateway.live and not gateway.body.get("blockTraffic"):
-            found |= set(_through(gateway, str(rule["destination"])))
-    return tuple(sorted({*_blocks(found)} - {str(subnet.body["cidrBlock"])}))
+            blocks |= set(_through(gateway, str(rule["destination"])))
+    return tuple(sorted({*_ipv4(blocks)} - {str(subnet.body["cidrBlock"])}))
 
 
-def _blocks(destinations: Iterable[str]) -> Iterator[str]:
+def _ipv4(destinations: Iterable[str]) -> Iterator[str]:
     for destination in destinations:
         with suppress(ValueError):  # nobody here has an IPv6 address
             yield str(IPv4Network(destination, strict=False))
 
 
 def _through(gateway: StoredResource, destination: str) -> Iterator[str]:
-    """A private node has no public address, so an internet gateway leads it nowhere."""
+    """What a gateway leads to. Nodes have no public address, so an internet gateway leads nowhere."""
     if gateway.kind == "nat-gateway":
         yield destination
     elif gateway.kind == "service-gateway":

@@ -23,14 +23,14 @@ _OPTIONS: Mapping[int | None, str] = {TCP: "tcpOptions", UDP: "udpOptions"}
 
 
 def rules_of(store: StateStore, subnet: StoredResource, vnic: StoredResource) -> tuple[FirewallRule, ...]:
-    found: list[FirewallRule] = []
+    rules: list[FirewallRule] = []
     for identifier in subnet.body.get("securityListIds") or []:
         resource = store.get(identifier)
-        found += _of_list(store, resource) if resource else []
+        rules += _of_list(store, resource) if resource else []
     for identifier in vnic.body.get("nsgIds") or []:
         resource = store.get(identifier)
-        found += _of_group(store, resource) if resource else []
-    return tuple(found)
+        rules += _of_group(store, resource) if resource else []
+    return tuple(rules)
 
 
 def _of_list(store: StateStore, security_list: StoredResource) -> Iterator[FirewallRule]:
@@ -49,12 +49,12 @@ def _of_group(store: StateStore, group: StoredResource) -> Iterator[FirewallRule
 def _rule(
     store: StateStore, owner: str, direction: Direction, index: int, end: str, body: Mapping[str, Any]
 ) -> FirewallRule:  # fmt: skip
-    """The rule, judged again: the state may come from a version that took more than this one."""
+    """One rule. It is checked again, because an older version may have stored a rule that this one refuses."""
     try:
         security.check_rule(dict(body), end)
     except (ApiError, AttributeError, KeyError, TypeError, ValueError) as error:
         why = error.message if isinstance(error, ApiError) else repr(error)
-        raise UnreadableRuleError(f"{direction} rule {index} of {owner} says what no firewall takes: {why}") from None
+        raise UnreadableRuleError(f"{direction} rule {index} of {owner} cannot be enforced: {why}") from None
     protocol, peer = security.parse_protocol(str(body["protocol"])), str(body[end])
     options = body.get(_OPTIONS.get(protocol, "")) or {}
     icmp = body.get("icmpOptions") if protocol == ICMP else None
@@ -80,7 +80,7 @@ def _peers(store: StateStore, kind: str, peer: str) -> tuple[IPv4Network, ...]:
 
 
 def _networks(blocks: Iterable[str]) -> tuple[IPv4Network, ...]:
-    """The blocks with somebody in them: nobody here has an IPv6 address."""
+    """The IPv4 blocks: no node here has an IPv6 address."""
     networks = (security.parse_cidr("the peer", each) for each in blocks)
     return tuple(network for network in networks if isinstance(network, IPv4Network))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run acts with: its resource principal's token and key, in files that are renewed before they end.
+"""The token and key of a run's resource principal, in files that are renewed before they expire.
 
-Oracle's clients read both files again when a call is answered with 401, or the token is about to end.
+Oracle's clients read both files again when a call is answered with 401, or when the token is about to expire.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from localcloud.api.store import StoredResource
 from localcloud.files import write_secret
 from localcloud.hosts.workplace import GIVEN
 
-# Readable for the run's user: nobody else gets into the run's folder.
+# Readable for the run's user. Nobody else can enter the run's folder.
 _MODE = 0o444
 log = logging.getLogger("localcloud")
 
@@ -32,7 +32,7 @@ def principal_of(run: StoredResource) -> Principal:
 
 
 def environment(given: str) -> Mapping[str, str]:
-    """Where Oracle's clients find them, in the folder of what a run is given."""
+    """The variables by which Oracle's clients find both files in the folder `given`."""
     return {
         "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
         "OCI_RESOURCE_PRINCIPAL_RPST": f"{given}/rpst",
@@ -42,7 +42,7 @@ def environment(given: str) -> Mapping[str, str]:
 
 
 async def write(cloud: LocalCloud, run: StoredResource, folder: Path) -> float:
-    """Hands out a token; so many seconds later it ends. The key stays: a token never lies beside another's key."""
+    """Writes a new token and returns its lifetime in seconds. The key stays, so token and key always fit together."""
     place = folder / GIVEN
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     place.mkdir(exist_ok=True)
@@ -59,7 +59,7 @@ async def write(cloud: LocalCloud, run: StoredResource, folder: Path) -> float:
 
 
 async def keep_renewed(cloud: LocalCloud, run_id: str, folder: Path, seconds: float) -> None:
-    """Until it is cancelled: each token is replaced when half of its time is over, the first of so many seconds."""
+    """Replaces each token after half of its lifetime, until cancelled. `seconds` is the lifetime of the first one."""
     while True:
         await asyncio.sleep(seconds / 2)
         run = cloud.store.get(run_id)
@@ -68,10 +68,10 @@ async def keep_renewed(cloud: LocalCloud, run_id: str, folder: Path, seconds: fl
         try:
             seconds = await write(cloud, run, folder)
         except OSError:
-            log.exception("the token of %s", run_id)  # a full disk, say: half of its time is left to try again
+            log.exception("cannot renew the token of %s", run_id)  # perhaps a full disk; there is time to try again
 
 
 def forget(folder: Path) -> None:
-    """A run that has ended acts no more."""
+    """Removes the token and key of a run that has ended."""
     for path in (folder / GIVEN).glob("rpst*"):
         path.unlink(missing_ok=True)
