@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `pulumi up` runs: the stack's configuration in, resources out. Findings end it before anything is made."""
+"""The program that `pulumi up` runs. It makes resources from the stack's configuration; an error stops it before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from schemas.findings import Path as KeyPath
 from schemas.findings import dotted
 from schemas.judge import Judged, judge_config
 
-# Where the stack files are, when Pulumi is told by `--config-file` (`trainyard up --stacks DIR` sets it).
+# The folder of the stack files, if Pulumi runs with `--config-file` (`trainyard up --stacks DIR` sets it).
 STACKS = "TRAINYARD_STACKS"
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -73,7 +73,7 @@ def not_installed(platform: str, missing: ModuleNotFoundError) -> str:
 
 
 def _report_findings(judged: Judged) -> None:
-    """Warnings are shown and passed over; an error ends the program, all of them at once."""
+    """Shows warnings and goes on. Errors end the program, all of them in one message."""
     texts = {
         one: f"{one.file}:{one.line}: {one.code} {_key(one.path)}{one.message}\n  {one.remedy}"
         for one in judged.findings

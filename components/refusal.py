@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only the place itself can tell is wrong with a stack, found before anything is made there."""
+"""Errors that only the cloud can reveal, such as a missing bucket. They are found before anything is made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schemas.checks.registry import Wrong
 
 
 class RefusedError(Exception):
-    """A platform will not make a stack: what its file names is not there. The program adds file and line."""
+    """The platform refuses to make a stack, because its file names a missing thing. The program adds file and line."""
 
     def __init__(self, wrongs: Sequence[Wrong]) -> None:
         super().__init__("; ".join(wrong.message for wrong in wrongs))

@@ -14,14 +14,14 @@ TYPE = RUN_TYPE
 
 
 class RunProvider(pulumi.ProviderResource):
-    """Our provider, told explicitly where and as whom it acts, never by the stack's own `trainyard:` keys."""
+    """Our provider. It gets its region and credentials explicitly, never from the stack's own `trainyard:` keys."""
 
     def __init__(self, name: str, settings: Mapping[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard", name, dict(settings), opts)
 
 
 class Run(pulumi.CustomResource):
-    """A training run; a new value of anything it runs starts it again."""
+    """A training run. If one of its inputs changes, it starts again."""
 
     def __init__(self, name: str, inputs: Mapping[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
         outputs = {"state": None, "node_runs": None}

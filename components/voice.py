@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the program says to whoever runs Pulumi: the engine prints what it gets, so nothing in it may give orders."""
+"""Messages of the program to people. The engine prints them as they are, so terminal commands in them are escaped."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from launcher.escaping import terminal_lines
 
 
 def warn(text: str) -> None:
-    """A line, or several, that are shown and passed over."""
+    """Shows one or more lines and goes on."""
     pulumi.log.warn(terminal_lines(text))
 
 
 def program_error(text: str) -> pulumi.RunError:
-    """What to raise when the stack cannot be made: the engine shows the text alone."""
+    """The exception to raise if the stack cannot be made. The engine shows its text without a traceback."""
     return pulumi.RunError(terminal_lines(text))

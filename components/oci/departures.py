@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the stack made until now and its file no longer asks for: what becomes of its contents, said before it happens.
+"""Finds what the stack made and its file no longer asks for, and warns about its contents before anything happens.
 
-A program is not shown its own state: the outputs of the last `up` say how things were called, tags whose they are.
+A program cannot read its own state. The outputs of the last `up` give the names of things, and tags their owner.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from schemas.checks.registry import Wrong, at
 from schemas.names import plural
 from schemas.oci.ocids import is_ocid
 
-# Outputs whose OCIDs name the region that the stack is in.
+# Outputs whose OCIDs contain the stack's region.
 _REGIONAL = ("projectId", "subnetId", "logGroupId")
 _PROTECTED = (
-    "It is protected, so Pulumi refuses to part with it. "
-    "After `pulumi state unprotect` it stays as it is, and is no longer of this stack"
+    "It is protected, so Pulumi refuses to delete it. "
+    "After `pulumi state unprotect` it stays as it is, but no longer belongs to this stack"
 )
 Outputs = Mapping[str, Any]
 
 
 def find_departures(plan: OciPlan) -> Iterator[Wrong]:
-    """One for each thing with contents that this `up` would part with; raises RefusedError for another region."""
+    """A warning for each thing with contents that this `up` would give up. Raises RefusedError for another region."""
     before = _outputs()
-    _same_region(plan, before)
+    _require_same_region(plan, before)
     for look in (_bucket, _repository, _log):
-        # Where it cannot be looked at, OCI's own answer to the change will do.
+        # If a look-up is refused, OCI's own answer to the change is enough.
         yield from _unless_refused(look, plan, before)
 
 
 def _outputs() -> Outputs:
-    """Of this stack, as the last `up` left them."""
+    """The outputs of this stack's last `up`."""
     name = "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))
     try:
         answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": name}).value
@@ -54,15 +54,15 @@ def _unless_refused(look: Callable[[OciPlan, Outputs], Iterator[Wrong]], plan: O
         return []
 
 
-def _same_region(plan: OciPlan, before: Outputs) -> None:
+def _require_same_region(plan: OciPlan, before: Outputs) -> None:
     keys = table("regions")["keys"]
     names = {key: name for name, key in keys.items()}
     for output in _REGIONAL:
         ocid = str(before.get(output) or "")
         if not is_ocid(ocid) or not (there := ocid.split(".")[3]) or there in (plan.region, keys.get(plan.region)):
             continue
-        message = f"the stack is in {names.get(there, there)}, and OCI moves nothing to another region"
-        remedy = "name that region again, and make another stack for this one (docs/leaving.md)"
+        message = f"the stack is in {names.get(there, there)}, and OCI cannot move it to another region"
+        remedy = "use that region again, and make a new stack for the other one (docs/leaving.md)"
         raise RefusedError([Wrong(("config", "oci:region"), message, remedy)])
 
 
@@ -74,15 +74,15 @@ def _bucket(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     if not _is_ours(plan, bucket.freeform_tags):
         return
     count = int(bucket.approximate_count or 0)
-    # OCI counts now and then: what came since is not in it.
-    holds = f"holds about {plural(count, 'object')}" if count else "holds no object that OCI counted yet"
+    # OCI counts only from time to time. Newer objects are not included.
+    holds = f"holds about {plural(count, 'object')}" if count else "holds no object that OCI has counted yet"
     fate = (
         _PROTECTED
         if plan.bucket.keep
-        else "Pulumi deletes it last, and OCI refuses that while it holds anything: `up` would fail at its end. "
-        "A bucket that was kept until now stays as it is, and is no longer of this stack"
+        else "Pulumi deletes it last, and OCI refuses that while it holds anything, so `up` would fail at its end. "
+        "A bucket that was kept until now stays as it is, but no longer belongs to this stack"
     )
-    remedy = f"to keep it, `bucket: {{ name: {old} }}`; else copy what you need, and empty it where it is to go"
+    remedy = f"to keep it, write `bucket: {{ name: {old} }}`; else copy what you need, and empty it if it should go"
     yield Wrong(at("bucket"), f"the bucket `{old}` {holds}; nothing moves them. {fate}", remedy)
 
 
@@ -95,7 +95,7 @@ def _repository(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
         if _is_ours(plan, item.freeform_tags):
             fate = _PROTECTED if plan.registry.keep else "OCI deletes them with it, unless it was kept until now"
             message = f"the repository `{old}` holds {plural(item.image_count, 'image')}; nothing moves them. {fate}"
-            remedy = f"to keep it, `registry: {{ repository: {old} }}`; else push the images that jobs name again"
+            remedy = f"to keep it, write `registry: {{ repository: {old} }}`; else push the images of the jobs again"
             yield Wrong(at("registry"), message, remedy)
 
 
@@ -105,8 +105,8 @@ def _log(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
         return
     log = oci.logging.get_log(log_group_id=group, log_id=old)
     if _is_ours(plan, log.freeform_tags):
-        message = f"the log `{log.display_name}` is deleted, and with it all that runs printed"
-        yield Wrong(at("logs"), message, "copy what you need of it first (`trainyard runs logs`)")
+        message = f"the log `{log.display_name}` is deleted, with everything that runs printed"
+        yield Wrong(at("logs"), message, "first copy what you need (`trainyard runs logs`)")
 
 
 def _is_ours(plan: OciPlan, tags: Mapping[str, str] | None) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stack takes as there already: names become OCIDs, and what is not there is told before anything is made."""
+"""Looks up everything a stack expects to exist: names become OCIDs. Fails before anything is made."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from schemas.names import nearest
 from schemas.oci.ocids import is_ocid
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
-# What a cloud answers, out of all that engine and provider wrap around it.
+# The cloud's own answer, without what engine and provider wrap around it.
 _ANSWER = re.compile(r"\b\d{3}[ -][A-Za-z]+[^\n]*")
-_MAY_BE_UNSEEN = "correct it, or let whoever runs this read it: `trainyard access` prints what the deployer needs"
+_MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard access` prints what the deployer needs"
 
 
 @dataclass(frozen=True)
 class ExistingKind:
-    """How one kind of thing is asked for: all that lie in a place, and one by its OCID where OCI's provider can."""
+    """How to look up one kind of thing: all of a compartment or group, and one by its OCID if OCI's provider can."""
 
     words: str
     lie_in: Callable[[str], Sequence[Any]]
@@ -61,7 +61,7 @@ PROJECT = ExistingKind(
 
 
 def resolve_existing(plan: OciPlan) -> OciPlan:
-    """The plan with the OCID of all that exists already; raises RefusedError with everything that does not."""
+    """The plan with the OCIDs of existing things. Raises RefusedError that lists everything missing."""
     search, here = _Search(), plan.compartment or ""
     project = search.one(PROJECT, plan.project.project, at("project", "existing"), here)
     made = replace(
@@ -89,14 +89,14 @@ def _network(search: _Search, network: OciNetworkPlan, place: str) -> OciNetwork
 def _logs(search: _Search, logs: OciLogsPlan, place: str) -> OciLogsPlan:
     before = len(search.wrongs)
     group = search.one(LOG_GROUP, logs.group, at("logs", "existing", "group"), place)
-    # In a group that is not there no log can be looked for.
+    # Without the group, the log cannot be looked up.
     has_group = len(search.wrongs) == before
     log = search.one(LOG, logs.log, at("logs", "existing", "log"), group or "") if has_group else logs.log
     return replace(logs, group=group, log=log)
 
 
 class _Search:
-    """Asks one after the other, and gathers what is wrong."""
+    """Looks things up one by one, and collects what is wrong."""
 
     def __init__(self) -> None:
         self.wrongs: list[Wrong] = []
@@ -108,7 +108,7 @@ class _Search:
             if not is_ocid(text):
                 return self._named(kind, text, path, place)
             if kind.read and getattr(kind.read(text, place), "state", None) in GONE:
-                self._add(path, f"the {kind.words} {text} is deleted", "name one that is there")
+                self._add(path, f"the {kind.words} {text} is deleted", "name one that exists")
         except Exception as problem:  # Pulumi raises nothing more precise for what a provider answers
             self._add(path, f"the {kind.words} `{text}`: {_answer(problem)}", _MAY_BE_UNSEEN)
         return text
@@ -127,10 +127,10 @@ class _Search:
             return same[0]
         if same:
             message = f"{len(same)} {kind.words}s are called `{name}`: {', '.join(sorted(same))}"
-            self._add(path, message, "give the OCID of the one that is meant")
+            self._add(path, message, "give the OCID of the one you mean")
         else:
             close = nearest(name, [str(item.display_name) for item in there])
-            remedy = f"did you mean `{close}`?" if close else f"give a name that is there, or an OCID; {_MAY_BE_UNSEEN}"
+            remedy = f"did you mean `{close}`?" if close else f"give an existing name, or an OCID; {_MAY_BE_UNSEEN}"
             self._add(path, f"no {kind.words} in {place} is called `{name}`", remedy)
         return name
 

@@ -40,7 +40,7 @@ def test_a_bucket_of_another_name_keeps_its_objects_or_stops_up(changed: Written
     )
     assert "`bucket: { name: older }`" in kept
     (going,) = warnings(changed, {"bucket": "older"}, bucket={"name": "newer", "keep": False})
-    assert "OCI refuses that while it holds anything: `up` would fail at its end" in going
+    assert "OCI refuses that while it holds anything, so `up` would fail at its end" in going
 
 
 def test_images_and_logs_are_named_before_they_go(changed: Written) -> None:
@@ -49,7 +49,7 @@ def test_images_and_logs_are_named_before_they_go(changed: Written) -> None:
         changed, BEFORE | {"bucket": "same"}, bucket={"name": "same"}, registry=registry, logs=logs
     )
     assert "`older/images` holds 3 images; nothing moves them. OCI deletes them with it" in images
-    assert "the log `runs` is deleted, and with it all that runs printed" in printed
+    assert "the log `runs` is deleted, with everything that runs printed" in printed
     (kept,) = warnings(
         changed, {"imagePushAddress": BEFORE["imagePushAddress"]}, registry={"repository": "newer/images"}
     )
@@ -75,4 +75,4 @@ def test_a_stack_does_not_move_to_another_region(changed: Written) -> None:
 
     with pytest.raises(ProgramError) as refused:
         changed(EXAMPLE, moved, references={OWN: BEFORE})
-    assert "oci:region: the stack is in us-ashburn-1, and OCI moves nothing to another region" in str(refused.value)
+    assert "oci:region: the stack is in us-ashburn-1, and OCI cannot move it to another region" in str(refused.value)

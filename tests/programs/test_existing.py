@@ -54,7 +54,7 @@ def test_a_name_is_looked_for_where_the_network_lives(changed: Written) -> None:
         ("compny", "subnet in ocid1.compartment.oc1..aaaaaaaaqa3fdyvnsps4m4cxbrubespqea6ex72r5ddlzdt7f3dgpjyxynbn"),
         ("compny", "did you mean `company`?"),
         ("twice", "2 subnets are called `twice`: ocid1.subnet.oc1..twice-b, ocid1.subnet.oc1..twice-c"),
-        ("twice", "give the OCID of the one that is meant"),
+        ("twice", "give the OCID of the one you mean"),
         ("ocid1.subnet.oc1.iad.nowhere", "404-NotAuthorizedOrNotFound, Authorization failed"),
         ("ocid1.subnet.oc1.iad.nowhere", "`trainyard access` prints what the deployer needs"),
         ("ocid1.subnet.oc1.iad.deleted", "is deleted"),
@@ -99,7 +99,7 @@ def test_a_stack_that_is_not_there_is_said(changed: Written) -> None:
 def test_a_stack_that_was_never_up_is_said_with_what_is_taken_of_it(changed: Written) -> None:
     with pytest.raises(ProgramError) as refused:
         changed("oci-team", lambda config: None, references={PLATFORM: {"bucket": "there"}})
-    assert f"the stack `{PLATFORM}` exports no `subnetId`, `runsGroup`, `imagePushAddress`" in str(refused.value)
+    assert f"the stack `{PLATFORM}` does not export `subnetId`, `runsGroup`, `imagePushAddress`" in str(refused.value)
     assert "`pulumi up -s oci-platform`" in str(refused.value)
 
 
