@@ -23,7 +23,6 @@ Layout = Literal["run-per-node", "node-groups"]
 Until = Literal["accepted", "started", "finished"]
 # A gang of nodes that does nothing for so long is ended; what the launcher does where nothing else is said.
 STALL_MINUTES = 30
-Concern = Literal["network", "access", "bucket", "registry", "logs"]
 # Who answers for a concern: this stack makes it, it exists already, or another stack has it.
 Answers = Literal["made", "existing", "taken"]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Plan: all that follows from a stack file on every platform, as frozen values that print and compare.
 
-Text in a plan may still hold `${registry}`, other names of `LATER`, and the platform's own: a deployment fills them in.
+Text in a plan may still hold `${registry}`, `${bucket}` and the platform's own references: a deployment fills them in.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from typing import Any, Literal, TypeVar
 from schemas.model import AccessMode, Code, EnvValue, Input, Layout, NetworkMode, PortRange, Shape, Until
 
 T = TypeVar("T")
-
-# References that `build_plan` leaves in texts because only the platform can answer them.
-LATER = ("registry", "bucket")
 
 Evidence = Literal["measured", "documented", "inferred"]
 Who = Literal["users", "runs", "service", "bucket-service"]
