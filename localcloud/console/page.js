@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows /console/data. Everything in it was named by somebody: it reaches the page as text only.
+// Shows /console/data. Users chose the names in it, so all of it reaches the page as text only.
 "use strict";
 
 const EVERY_MILLISECONDS = 3000;

@@ -72,6 +72,17 @@ def test_a_new_user_acts_by_its_key_and_its_groups(world: World) -> None:
     assert refusal(lambda: identity.upload_api_key(user, models.CreateApiKeyDetails(key=public)))[0] == 404
 
 
+def test_users_and_groups_outside_the_tenancy_are_refused_by_their_own_names(world: World) -> None:
+    identity, place = world.clients.identity, {"compartment_id": world.compartment, "description": "elsewhere"}
+    for create, details in (
+        (identity.create_user, models.CreateUserDetails),
+        (identity.create_group, models.CreateGroupDetails),
+    ):
+        with pytest.raises(oci.exceptions.ServiceError, match="the tenancy: users, groups and dynamic groups") as error:
+            create(details(name="elsewhere", **place))
+        assert (error.value.status, error.value.code) == (400, "InvalidParameter")
+
+
 def test_an_administrator_is_who_is_in_the_group(world: World) -> None:
     identity, tenancy = world.clients.identity, world.clients.cloud.tenancy
     scientist = next(user.id for user in identity.list_users(tenancy).data if user.name == "user")

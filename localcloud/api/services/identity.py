@@ -26,7 +26,7 @@ MOST_STATEMENTS = 50
 
 def _in_tenancy(call: ApiCall, body: Json) -> Json:
     if body["compartmentId"] != tenancy.TENANCY:
-        raise invalid("compartmentId must be the tenancy: dynamic groups live nowhere else")
+        raise invalid("compartmentId must be the tenancy: users, groups and dynamic groups belong to it")
     return body
 
 
