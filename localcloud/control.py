@@ -83,14 +83,14 @@ def start(home: Path, port: int = 0, timeout: float = READY_SECONDS, isolation: 
     `isolation` applies only to a cloud that this call starts; by default its environment decides."""
     home = home.resolve()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _exclusive(home):
-        return _answering(home, timeout) or _launch(home, port, timeout, isolation)
+    with _lock_home(home):
+        return _wait_for_answer(home, timeout) or _launch(home, port, timeout, isolation)
 
 
 def running(home: Path) -> Cloud | None:
     """The cloud of this folder if it runs and answers."""
     record = _record(home)
-    if record is None or not _is_there(record):
+    if record is None or not _is_alive(record):
         return None
     try:
         marker = _marker(record["port"])
@@ -106,14 +106,14 @@ def stop(home: Path, timeout: float = STOP_SECONDS) -> bool:
     """Stops the folder's cloud and its runs; False if none ran. It never signals a process that took over the pid."""
     if not home.is_dir():
         return False
-    with _exclusive(home):
+    with _lock_home(home):
         record = _record(home)
-        if record is None or not _is_there(record):
+        if record is None or not _is_alive(record):
             return False
         os.kill(record["pid"], signal.SIGTERM)
-        if not _wait(lambda: not _is_there(record), timeout):
+        if not _wait(lambda: not _is_alive(record), timeout):
             os.kill(record["pid"], signal.SIGKILL)
-            _wait(lambda: not _is_there(record), timeout)
+            _wait(lambda: not _is_alive(record), timeout)
         _exit_code(record["pid"])
         (home / "server.json").unlink(missing_ok=True)
         return True
@@ -127,10 +127,10 @@ def reset(home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _answering(home: Path, timeout: float) -> Cloud | None:
+def _wait_for_answer(home: Path, timeout: float) -> Cloud | None:
     """The cloud of this folder if its process lives. A busy one gets time to answer: a second must not start."""
     deadline = time.monotonic() + timeout
-    while (cloud := running(home)) is None and _is_there(record := _record(home)):
+    while (cloud := running(home)) is None and _is_alive(record := _record(home)):
         if time.monotonic() > deadline:
             raise CloudError(
                 f"The local cloud in {home} (pid {record['pid'] if record else 0}) did not answer for {timeout:.0f} s: "
@@ -143,7 +143,7 @@ def _answering(home: Path, timeout: float) -> Cloud | None:
 def _launch(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
     begins, pid = _spawn(home, port, {VARIABLE: isolation} if isolation else {})
     try:
-        outcome = _ready(home, pid, timeout)
+        outcome = _wait_until_ready(home, pid, timeout)
     except BaseException:
         # After Ctrl-C nobody would know of this process.
         _kill(pid, timeout)
@@ -153,11 +153,11 @@ def _launch(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
     if outcome is None:
         _kill(pid, timeout)
     lines = (home / "server.log").read_bytes()[begins:].decode(errors="replace").strip().splitlines()
-    why = lines[-1] if lines else _silence(home, outcome, timeout)
+    why = lines[-1] if lines else _explain_silence(home, outcome, timeout)
     raise CloudError(f"The local cloud in {home} did not start: {why}\nIts log: {home / 'server.log'}")
 
 
-def _ready(home: Path, pid: int, timeout: float) -> Cloud | int | None:
+def _wait_until_ready(home: Path, pid: int, timeout: float) -> Cloud | int | None:
     """The cloud, or the exit code of its process, or None if it is not ready in time."""
     deadline = time.monotonic() + timeout
     code: int | None = None
@@ -177,7 +177,7 @@ def _kill(pid: int, timeout: float) -> None:
     _wait(lambda: _exit_code(pid) is not None, timeout)
 
 
-def _silence(home: Path, code: int | None, timeout: float) -> str:
+def _explain_silence(home: Path, code: int | None, timeout: float) -> str:
     if code is None:
         return f"it was not ready within {timeout:.0f} seconds"
     # On a full disk the log may lack the message.
@@ -224,7 +224,7 @@ def _record(home: Path) -> dict[str, Any] | None:
         return None
 
 
-def _is_there(record: Mapping[str, Any] | None) -> bool:
+def _is_alive(record: Mapping[str, Any] | None) -> bool:
     return record is not None and processes.is_same(record["pid"], record["started"])
 
 
@@ -248,7 +248,7 @@ def _wait(condition: Any, timeout: float) -> bool:
 
 
 @contextmanager
-def _exclusive(home: Path) -> Iterator[None]:
+def _lock_home(home: Path) -> Iterator[None]:
     # The lock lies beside the folder: a reset must not delete the lock of another start.
     with open_lock(home.with_name(f"{home.name}.lock")) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -56,7 +56,9 @@ class AccessControl:
             self._policies = compile_policies(
                 (
                     AttachedPolicy(
-                        row.name, row.compartment, tuple(parse(text) for text in self._in_force(row, "statements"))
+                        row.name,
+                        row.compartment,
+                        tuple(parse(text) for text in self._value_in_force(row, "statements")),
                     )
                     for row in self.store.live("policy")
                 ),
@@ -64,7 +66,7 @@ class AccessControl:
             )
         return self._policies
 
-    def _in_force(self, row: StoredResource, field: str) -> Any:
+    def _value_in_force(self, row: StoredResource, field: str) -> Any:
         """What a policy or dynamic group says now. A recent change may not have taken effect yet."""
         since, before = row.body.get(LATER, (0.0, None))
         if since <= clock.now():
@@ -118,7 +120,7 @@ class AccessControl:
         dynamic = tuple(
             Membership(row.id, row.name)
             for row in self.store.live("dynamic-group")
-            if (rule := self._in_force(row, "matchingRule")) and matches(parse_rule(rule), member)
+            if (rule := self._value_in_force(row, "matchingRule")) and matches(parse_rule(rule), member)
         )
         return Subject(principal.resource_kind, principal.id, principal.name, resource.compartment, (), dynamic)
 

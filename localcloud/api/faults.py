@@ -71,7 +71,7 @@ class Faults:
         return [_shown(fault) for fault in self._rows.values()]
 
     def add(self, settings: Any) -> dict[str, Any]:
-        fault = _read(settings)
+        fault = _parse_fault(settings)
         self._store.add(StoredResource(fault.id, KIND, "", fault.kind, "", asdict(fault)))
         self._rows[fault.id] = fault
         return _shown(fault)
@@ -95,7 +95,7 @@ class Faults:
             self._keep(replace(fault, seen=fault.seen + 1, done=fault.done + strikes))
             if strikes:
                 struck = fault
-                log.warning("fault %s strikes %s", _described(fault), operation)
+                log.warning("fault %s strikes %s", _describe(fault), operation)
         return struck
 
     def seconds(self, kind: str, operation: str) -> float:
@@ -140,11 +140,11 @@ def _shown(fault: Fault) -> dict[str, Any]:
     return {name: value for name, value in asdict(fault).items() if name in always or value}
 
 
-def _described(fault: Fault) -> str:
+def _describe(fault: Fault) -> str:
     return " ".join(f"{name}={value}" for name, value in _shown(fault).items() if name not in ("seen", "done"))
 
 
-def _read(settings: Any) -> Fault:
+def _parse_fault(settings: Any) -> Fault:
     if not isinstance(settings, dict) or settings.get("kind") not in KINDS:
         raise invalid(f"kind must be one of {', '.join(KINDS)}")
     kind = settings["kind"]

@@ -49,10 +49,10 @@ class LogQuery:
 
 def parse(text: str) -> LogQuery:
     reader = Reader(text, "The search query")
-    if not reader.took_word("search"):
+    if not reader.accept_word("search"):
         raise reader.unreadable("it must begin with search")
     query = LogQuery(_scopes(reader))
-    while reader.took_sign("|"):
+    while reader.accept_sign("|"):
         query = _staged(query, reader)
     if reader.token:
         raise reader.expected("|")
@@ -73,18 +73,18 @@ def _scopes(reader: Reader) -> tuple[tuple[str, ...], ...]:
         scopes.append(tuple(place.split("/")[:3]))
         if len(scopes) > MOST_SCOPES:
             raise reader.unreadable(f"it has more than {MOST_SCOPES} scopes")
-        if not reader.took_sign(","):
+        if not reader.accept_sign(","):
             return tuple(scopes)
 
 
 def _staged(query: LogQuery, reader: Reader) -> LogQuery:
-    if reader.took_word("where"):
+    if reader.accept_word("where"):
         return _where(query, reader)
-    if reader.took_word("sort"):
-        if not reader.took_word("by") or not reader.took_word(*_TIMES):
+    if reader.accept_word("sort"):
+        if not reader.accept_word("by") or not reader.accept_word(*_TIMES):
             raise reader.unreadable("the local cloud sorts by datetime only")
-        return replace(query, order=(reader.took_word("asc", "desc") or "asc").upper())
-    if reader.took_word("limit", "head"):
+        return replace(query, order=(reader.accept_word("asc", "desc") or "asc").upper())
+    if reader.accept_word("limit", "head"):
         text = reader.take("word", "a number")
         limit = whole_number(text)
         if limit is None or limit > _MOST_LINES:
@@ -101,7 +101,7 @@ def _where(query: LogQuery, reader: Reader) -> LogQuery:
         conditions.append(_condition(reader))
         if len(conditions) > MOST_CONDITIONS:
             raise reader.unreadable(f"it has more than {MOST_CONDITIONS} conditions")
-        join = reader.took_word("and", "or")
+        join = reader.accept_word("and", "or")
         if not join:
             return replace(query, conditions=tuple(conditions), joins=tuple(joins))
 
@@ -111,7 +111,7 @@ def _condition(reader: Reader) -> tuple[str, str]:
     column = _COLUMNS.get(name.removeprefix("logContent."))
     if column is None:
         raise reader.unreadable(f"unknown field {name[:40]}: one of {', '.join(_COLUMNS)}")
-    operator = reader.took_sign("=", "!=") or reader.took_word("like")
+    operator = reader.accept_sign("=", "!=") or reader.accept_word("like")
     if not operator:
         raise reader.expected("=, != or like")
     value = reader.take("text", "a quoted text")

@@ -75,9 +75,9 @@ def parse(text: str) -> MetricQuery:
     name = reader.take("word", "the name of a metric")
     if not (name[0].isascii() and name[0].isalpha()):
         raise reader.unreadable(f"{name[:40]!r} is not the name of a metric")
-    reader.take_sign("[")
+    reader.expect_sign("[")
     interval, seconds = _interval(reader)
-    reader.take_sign("]")
+    reader.expect_sign("]")
     conditions = _conditions(reader)
     group_by: tuple[str, ...] | None = None
     function = _function(reader)
@@ -87,8 +87,8 @@ def parse(text: str) -> MetricQuery:
         function = _function(reader)
     if function not in STATISTICS:
         raise reader.unreadable(f"unknown statistic {function[:40]}: one of {', '.join(STATISTICS)}")
-    reader.take_sign("(")
-    reader.take_sign(")")
+    reader.expect_sign("(")
+    reader.expect_sign(")")
     if reader.token:
         raise reader.unreadable('the local cloud supports the form Name[1m]{key = "value"}.groupBy(key).mean()')
     return MetricQuery(name, interval, seconds, conditions, group_by, function)
@@ -112,13 +112,13 @@ def _interval(reader: Reader) -> tuple[str, int]:
 def _conditions(reader: Reader) -> tuple[Condition, ...]:
     """The conditions in braces, if there are any."""
     conditions: list[Condition] = []
-    if not reader.took_sign("{"):
+    if not reader.accept_sign("{"):
         return ()
-    while not reader.took_sign("}"):
+    while not reader.accept_sign("}"):
         if conditions:
-            reader.take_sign(",")
+            reader.expect_sign(",")
         key = reader.take("word", "a dimension")
-        operator = reader.took_sign("=", "!=", "=~")
+        operator = reader.accept_sign("=", "!=", "=~")
         if not operator:
             raise reader.expected("=, != or =~")
         conditions.append(Condition(key, operator, reader.take("text", "a quoted value")))
@@ -137,9 +137,9 @@ def _function(reader: Reader) -> str:
 
 def _keys(reader: Reader) -> tuple[str, ...]:
     keys: list[str] = []
-    reader.take_sign("(")
-    while not reader.took_sign(")"):
+    reader.expect_sign("(")
+    while not reader.accept_sign(")"):
         if keys:
-            reader.take_sign(",")
+            reader.expect_sign(",")
         keys.append(reader.take("word", "a dimension"))
     return tuple(keys)

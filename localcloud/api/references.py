@@ -72,7 +72,7 @@ class References:
     def own(self) -> list[ReferenceTarget]:
         """The targets of the call's own permissions; empty means the tenancy."""
         if _OWN in self._rows:
-            parts = [self._named(part) for part in self._rows[_OWN].split(" + ")]
+            parts = [self._references_at(part) for part in self._rows[_OWN].split(" + ")]
             targets = [target for part in parts for reference in part for target in reference.targets]
             return [finders.merge_targets(targets)] if len(parts) > 1 else targets
         if self._kept:
@@ -80,7 +80,7 @@ class References:
         place = "body" if self._has_compartment else "query"
         if self._in_path:
             return []
-        return [target for each in self._named(f"{place}.compartmentId") for target in each.targets]
+        return [target for each in self._references_at(f"{place}.compartmentId") for target in each.targets]
 
     @property
     def names_in_path(self) -> bool:
@@ -94,9 +94,12 @@ class References:
                 continue
             permissions = self._permissions(takes)
             if place.startswith("new."):
-                yield from self._exchanged(place.removeprefix("new."), permissions)
+                yield from self._exchange(place.removeprefix("new."), permissions)
             else:
-                yield from (PlacedPermissions(_fitting(permissions, each), each) for each in self._named(place))
+                yield from (
+                    PlacedPermissions(_fitting_permissions(permissions, each), each)
+                    for each in self._references_at(place)
+                )
 
     def moved(self) -> Iterator[PlacedPermissions]:
         """What a move needs in its destination: the same as if the resource were there already."""
@@ -104,7 +107,7 @@ class References:
         if kept is None or not self._has_compartment:
             return
         permissions = self._needs.permissions | self._permissions(self._rows.get(_DESTINATION, ""))
-        for each in self._named(_DESTINATION):
+        for each in self._references_at(_DESTINATION):
             there = tuple(replace(kept, compartment=target.compartment) for target in each.targets)
             if any(target.compartment != kept.compartment for target in there):
                 yield PlacedPermissions(permissions, replace(each, targets=there))
@@ -115,16 +118,18 @@ class References:
         rows = (takes for place, takes in self._rows.items() if place != _OWN)
         return frozenset().union(*(self._permissions(takes) for takes in rows))
 
-    def _exchanged(self, field: str, permissions: frozenset[str]) -> Iterator[PlacedPermissions]:
+    def _exchange(self, field: str, permissions: frozenset[str]) -> Iterator[PlacedPermissions]:
         """The references that a change attaches, and those that it detaches."""
         if self._body.get(field.split("[]")[0]) is None:
             return
-        new, old = self._named(f"body.{field}"), self._named(f"kept.{field}")
+        new, old = self._references_at(f"body.{field}"), self._references_at(f"kept.{field}")
         detaching = frozenset(name for name in permissions if name.endswith("_DETACH"))
         for references, others, taken in ((new, old, permissions - detaching), (old, new, detaching)):
             there = [other.value for other in others]
             yield from (
-                PlacedPermissions(_fitting(taken, each), each) for each in references if each.value not in there
+                PlacedPermissions(_fitting_permissions(taken, each), each)
+                for each in references
+                if each.value not in there
             )
 
     def _permissions(self, takes: str) -> frozenset[str]:
@@ -134,16 +139,16 @@ class References:
         cases = (" ".join(case.split()) for case in takes.split(","))
         return frozenset().union(*(self._needs.conditional[case] for case in cases))
 
-    def _named(self, place: str) -> list[Reference]:
+    def _references_at(self, place: str) -> list[Reference]:
         *conditions, chosen = place.split(" & ")
-        if not all(self._alternatives(condition) for condition in conditions):
+        if not all(self._first_alternative(condition) for condition in conditions):
             return []
-        return self._alternatives(chosen)
+        return self._first_alternative(chosen)
 
-    def _alternatives(self, place: str) -> list[Reference]:
-        return next((references for path in place.split(" | ") if (references := self._followed(path))), [])
+    def _first_alternative(self, place: str) -> list[Reference]:
+        return next((references for path in place.split(" | ") if (references := self._follow(path))), [])
 
-    def _followed(self, path: str) -> list[Reference]:
+    def _follow(self, path: str) -> list[Reference]:
         first, *further = path.split(" > ")
         source, _, field = first.partition(".")
         references = self._read(source, self._source(source), field)
@@ -200,7 +205,7 @@ class References:
         return bool(operation.details) and "compartmentId" in models.fields(operation.service, operation.details)
 
 
-def _fitting(permissions: frozenset[str], reference: Reference) -> frozenset[str]:
+def _fitting_permissions(permissions: frozenset[str], reference: Reference) -> frozenset[str]:
     """The permissions that fit the kind of the target, where a name may refer to several kinds."""
     if " " not in kinds_of(reference.name) or not reference.targets:
         return permissions

@@ -91,7 +91,7 @@ async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple
         principal = registry_tokens.bearer_principal(cloud, request)
         if principal is None:
             return _challenge(cloud)
-        return await _visited(RegistryRequest(cloud, request, principal, {}, receive))
+        return await _route_request(RegistryRequest(cloud, request, principal, {}, receive))
     except RegistryError as error:
         return error.reply, str(error)
     except manifests.UnreadableManifestError as error:
@@ -104,7 +104,7 @@ async def answer(cloud: LocalCloud, request: Request, receive: Receive) -> tuple
         return refused.reply, str(error)
 
 
-async def _visited(visit: RegistryRequest) -> tuple[Reply, str]:
+async def _route_request(visit: RegistryRequest) -> tuple[Reply, str]:
     request = visit.request
     for method, pattern, handler in _ROUTES:
         match = pattern.fullmatch(request.path) if method == request.method else None
@@ -130,12 +130,12 @@ async def _begin_upload(visit: RegistryRequest) -> Reply:
     visit.uploads.mkdir(parents=True, exist_ok=True)
     (visit.folder / "blobs").mkdir(parents=True, exist_ok=True)
     (visit.uploads / upload).touch()
-    return _continued(visit, upload)
+    return _upload_reply(visit, upload)
 
 
 async def _add_to_upload(visit: RegistryRequest) -> Reply:
     await _append(visit)
-    return _continued(visit, visit.named["upload"])
+    return _upload_reply(visit, visit.named["upload"])
 
 
 async def _finish_upload(visit: RegistryRequest) -> Reply:
@@ -164,7 +164,7 @@ async def _append(visit: RegistryRequest) -> Path:
     return file
 
 
-def _continued(visit: RegistryRequest, upload: str) -> Reply:
+def _upload_reply(visit: RegistryRequest, upload: str) -> Reply:
     size = (visit.uploads / upload).stat().st_size
     place = f"{PATH}/{visit.named['name']}/blobs/uploads/{upload}"
     return Reply(202, None, {"location": place, "range": f"0-{max(size - 1, 0)}", "docker-upload-uuid": upload})
@@ -172,27 +172,27 @@ def _continued(visit: RegistryRequest, upload: str) -> Reply:
 
 async def _blob(visit: RegistryRequest) -> Reply:
     repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
-    if not repositories or not _pulls(visit, repositories[0]):
+    if not repositories or not _may_read(visit, repositories[0]):
         raise RegistryError(404, "NAME_UNKNOWN", "repository name not known to registry")
     wanted = Digest(visit.named["digest"])
     file = visit.blob(wanted)
     if not visit.holds(wanted):
         raise RegistryError(404, "BLOB_UNKNOWN", "blob unknown to registry")
-    return _file(file, visit.named["digest"], "application/octet-stream")
+    return _file_reply(file, visit.named["digest"], "application/octet-stream")
 
 
 async def _manifest(visit: RegistryRequest) -> Reply:
     repositories = visit.cloud.store.live(artifacts.REPOSITORY.name, name=visit.repository)
     reference = visit.named["reference"]
-    digest = reference if is_digest(reference) else _tagged(visit, reference)
+    digest = reference if is_digest(reference) else _digest_of_tag(visit, reference)
     file = visit.blob(Digest(digest))
-    pulls = repositories and _pulls(visit, repositories[0])
+    pulls = repositories and _may_read(visit, repositories[0])
     if not pulls or not visit.holds(Digest(digest)):
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
-    return _file(file, digest, manifests.media_type(manifests.read_blob(file)))
+    return _file_reply(file, digest, manifests.media_type(manifests.read_blob(file)))
 
 
-def _tagged(visit: RegistryRequest, tag: str) -> str:
+def _digest_of_tag(visit: RegistryRequest, tag: str) -> str:
     image = artifacts.find_image(visit.cloud.store, f"{artifacts.REGISTRY}/{visit.named['name']}:{tag}")
     if image is None:
         raise RegistryError(404, "MANIFEST_UNKNOWN", "manifest unknown")
@@ -222,7 +222,7 @@ def _image_of(visit: RegistryRequest, sent: Upload, digest: str) -> dict[str, An
     if is_digest(reference) and reference != digest:
         raise RegistryError(400, "DIGEST_INVALID", f"the manifest has the digest {digest}")
     manifest = _manifest_of(visit, sent)
-    start = manifests.read_start(_pushed(visit, manifest.config))
+    start = manifests.read_start(_read_pushed_blob(visit, manifest.config))
     missing = [layer.digest.text for layer in manifest.layers if not visit.holds(layer.digest)]
     if missing:
         raise RegistryError(400, "MANIFEST_BLOB_UNKNOWN", f"the layer {missing[0]} was not pushed")
@@ -239,13 +239,13 @@ def _manifest_of(visit: RegistryRequest, sent: Upload) -> Manifest:
     """The manifest, or the first manifest of an index."""
     manifest = manifests.read_manifest(manifests.read_blob(sent.path))
     if isinstance(manifest, Digest):
-        manifest = manifests.read_manifest(_pushed(visit, manifest))
+        manifest = manifests.read_manifest(_read_pushed_blob(visit, manifest))
     if isinstance(manifest, Digest):
         raise manifests.UnreadableManifestError("an index names another index")
     return manifest
 
 
-def _pushed(visit: RegistryRequest, digest: Digest) -> bytes:
+def _read_pushed_blob(visit: RegistryRequest, digest: Digest) -> bytes:
     try:
         if visit.holds(digest):
             return manifests.read_blob(visit.blob(digest))
@@ -268,7 +268,7 @@ def _may_push(visit: RegistryRequest) -> None:
     authorization.authorize(call)
 
 
-def _pulls(visit: RegistryRequest, repository: StoredResource) -> bool:
+def _may_read(visit: RegistryRequest, repository: StoredResource) -> bool:
     """Whether the principal may read. Permission to push is enough: tools look first, and skip what is there."""
     try:
         _may_push(visit)
@@ -278,7 +278,7 @@ def _pulls(visit: RegistryRequest, repository: StoredResource) -> bool:
     return True
 
 
-def _file(file: Path, digest: str, media_type: str) -> Reply:
+def _file_reply(file: Path, digest: str, media_type: str) -> Reply:
     size = file.stat().st_size
     headers = {"content-type": media_type, "docker-content-digest": digest}
     return Reply(200, None, headers, FilePart(file, 0, size))

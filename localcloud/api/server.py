@@ -80,7 +80,7 @@ class Application:
                 return page.answer(self._cloud, request), "console"
             if registry.is_registry(request):
                 return await registry.answer(self._cloud, request, body.to_file)
-            call, admitted = await self._call(request, body, route)
+            call, admitted = await self._build_call(request, body, route)
             return await self._answer(call, admitted), f"{name} by {call.principal.name}"
         except ApiError as error:
             return Reply(error.status, {"code": error.code, "message": error.message}), f"{name} {error}"
@@ -109,7 +109,7 @@ class Application:
             if call.request.upload:  # a handler that keeps the upload has moved it
                 call.request.upload.path.unlink(missing_ok=True)
 
-    async def _call(
+    async def _build_call(
         self, request: Request, body: _Body, route: tuple[ApiOperation, dict[str, str]] | None
     ) -> tuple[ApiCall, int | None]:
         """The call with its body. A streamed body does not affect access, so the call is authorized before it."""
@@ -124,13 +124,13 @@ class Application:
             raise not_implemented(operation)
         call = ApiCall(self._cloud, route[0], request, route[1], credential.principal)
         admitted = admit(call) if streams else None
-        return replace(call, request=await self._with_body(request, body, streams)), admitted
+        return replace(call, request=await self._receive_body(request, body, streams)), admitted
 
     def _find_key(self, key_id: str) -> RSAPublicKey | None:
         credential = self._cloud.credentials.find(key_id)
         return credential.key if credential else None
 
-    async def _with_body(self, request: Request, body: _Body, streams: bool) -> Request:
+    async def _receive_body(self, request: Request, body: _Body, streams: bool) -> Request:
         if streams:
             upload = await body.to_file(self._cloud.objects / "incoming" / uuid.uuid4().hex)
             try:

@@ -64,27 +64,27 @@ class Reader:
         """Whether one of these words comes next, in upper or lower case."""
         return self.token is not None and self.token.kind == "word" and self.token.text.lower() in words
 
-    def took_sign(self, *signs: str) -> str:
+    def accept_sign(self, *signs: str) -> str:
         """Takes the next token if it is one of these signs. Returns it, or nothing."""
-        return self._taken() if self.is_sign(*signs) else ""
+        return self._take_next() if self.is_sign(*signs) else ""
 
-    def took_word(self, *words: str) -> str:
-        return self._taken().lower() if self.is_word(*words) else ""
+    def accept_word(self, *words: str) -> str:
+        return self._take_next().lower() if self.is_word(*words) else ""
 
     def take(self, kind: str, wanted: str) -> str:
         """The next token's text, which must be of this kind."""
         if self.token is None or self.token.kind != kind:
             raise self.expected(wanted)
-        return self._taken()
+        return self._take_next()
 
-    def take_sign(self, sign: str) -> None:
-        if not self.took_sign(sign):
+    def expect_sign(self, sign: str) -> None:
+        if not self.accept_sign(sign):
             raise self.expected(sign)
 
     def expected(self, wanted: str) -> ApiError:
         """The refusal of a query that does not go on with what is wanted."""
         return self.unreadable(f"expected {wanted} {f'at {self.token.text[:40]!r}' if self.token else 'at its end'}")
 
-    def _taken(self) -> str:
+    def _take_next(self) -> str:
         self._next += 1
         return self._tokens[self._next - 1].text

@@ -54,7 +54,7 @@ def issue_receipt(
 
 def _get(service: str, call: ApiCall) -> Reply:
     request = _find(call)
-    return Reply(200, models.shape(service, "WorkRequest", _so_far(request)), {"etag": request.etag})
+    return Reply(200, models.shape(service, "WorkRequest", _current_body(request)), {"etag": request.etag})
 
 
 def _list(service: str, call: ApiCall) -> Reply:
@@ -62,10 +62,10 @@ def _list(service: str, call: ApiCall) -> Reply:
     page = page_of(call.store, KIND, call.request.query, {"resourceId": "parent"}, live_only=True)
     model = "WorkRequestSummary" if service != "object_storage" else "WorkRequest"
     seen = (item for item in page.items if authorization.may_see(call, item))
-    return Reply(200, [models.shape(service, model, _so_far(item)) for item in seen], page.headers)
+    return Reply(200, [models.shape(service, model, _current_body(item)) for item in seen], page.headers)
 
 
-def _nothing(call: ApiCall) -> Reply:
+def _list_nothing(call: ApiCall) -> Reply:
     _find(call)
     return Reply(200, [])
 
@@ -77,7 +77,7 @@ def _find(call: ApiCall) -> StoredResource:
     return request
 
 
-def _so_far(request: StoredResource) -> Mapping[str, Any]:
+def _current_body(request: StoredResource) -> Mapping[str, Any]:
     """The work request as it is now. It ends when its resource has settled."""
     if request.settles_at <= clock.now():
         return request.body
@@ -92,7 +92,7 @@ def operations() -> list[ApiOperation]:
         rows += [
             ApiOperation("GetWorkRequest", "GET", f"{path}/{{workRequestId}}", partial(_get, service), service),
             ApiOperation("ListWorkRequests", "GET", path, partial(_list, service), service),
-            ApiOperation("ListWorkRequestErrors", "GET", f"{path}/{{workRequestId}}/errors", _nothing, service),
-            ApiOperation("ListWorkRequestLogs", "GET", f"{path}/{{workRequestId}}/logs", _nothing, service),
+            ApiOperation("ListWorkRequestErrors", "GET", f"{path}/{{workRequestId}}/errors", _list_nothing, service),
+            ApiOperation("ListWorkRequestLogs", "GET", f"{path}/{{workRequestId}}/logs", _list_nothing, service),
         ]
     return rows

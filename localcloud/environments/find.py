@@ -43,8 +43,12 @@ class MissingEnvironment:
 def find(name: str) -> Environment | MissingEnvironment:
     """The environment of that name as it stands now."""
     row = rows()[name]
-    if row.kind == "this" or (row.own and _in_this(row)):
-        return _environment(row, Path(sys.executable), "this interpreter") if _in_this(row) else _incomplete(row)
+    if row.kind == "this" or (row.own and _has_modules_here(row)):
+        return (
+            _environment(row, Path(sys.executable), "this interpreter")
+            if _has_modules_here(row)
+            else _missing_modules(row)
+        )
     made = locate(row)
     if isinstance(made, MissingEnvironment):
         return made
@@ -94,10 +98,10 @@ def locate(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
 
 def missing_packages(row: EnvironmentRow) -> tuple[str, ...]:
     """The Debian packages that an environment needs and that are not installed."""
-    return tuple(name for name, proof in row.packages.items() if not _proved(proof))
+    return tuple(name for name, proof in row.packages.items() if not _is_installed(proof))
 
 
-def _proved(proof: str) -> bool:
+def _is_installed(proof: str) -> bool:
     return bool(glob.glob(proof)) if proof.startswith("/") else shutil.which(proof) is not None
 
 
@@ -108,11 +112,11 @@ def _interpreter(version: str) -> Path | None:
     return Path(program) if program else None
 
 
-def _in_this(row: EnvironmentRow) -> bool:
+def _has_modules_here(row: EnvironmentRow) -> bool:
     return all(importlib.util.find_spec(name.partition(".")[0]) for name in row.imports)
 
 
-def _incomplete(row: EnvironmentRow) -> MissingEnvironment:
+def _missing_modules(row: EnvironmentRow) -> MissingEnvironment:
     return MissingEnvironment(row.name, "this interpreter lacks " + ", ".join(row.imports), "make setup")
 
 

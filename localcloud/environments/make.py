@@ -38,7 +38,7 @@ def make(name: str, tell: MakeProgress, install: bool = False) -> Environment:
     row = rows()[name]
     if row.kind == "this":
         raise MakeError(f"{name}: {existing.reason}\n{existing.remedy}")
-    _packages(row, tell, install)
+    _require_packages(row, tell, install)
     if row.base in rows():
         make(row.base, tell, install)
     place = locate(row)
@@ -50,7 +50,7 @@ def make(name: str, tell: MakeProgress, install: bool = False) -> Environment:
             tell.say(f"making the environment `{name}`: {_size(row)}, once per machine")
             cache.clear_folder(folder)
             _fill(row, folder, interpreter, tell)
-            cache.write_stamp(folder, _proof(row, folder))
+            cache.write_stamp(folder, _prove(row, folder))
             tell.say(f"the environment `{name}` is ready")
     made = find(name)
     if isinstance(made, MissingEnvironment):
@@ -62,7 +62,7 @@ def _size(row: EnvironmentRow) -> str:
     return f"{row.megabytes} MB and about {row.minutes} minute{'' if row.minutes == 1 else 's'} on two quiet processors"
 
 
-def _packages(row: EnvironmentRow, tell: MakeProgress, install: bool) -> None:
+def _require_packages(row: EnvironmentRow, tell: MakeProgress, install: bool) -> None:
     absent = missing_packages(row)
     if not absent:
         return
@@ -82,7 +82,7 @@ def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgre
     run_watched(maker, tell, f"{row.name}: an empty environment")
     python = folder / "bin" / "python"
     if row.base in rows():
-        _stand_on(interpreter, folder)
+        _add_base_modules(interpreter, folder)
     for path in (path for path in row.lists if path.name != row.built):
         # Wheels only: installing one runs no code from PyPI and fetches no unlocked build packages.
         pip(
@@ -95,7 +95,7 @@ def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgre
         _build(row, python, tell)
 
 
-def _stand_on(base: Path, folder: Path) -> None:
+def _add_base_modules(base: Path, folder: Path) -> None:
     """Makes the modules of the base environment importable, after the environment's own."""
     result = subprocess.run([str(base), "-I", "-c", _SITES], capture_output=True, text=True, check=True)
     site = next(folder.glob("lib/python*/site-packages"))
@@ -130,7 +130,7 @@ def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
         pip(python, ["install", "--no-deps", *wheels], tell, f"{row.name}: installing", hashed=False)
 
 
-def _proof(row: EnvironmentRow, folder: Path) -> Stamp:
+def _prove(row: EnvironmentRow, folder: Path) -> Stamp:
     """Imports the modules in a process of their own, and returns what that found."""
     command = [str(folder / "bin" / "python"), "-c", _PROOF, ",".join(row.imports), row.proof]
     with tempfile.TemporaryDirectory() as empty:

@@ -64,7 +64,7 @@ def _user(call: ApiCall, body: Json) -> Json:
     return {**_in_tenancy(call, body), "capabilities": capable}
 
 
-def _let_go(call: ApiCall, user: StoredResource) -> None:
+def _require_removable_user(call: ApiCall, user: StoredResource) -> None:
     """Refuses to delete a user of the credentials file, or, like OCI, one that is still in a group."""
     if user.id in (seeded.id for seeded in tenancy.USERS):
         raise conflict(f"The user {user.name} belongs to the local tenancy and cannot be deleted")
@@ -72,12 +72,12 @@ def _let_go(call: ApiCall, user: StoredResource) -> None:
         raise conflict(f"The user {user.id} is still in a group")
 
 
-def _empty_group(call: ApiCall, group: StoredResource) -> None:
+def _require_empty_group(call: ApiCall, group: StoredResource) -> None:
     if call.store.live(memberships.MEMBERSHIP, parent=group.id):
         raise conflict(f"The group {group.id} still has users")
 
 
-def _empty_compartment(call: ApiCall, compartment: StoredResource) -> None:
+def _require_empty_compartment(call: ApiCall, compartment: StoredResource) -> None:
     held = call.store.select("compartment = ? AND live AND kind != ? LIMIT 1", (compartment.id, work_requests.KIND))
     if held:
         raise conflict(f"The compartment {compartment.id} is not empty: it has the {held[0].kind} {held[0].id}")
@@ -88,16 +88,16 @@ COMPARTMENT = ResourceKind(
     "compartment", "Compartment", SERVICE, f"{VERSION}/compartments", "compartmentId", lifecycles.IDENTITY,
     name_field="name", unique_in="compartment", verbs=("Create", "List", "Update", "Delete"),
     receipts=Receipts("compartment", "{verb}_COMPARTMENT"), asynchronous=frozenset({"Delete"}),
-    on_delete=_empty_compartment,
+    on_delete=_require_empty_compartment,
 )  # fmt: skip
 GROUP = ResourceKind(
     "group", "Group", SERVICE, f"{VERSION}/groups", "groupId", lifecycles.IDENTITY, name_field="name",
-    unique_in="tenancy", verbs=_IN_THE_TENANCY, on_create=_in_tenancy, on_delete=_empty_group,
+    unique_in="tenancy", verbs=_IN_THE_TENANCY, on_create=_in_tenancy, on_delete=_require_empty_group,
 )  # fmt: skip
 USER = ResourceKind(
     "user", "User", SERVICE, f"{VERSION}/users", "userId", lifecycles.IDENTITY, name_field="name",
     unique_in="tenancy", verbs=_IN_THE_TENANCY, defaults={"isMfaActivated": False}, on_create=_user,
-    on_delete=_let_go,
+    on_delete=_require_removable_user,
 )  # fmt: skip
 DYNAMIC_GROUP = ResourceKind(
     "dynamic-group", "DynamicGroup", SERVICE, f"{VERSION}/dynamicGroups", "dynamicGroupId", lifecycles.IDENTITY,
@@ -205,7 +205,7 @@ def _fault_domains(call: ApiCall) -> Reply:
     )  # fmt: skip
 
 
-def _none(call: ApiCall) -> Reply:
+def _list_nothing(call: ApiCall) -> Reply:
     """An empty list: the local cloud has no tag namespaces, and so no tag defaults."""
     kinds.require_compartment(call, call.needed("compartmentId"))
     return Reply(200, [])
@@ -224,6 +224,6 @@ def operations() -> list[ApiOperation]:
             "ListAvailabilityDomains", "GET", f"{VERSION}/availabilityDomains", _availability_domains, SERVICE
         ),
         ApiOperation("ListFaultDomains", "GET", f"{VERSION}/faultDomains", _fault_domains, SERVICE),
-        ApiOperation("ListTagNamespaces", "GET", f"{VERSION}/tagNamespaces", _none, SERVICE),
-        ApiOperation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", _none, SERVICE),
+        ApiOperation("ListTagNamespaces", "GET", f"{VERSION}/tagNamespaces", _list_nothing, SERVICE),
+        ApiOperation("ListTagDefaults", "GET", f"{VERSION}/tagDefaults", _list_nothing, SERVICE),
     ]

@@ -71,7 +71,7 @@ def _post(call: ApiCall) -> Reply:
         )
     failed = []
     for entry in details["metricData"]:
-        if why := _wrong(entry):
+        if why := _why_wrong(entry):
             failed.append({"message": why, "metricData": entry})
             continue
         dimensions = dimensions_text(entry["dimensions"])
@@ -87,7 +87,7 @@ def _post(call: ApiCall) -> Reply:
     return Reply(200, {"failedMetricsCount": len(failed), "failedMetrics": failed})
 
 
-def _wrong(entry: Mapping[str, Any]) -> str:
+def _why_wrong(entry: Mapping[str, Any]) -> str:
     """Why the service would refuse a stream; empty if it would accept it."""
     now = clock.now()
     moments = [clock.parse_rfc3339(point["timestamp"]) for point in entry["datapoints"]]

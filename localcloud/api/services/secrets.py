@@ -66,12 +66,12 @@ SECRET = ResourceKind(
 def _schedule_deletion(call: ApiCall) -> Reply:
     secret = _in_state(call, "ACTIVE")
     moment = call.details().get("timeOfDeletion") or clock.rfc3339(clock.now() + _DELETION_SECONDS)
-    return _turned(call, secret, "PENDING_DELETION", {"timeOfDeletion": moment})
+    return _change_state(call, secret, "PENDING_DELETION", {"timeOfDeletion": moment})
 
 
 def _cancel_deletion(call: ApiCall) -> Reply:
     secret = _in_state(call, "PENDING_DELETION")
-    return _turned(call, secret, "ACTIVE", {"timeOfDeletion": None})
+    return _change_state(call, secret, "ACTIVE", {"timeOfDeletion": None})
 
 
 def _in_state(call: ApiCall, state: str) -> StoredResource:
@@ -82,7 +82,7 @@ def _in_state(call: ApiCall, state: str) -> StoredResource:
     return secret
 
 
-def _turned(call: ApiCall, secret: StoredResource, state: str, more: Json) -> Reply:
+def _change_state(call: ApiCall, secret: StoredResource, state: str, more: Json) -> Reply:
     return Reply(200, headers={"etag": call.store.put(secret, state=state, body={**secret.body, **more}).etag})
 
 
@@ -102,7 +102,7 @@ def _bundle_by_name(call: ApiCall) -> Reply:
 
 def _shown_bundle(call: ApiCall, secret: StoredResource) -> Reply:
     contents = secret.body[_CONTENTS]
-    text = call.request.query.get("versionNumber") or str(_staged(call, len(contents)))
+    text = call.request.query.get("versionNumber") or str(_version_of_stage(call, len(contents)))
     number = whole_number(text) or 0
     if not 1 <= number <= len(contents):
         raise not_found(f"version {text[:80]} of the secret")
@@ -119,7 +119,7 @@ def _shown_bundle(call: ApiCall, secret: StoredResource) -> Reply:
     return Reply(200, body, {"etag": secret.etag})
 
 
-def _staged(call: ApiCall, newest: int) -> int:
+def _version_of_stage(call: ApiCall, newest: int) -> int:
     stage = call.request.query.get("stage", "CURRENT")
     numbers = {"CURRENT": newest, "LATEST": newest, "PREVIOUS": newest - 1}
     if stage not in numbers:

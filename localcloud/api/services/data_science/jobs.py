@@ -26,7 +26,7 @@ _MOST_ARGUMENTS = 4_000
 _FILENAME = re.compile(r"""filename\*?=(?:"([^"]+)"|([^;\s]+))""")
 
 
-def _hold_project(call: ApiCall, project: StoredResource) -> None:
+def _require_empty_project(call: ApiCall, project: StoredResource) -> None:
     if held := call.store.live("job", parent=project.id):
         raise conflict(f"The project {project.id} still has {len(held)} job(s): {names_of(call, held)}")
     if notebooks := call.store.live("notebook-session", parent=project.id):
@@ -77,7 +77,7 @@ def forget_folder(call: ApiCall, run: StoredResource) -> None:
 
 PROJECT = ResourceKind(
     "project", "Project", SERVICE, f"{VERSION}/projects", "projectId", lifecycles.PROJECT,
-    ocid="datascienceproject", summary="ProjectSummary", on_delete=_hold_project,
+    ocid="datascienceproject", summary="ProjectSummary", on_delete=_require_empty_project,
     receipts=Receipts("project", "PROJECT_{verb}"), asynchronous=frozenset({"Delete"}),
 )  # fmt: skip
 JOB = ResourceKind(

@@ -30,14 +30,14 @@ NOTEBOOK = ResourceKind(
 
 
 def activate(call: ApiCall) -> Reply:
-    return _turn(call, "INACTIVE", "ACTIVE")
+    return _change_state(call, "INACTIVE", "ACTIVE")
 
 
 def deactivate(call: ApiCall) -> Reply:
-    return _turn(call, "ACTIVE", "INACTIVE")
+    return _change_state(call, "ACTIVE", "INACTIVE")
 
 
-def _turn(call: ApiCall, before: str, after: str) -> Reply:
+def _change_state(call: ApiCall, before: str, after: str) -> Reply:
     notebook = kinds.find_living(NOTEBOOK, call)
     notebook.require_etag(call.if_match)
     if notebook.state != before:

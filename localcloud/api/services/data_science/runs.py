@@ -89,7 +89,7 @@ def _submit(call: ApiCall, run: StoredResource) -> None:
     call.after_commit.append(lambda: call.cloud.hosts.submit(run.id))
 
 
-def _forget(call: ApiCall, run: StoredResource) -> None:
+def _require_ended(call: ApiCall, run: StoredResource) -> None:
     if run.state in lifecycles.RUN_ACTIVE:
         raise incorrect_state(f"The job run {run.id} is {run.state}: cancel it first")
     forget_folder(call, run)
@@ -99,7 +99,7 @@ JOB_RUN = ResourceKind(
     "job-run", "JobRun", SERVICE, f"{VERSION}/jobRuns", "jobRunId", lifecycles.JOB_RUN,
     ocid="datasciencejobrun", parent_field="jobId", summary="JobRunSummary",
     references={"projectId": "project", "jobId": "job"},
-    on_create=_run, after_create=_submit, on_delete=_forget,
+    on_create=_run, after_create=_submit, on_delete=_require_ended,
 )  # fmt: skip
 
 

@@ -60,16 +60,16 @@ def _named(requested: list[Json]) -> list[Json]:
 
 
 def _service_gateway(call: ApiCall, body: Json) -> Json:
-    _only_one(call, "service-gateway", body)
+    _require_first(call, "service-gateway", body)
     return {**body, "services": _named(body["services"])}
 
 
 def _internet_gateway(call: ApiCall, body: Json) -> Json:
-    _only_one(call, "internet-gateway", body)
+    _require_first(call, "internet-gateway", body)
     return body
 
 
-def _only_one(call: ApiCall, kind: str, body: Json) -> None:
+def _require_first(call: ApiCall, kind: str, body: Json) -> None:
     if call.store.live(kind, parent=body["vcnId"]):
         raise already_exists(f"A {kind} of the VCN {body['vcnId']}")
 

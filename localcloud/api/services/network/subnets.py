@@ -39,7 +39,7 @@ def _subnet(call: ApiCall, body: Json) -> Json:
         "virtualRouterMac": f"00:00:17:{zlib.crc32(body['id'].encode()) & 0xFFFFFF:06X}",
         **({"subnetDomainName": f"{label}.{domain}"} if label and domain else {}),
     }
-    _same_vcn(call, completed)
+    _require_same_vcn(call, completed)
     return completed
 
 
@@ -58,7 +58,7 @@ def _updated(call: ApiCall, subnet: StoredResource, body: Json) -> Json:
     """Refuses a new block that lacks an address of one of the subnet's VNICs."""
     vcn, cidr = call.store.get(subnet.parent), body["cidrBlock"]
     if vcn is None or cidr == subnet.body["cidrBlock"]:
-        return _same_vcn(call, body)
+        return _require_same_vcn(call, body)
     moved = _addresses(call, vcn, cidr, subnet.id)
     for vnic in call.store.live(VNIC.name, parent=subnet.id):
         if IPv4Address(vnic.body["privateIp"]) not in parse_block(cidr):
@@ -66,10 +66,10 @@ def _updated(call: ApiCall, subnet: StoredResource, body: Json) -> Json:
                 f"The subnet {subnet.name} ({subnet.id}) cannot have {cidr}: the VNIC {vnic.name} of the run "
                 f"{vnic.body['run']} has the address {vnic.body['privateIp']}"
             )
-    return _same_vcn(call, {**body, **moved})
+    return _require_same_vcn(call, {**body, **moved})
 
 
-def _same_vcn(call: ApiCall, body: Json) -> Json:
+def _require_same_vcn(call: ApiCall, body: Json) -> Json:
     if not 1 <= len(body["securityListIds"]) <= 5:
         raise invalid("a subnet has one to five security lists")
     for identifier in (body["routeTableId"], *body["securityListIds"]):
@@ -79,7 +79,7 @@ def _same_vcn(call: ApiCall, body: Json) -> Json:
     return body
 
 
-def _free(call: ApiCall, subnet: StoredResource) -> None:
+def _require_unused(call: ApiCall, subnet: StoredResource) -> None:
     # An accepted run has no VNIC yet, but will get one soon.
     users = call.store.mentioning(subnet.id, ("job-run", "notebook-session"))
     active = [user for user in users if user.kind != "job-run" or user.state in lifecycles.RUN_ACTIVE]
@@ -93,7 +93,7 @@ SUBNET = ResourceKind(
         "vcnId": "vcn", "routeTableId": "route-table", "securityListIds": "security-list",
         "dhcpOptionsId": "dhcp-options",
     },
-    on_create=_subnet, on_delete=_free, on_update=_updated,
+    on_create=_subnet, on_delete=_require_unused, on_update=_updated,
     unserved=dict.fromkeys(("ipv6CidrBlock", "ipv6CidrBlocks"), NO_IPV6),
     asynchronous=frozenset({"Move"}),
 )  # fmt: skip

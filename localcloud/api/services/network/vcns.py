@@ -33,7 +33,7 @@ def _vcn(call: ApiCall, body: Json) -> Json:
     return {**body, "cidrBlock": blocks[0], "cidrBlocks": blocks, **domain, **defaults}
 
 
-def _bring_defaults(call: ApiCall, vcn: StoredResource) -> None:
+def _add_defaults(call: ApiCall, vcn: StoredResource) -> None:
     contents: dict[str, Json] = {
         "route-table": {"routeRules": []},
         "security-list": {
@@ -69,14 +69,14 @@ def _ingress(protocol: str, source: str, **options: Json) -> Json:
     return {"protocol": protocol, "source": source, "sourceType": "CIDR_BLOCK", "isStateless": False, **options}
 
 
-def _take_defaults(call: ApiCall, vcn: StoredResource) -> None:
+def _remove_defaults(call: ApiCall, vcn: StoredResource) -> None:
     for kind, name in _DEFAULTS.items():
         default = call.store.get(vcn.body[name])
         if default and default.live:
             kinds.remove(BY_NAME[kind], call, default)
 
 
-def _keep_default(call: ApiCall, resource: StoredResource) -> None:
+def _require_not_default(call: ApiCall, resource: StoredResource) -> None:
     vcn = call.store.get(resource.parent)
     if vcn and resource.id in (vcn.body[name] for name in _DEFAULTS.values()):
         raise conflict(f"The {resource.kind} {resource.id} is a default of its VCN and is deleted only with the VCN")
@@ -114,23 +114,23 @@ def _rules(call: ApiCall, body: Json) -> Json:
 _IN_VCN = {"vcnId": "vcn"}
 _IPV6 = ("isIpv6Enabled", "isOracleGuaAllocationEnabled", "ipv6PrivateCidrBlocks", "byoipv6CidrDetails")
 VCN = ResourceKind(
-    "vcn", "Vcn", SERVICE, f"{VERSION}/vcns", "vcnId", lifecycles.NETWORK, on_create=_vcn, after_create=_bring_defaults,
-    on_delete=_take_defaults, asynchronous=frozenset({"Move"}), unserved=dict.fromkeys(_IPV6, NO_IPV6),
+    "vcn", "Vcn", SERVICE, f"{VERSION}/vcns", "vcnId", lifecycles.NETWORK, on_create=_vcn, after_create=_add_defaults,
+    on_delete=_remove_defaults, asynchronous=frozenset({"Move"}), unserved=dict.fromkeys(_IPV6, NO_IPV6),
     held_by=("subnet", "route-table", "security-list", "dhcp-options", "network-security-group", *_GATEWAYS),
 )  # fmt: skip
 ROUTE_TABLE = ResourceKind(
     "route-table", "RouteTable", SERVICE, f"{VERSION}/routeTables", "rtId", lifecycles.NETWORK, parent_field="vcnId",
-    references=_IN_VCN, held_by=("subnet", *_GATEWAYS), on_create=_routes, on_delete=_keep_default,
+    references=_IN_VCN, held_by=("subnet", *_GATEWAYS), on_create=_routes, on_delete=_require_not_default,
     on_update=lambda call, resource, body: _routes(call, body),
 )  # fmt: skip
 SECURITY_LIST = ResourceKind(
     "security-list", "SecurityList", SERVICE, f"{VERSION}/securityLists", "securityListId", lifecycles.NETWORK,
-    parent_field="vcnId", references=_IN_VCN, held_by=("subnet",), on_create=_rules, on_delete=_keep_default,
+    parent_field="vcnId", references=_IN_VCN, held_by=("subnet",), on_create=_rules, on_delete=_require_not_default,
     on_update=lambda call, resource, body: _rules(call, body),
 )  # fmt: skip
 DHCP_OPTIONS = ResourceKind(
     "dhcp-options", "DhcpOptions", SERVICE, f"{VERSION}/dhcps", "dhcpId", lifecycles.NETWORK, plural="DhcpOptions",
     parent_field="vcnId", create_details="CreateDhcpDetails", update_details="UpdateDhcpDetails",
-    references=_IN_VCN, held_by=("subnet",), on_delete=_keep_default,
+    references=_IN_VCN, held_by=("subnet",), on_delete=_require_not_default,
 )  # fmt: skip
 BY_NAME = {kind.name: kind for kind in (ROUTE_TABLE, SECURITY_LIST, DHCP_OPTIONS)}

@@ -37,7 +37,7 @@ def attach(store: StateStore, run: StoredResource, subnet: StoredResource, count
     if len(held) == count:
         return held
     detach(store, run.id)
-    addresses = _free(store, subnet, count)
+    addresses = _free_addresses(store, subnet, count)
     return [_add(store, run, subnet, f"{run.name}-{rank}", address) for rank, address in enumerate(addresses)]
 
 
@@ -58,7 +58,7 @@ def list_private_ips(call: ApiCall) -> Reply:
     return Reply(200, [kinds.render(PRIVATE_IP, item) for item in seen], page.headers)
 
 
-def _free(store: StateStore, subnet: StoredResource, count: int) -> list[str]:
+def _free_addresses(store: StateStore, subnet: StoredResource, count: int) -> list[str]:
     taken = {item.body["ipAddress"] for item in store.live(PRIVATE_IP.name, parent=subnet.id)}
     block = IPv4Network(subnet.body["cidrBlock"])
     addresses: list[str] = []
