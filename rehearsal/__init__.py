@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rehearsal saw, what follows from it, and how that is told. Pure: rehearsing/ brings up, runs and looks."""
+"""Judges what a rehearsal saw, and reports it. Pure: rehearsing/ starts the stack and collects the evidence."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the policies decided, and what they would have decided with other statements."""
+"""The calls that were made, how the policies decided them, and how other policies would have decided."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iam.parse import parse
 
 @dataclass(frozen=True, slots=True)
 class PolicyInForce:
-    """A policy in force, as its statements' texts. `compartment` is what it is attached to."""
+    """A policy in force, with the texts of its statements. It is attached to `compartment`."""
 
     name: str
     compartment: str
@@ -26,7 +26,7 @@ class PolicyInForce:
 
 @dataclass(frozen=True, slots=True)
 class AccessFacts:
-    """Everything a decision rests on besides the call itself."""
+    """Everything that decides about access besides the call itself."""
 
     policies: tuple[PolicyInForce, ...]
     compartments: Compartments
@@ -35,7 +35,7 @@ class AccessFacts:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One kind of call: who, what on what, how often, and by which statements it was allowed."""
+    """One kind of call: who called what, how often, and which statements (`by`) allowed it."""
 
     operation: str
     principal: Principal
@@ -53,11 +53,11 @@ class RecordedCall:
 
 
 def read_call(row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
-    """A row of the local cloud's record; `names` says what a report calls a principal."""
-    told = row["principal"]
+    """Reads a row of the local cloud's record. `names` are the names of principals in reports, by OCID."""
+    fields = row["principal"]
     principal = Principal(
-        type=told["type"], ocid=told["id"], name=told["name"], compartment=told["compartment"],
-        groups=_members(told["groups"]), dynamic_groups=_members(told["dynamicGroups"]),
+        type=fields["type"], ocid=fields["id"], name=fields["name"], compartment=fields["compartment"],
+        groups=_members(fields["groups"]), dynamic_groups=_members(fields["dynamicGroups"]),
     )  # fmt: skip
     return RecordedCall(
         operation=row["operation"],
@@ -92,12 +92,12 @@ class LostCall:
 def newly_refused(
     calls: Sequence[RecordedCall], grounds: AccessFacts, policies: Iterable[PolicyInForce]
 ) -> tuple[LostCall, ...]:
-    """Of the calls that were allowed, those which these policies would refuse."""
+    """The calls that were allowed, but that these policies would refuse."""
     compiled = compile_policies(
         (AttachedPolicy(one.name, one.compartment, tuple(map(parse, one.statements))) for one in policies),
         grounds.compartments,
     )
-    found = []
+    refused = []
     for call in calls:
         if call.allowed:
             request = {
@@ -105,17 +105,17 @@ def newly_refused(
             }  # fmt: skip
             verdict = judge(compiled, call.principal, call.permissions, call.target, request)
             if not verdict.allowed:
-                found.append(LostCall(call, verdict.missing))
-    return tuple(found)
+                refused.append(LostCall(call, verdict.missing))
+    return tuple(refused)
 
 
 def inferred(call: RecordedCall) -> tuple[str, ...]:
-    """The permissions of a call that no document names: the verdict on it rests on a guess of the catalog's."""
+    """The permissions of a call that no document names. For these the catalog guesses, and so does the decision."""
     from iam.permissions import is_documented
 
     return tuple(name for name in call.permissions if not is_documented(name))
 
 
 def canonical(text: str) -> str:
-    """Equal statements as equal texts."""
+    """The canonical text of a statement: equal for equal statements."""
     return iam.to_text(parse(text))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a planned node carried: what it exchanged with the others, what it computed, and whether that is anything.
+"""Decides whether a planned node did any work, by what it exchanged with the others and what it computed.
 
-Where every node runs the command, content between two nodes is the command's: a node without any ran alone. Nodes that
-serve (Dask workers, nodes of a cluster) talk all along, by joining and by signs of life. Their run is compared with an
-idle one: the same, but with a command that only waits as long as the real one took.
+If every node runs the command, all content between nodes comes from the command: a node without any worked alone. Nodes
+that serve (Dask workers, for example) always exchange something, to join and to stay known. So their run is compared
+with an idle run, whose command only waits as long as the real one took.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-# `works`: it runs the command. `serves`: it runs only what the framework starts. `free`: nobody expects anything of it.
+# `works`: the node runs the command. `serves`: it runs only what the framework starts. `free`: it need not do anything.
 Duty = Literal["works", "serves", "free"]
 
 # Measured on a loaded machine of two processors, with three nodes, in nine runs. Dask workers without a task exchanged
@@ -25,8 +25,8 @@ MORE_SECONDS, SOME_SECONDS = 1.5, 0.5
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:
-    """Bytes of content, without headers, that went between a node and others of its run; the processor time of all that
-    it ran."""
+    """What a node carried: the bytes of content (without headers) exchanged with other nodes of its run, with how many
+    of them, and the processor time of all its processes."""
 
     bytes: int
     peers: int
@@ -38,14 +38,14 @@ class NodeLoad:
 
 
 def read_load(row: Mapping[str, Any], others: Collection[str]) -> NodeLoad:
-    """From a node's row of the evidence; `others` are the addresses of the other nodes of its run."""
+    """Reads a node's row of the evidence. `others` are the addresses of the other nodes of its run."""
     carried = {peer: int(count) for peer, count in row.get("carried", {}).items() if peer in others and count}
     seconds = row.get("processorSeconds")
     return NodeLoad(sum(carried.values()), len(carried), None if seconds is None else float(seconds))
 
 
 def largest_load(loads: Iterable[NodeLoad]) -> NodeLoad | None:
-    """The most of each among several nodes; None of none."""
+    """The largest value of each kind among several nodes. None if there are no nodes."""
     all_ = list(loads)
     if not all_:
         return None
@@ -54,7 +54,7 @@ def largest_load(loads: Iterable[NodeLoad]) -> NodeLoad | None:
 
 
 def node_duty(launch: Mapping[str, Any], carries: bool) -> Duty:
-    """From a node's launch document. A framework without ports, or a run of one node, has nothing to exchange."""
+    """A node's duty, from its launch document. Without ports, or with one node only, there is nothing to exchange."""
     nodes = sum(role["replicas"] for role in launch["roles"])
     if not carries or nodes < 2 or not launch["ports"]:
         return "free"
@@ -62,7 +62,7 @@ def node_duty(launch: Mapping[str, Any], carries: bool) -> Duty:
 
 
 def has_carried(duty: Duty, load: NodeLoad | None, idle: NodeLoad | None) -> bool | None:
-    """None where nothing was measured, or where a serving node could not be compared."""
+    """Whether the node carried anything. None if nothing was measured, or there is no idle run to compare with."""
     if duty == "free" or load is None:
         return None
     if not load.bytes:
@@ -81,14 +81,16 @@ def _is_more(load: NodeLoad, idle: NodeLoad) -> bool:
 
 
 def explain_idle_node(duty: Duty, load: NodeLoad, idle: NodeLoad | None) -> str:
-    """The reason and the remedy of a node that carried nothing."""
+    """Why a node counts as having carried nothing, and what to do."""
     if idle is not None and load.bytes:
-        seen = f"it exchanged {load.bytes} bytes with other nodes, and up to {idle.bytes} when the command did nothing"
+        traffic = (
+            f"it exchanged {load.bytes} bytes with other nodes, and up to {idle.bytes} when the command did nothing"
+        )
     else:
-        seen = "no byte went between it and another node while the command ran"
+        traffic = "it exchanged no byte with another node while the command ran"
     if duty == "works":
-        return f"{seen}: let the script join the others by what the framework tells it, or plan one node"
+        return f"{traffic}: let the script join the other nodes by the framework's variables, or plan one node"
     return (
-        f"{seen}: give it work, plan fewer nodes, or let the command wait until it has joined (`awaits_every` or"
+        f"{traffic}: give it work, plan fewer nodes, or let the command wait until it has joined (`awaits_every` or"
         " `awaits_command` in the framework's file)"
     )

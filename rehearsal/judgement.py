@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what was seen to what is told."""
+"""Turns what a rehearsal saw into its report."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rehearsal.traffic import Flow, Traffic, allows
 
 SUCCEEDED = "SUCCEEDED"
 LATE = "late packets of a connection that the node had made and ended"
-# What a launcher says before its rank has met the others.
+# The launcher's states before its rank has met the others.
 _BEFORE = (None, "waiting")
 
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """All that a rehearsal found out."""
+    """Everything that a rehearsal saw."""
 
     stack: str
     seconds: float
@@ -64,13 +64,13 @@ def judge_rehearsal(seen: Observations) -> Rehearsal:
 
 
 def _firewall(seen: Observations) -> Iterator[RehearsalVerdict]:
-    """Runs that passed without a firewall say nothing of the plan's port rules."""
+    """Without a firewall the plan's port rules were not rehearsed, even if the runs passed."""
     if any(run.ranks for run in seen.runs) and not seen.traffic.enforced:
         yield "not rehearsed"
 
 
 def overall_verdict(verdicts: Sequence[RehearsalVerdict]) -> RehearsalVerdict:
-    """Failed if anything failed; passed only if everything was rehearsed. A stack without runs has nothing to fail."""
+    """Failed if anything failed, and passed only if everything was rehearsed. A stack without runs passes."""
     order: tuple[RehearsalVerdict, ...] = ("failed", "not rehearsed", "passed")
     return next((verdict for verdict in order if verdict in verdicts), "passed")
 
@@ -87,18 +87,18 @@ def _run(run: RunSeen, seen: Observations) -> RunResult:
 
 
 def _rank(rank: RankSeen, traffic: Traffic) -> RankResult:
-    told = rank.told or {}
-    step = told.get("firstStepSeconds")
+    status = rank.launcher_status or {}
+    step = status.get("firstStepSeconds")
     return RankResult(
         rank=rank.node.rank,
         name=rank.node.name,
         role=rank.node.role,
         address=rank.node.address,
         state=rank.state,
-        joined=told.get("state") not in _BEFORE or _met(rank, traffic) or rank.state == SUCCEEDED,
+        joined=status.get("state") not in _BEFORE or _met(rank, traffic) or rank.state == SUCCEEDED,
         finished=rank.state == SUCCEEDED,
         first_step_seconds=float(step) if isinstance(step, int | float) else None,
-        note=rank.details or str(told.get("reason") or ""),
+        note=rank.details or str(status.get("reason") or ""),
         carried=has_carried(rank.duty, rank.load, rank.idle),
         load=rank.load,
         idle=rank.idle,
@@ -106,14 +106,14 @@ def _rank(rank: RankSeen, traffic: Traffic) -> RankResult:
 
 
 def _met(rank: RankSeen, traffic: Traffic) -> bool:
-    """Whether it was connected with another node."""
+    """Whether the rank had a connection with another node."""
     others = {node.title for node in traffic.nodes} - {rank.node.title}
     ends = ({flow.source_name, flow.target_name} for flow in traffic.flows)
     return any(rank.node.title in pair and pair & others for pair in ends)
 
 
 def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Observations) -> Iterator[str]:
-    """The pairs that could not connect and the permissions that lacked first: ranks mostly fail because of those."""
+    """Why a run failed. Dropped connections and missing permissions come first: they are the usual cause."""
     failed = [rank for rank in ranks if not rank.finished]
     if run.failed:
         yield run.failed
@@ -133,7 +133,7 @@ def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Observations) -
 
 
 def _idle_nodes(run: RunSeen) -> Iterator[str]:
-    """Of a run that went well: the planned nodes that the framework should have used, and did not."""
+    """The nodes of a successful run that the framework should have used, but did not."""
     for rank in run.ranks:
         if rank.load is not None and has_carried(rank.duty, rank.load, rank.idle) is False:
             why = explain_idle_node(rank.duty, rank.load, rank.idle)
@@ -141,7 +141,7 @@ def _idle_nodes(run: RunSeen) -> Iterator[str]:
 
 
 def _unique(flows: Sequence[Flow], traffic: Traffic) -> Iterator[DroppedResult]:
-    """Each pair and port once, whichever end dropped it: what one end sent, the other never saw."""
+    """Each pair and port once, no matter which end dropped the packets."""
     packets: dict[tuple[str, str], int] = {}
     for flow in flows:
         key = traffic.pair(flow), _missing(flow, traffic)
@@ -165,7 +165,7 @@ def _dropped(traffic: Traffic) -> Iterator[DroppedResult]:
 
 
 def wanted_drops(traffic: Traffic) -> tuple[DroppedResult, ...]:
-    """What was dropped that somebody still wanted."""
+    """The dropped connections that were still wanted."""
     return tuple(one for one in _dropped(traffic) if one.missing != LATE)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack's configuration as it is rehearsed: the same plan on small machines, and every difference told."""
+"""The configuration of a stack as it is rehearsed: the same plan on small machines, with a list of the differences."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from typing import Any
 from components.plan.model import JobPlan, Plan
 
 JOBS, ACCESS, NETWORK, USES = "trainyard:jobs", "trainyard:access", "trainyard:network", "trainyard:uses"
-# What every local machine can stand for.
+# A shape that every local machine can stand in for.
 SMALL_SHAPE = {"name": "VM.Standard.E4.Flex", "ocpus": 1, "memoryGb": 8}
-# Long enough for the slowest framework to start here, short enough for a run that hangs to be seen.
+# Long enough for the slowest framework to start here, and short enough that a hanging run is noticed.
 RUNTIME_MINUTES = 30
 
 
 @dataclass
 class RehearsedConfig:
-    """The configuration to rehearse, and what differs from the one that was written."""
+    """The configuration to rehearse, and its differences from the written one."""
 
     config: dict[str, Any]
     differences: list[str] = field(default_factory=list)
-    # What cannot be tried here at all, by job.
+    # What cannot be rehearsed here at all, by job.
     not_rehearsed: dict[str, list[str]] = field(default_factory=dict)
 
 
-# Options that speak of how many nodes a job has: none may be beyond those that are left.
+# Options that limit how many nodes a job has. They must not exceed the nodes that are left.
 NODE_BOUNDS = ("minNodes", "maxNodes")
 
 
 def map_config(
     written: Mapping[str, Any], plan: Plan, most_nodes: int | None, programs: Mapping[str, str]
 ) -> RehearsedConfig:
-    """`programs` are the folders whose code takes the place of a job's own, by job."""
+    """Maps a written configuration. `programs` are folders whose code replaces a job's own, by job."""
     made = RehearsedConfig(deepcopy(dict(written)))
     for name, job in plan.jobs.items():
         entry = made.config[JOBS][name]
@@ -54,7 +54,7 @@ def map_config(
             made.differences.append(f"job {name}: a small built-in program trains in place of the team's code")
         if job.inputs:
             buckets = ", ".join(dict.fromkeys(item.bucket or plan.bucket.name for item in job.inputs))
-            made.differences.append(f"job {name}: input data of {buckets} is not here; its mounts are empty")
+            made.differences.append(f"job {name}: the input data of {buckets} is not here, so its mounts are empty")
         entry["maximumRuntimeMinutes"] = min(job.maximum_runtime_minutes, RUNTIME_MINUTES)
     _keep_nothing(made)
     _users(made)
@@ -62,7 +62,7 @@ def map_config(
 
 
 def without_runs(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The same stack before anybody has started anything."""
+    """The same stack without runs, as before the first start."""
     copied = deepcopy(dict(config))
     for job in copied.get(JOBS, {}).values():
         job["runs"] = {}
@@ -70,7 +70,7 @@ def without_runs(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stand_in_platform(plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
-    """A stack that gives what this one takes from another which is not at hand."""
+    """A small platform stack that stands in for the one this stack uses, which is not available here."""
     own = ("oci:region", "trainyard:tenancy", "trainyard:compartment", "trainyard:frameworks")
     used = sorted({job.framework for job in plan.jobs.values()})
     return {
@@ -83,7 +83,7 @@ def stand_in_platform(plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _begin_anew(entry: dict[str, Any]) -> None:
-    """A rehearsal has nothing from before a renaming, and is judged by the names of the plan."""
+    """Drops renamings: a rehearsal has no older resources, and its report uses the names of the plan."""
     named = (entry, *entry["roles"].values(), *(entry.get("runs") or {}).values())
     for item in named:
         if isinstance(item, dict):
@@ -99,21 +99,23 @@ def _shape(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]
         if job.framework in ("pytorch", "horovod"):
             made.not_rehearsed.setdefault(name, []).append("NCCL: there is no GPU here; gloo carries the tensors")
     else:
-        made.differences.append(f"job {name}: {job.shape.name} is stood in for by a share of this machine")
+        made.differences.append(f"job {name}: a share of this machine stands in for {job.shape.name}")
 
 
 def _image(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
-    """An image of another registry cannot be had here; one that several jobs share stands for one environment only."""
+    """Gives a job an image of its own if its image is in another registry, or shared by jobs of other frameworks."""
     job = plan.jobs[name]
     shared = {other.framework for other in plan.jobs.values() if other.image == job.image} != {job.framework}
     if not job.image_is_ours:
-        made.differences.append(f"job {name}: {job.image} is not pulled; one in the stack's own repository stands in")
+        made.differences.append(
+            f"job {name}: {job.image} is not pulled: an image of the stack's own repository stands in"
+        )
     if shared or not job.image_is_ours:
         entry["image"] = f"${{registry}}:rehearsal-{name}"
 
 
 def _fewer(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any], most: int | None) -> None:
-    """The largest role gives a node at a time; no role that has nodes loses its last."""
+    """Removes nodes one at a time, always from the largest role. Every role keeps at least one."""
     replicas = {role.name: role.replicas for role in job.roles}
     if most is None or job.nodes <= most:
         return
@@ -148,20 +150,20 @@ def _options(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, An
 
 
 def _keep_nothing(made: RehearsedConfig) -> None:
-    """The place is thrown away as a whole; what protects data elsewhere has nothing to protect here."""
+    """Turns off what protects data: everything that a rehearsal makes is removed afterwards."""
     for key in ("trainyard:bucket", "trainyard:registry"):
         concern = made.config.get(key)
         if isinstance(concern, dict) and "existing" not in concern:
             concern["keep"] = False
     if (made.config.get("trainyard:bucket") or {}).pop("key", None) is not None:
-        made.differences.append("the bucket's own key: the local cloud has no keys; Oracle's would encrypt it here")
+        made.differences.append("the bucket's own key: the local cloud has no keys, so the bucket does without")
 
 
 def _users(made: RehearsedConfig) -> None:
-    """Groups of an identity domain: the local cloud has one domain, and its groups are named without."""
+    """Drops the domain from names of groups: the local cloud has only the default domain."""
     users = (made.config.get(ACCESS) or {}).get("users") or {}
     for key in ("group", "dynamicGroup"):
         domain, slash, rest = str(users.get(key) or "").partition("/")
         if slash:
             users[key] = rest
-            made.differences.append(f"{key} {rest} of the domain {domain}: one of the default domain stands in")
+            made.differences.append(f"{key} {rest} of the domain {domain}: a group of the default domain stands in")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was rehearsed and what came of it, as frozen values that print and compare."""
+"""What was rehearsed and with what result, as frozen values that print and compare."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rehearsal.proof import MutationOutcome, Proof
 from rehearsal.traffic import RehearsedNode
 
 RehearsalVerdict = Literal["passed", "failed", "not rehearsed"]
-# What `trainyard rehearse` ends with: CI can tell what failed from what could not be tried here.
+# The exit codes of `trainyard rehearse`. CI can tell a failure from something that could not be tried here.
 EXIT_CODES: Mapping[str, int] = {"passed": 0, "failed": 1, "not rehearsed": 3}
 
 
@@ -26,15 +26,15 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class RankSeen:
-    """One rank at its end: the platform's word, and what its launcher said last.
+    """One rank at its end: the platform's state, and the last status file of its launcher.
 
-    `load` is what it carried, and `idle` what it carries while the command does nothing.
+    `load` is what it carried, and `idle` is what it carries while the command does nothing.
     """
 
     node: RehearsedNode
     state: str
     details: str
-    told: Mapping[str, Any] | None
+    launcher_status: Mapping[str, Any] | None
     duty: Duty = "free"
     load: NodeLoad | None = None
     idle: NodeLoad | None = None
@@ -42,7 +42,7 @@ class RankSeen:
 
 @dataclass(frozen=True, slots=True)
 class RunSeen:
-    """One run of one job. `reason` says why it was not rehearsed, `failed` why it did not start: neither has ranks."""
+    """One run of one job. `reason` says why it was not rehearsed, `failed` why it did not start."""
 
     job: str
     run: str
@@ -97,7 +97,7 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class DroppedResult:
-    """`missing` is the side on which no rule lets it through."""
+    """`missing` says on which side a rule is missing."""
 
     pair: str
     packets: int
@@ -106,7 +106,7 @@ class DroppedResult:
 
 @dataclass(frozen=True, slots=True)
 class StatementResult:
-    """`calls` is how many calls it allowed; `inferred` names those of its permissions that were used on a guess."""
+    """`calls` counts the calls that it allowed. `inferred` are its used permissions that the catalog only guesses."""
 
     policy: str
     statement: str

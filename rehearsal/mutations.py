@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every rule and statement deleted, widened, or turned around, one at a time."""
+"""Mutations: each deletes, widens or turns around one rule or one statement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LAST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class RuleMutation:
-    """`after` takes the place of `before`; None where it is deleted."""
+    """`after` replaces `before`. It is None if the rule is deleted."""
 
     kind: MutationKind
     before: RuleInForce
@@ -60,7 +60,7 @@ def rule_mutations(rules: Sequence[RuleInForce]) -> Iterator[RuleMutation]:
 
 
 def _wider(rule: RuleInForce) -> RuleInForce | None:
-    """One port more; every port cannot become more."""
+    """The rule with one port more. None if it already covers every port."""
     if rule.ports is None or rule.protocol == EVERY_PROTOCOL:
         return None
     first, last = rule.ports
@@ -80,7 +80,7 @@ def statement_mutations(policies: Sequence[PolicyInForce]) -> Iterator[Statement
 
 
 def _turned(policy: str, text: str, subjects: Sequence[iam.Subject]) -> Iterator[StatementMutation]:
-    """The next of the other subjects has it in place of its own."""
+    """The statement with another subject in place of its own."""
     statement = parse(text)
     others = [subject for subject in subjects if subject != statement.subject and subject.kind != "service"]
     if others:
@@ -98,7 +98,7 @@ def _wider_statements(statement: iam.Statement) -> Iterator[tuple[iam.Statement,
 
 
 def wider_grant(grant: iam.Grant) -> iam.Grant | None:
-    """The next verb; for single permissions the smallest verb that covers them."""
+    """The grant with the next larger verb. For single permissions: the smallest verb that covers more than them."""
     if isinstance(grant, iam.PermissionGrant):
         needed = frozenset(grant.permissions)
         kinds = dict.fromkeys(kind for kind in map(iam.type_of, grant.permissions) if kind)

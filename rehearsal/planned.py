@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plan asks for, as the rules and statements in force are compared with it."""
+"""What the plan asks for, in a form that the rules and statements in force are compared with."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlannedStatement:
 
 @dataclass(frozen=True, slots=True)
 class PlannedNeeds:
-    """`least`: the plan means to be minimal, so what nothing needs is a finding."""
+    """The rules and statements of the plan. If `least` is true the plan is meant to be minimal."""
 
     least: bool
     rules: tuple[PlannedRule, ...]
@@ -45,20 +45,20 @@ class PlannedNeeds:
     policy_tags: Mapping[str, str] = field(default_factory=dict)
 
     def why(self, text: str) -> str:
-        """What a statement is for."""
+        """The reasons why the plan has a statement."""
         return "; ".join(dict.fromkeys(why for one in self.statements if one.text == text for why in one.why))
 
     def trust(self, text: str) -> iam.Trust:
         return next((one.trust for one in self.statements if one.text == text), "documented")
 
     def beyond_ports(self, rule: RuleInForce) -> tuple[int, ...]:
-        """The ports a rule opens that the plan does not ask for."""
+        """The ports that a rule opens although the plan does not ask for them."""
         alike = [one for one in self.rules if one.direction == rule.direction and _same_peer(one.peer, rule.peer)]
-        asked = set().union(*(_each(one.ports) for one in alike)) if alike else set[int]()
-        return tuple(sorted(_each(rule.ports) - asked))
+        planned_ports = set().union(*(_each(one.ports) for one in alike)) if alike else set[int]()
+        return tuple(sorted(_each(rule.ports) - planned_ports))
 
     def beyond_grants(self, text: str) -> tuple[str, ...]:
-        """The permissions a statement brings that no statement of the plan brings to the same people in that place."""
+        """The permissions of a statement that no planned statement gives to the same subject in the same location."""
         statement = parse(text)
         needed: set[str] = set()
         for one in self.statements:
@@ -69,19 +69,19 @@ class PlannedNeeds:
         return tuple(sorted(iam.grants(statement.grant) - needed))
 
     def refused_list(self, in_force: Iterable[RuleInForce]) -> frozenset[str]:
-        """The ids of the policy pack's rules that a security list with these rules would fail."""
+        """The ids of the policy pack's rules that refuse a security list with these rules."""
         listed: dict[str, list[dict[str, Any]]] = {"ingress": [], "egress": []}
         for rule in in_force:
             listed[rule.direction].append(_properties(rule))
-        sides = {f"{side}SecurityRules": found for side, found in listed.items()}
+        sides = {f"{side}SecurityRules": rows for side, rows in listed.items()}
         return _refused(JudgedResource(SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
 
     def refused_policies(self, policies: Iterable[PolicyInForce]) -> frozenset[str]:
-        found: set[str] = set()
+        refused: set[str] = set()
         for policy in policies:
             tags = dict(self.policy_tags)
-            found |= _refused(JudgedResource(POLICY, {"statements": list(policy.statements), "freeformTags": tags}))
-        return frozenset(found)
+            refused |= _refused(JudgedResource(POLICY, {"statements": list(policy.statements), "freeformTags": tags}))
+        return frozenset(refused)
 
 
 def _each(ports: Ports) -> frozenset[int]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether anything would notice a rule or statement that is gone, too wide or the wrong way round.
+"""Checks whether anything would notice a rule or statement that is missing, too wide or turned around.
 
-Recorded connections and calls answer for most mutations without a run: a rule set or a set of policies is a function of
-them. What they cannot answer, the policy pack and the plan's own needs do, or the mutation is told as a survivor.
+Recorded connections and calls decide about most mutations without another run: rules and policies can be applied to
+them. If they do not notice a mutation, the policy pack or the plan may. A mutation that nothing notices is a survivor.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rehearsal.planned import PlannedNeeds
 from rehearsal.traffic import RuleInForce, Traffic, allows
 
 Fate = Literal["fails", "caught", "survives"]
-# So many culprits are named of one mutation.
+# A mutation's outcome names at most this many connections, calls or rules.
 NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class MutationOutcome:
-    """What became of one mutation. A survivor is explained when the reason is known and is no fault of the plan."""
+    """What became of one mutation. A survivor is explained if its reason is known and is no fault of the plan."""
 
     of: Literal["rule", "statement"]
     kind: str
@@ -53,38 +53,38 @@ def prove(traffic: Traffic, calls: Sequence[RecordedCall], grounds: AccessFacts,
 
 
 def rule_outcome(mutation: RuleMutation, traffic: Traffic, planned: PlannedNeeds) -> MutationOutcome:
-    """Judged against every connection that was seen."""
+    """Judges a mutated rule by every connection that was seen."""
 
-    def told(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
+    def outcome(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
         return MutationOutcome("rule", mutation.kind, mutation.title, fate, because, explained)
 
     after = mutation.applied(traffic.rules)
     failing = traffic.failing(after)
     if failing:
-        return told("fails", join_titles(traffic.pair(flow) for flow in failing))
+        return outcome("fails", join_titles(traffic.pair(flow) for flow in failing))
     stopped = planned.refused_list(after) - planned.refused_list(traffic.rules)
     if stopped:
-        return told("caught", f"policy {', '.join(sorted(stopped))}")
+        return outcome("caught", f"policy {', '.join(sorted(stopped))}")
     beyond = planned.beyond_ports(mutation.after) if mutation.after else ()
     more = set(beyond) - set(planned.beyond_ports(mutation.before))
     if more:
-        return told("caught", f"the plan asks for no such port: {join_titles(map(str, sorted(more)))}")
+        return outcome("caught", f"the plan asks for no such port: {join_titles(map(str, sorted(more)))}")
     if not traffic.enforced:
-        return told("survives", f"no firewall was enforced here: {traffic.reason}")
+        return outcome("survives", f"no firewall was enforced here: {traffic.reason}")
     if mutation.kind == "widened":
-        return told("survives", "the plan opens that port already, by another rule")
+        return outcome("survives", "the plan opens that port already, by another rule")
     others = _also(mutation.before, traffic)
     if others:
-        # Service and internet rules may name the same port: where packets go is the route table's choice.
+        # A rule for services and one for the internet may name the same port: the route table decides which is used.
         alike = any(other.peer == mutation.before.peer for other in others)
         covered = f"what it let through, others let through too: {join_titles(other.title for other in others)}"
-        return told("survives", covered, explained=not (planned.least and alike))
+        return outcome("survives", covered, explained=not (planned.least and alike))
     purpose = f", which it is there for: {mutation.before.description}" if mutation.before.description else ""
-    return told("survives", f"nothing in this rehearsal connected that way{purpose}")
+    return outcome("survives", f"nothing in this rehearsal connected that way{purpose}")
 
 
 def _also(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
-    """The other rules that let through what this one does."""
+    """The other rules that let through the same connections."""
     own = frozenset(node.address for node in traffic.nodes)
     carried = [flow for flow in traffic.flows if allows(rule, flow, own)]
     rest = [other for other in traffic.rules if other.key != rule.key]
@@ -94,44 +94,44 @@ def _also(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
 def statement_outcome(
     mutation: StatementMutation, calls: Sequence[RecordedCall], grounds: AccessFacts, planned: PlannedNeeds
 ) -> MutationOutcome:
-    """Judged against every call that was made."""
+    """Judges a mutated statement by every call that was made."""
 
-    def told(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
+    def outcome(fate: Fate, because: str, explained: bool = True) -> MutationOutcome:
         return MutationOutcome("statement", mutation.kind, mutation.title, fate, because, explained)
 
     after = mutation.applied(grounds.policies)
     resting = [call for call in calls if call.allowed and call.rests_on(mutation.policy, mutation.before)]
     gone = newly_refused(resting, grounds, after)
     if gone:
-        return told("fails", join_titles(one.title for one in gone))
+        return outcome("fails", join_titles(one.title for one in gone))
     stopped = planned.refused_policies(after) - planned.refused_policies(grounds.policies)
     if stopped:
-        return told("caught", f"policy {', '.join(sorted(stopped))}")
+        return outcome("caught", f"policy {', '.join(sorted(stopped))}")
     beyond = planned.beyond_grants(mutation.after) if mutation.after else ()
     more = set(beyond) - set(planned.beyond_grants(mutation.before))
     if more:
-        return told("caught", f"the plan needs no such permission: {join_titles(sorted(more))}")
+        return outcome("caught", f"the plan needs no such permission: {join_titles(sorted(more))}")
     if mutation.kind == "widened":
-        return told("survives", "as far as the catalog knows it grants nothing more")
+        return outcome("survives", "as far as the catalog knows it grants nothing more")
     if resting:
         others = _instead(mutation, resting, grounds, after)
-        return told("survives", f"others allow the same: {others}", explained=not planned.least)
-    return told("survives", _idle(mutation.before, planned))
+        return outcome("survives", f"others allow the same: {others}", explained=not planned.least)
+    return outcome("survives", _idle(mutation.before, planned))
 
 
 def _instead(
     mutation: StatementMutation, resting: Sequence[RecordedCall], grounds: AccessFacts, after: Iterable[PolicyInForce]
 ) -> str:
-    """The statements without which, together with the mutated one, the calls would have been refused."""
+    """The statements that allow the calls in place of the mutated one."""
     rest = list(after)
-    found = [
+    replacing = [
         text
         for policy in grounds.policies
         for text in policy.statements
         if text != mutation.before
         and newly_refused(resting, grounds, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
     ]
-    return join_titles(f"`{text}`" for text in found)
+    return join_titles(f"`{text}`" for text in replacing)
 
 
 def _idle(text: str, planned: PlannedNeeds) -> str:
@@ -140,7 +140,7 @@ def _idle(text: str, planned: PlannedNeeds) -> str:
 
 
 def join_titles(titles: Iterable[str]) -> str:
-    """The first few, and how many more there are."""
+    """Joins the first few titles, and says how many more there are."""
     distinct = list(dict.fromkeys(titles))
     more = f"; and {len(distinct) - NAMED} more" if len(distinct) > NAMED else ""
     return "; ".join(distinct[:NAMED]) + more

@@ -13,7 +13,7 @@ from rehearsal.model import Rehearsal, RunResult
 from rehearsal.proof import Proof, join_titles
 
 _OCID = re.compile(r"(ocid1\.[a-z]+)\.[a-z0-9]*\.[a-z0-9-]*\.([a-z0-9]{20,})")
-# So many rows of a long list are shown in a review.
+# A review shows at most this many rows of a list.
 _MOST_ROWS = 40
 
 
@@ -26,15 +26,15 @@ def text(report: Rehearsal) -> str:
 
 
 def _short(text_: str) -> str:
-    """OCIDs by their kind and their end: lines are for reading, JSON has all of it."""
-    return _OCID.sub(lambda found: f"{found[1]}…{found[2][-6:]}", text_)
+    """Shortens OCIDs to their kind and their end, so that lines can be read. JSON has them whole."""
+    return _OCID.sub(lambda match: f"{match[1]}…{match[2][-6:]}", text_)
 
 
 def _section(title: str, rows: Iterable[str], nothing: str = "") -> Iterator[str]:
-    found = list(rows)
-    if found or nothing:
-        yield f"\n{title}{'' if found else f': {nothing}'}"
-        yield from found
+    lines = list(rows)
+    if lines or nothing:
+        yield f"\n{title}{'' if lines else f': {nothing}'}"
+        yield from lines
 
 
 def _runs(report: Rehearsal) -> Iterator[str]:
@@ -56,7 +56,7 @@ def _by_what(run: RunResult) -> str:
 def _rank_row(run: RunResult) -> Iterator[tuple[str, ...]]:
     for rank in run.ranks:
         step = "-" if rank.first_step_seconds is None else f"{rank.first_step_seconds:.1f} s"
-        joined, finished = ("yes" if told else "NO" for told in (rank.joined, rank.finished))
+        joined, finished = ("yes" if reached else "NO" for reached in (rank.joined, rank.finished))
         yield str(rank.rank), rank.name, rank.address or "-", rank.state, joined, finished, step
 
 
@@ -68,7 +68,7 @@ def _is_measured(run: RunResult) -> bool:
 
 
 def _load_rows(run: RunResult) -> Iterator[tuple[str, ...]]:
-    """What each node carried, beside what it carries when idle; its share is that of the run's processor time."""
+    """What each node carried, what it carries when idle, and its share of the run's processor time."""
     whole = sum(rank.load.processor_seconds or 0.0 for rank in run.ranks if rank.load)
     for rank in run.ranks:
         word = {True: "yes", False: "NOTHING", None: "-"}[rank.carried]

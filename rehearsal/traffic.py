@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the firewalls of the nodes saw, by name: rules, connections, and what was dropped (docs/contracts.md)."""
+"""What the firewalls of the nodes counted, with names: rules, connections and dropped packets (docs/contracts.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 Ports = tuple[int, int] | None
-# A list, a direction, a position: what a rule is called as long as nobody changes its list.
+# A rule's list, direction and position. They name the rule as long as its list does not change.
 RuleKey = tuple[str, str, int]
 TCP, EVERY_PROTOCOL = "6", "all"
 _PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp"}
@@ -33,7 +33,7 @@ class RehearsedNode:
 
 @dataclass(frozen=True, slots=True)
 class RuleInForce:
-    """One security rule in force, with what it let through on all nodes together."""
+    """One security rule in force, with its counts on all nodes together."""
 
     list: str
     direction: str
@@ -57,9 +57,9 @@ class RuleInForce:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Connections (or dropped packets) of one kind as the firewall of one end saw them.
+    """Connections (or dropped packets) of one kind, as the firewall of one end counted them.
 
-    Who its ends were is kept with it: runs that follow each other get the same addresses.
+    It keeps the names of both ends, because later runs get the same addresses.
     """
 
     direction: str
@@ -78,7 +78,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """`reason` says why rules were not enforced, and is empty where they were."""
+    """`reason` says why rules were not enforced. It is empty if they were."""
 
     enforced: bool
     reason: str
@@ -91,7 +91,7 @@ class Traffic:
         return f"{flow.source_name} -> {flow.target_name} {protocol(flow.protocol)} {flow.port}"
 
     def failing(self, rules: Iterable[RuleInForce]) -> tuple[Flow, ...]:
-        """The connections there were which these rules would not have let through."""
+        """The connections that these rules would not have let through."""
         own = frozenset(node.address for node in self.nodes)
         in_force = tuple(rules)
         return tuple(flow for flow in self.flows if not any(allows(rule, flow, own) for rule in in_force))
@@ -111,7 +111,7 @@ def protocol(text: str) -> str:
 
 
 def allows(rule: RuleInForce, flow: Flow, nodes: frozenset[str]) -> bool:
-    """Whether the rule lets the connection through at the end where it was seen. `nodes` are the nodes' addresses."""
+    """Whether the rule lets the connection through where it was counted. `nodes` are the addresses of all nodes."""
     return (
         rule.direction == flow.direction
         and rule.protocol in (EVERY_PROTOCOL, flow.protocol)
@@ -121,7 +121,7 @@ def allows(rule: RuleInForce, flow: Flow, nodes: frozenset[str]) -> bool:
 
 
 def is_network(peer: str) -> bool:
-    """Whether a rule's peer is addresses, not the label of a region's services."""
+    """Whether a rule's peer is an address block, and not the label of a region's services."""
     try:
         ip_network(peer, strict=False)
     except ValueError:
@@ -132,12 +132,12 @@ def is_network(peer: str) -> bool:
 def _is_peer(peer: str, address: str, nodes: frozenset[str]) -> bool:
     if is_network(peer):
         return ip_address(address) in ip_network(peer, strict=False)
-    # The label of the region's services: whoever is none of the nodes.
+    # The label of the region's services stands for every address that is not a node's.
     return address not in nodes
 
 
 def read_traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[RehearsedNode]]]) -> Traffic:
-    """The evidence of several job runs together, each with the nodes that ran in it."""
+    """Reads the evidence of several job runs, each with its nodes."""
     seen = [(document, tuple(nodes)) for document, nodes in documents]
     behind_gateway = any(
         row["direction"] == "egress" and not is_network(row["peer"])
@@ -170,7 +170,7 @@ def read_traffic(documents: Iterable[tuple[Mapping[str, Any], Iterable[Rehearsed
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What a report calls the addresses of one run."""
+    """The names of one run's addresses in reports."""
 
     nodes: Mapping[str, str]
     others: str
@@ -185,18 +185,20 @@ def _add_rule(rules: dict[RuleKey, RuleInForce], row: Mapping[str, Any]) -> None
         str(row["list"]), str(row["direction"]), int(row["index"]), str(row["protocol"]), str(row["peer"]),
         (int(ports[0]), int(ports[1])) if ports else None, str(row.get("description") or ""),
     )  # fmt: skip
-    known = rules.get(rule.key, rule)
+    counted = rules.get(rule.key, rule)
     rules[rule.key] = replace(
-        known, connections=known.connections + int(row["connections"]), packets=known.packets + int(row["packets"])
+        counted,
+        connections=counted.connections + int(row["connections"]),
+        packets=counted.packets + int(row["packets"]),
     )
 
 
 def _add_flow(flows: dict[tuple[Any, ...], Flow], row: Mapping[str, Any], count: int, called: _Names) -> None:
     number = {name: key for key, name in _PROTOCOLS.items()}
-    told = str(row.get("protocol", TCP))
+    named = str(row.get("protocol", TCP))
     source, target = str(row["from"]), str(row["to"])
     flow = Flow(
-        str(row["direction"]), source, target, int(row["port"]), number.get(told, told), count, called(source),
+        str(row["direction"]), source, target, int(row["port"]), number.get(named, named), count, called(source),
         called(target),
     )  # fmt: skip
     key = (flow.direction, flow.source_name, flow.target_name, flow.port, flow.protocol)

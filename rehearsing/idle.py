@@ -49,7 +49,7 @@ def _of_role(run: RunSeen, idle: Mapping[int, NodeLoad], role: str) -> NodeLoad 
 
 def _seconds(run: RunSeen) -> float:
     """How long the command ran, on the node where it ran longest."""
-    told = ((rank.told or {}).get("ranSeconds") for rank in run.ranks if rank.duty != "serves")
+    told = ((rank.launcher_status or {}).get("ranSeconds") for rank in run.ranks if rank.duty != "serves")
     return max(_SHORTEST_SECONDS, *(float(one) for one in told if isinstance(one, int | float)), 0.0)
 
 
