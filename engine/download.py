@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulumi's own release archive, over TLS, checked against the checksums published with it or the one that is given."""
+"""Downloads Pulumi's release archive over TLS. It must have the published checksum, or the one that the user gives."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from engine.versions import ENGINE_VERSION, EngineError, Machine
 RELEASES = "https://github.com/pulumi/pulumi/releases/download"
 MIRROR_VARIABLE = "TRAINYARD_PULUMI_RELEASES"
 CHECKSUM_VARIABLE = "TRAINYARD_PULUMI_SHA256"
-# No answer within this is taken as "not reachable from here": building from source comes next.
+# Without an answer within this time the releases count as not reachable, and the engine is built from source.
 ANSWER_SECONDS = 4.0
 CHUNK = 1 << 20
 _LONGEST_LISTING = 1 << 20
 _PROCESSORS = {"amd64": "x64", "arm64": "arm64"}
 _SECURE = "https"
-# Without TLS anybody on the way may change the archive and its checksum alike.
+# Without TLS, somebody on the way could change both the archive and its checksum.
 _PLAIN = ("http", "file")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 class MirrorError(EngineError):
-    """What the user says of a mirror cannot be followed: nothing else is tried in its place."""
+    """The user's settings of a mirror are invalid. No other source is tried instead."""
 
 
 def download(folder: Path, machine: Machine, env: Mapping[str, str], progress: Progress) -> None:
-    """Put the release's programs (`pulumi` and its language hosts) into `folder`.
+    """Puts the release's programs (`pulumi` and its language hosts) into `folder`.
 
-    `TRAINYARD_PULUMI_RELEASES` names a mirror of the release pages; `off` does without.
+    `TRAINYARD_PULUMI_RELEASES` names a mirror of the release pages. `off` turns the download off.
     """
     from http.client import HTTPException  # as in _open
 
@@ -52,11 +52,11 @@ def download(folder: Path, machine: Machine, env: Mapping[str, str], progress: P
             with _open(f"{page}/pulumi-{ENGINE_VERSION}-checksums.txt", schemes) as listing:
                 wanted = _checksum(listing.read(_LONGEST_LISTING).decode(), name)
         with _open(f"{page}/{name}", schemes) as source:
-            found = _save(source, archive, progress)
+            checksum = _save(source, archive, progress)
     except (OSError, ValueError, HTTPException) as problem:
         raise EngineError(f"{page}: {problem}") from problem
-    if found != wanted:
-        raise EngineError(f"{page}/{name}: its SHA-256 is {found}, wanted is {wanted}")
+    if checksum != wanted:
+        raise EngineError(f"{page}/{name}: its SHA-256 is {checksum}, wanted is {wanted}")
     _unpack(archive, folder)
     archive.unlink()
 
@@ -69,7 +69,7 @@ def _given_checksum(env: Mapping[str, str]) -> str:
 
 
 def _schemes(releases: str, checksum: str) -> tuple[str, ...]:
-    """How the archive may come, redirections included: over TLS, or in any way once its checksum is known."""
+    """The allowed schemes, also for redirections: TLS only, or any once the user gives the checksum."""
     scheme = releases.partition("://")[0].lower()
     if scheme == _SECURE and not checksum:
         return (_SECURE,)
@@ -79,15 +79,15 @@ def _schemes(releases: str, checksum: str) -> tuple[str, ...]:
         )
     if not checksum:
         raise MirrorError(
-            f"{MIRROR_VARIABLE} is {releases}: without TLS anybody on the way may change archive and checksum.\n"
-            f"Use https://, or give the SHA-256 of the archive in {CHECKSUM_VARIABLE}, or say `off`."
+            f"{MIRROR_VARIABLE} is {releases}: without TLS, somebody on the way could change archive and checksum.\n"
+            f"Use https://, or give the archive's SHA-256 in {CHECKSUM_VARIABLE}, or write `off`."
         )
     return (_SECURE, *_PLAIN) if scheme == "file" else (_SECURE, "http")
 
 
 def _open(address: str, schemes: tuple[str, ...]) -> IO[bytes]:
-    """The answer, redirections followed as far as they keep to these schemes."""
-    # Imported here: most commands only ask where the engine is, and this costs more than all the rest of that.
+    """Opens the address. Redirections must keep to these schemes."""
+    # Imported here because it is slow, and most commands only need to know where the engine is.
     from urllib import request
     from urllib.error import URLError
 
@@ -123,7 +123,7 @@ def _save(source: IO[bytes], archive: Path, progress: Progress) -> str:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """The archive holds `pulumi/<program>`; only plain files are taken, each by its last name and once."""
+    """Unpacks the programs. The archive holds `pulumi/<program>`: we take plain files only, by their last name."""
     try:
         with tarfile.open(archive) as content:
             for member in content:

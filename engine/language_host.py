@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pulumi-language-python` for machines that have only the `pulumi` command: a LanguageRuntime server.
+"""A `pulumi-language-python` for machines that have only the `pulumi` command: a LanguageRuntime server.
 
-It runs programs, providers by path and policy packs written in Python. Generating code and packages is left to
-Pulumi's own host: those calls answer UNIMPLEMENTED.
+It runs programs, providers by path and policy packs in Python. It does not generate code or packages: calls for these
+answer UNIMPLEMENTED, and need Pulumi's own host.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ else:
     from engine.protocol import language_pb2, language_pb2_grpc, plugin_pb2
 
 PROGRAM = Path(__file__).with_name("program.py")
-# Calls that last as long as a deployment (Run, RunPlugin) each hold a thread: providers, packs and the program.
+# Run and RunPlugin last as long as a deployment, and each holds a thread: one for the program, each provider and pack.
 THREADS = 64
 LARGEST_MESSAGE = 400 * 1024 * 1024
 CHUNK = 65536
@@ -55,8 +55,8 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return plugin_pb2.PluginInfo()
 
     def GetRequiredPackages(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        # The SDKs name their plugin and version with each resource, so the engine gets one when it is first used;
-        # naming them here would fetch plugins for every SDK that is merely installed.
+        # The SDKs name their plugin with each resource, so the engine gets a plugin when it is first used. Naming them
+        # here would also fetch plugins of SDKs that are installed but not used.
         return language_pb2.GetRequiredPackagesResponse()
 
     def GetRequiredPlugins(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
@@ -106,7 +106,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
     def Run(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         found = self._interpreter(request.info, context)
-        # Output is inherited: the engine shows what its language host prints.
+        # The program inherits our output, and the engine shows it.
         command = [found.python, "-u", str(PROGRAM)]
         env = found.environment(os.environ)
         child = self.children.start(command, request.pwd, env, stdin=subprocess.PIPE)
@@ -137,13 +137,13 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         yield language_pb2.RunPluginResponse(exitcode=child.returncode)
 
     def Cancel(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        # Only programs: providers still have calls to finish, and the engine ends their streams itself.
+        # This stops programs only. Providers still have calls to finish, and the engine ends them itself.
         for program in list(self._programs):
             signal_child(program, signal.SIGINT)
         return empty_pb2.Empty()
 
     def _output(self, child: "subprocess.Popen[bytes]", context: grpc.ServicerContext) -> Iterator[tuple[str, bytes]]:
-        """What `child` prints, as it comes, until it has ended; it is stopped when the engine hangs up."""
+        """Yields what `child` prints until it has ended. It is stopped when the engine hangs up."""
         chunks: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
         hung_up = threading.Event()
         context.add_callback(hung_up.set)
@@ -240,7 +240,7 @@ def _forward(stream: str, pipe: IO[bytes], chunks: "queue.SimpleQueue[tuple[str,
 
 
 def _wait_for_end(done: threading.Event) -> None:
-    """Return when asked to stop, or when the engine that started us is gone (its death sends no signal)."""
+    """Returns when asked to stop, or when the engine that started us is gone. Its death sends no signal."""
     engine = os.getppid()
     while not done.wait(0.5):
         if os.getppid() != engine:
@@ -248,7 +248,7 @@ def _wait_for_end(done: threading.Event) -> None:
 
 
 def main() -> int:
-    """Serve until the engine is done; the first line printed is the port, as the engine expects."""
+    """Serves until the engine is done. The engine expects the port on the first line of output."""
     addresses = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     done = threading.Event()
 
@@ -257,7 +257,7 @@ def main() -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    # Under nohup a terminal that goes away is to end nothing. SIGINT is different: the engine itself ends hosts by it.
+    # Under nohup the end of the terminal must not end us. SIGINT must: the engine itself ends hosts with it.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, end)
     sizes = [(f"grpc.max_{way}_message_length", LARGEST_MESSAGE) for way in ("send", "receive")]

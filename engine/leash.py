@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command that ends when the process that started it ends, however that happens.
+"""Runs a command that ends when its parent process ends, for whatever reason.
 
-Called as a script, before any of the command's own code: `python -ISc … leash.py PARENT COMMAND…`.
-Standard library only, because it runs under whatever Python the host has.
+It is started as a script: `python -IS leash.py PARENT COMMAND…`. Standard library only, because it runs under the
+language host's Python, whichever that is.
 """
 
 import ctypes

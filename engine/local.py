@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place of its own for local stacks: a file backend and a passphrase that never touch the user's Pulumi login."""
+"""Keeps local stacks apart: a file backend and a passphrase of their own, away from the user's Pulumi login."""
 
 import os
 import secrets
@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.obtain import engine_folder
 from engine.tools import write_tools
 
-# Set by people for their own stacks; for a local one they would win over what is set here.
+# People set these for their own stacks. For a local stack they would override our settings.
 NOT_FOR_LOCAL_STACKS = (
     "PULUMI_CONFIG_PASSPHRASE",
     "PULUMI_ACCESS_TOKEN",
@@ -20,10 +20,10 @@ NOT_FOR_LOCAL_STACKS = (
 
 
 def environment(home: Path, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The whole environment for `pulumi` on a local stack kept under `home` (usually `.trainyard`).
+    """All variables for `pulumi` on a local stack that is kept under `home` (usually `.trainyard`).
 
-    Its PATH leads to an engine (made first if the machine has none) and to the plugins of local stacks.
-    `base` is the environment to start from, the process's own if absent.
+    PATH leads to an engine (which is made first if the machine has none) and to the plugins of local stacks.
+    `base` is the environment to start from. The default is this process's own.
     """
     env = dict(os.environ if base is None else base)
     engine = engine_folder(env)
@@ -43,7 +43,7 @@ def environment(home: Path, base: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def passphrase_file(pulumi_home: Path) -> Path:
-    """Made once, for this checkout's local stacks only; two set-ups at once agree on the first one's."""
+    """The passphrase file of this checkout's local stacks, made once. If two processes make it, both use the first."""
     path = pulumi_home / "passphrase"
     if path.exists():
         return path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the Pulumi engine, or gets it: on PATH, in the cache, Pulumi's own download, built from source."""
+"""Finds the Pulumi engine on PATH or in the cache. Otherwise downloads it from Pulumi, or builds it from source."""
 
 import os
 import shutil
@@ -17,12 +17,12 @@ from launcher.escaping import terminal
 
 
 def engine_folder(env: Mapping[str, str] | None = None, progress: Progress | None = None) -> Path:
-    """The folder whose `pulumi` to use; the first call on a machine may take minutes. Raises EngineError."""
+    """The folder of the `pulumi` to use. The first call on a machine may take minutes. Raises EngineError."""
     env = os.environ if env is None else env
     progress = progress or Progress()
-    found = engine_on_path(env, progress)
-    if found:
-        return found
+    on_path = engine_on_path(env, progress)
+    if on_path:
+        return on_path
     machine = Machine.here()
     folder = cached_engine(env, machine)
     try:
@@ -32,25 +32,25 @@ def engine_folder(env: Mapping[str, str] | None = None, progress: Progress | Non
             if not is_whole(folder):
                 _make(folder, machine, env, progress)
     except PlantedError as problem:
-        raise EngineError(f"{problem}\nAnother place can be named in XDG_CACHE_HOME.") from problem
+        raise EngineError(f"{problem}\nOr name another folder in XDG_CACHE_HOME.") from problem
     except OSError as problem:
         raise EngineError(
             f"the Pulumi engine cannot be put into {folder}: {problem}\n"
-            "Make room there or name another place in XDG_CACHE_HOME, or install Pulumi so that it is on PATH."
+            "Make room there, or name another folder in XDG_CACHE_HOME, or install Pulumi so that it is on PATH."
         ) from problem
     return folder
 
 
 def engine_on_path(env: Mapping[str, str], progress: Progress) -> Path | None:
     """The folder of the first `pulumi` on PATH, if it runs and is new enough."""
-    found = shutil.which("pulumi", path=env.get("PATH"))
-    if not found:
+    pulumi = shutil.which("pulumi", path=env.get("PATH"))
+    if not pulumi:
         return None
-    version = version_of(Path(found), env)
+    version = version_of(Path(pulumi), env)
     if at_least(version, OLDEST_ENGINE):
-        return Path(found).absolute().parent
+        return Path(pulumi).absolute().parent
     what = f"is {terminal(version)}, older than {OLDEST_ENGINE}" if version else "does not run"
-    progress.say(f"{found} {what}: looking for another Pulumi engine")
+    progress.say(f"{pulumi} {what}: looking for another Pulumi engine")
     return None
 
 

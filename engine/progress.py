@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says on stderr what is being done and for how long: one line kept up to date on a terminal, else one now and then."""
+"""Shows progress on stderr: on a terminal one line that is kept up to date, otherwise a new line now and then."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ EVERY_SECONDS = {True: 0.2, False: 10.0}
 
 
 class Progress:
-    """`say` for steps, `update` as often as one likes for what goes on within a step."""
+    """`say` announces a step. `update` reports on it, and may be called as often as you like."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -36,7 +36,7 @@ class Progress:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs a command that says nothing itself; the first argument says what it does."""
+    """Runs a command that shows no progress itself. The first argument says what it does."""
     text, *command = arguments
     progress = Progress()
     progress.say(text)
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
             except subprocess.TimeoutExpired:
                 progress.update(text)
             except KeyboardInterrupt:
-                continue  # the command was told as well, and ends by itself
+                continue  # the command is interrupted too, and ends by itself
     progress.say(f"{text}: {'done' if code == 0 else 'failed'}")
     return code if code >= 0 else 128 - code
 

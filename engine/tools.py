@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugins of local stacks, as small scripts in `.trainyard/bin`: only what the machine's Pulumi lacks."""
+"""Writes the plugins of local stacks as small scripts in `.trainyard/bin`, if the machine's Pulumi lacks them."""
 
 import os
 import shlex
@@ -18,8 +18,8 @@ LANGUAGE_HOST = "pulumi-language-python"
 OWN_LANGUAGE_HOST = "trainyard-language-python"
 OCI_PLUGIN = "pulumi-resource-oci"
 
-# Stands beside an engine that was built. Pulumi takes a plugin on PATH only without a warning if it is the one beside
-# it: so `.trainyard/bin` links to this file, and this file runs the host of the checkout it was called through.
+# This script is put beside an engine that we built. Pulumi warns about a plugin on PATH unless it is the one beside
+# `pulumi`. So `.trainyard/bin` links to this script, and it runs the host of the checkout through which it was called.
 TRAMPOLINE = f"""#!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 host="$(dirname "$0")/{OWN_LANGUAGE_HOST}"
@@ -27,7 +27,7 @@ host="$(dirname "$0")/{OWN_LANGUAGE_HOST}"
 echo "this engine has no Python of its own: put the folder \\`python -m engine tools\\` prints before it on PATH" >&2
 exit 1
 """
-# Not by PYTHONPATH, which the programs of other projects would inherit.
+# The path is set here and not in PYTHONPATH, which the programs of other projects would inherit.
 START = (
     "import runpy, sys; sys.path[0] = {checkout!r}; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
 )
@@ -43,11 +43,11 @@ def tools_home(env: Mapping[str, str]) -> Path:
 
 
 def write_tools(home: Path, engine: Path, env: Mapping[str, str]) -> Path:
-    """Bring `home/bin` in line with the engine found and with TRAINYARD_OCI_PLUGIN; gives that folder."""
+    """Updates `home/bin` for this engine and TRAINYARD_OCI_PLUGIN, and returns that folder."""
     folder = home.absolute() / "bin"
     folder.mkdir(parents=True, exist_ok=True)
     _write_language_host(folder, engine, env)
-    # An earlier release kept it here, where the engine warns of it at every step.
+    # An earlier release put the plugin here, where the engine warns about it at every step.
     (folder / OCI_PLUGIN).unlink(missing_ok=True)
     plugin = oci_plugin(home)
     if not _wants_real_plugin(env):
@@ -68,7 +68,7 @@ def _wants_real_plugin(env: Mapping[str, str]) -> bool:
 
 
 def oci_plugin(home: Path) -> Path:
-    """Where the engine of local stacks finds the plugin: as one that was installed, of the version programs ask for."""
+    """Where local stacks find the plugin: in the place of an installed one, with the version that programs ask for."""
     try:
         wanted = version("pulumi_oci")
     except PackageNotFoundError:
@@ -90,8 +90,8 @@ def _write_language_host(folder: Path, engine: Path, env: Mapping[str, str]) -> 
 def _on_path_elsewhere(name: str, folder: Path, engine: Path, env: Mapping[str, str]) -> bool:
     ours = {str(folder), str(engine)}
     others = [place for place in env.get("PATH", os.defpath).split(os.pathsep) if place not in ours]
-    found = shutil.which(name, path=os.pathsep.join(others))
-    return found is not None and not is_trampoline(Path(found)) and not is_ours(Path(found))
+    other = shutil.which(name, path=os.pathsep.join(others))
+    return other is not None and not is_trampoline(Path(other)) and not is_ours(Path(other))
 
 
 def is_ours(path: Path) -> bool:
@@ -115,7 +115,7 @@ def write_trampoline(path: Path) -> None:
 
 
 def write_script(path: Path, text: str) -> None:
-    """Write at once or not at all: another command may be starting it this moment."""
+    """Writes the script in one step: another command may be starting it at this moment."""
     if path.is_file() and not path.is_symlink() and path.read_text() == text and os.access(path, os.X_OK):
         return
     handle, part = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody else on this machine may have planted is not used: folders and programs are our own, no links.
+"""Refuses files and folders that another user of this machine may have planted: ours belong to us and are no links.
 
-Whoever may write to a cache chooses the programs that run as us. Standard library only: the local cloud's caches go by
-this module, too.
+Anybody who can write to a cache chooses which programs run as us. Standard library only: the local cloud's caches use
+this module too.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ROOT = 0
 
 
 class PlantedError(OSError):
-    """A file or folder that is not only ours to write; the text says whose, and what to do."""
+    """A file or folder that others may write to. The text says who, and what to do."""
 
 
 def own_folder(below: Path, *names: str) -> Path:
-    """`below`/name/name…, each made if it is not there, and refused if others may write to it."""
+    """Makes the folder `below`/name/name…. Raises PlantedError if others may write to one that exists."""
     below.mkdir(parents=True, exist_ok=True)
     for name in names:
         below = below / name
@@ -33,31 +33,31 @@ def own_folder(below: Path, *names: str) -> Path:
 
 
 def require_own(path: Path) -> None:
-    """PlantedError unless it is a plain file or folder of ours, or root's, that nobody else may write to."""
+    """Raises PlantedError unless the path is a file or folder of ours or root's that nobody else may write to."""
     if why := planted(path):
         raise PlantedError(f"{path} {why}")
 
 
 def planted(path: Path) -> str:
-    """Why it must not be used; empty where it may be, or is not there."""
+    """Why the path must not be used. Empty if it may be used, or does not exist."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return ""
-    if not (stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)):
-        kind = "is a link" if stat.S_ISLNK(found.st_mode) else "is neither a file nor a folder"
+    if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
+        kind = "is a link" if stat.S_ISLNK(status.st_mode) else "is neither a file nor a folder"
         return f"{kind}: remove it"
-    if found.st_uid not in (os.geteuid(), ROOT):
-        return f"belongs to the user {found.st_uid}, who could change what runs here: remove it, or use another place"
-    # Where each user has a group of their own, its files are often written by the group, too.
-    others = stat.S_IWOTH | (0 if found.st_gid == os.getegid() else stat.S_IWGRP)
-    if found.st_mode & others:
+    if status.st_uid not in (os.geteuid(), ROOT):
+        return f"belongs to the user {status.st_uid}, who could change what runs here: remove it, or use another place"
+    # Where each user has a group of their own, that group may often write to the user's files. That is safe.
+    others = stat.S_IWOTH | (0 if status.st_gid == os.getegid() else stat.S_IWGRP)
+    if status.st_mode & others:
         return f"may be written by others: chmod -R go-w {path}, if you trust what is in it, or remove it"
     return ""
 
 
 def open_lock(path: Path) -> IO[bytes]:
-    """A file to lock, made if it is not there. What is in it stays, and a link is not followed."""
+    """Opens a file to lock, and makes it if needed. Its content stays, and a link is not followed."""
     try:
         number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which engine is good enough, which one is made, and for which machine."""
+"""Which versions of the engine we accept, which one we get, and for which machine."""
 
 import platform
 import re
@@ -15,7 +15,7 @@ _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 class EngineError(Exception):
-    """No engine can be had; the message says why and what to install."""
+    """There is no engine and we cannot get one. The message says why, and what to install."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Machine:
 
 
 def numbers(version: str) -> tuple[int, int, int]:
-    """`v3.250.0`, `go1.26` and the like as numbers that compare; (0, 0, 0) if there are none in it."""
-    found = _NUMBERS.search(version)
-    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else (0, 0, 0)
+    """`v3.250.0`, `go1.26` and so on as numbers that can be compared. (0, 0, 0) if the text has none."""
+    match = _NUMBERS.search(version)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
 
 
 def at_least(version: str, oldest: str) -> bool:

