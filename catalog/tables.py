@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one reader of the catalog: facts are rows in TOML files, code asks for them by name."""
+"""The only reader of the catalog. Facts are rows in TOML files, and code reads them by name."""
 
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +12,6 @@ _FOLDER = Path(__file__).parent
 
 @cache
 def table(name: str) -> Mapping[str, Any]:
-    """The rows of `catalog/<name>.toml`, read once a process; callers share them and do not change them."""
+    """The rows of `catalog/<name>.toml`. A process reads them once. Callers share them and must not change them."""
     with (_FOLDER / f"{name}.toml").open("rb") as file:
         return tomllib.load(file)

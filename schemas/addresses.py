@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many addresses a stack's subnet has to hold."""
+"""How many addresses a stack's subnet needs."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from schemas.model import Stack
 
 
 def addresses_needed(stack: Stack) -> int:
-    """Every run of every job may be live at once, and each node has an address."""
+    """The number of nodes if all runs of all jobs are live at once. Each node needs an address."""
     return sum(job.nodes * max(1, len(job.runs)) for job in stack.jobs.values())

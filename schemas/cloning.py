@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a git repository is cloned from, as far as a network has to let it through."""
+"""The host and port from which git clones, which the network has to let through."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _URL = re.compile(r"(?:(?P<scheme>[a-z+]+)://)?(?:[^/@]*@)?(?P<host>[^/:]+)(?::(
 
 
 def host_of(url: str) -> str:
-    """Whom git connects to; empty where the text is no address."""
+    """The host that git connects to. Empty if the text is not an address."""
     matched = _URL.match(url)
     return matched["host"] if matched else ""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files of a code folder travel with a job: said once, for the checks and for who packs them."""
+"""Which files of a code folder become part of a job. The checks and the packing both use this list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def code_files(folder: Path) -> Iterator[Path]:
 
 
 def left_out_links(folder: Path) -> list[str]:
-    """The links that do not travel: to folders, and to what only this machine has."""
+    """The links that are left out: links to folders, and to files outside the code folder."""
     left = (path for path in _walk(folder) if path.is_symlink() and not (path.is_file() and _inside(path, folder)))
     return [path.relative_to(folder).as_posix() for path in left]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One JSON Schema from neutral.schema.json and each platform's section: `python -m schemas.compose` writes it.
 
-A section (schemas/<platform>/section.schema.json) is a JSON merge patch (RFC 7396): it adds keys, changes what is
-said of a key, and takes away, with null, what the platform does not have. The commands read the schema of one platform;
+A section (schemas/<platform>/section.schema.json) is a JSON merge patch (RFC 7396): it adds keys, changes them, and
+removes with null what the platform does not have. The commands read the schema of one platform;
 stack.schema.json holds all of them for editors, which choose by `trainyard:platform`.
 """
 
@@ -35,7 +35,7 @@ def schema_of(platform: str) -> Mapping[str, Any]:
 
 @cache
 def section_of(platform: str) -> Mapping[str, Any]:
-    """What a platform adds, changes and takes away."""
+    """What a platform adds, changes and removes."""
     section: Mapping[str, Any] = _read(FOLDER / platform_folder(platform) / "section.schema.json")
     return section
 
@@ -121,7 +121,7 @@ def _platform_key() -> dict[str, Any]:
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """JSON as people write it: what fits stands on one line."""
+    """JSON as people write it: short values are on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or (indent and len(indent) + len(line) < _LONGEST_LINE // 2):
         return line

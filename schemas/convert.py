@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between plain values and the frozen model, by the dataclasses' types alone.
+"""Converts between plain values and the frozen model, by the dataclasses' types alone.
 
 `structure` expects values that have the right shape (schemas/shape.py judges that first).
 """
@@ -36,7 +36,7 @@ def structure(kind: Callable[..., T], value: Any) -> T:
 
 
 def unstructure(value: Any) -> Any:
-    """Plain values that `structure` turns into the same again; what equals its default is left out."""
+    """Plain values that `structure` turns back into the same model. Defaults are left out."""
     if isinstance(value, Secret):
         return {"secure": value.value or "sealed"}
     if hasattr(value, "to_shorthand"):
@@ -55,7 +55,7 @@ def unstructure(value: Any) -> Any:
 
 
 def seal(kind: Any, value: Any) -> Any:
-    """`value` with every text that may be a secret wrapped as one: for keys known to hold secrets, not where."""
+    """`value` with every text wrapped that may be a secret: for keys that hold secrets at an unknown place."""
     if is_dataclass(kind) and isinstance(value, Mapping):
         hints = columns(cast(type, kind))
         return {key: seal(hints[key], item) if key in hints else item for key, item in value.items()}
@@ -94,7 +94,7 @@ def _choices(kind: Any) -> tuple[Any, ...]:
 
 @cache
 def _reader(kind: Any) -> _Reader:
-    """How a value of a type is read; worked out once for each type."""
+    """The reader for values of a type. Each type gets one reader, built once."""
     if kind is Secret:
         return _secret
     if is_dataclass(kind):
@@ -164,7 +164,7 @@ def _union_reader(arguments: tuple[Any, ...]) -> _Reader:
 def _secret(value: Any) -> Secret:
     if isinstance(value, Mapping) and set(value) == {"secure"} and isinstance(value["secure"], str):
         return Secret(value["secure"] or None)
-    raise ShapeError("no secret")
+    raise ShapeError("is not a secret")
 
 
 def _expect(kind: Any, value: Any) -> Any:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What meaning checks are given beside the Stack: the catalog's tables, and what lies beside the stack file.
+"""The facts that checks use in addition to the Stack: the catalog's tables, and files beside the stack file.
 
-Checks never fetch: all reading of files happens here, before they are asked.
+Checks never read files. Everything is read here, before they run.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from schemas.code import code_files
 from schemas.model import Job, Stack
 from schemas.platforms import stack_file
 
-# A folder is not walked further than this: whoever names / or a home folder gets an answer at once.
+# The walk of a folder ends after so many files, so that a check of / or of a home folder ends soon.
 MOST_FILES = 20_000
 _ROOT_MARKS = ("Pulumi.yaml", "Pulumi.yml", ".git")
 
 
 @dataclass(frozen=True, slots=True)
 class CodeFolder:
-    """What is known of a folder of training code."""
+    """A folder of training code: whether it is there and inside the project, and what it holds."""
 
     exists: bool
     is_folder: bool = False
@@ -39,7 +39,7 @@ class CodeFolder:
 
 @dataclass(frozen=True, slots=True)
 class OwnFramework:
-    """A team's framework file: its columns and what they come to by strategy, or why there are none."""
+    """A team's framework file: its columns, and a framework for each strategy; or the problem with the file."""
 
     columns: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str | None, frameworks.Framework] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class OwnFramework:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`shapes`, `regions` (each with its short name) and `realms` are those of the stack's platform."""
+    """`shapes`, `regions` (name -> short name) and `realms` belong to the stack's platform."""
 
     platforms: Mapping[str, Mapping[str, Any]]
     shapes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Facts:
         return (*_known_frameworks(), *self.own_frameworks)
 
     def framework(self, job: Job) -> frameworks.Framework | None:
-        """The row of a job's framework; None when it or its strategy is unknown (other checks say so)."""
+        """The framework of a job. None if it or its strategy is unknown, which other checks report."""
         own = self.own_frameworks.get(job.framework)
         if own is not None:
             return own.rows.get(job.strategy)
@@ -86,19 +86,19 @@ def _known_frameworks() -> tuple[str, ...]:
 
 
 def gather(stack: Stack, folder: Path) -> Facts:
-    """The facts for one stack, whose file lies in `folder`."""
+    """The facts for one stack. Its file is in `folder`."""
     root = _root(folder)
     named = {job.code.folder for job in stack.jobs.values() if job.code and job.code.folder}
     return Facts(
         platforms=platforms(),
         **stack_file(stack.platform).facts(),
         own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
-        folders={name: _look(folder / name, root) for name in named},
+        folders={name: _describe_folder(folder / name, root) for name in named},
     )
 
 
 def _root(folder: Path) -> Path:
-    """The project a stack file belongs to: code may lie anywhere inside it."""
+    """The root of the stack file's project. Code may be anywhere inside it."""
     absolute = Path(os.path.realpath(folder))
     for candidate in (absolute, *absolute.parents):
         if any((candidate / mark).exists() for mark in _ROOT_MARKS):
@@ -109,7 +109,7 @@ def _root(folder: Path) -> Path:
 def _read_own(name: str, file: Path, root: Path) -> OwnFramework:
     try:
         if not Path(os.path.realpath(file)).is_relative_to(root):
-            return OwnFramework(problem="lies outside the project")
+            return OwnFramework(problem="is outside the project")
         columns = tomllib.loads(file.read_text("utf-8"))
         row = frameworks.parse(columns)
         rows: dict[str | None, frameworks.Framework] = {None: row}
@@ -119,12 +119,12 @@ def _read_own(name: str, file: Path, root: Path) -> OwnFramework:
     except (ValueError, RecursionError) as problem:
         return OwnFramework(problem=str(problem))
     if row.name != name and name not in _known_frameworks():
-        # Nodes are told this name, and treat a built-in one in its own way.
+        # Nodes see this name, and treat the name of a built-in framework specially.
         return OwnFramework(problem=f"has the name `{row.name}`; the stack calls it `{name}`")
     return OwnFramework(columns, rows)
 
 
-def _look(folder: Path, root: Path) -> CodeFolder:
+def _describe_folder(folder: Path, root: Path) -> CodeFolder:
     try:
         real = Path(os.path.realpath(folder))
         inside = real.is_relative_to(root)

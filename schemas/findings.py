@@ -24,7 +24,7 @@ class Finding:
 
 
 def dotted(path: Path) -> str:
-    """`trainyard:jobs.resnet.runs[0]`: where in the file, without the `config` everything lies under."""
+    """A path as text, without the leading `config`: `trainyard:jobs.resnet.runs[0]`."""
     text = ""
     for part in path[1:] if path[:1] == ("config",) and len(path) > 1 else path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)

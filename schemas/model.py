@@ -2,8 +2,8 @@
 """What a team wrote, as frozen values: the Stack.
 
 Field names are the keys of the stack file in snake_case; `schemas/convert.py` goes both ways by these types alone,
-so a key is described in two places only: here and in neutral.schema.json (a contract test holds them together).
-What one platform only has stands in its folder: schemas/<platform>/model.py and section.schema.json.
+so a key is described in two places only: here and in neutral.schema.json (a contract test compares them).
+Keys of a single platform are in its folder: schemas/<platform>/model.py and section.schema.json.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ AccessMode = Literal["least-privilege", "documented", "proof-of-concept"]
 NetworkMode = Literal["least", "documented", "proof-of-concept"]
 Layout = Literal["run-per-node", "node-groups"]
 Until = Literal["accepted", "started", "finished"]
-# A gang of nodes that does nothing for so long is ended; what the launcher does where nothing else is said.
+# A run whose nodes all do nothing for this long is stopped. This is the launcher's default.
 STALL_MINUTES = 30
-# Who answers for a concern: this stack makes it, it exists already, or another stack has it.
+# Where a concern comes from: this stack makes it, it exists already, or it is taken from another stack.
 Answers = Literal["made", "existing", "taken"]
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A `secure:` value. The file door cannot decrypt it, so two secrets are equal wherever both stand."""
+    """A `secure:` value. Its text is unknown when a file is loaded, so all secrets compare as equal."""
 
     value: str | None = field(default=None, compare=False, repr=False)
 
@@ -43,7 +43,7 @@ class PortRange:
 
     @classmethod
     def from_shorthand(cls, value: int | str) -> PortRange:
-        # Dask writes its ranges with a colon; both are read.
+        # Dask writes ranges with a colon. Both forms are valid.
         first, _, last = str(value).replace(":", "-").partition("-")
         return cls(int(first), int(last or first))
 
@@ -66,9 +66,9 @@ class PortRange:
 
 @dataclass(frozen=True, slots=True)
 class Was:
-    """Names that something had before, the oldest first: `was: resnet`, or `was: [resnet, resnet-a]` in the file.
+    """Former names, the oldest first: `was: resnet`, or `was: [resnet, resnet-a]` in the file.
 
-    By the oldest the bucket and the nodes know it: there, another name would be another thing.
+    The bucket and the nodes keep using the oldest name: there, another name would be another thing.
     """
 
     names: tuple[str, ...] = ()
@@ -81,13 +81,13 @@ class Was:
         return self.names[0] if len(self.names) == 1 else list(self.names)
 
     def first(self, name: str) -> str:
-        """What it was called at first, which is `name` where it was never renamed."""
+        """The oldest name. It is `name` if there was no rename."""
         return self.names[0] if self.names else name
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may do what. Whom it is granted to, a platform says in its own words."""
+    """Who may do what. Each platform adds its own keys for users and roles."""
 
     mode: AccessMode = "least-privilege"
     existing: bool = False
@@ -102,10 +102,10 @@ class Network:
     subnet: str | None = None
     frameworks: tuple[str, ...] = ()
 
-    # The largest and the smallest block that the platform takes, and how many addresses of a subnet it keeps.
+    # The largest and the smallest block that the platform allows, and how many addresses of a subnet it reserves.
     prefixes: ClassVar[tuple[int, int]] = (1, 32)
     reserved_addresses: ClassVar[int] = 0
-    # What may be said of an existing subnet, and the key that names an existing network to make a subnet in.
+    # Keys allowed beside an existing subnet, and the key of an existing network in which a subnet is made.
     beside_subnet: ClassVar[tuple[str, ...]] = ("subnet",)
     inside_key: ClassVar[str] = ""
 
@@ -140,7 +140,7 @@ class Logs:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Another stack, and which concerns it answers for."""
+    """Another stack, and the concerns that this one takes from it."""
 
     stack: str
     take: tuple[str, ...] = ("network", "access")
@@ -167,7 +167,7 @@ class Git:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Where the training code comes from: a folder beside the stack file, or git; absent, it is in the image."""
+    """Where the training code comes from: a folder or git. Without it, the code is in the image."""
 
     folder: str | None = None
     git: Git | None = None
@@ -251,7 +251,7 @@ class Job:
 
 
 class StackPlace(NamedTuple):
-    """One part of where a stack lies: its key in the file, in words, and the value."""
+    """One part of a stack's place, such as its account: the key in the file, the words for it, and the value."""
 
     key: str
     words: str
@@ -259,7 +259,7 @@ class StackPlace(NamedTuple):
 
 
 class NamedAlike(NamedTuple):
-    """A thing that can be there once: `where`, what it is, and the concern it belongs to."""
+    """A thing that can exist only once: `where`, what it is, and its concern."""
 
     where: tuple[str | None, ...]
     what: str
@@ -288,7 +288,7 @@ class Stack:
     frameworks: Mapping[str, str] = field(default_factory=dict)  # own framework -> its file, beside the stack file
     jobs: Mapping[str, Job] = field(default_factory=dict)
 
-    # Variables that the platform sets on a node -> what for. Names and prefixes: a prefix ends with an underscore.
+    # Variables that the platform sets on a node -> why. A name that ends with an underscore is a prefix.
     variables: ClassVar[Mapping[str, str]] = NOTHING
     # Folders of a node that are the platform's own.
     system_folders: ClassVar[tuple[str, ...]] = ()
@@ -307,7 +307,7 @@ class Stack:
         return registry.existing or registry.repository or f"{self.team}/{self.environment}/training"
 
     def answer(self, concern: str) -> Answers:
-        """Who answers for the network, the access, the bucket and so on."""
+        """Where the network, the access, the bucket and so on come from."""
         if self.uses is not None and concern in self.uses.take:
             return "taken"
         return "existing" if self._exists(concern) else "made"
@@ -316,7 +316,7 @@ class Stack:
         return self.answer(concern) == "made"
 
     def references(self) -> tuple[str, ...]:
-        """`${…}` that the platform answers, beside those that every platform does."""
+        """References `${…}` that only this platform fills in."""
         return ()
 
     def is_inside(self, host: str) -> bool:
@@ -324,16 +324,16 @@ class Stack:
         return False
 
     def place(self) -> tuple[StackPlace, ...]:
-        """Where the stack lies, as far as two stacks that share something must lie in the same place."""
+        """The stack's place. Two stacks that share something must have the same one."""
         return ()
 
     def named_alike(self) -> Iterator[NamedAlike]:
-        """What is called by team and environment alone, beside the bucket and the repository."""
+        """Things whose names consist of team and environment only, without the bucket and the repository."""
         return iter(())
 
     @property
     def account(self) -> str | None:
-        """Within what the name of a bucket or repository is there once."""
+        """The account in which the names of buckets and repositories are unique."""
         return None
 
     def _exists(self, concern: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nearest right name to a wrong one, and how names are told to people."""
+"""Finds the nearest right name to a wrong one, and formats names for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def nearest(wrong: str, right: Iterable[str]) -> str | None:
 
 
 def suggestion(wrong: str, right: Iterable[str]) -> str:
-    """A remedy: the nearest name when there is one, else all of them."""
+    """A remedy: the nearest name if there is one, else all names."""
     choices = list(right)
     close = nearest(wrong, choices)
     if close is not None:

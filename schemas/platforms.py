@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform says of its part of the stack file: one object in each platform's folder, imported when asked for."""
+"""A platform's part of the stack file: one object in the platform's folder, imported on first use."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class StackFile(Protocol):
 
     @property
     def stack(self) -> type[Stack]:
-        """Everybody's columns, and the platform's own."""
+        """The columns of every platform, and this platform's own."""
 
     def rules(self) -> Mapping[str, CheckRule]:
-        """The checks that are asked for stacks of this platform only."""
+        """The checks for stacks of this platform only."""
 
     def facts(self) -> Mapping[str, Any]:
         """`shapes`, `regions` and `realms`, as far as the platform has them: columns of schemas.facts.Facts."""

@@ -19,12 +19,12 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class RoleRow:
-    """`mode` is what ADS images call the role; `start` is run by the launcher beside the command.
+    """ADS images call the role `mode`. The launcher runs `start` in addition to the command.
 
-    A `service` runs until the other roles have ended, which then is its success. `awaits` names ports (by label) that
-    must answer on the first node that listens, `awaits_every` on each one, before the command starts; so must
-    `awaits_command` succeed on the node itself. A role that only watches `carries` nothing: a rehearsal
-    expects nothing of it.
+    A `service` runs until the other roles have ended, and then counts as successful. Before the command starts, the
+    ports in `awaits` must answer on the first node that listens, those in `awaits_every` on each node, and
+    `awaits_command` must succeed on the node itself. A role that only watches training has `carries = false`: a
+    rehearsal then does not expect traffic from it.
     """
 
     minimum: int
@@ -80,7 +80,7 @@ class StartOption:
 
 @dataclass(frozen=True, slots=True)
 class Wrap:
-    """Words before a node's command while an option is on; they start the processes themselves, so it runs once."""
+    """Words put before a node's command if an option is on. They start the processes, so the command runs once."""
 
     when: str
     words: tuple[str, ...]
@@ -88,7 +88,7 @@ class Wrap:
 
 @dataclass(frozen=True, slots=True)
 class AdsRow:
-    """What ADS-built images of this framework are told by environment."""
+    """The environment variables for images of this framework that were built with ADS."""
 
     cluster: str
     start_arguments: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class AdsRow:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What a strategy adds to the columns all of them share."""
+    """The columns that a strategy adds to the shared ones."""
 
     summary: str | None = None
     gang: bool | None = None
@@ -133,9 +133,9 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """`processes` names the option that says how many processes a node runs. In a `gang` nobody goes on without all.
+    """`processes` names the option for the number of processes on a node. In a `gang`, no node goes on alone.
 
-    The launcher `stands_for` programs that people start the framework with elsewhere.
+    `stands_for` lists other launchers of this framework, which ours replaces.
     """
 
     name: str

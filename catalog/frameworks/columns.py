@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of a framework's file, held to the types of its columns: the file may be anybody's."""
+"""Checks the values of a framework's file against the types of its columns. Anybody may have written the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FrameworkError(ValueError):
 
 
 def read(kind: type[T], data: Any) -> T:
-    """`data` as the columns of `kind`; the first that does not fit is a FrameworkError that names it."""
+    """`data` as the columns of `kind`. The first value that does not fit raises a FrameworkError with its name."""
     return cast(T, _value(kind, data, ""))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the columns of one framework must say of one another, so that a plan can be made of them and nodes can start."""
+"""Checks that the columns of a framework fit together, so that a plan can be made and nodes can start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from catalog.frameworks.waits import complaints_of_waits
 if TYPE_CHECKING:
     from catalog.frameworks import Framework, OptionRow, PortRow, StartOption
 
-# What a node answers by itself; docs/launcher.md says what each is.
+# Placeholders that a node fills in. docs/launcher.md explains them.
 OF_A_NODE = frozenset(
     {"rank", "nodes", "role", "index", "run", "python", "life", "address", "interface", "processes", "world"}
 )
@@ -59,12 +59,12 @@ def _of_roles(framework: Framework) -> Iterator[str]:
     if wrong_label is not None:
         yield f"`ports` has the label `{wrong_label}`: labels have letters, digits, `-` and `_`"
     if not framework.roles:
-        yield "`roles` names none"
+        yield "`roles` is empty"
     labels = [port.label for port in framework.ports]
     for name, role in framework.roles.items():
         where = f"`roles.{name}`"
         if role.minimum < 0 or (role.maximum is not None and role.maximum < max(1, role.minimum)):
-            yield f"{where}: `minimum` must be 0 or more, and `maximum` no less than it"
+            yield f"{where}: `minimum` must be 0 or more, and `maximum` must not be smaller"
         if not role.start and not role.runs_command:
             yield f"{where} has nothing to run: give it `start`, or `runs_command = true`"
     if len(set(labels)) < len(labels):
@@ -76,13 +76,13 @@ def _of_option(where: str, row: OptionRow) -> Iterator[str]:
     if type(row.default) not in wanted:
         yield f"{where}: `default` is not of the type {row.type}"
     elif row.values and row.default not in row.values:
-        yield f"{where}: `default` is none of its `values`"
+        yield f"{where}: `default` is not one of its `values`"
     elif isinstance(row.default, int | float) and not _within(row.default, row.minimum, row.maximum):
         yield f"{where}: `default` is outside `minimum` and `maximum`"
 
 
 def _within(value: float, least: float | None, most: float | None) -> bool:
-    """`nan` is within nothing, and no bound."""
+    """Whether a value is within bounds. `nan` never is, and is not a bound either."""
     bounds = [bound for bound in (least, most) if bound is not None]
     return all(map(math.isfinite, (value, *bounds))) and all(
         (least is None or value >= least, most is None or value <= most)
@@ -104,7 +104,7 @@ def _of_port(framework: Framework, port: PortRow) -> Iterator[str]:
 
 
 def _size(default: int | str) -> int | None:
-    """How many ports a default has; None when it is none."""
+    """How many ports a default has. None if it is invalid."""
     if default == "all":
         return _HIGHEST_PORT
     if isinstance(default, int):
@@ -115,7 +115,7 @@ def _size(default: int | str) -> int | None:
 
 
 def _of_names(framework: Framework) -> Iterator[str]:
-    """Options and roles that other columns name."""
+    """Other columns must name existing options and roles."""
     for port in framework.ports:
         yield from _option(framework, port.when, f"the port `{port.label}`: `when`")
         yield from _option(framework, port.per_node, f"the port `{port.label}`: `per_node`", "integer")
@@ -138,7 +138,7 @@ def _option(framework: Framework, name: str | None, where: str, kind: str | None
         return
     row = framework.options.get(name)
     if row is None:
-        yield f"{where} names the option `{name}`, which is none of its options"
+        yield f"{where} names the option `{name}`, which does not exist"
     elif kind is not None and row.type != kind:
         yield f"{where} names the option `{name}`, which is not of the type {kind}"
 
@@ -148,7 +148,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _of_texts(framework: Framework) -> Iterator[str]:
-    """Placeholders that nobody would fill in."""
+    """Placeholders that would stay as they are."""
     planned = {f"option.{name}" for name in framework.options} | {"nodes"}
     planned |= {f"port.{port.label}{end}" for port in framework.ports for end in ("", ":colon")}
     node = planned | OF_A_NODE | {f"{kind}.{role}" for role in framework.roles for kind in ("address", "addresses")}
@@ -175,9 +175,9 @@ def _unanswered(where: str, part: Any, answered: set[str]) -> Iterator[str]:
     if isinstance(part, Mapping):
         wrong = next((name for name in part if not _VARIABLE.fullmatch(name)), None)
         if wrong is not None:
-            yield f"{where} has `{wrong}`, which is no name of a variable"
+            yield f"{where} has `{wrong}`, which is not a valid name of a variable"
         part = part.values()
     for text in part:
         for name in _PLACEHOLDER.findall(text):
             if name not in answered:
-                yield f"{where} asks for `{{{name}}}`, which nothing answers"
+                yield f"{where} has the placeholder `{{{name}}}`, which nothing fills in"

@@ -11,48 +11,48 @@ if TYPE_CHECKING:
 
 
 def complaints_of_waits(framework: Framework) -> Iterator[str]:
-    """Waits for what never comes: no such port, no fixed port, no way to it, or nodes that wait for one another."""
+    """Waits that never end: the port does not exist, is not fixed or not reachable, or nodes wait for one another."""
     for name, role in framework.roles.items():
         where = f"`roles.{name}`"
         for label in (*role.awaits, *role.awaits_every):
             row = framework.port(label)
             if row is None:
-                yield f"{where} awaits `{label}`, which is none of the ports"
+                yield f"{where} awaits `{label}`, which is not the label of a port"
             else:
                 yield from _of_port(where, name, role, row)
         for label in role.awaits_every:
             yield from _of_every(framework, where, label)
         if _starts_only(role) and name in _awaited_starts(framework, name):
-            yield f"{where} waits for nodes that wait for it: none of them would ever start"
+            yield f"{where} waits for nodes that wait for it, so none of them would ever start"
 
 
 def _of_port(where: str, name: str, role: RoleRow, row: PortRow) -> Iterator[str]:
     if row.default == "all" or row.pinned == "kernel-range":
-        yield f"{where} awaits `{row.label}`, whose ports the kernel picks: nobody knows which would answer"
+        yield f"{where} awaits `{row.label}`, but the kernel picks its ports, so the port to ask is unknown"
     alone = role.maximum == 1 and set(row.listens) == {name}
     if name not in row.reached_from and not alone:
         yield f"{where} awaits `{row.label}`, which it may not reach: add `{name}` to the port's `reached_from`"
 
 
 def _of_every(framework: Framework, where: str, label: str) -> Iterator[str]:
-    """Before any command has started, only what a role's `start` runs can answer on each of its nodes."""
+    """Before the command starts, only the program of a role's `start` can answer on its nodes."""
     row = framework.port(label)
     for name in row.listens if row else ():
         listener = framework.roles.get(name)
         if listener is not None and not listener.start:
             yield (
-                f"{where} awaits `{label}` on every node of `{name}`, and nothing listens there before the command:"
+                f"{where} awaits `{label}` on every node of `{name}`, but nothing listens there before the command:"
                 f" give `roles.{name}` a `start`"
             )
 
 
 def _starts_only(role: RoleRow) -> bool:
-    """A role without a command waits before its `start`; one with a command starts first, and then waits."""
+    """Whether a role waits before its `start`. A role with a command starts first, and then waits."""
     return bool(role.start) and not role.runs_command
 
 
 def _awaited_starts(framework: Framework, name: str) -> set[str]:
-    """Every role whose `start` must have begun before that of this role does, directly or through others."""
+    """Every role that must start before this one, directly or through other roles."""
     needed: set[str] = set()
     ahead = [name]
     while ahead:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamic groups and policies: made in the home region, groups before the policies that name them."""
+"""Dynamic groups and policies. They are made in the home region, the groups before the policies that name them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AccessArgs:
 
 
 class Access(pulumi.ComponentResource):
-    """Who may do what. What needs the access depends on this component; that it is in force, the first call tells."""
+    """Who may do what. Resources that need the access depend on this component. It may take effect a little later."""
 
     def __init__(self, name: str, args: AccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard:oci:Access", name, None, opts)
@@ -36,9 +36,9 @@ class Access(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _home(self) -> oci.Provider | None:
-        """OCI takes writes of groups and policies in the tenancy's home region only.
+        """The provider for the home region: OCI changes groups and policies only there.
 
-        None where that is the stack's own: a provider more is a process more.
+        None if that is the stack's own region: another provider would be another process.
         """
         region = _home_region(self._args.plan)
         if region == self._args.plan.region:
@@ -86,7 +86,7 @@ class Access(pulumi.ComponentResource):
                 description=f"Distributed training of {self._args.prefix}: {plan.access.mode}",
                 statements=[line.text for line in lines],
                 freeform_tags={**self._args.tags, **policy_tags(plan, lines)},
-                # A policy that takes the place of another of the same name must wait until that is gone.
+                # The name must be free before a policy can replace another one of the same name.
                 opts=pulumi.ResourceOptions.merge(
                     self._inside, pulumi.ResourceOptions(depends_on=groups, delete_before_replace=True)
                 ),
@@ -96,7 +96,7 @@ class Access(pulumi.ComponentResource):
 def _home_region(plan: OciPlan) -> str:
     if plan.access.home_region:
         return plan.access.home_region
-    # Asked for at once: what there is to make depends on the answer.
+    # Looked up at once: which resources are made depends on the answer.
     regions = lookup("Identity", "getRegionSubscriptions", tenancyId=plan.tenancy or "")["regionSubscriptions"]
     return str(next(region["regionName"] for region in regions if region["isHomeRegion"]))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what under a plan: in words, as statements, and how sure each is. Pure, for `trainyard access`."""
+"""Who may do what under a plan: in words, as statements, and how certain each one is. Pure, for `trainyard access`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKS = {"documented": "", "mixed": " [partly inferred]", "inferred": " [inferre
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One statement. `inferred` names the permissions it brings that no document does."""
+    """One statement. `inferred`: permissions it includes that no document names."""
 
     who: str
     may: str
@@ -40,7 +40,7 @@ class PolicyReport:
 
 @dataclass(frozen=True, slots=True)
 class DynamicGroup:
-    """`made` by this stack, with that matching rule; else the rule it has to have, None where that is not known."""
+    """A dynamic group. `matching_rule`: the rule this stack gives it, or the rule it must have; None if unknown."""
 
     name: str
     of: str
@@ -50,7 +50,7 @@ class DynamicGroup:
 
 @dataclass(frozen=True, slots=True)
 class OciAccessReport:
-    """`wanted`: what somebody else has to grant, where access is made neither here nor by a stack it is taken from."""
+    """`wanted`: what somebody else has to grant, if neither this stack nor the one it uses makes the access."""
 
     stack: str
     mode: str
@@ -71,7 +71,7 @@ class OciAccessReport:
 
 
 def build_report(plan: OciPlan, deployers: str) -> OciAccessReport:
-    """`deployers`: the group of the people who run `pulumi up`; nothing in a stack file names it."""
+    """`deployers`: the group of the people who run `pulumi up`. Stack files do not name it."""
     group_named("group", deployers)
     prefix = f"{plan.team}-{plan.environment}"
     taken = "access" in plan.taken
@@ -200,7 +200,7 @@ def _deployer(report: OciAccessReport) -> Iterator[str]:
 
 
 def _uncertain(report: OciAccessReport) -> Iterator[str]:
-    """Every grant once: the same one rests on the same ground, whoever is given it."""
+    """Every uncertain grant once: the reason is the same for everybody who has it."""
     unsure = {one.grant: one for one in (*report.rights, *report.deployer.rights) if MARKS[one.trust]}
     if unsure:
         yield ""

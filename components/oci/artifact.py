@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A code folder as a job artifact: the same files give the same archive, byte for byte, under a name that says so."""
+"""A code folder as a job artifact. The same files give the same archive, byte for byte, with the same name."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 from schemas.code import code_files
 
-# Archives that were written in another way are others, wherever one of them still lies.
+# Part of the digest: an archive in another format must get another name.
 FORMAT = b"zip, not compressed"
-# The oldest moment a zip can tell; real times would make every checkout another artifact.
+# The oldest time in a zip. With real times, every checkout would be another artifact.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -43,7 +43,7 @@ def build_artifact(folder: Path, into: Path, name: str) -> CodeArtifact:
 
 
 def _write(target: Path, entries: list[tuple[str, Path]]) -> None:
-    """Not compressed: two machines' zlibs differ by bytes, and the archive's length is part of the job."""
+    """Writes without compression: the zlibs of two machines give different bytes, and the length is part of the job."""
     unfinished = target.with_suffix(f".{os.getpid()}.tmp")
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
         for inside, path in entries:

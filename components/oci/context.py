@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every OCI component is given: the plan, the texts only OCI can answer, and the options its children share."""
+"""What every OCI component needs: the plan, and values that only OCI knows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from components.oci.uses import Borrowed
 from components.plan.naming import expand
 from schemas.model import EnvValue, Secret
 
-# Settings of the `oci` provider that say who calls; a provider for another region needs the same.
+# Credentials of the `oci` provider. A provider for another region needs the same.
 CREDENTIALS = ("auth", "configFileProfile", "fingerprint", "privateKeyPath", "tenancyOcid", "userOcid")
 SECRET_CREDENTIALS = ("privateKey", "privateKeyPassword")
 
 
 @dataclass(frozen=True)
 class Context:
-    """Bucket, registry and group are those of another stack where this one takes them from there.
+    """Bucket, registry and group may come from the stack under `uses`.
 
-    An output costs Pulumi a task or two, and a thousand runs ask for the same few: each is made once.
+    Each output costs Pulumi a task or two, and a thousand runs need the same few. So each is made only once.
     """
 
     plan: OciPlan
@@ -68,7 +68,7 @@ class Context:
         }
 
     def fill(self, text: str) -> pulumi.Input[str]:
-        """A text of the plan with the references that were left for OCI to answer."""
+        """A text of the plan, with the remaining references filled in by OCI's values."""
         if text not in self._filled:
             self._filled[text] = self._fill(text)
         return self._filled[text]
@@ -88,12 +88,12 @@ class Context:
         }
 
     def document(self, value: Mapping[str, Any]) -> pulumi.Input[str]:
-        # No two nodes are told the same: nothing to remember.
+        # Every node's document is different, so there is nothing to cache.
         return self._fill(json.dumps(value, sort_keys=True, separators=(",", ":")))
 
 
 def namespace_of() -> pulumi.Output[str]:
-    # Asked without a compartment it takes no permission; with one it takes a rather large one.
+    # Without a compartment, this call needs no permission. With one, it needs a large one.
     return oci.objectstorage.get_namespace_output().namespace
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan as OCI resources, in the order in which one needs the other."""
+"""Makes a plan's OCI resources, in the order of their dependencies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from schemas.checks.registry import Wrong, at
 from schemas.code import left_out_links
 from schemas.findings import dotted
 
-# A place of its own for artifacts, for stacks that are thrown away again.
+# A separate folder for artifacts, for temporary stacks.
 ARTIFACTS = "TRAINYARD_ARTIFACTS"
 ARTIFACTS_FOLDER = Path(".trainyard", "artifacts")
 # Settings of the `oci` provider that ours reads under its own names.
@@ -39,7 +39,7 @@ RUN_SETTINGS = {"configFileProfile": "profile"}
 
 
 def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
-    """Makes every resource of the plan and gives back what the stack exports. Paths in the plan start at `folder`."""
+    """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
     make_lean()
     plan = resolve_existing(plan)
     for wrong in find_departures(plan):
@@ -117,19 +117,19 @@ def _artifact(plan: OciPlan, job: JobPlan, folder: Path) -> CodeArtifact | None:
     code = (folder / job.code.folder).resolve()
     if links := left_out_links(code):
         named = ", ".join(links[:5]) + (" …" if len(links) > 5 else "")
-        warn(f"job {job.name}: links out of the code folder, or to folders, do not travel: {named}")
+        warn(f"job {job.name}: links out of the code folder, or to folders, are left out: {named}")
     try:
         return build_artifact(code, _artifacts() / plan.stack, job.called)
     except (OSError, UnicodeError) as problem:
-        message = f"`{job.code.folder}` cannot be made an artifact: {problem}"
-        remedy = f"correct what it names, or give artifacts a folder of their own with {ARTIFACTS}"
+        message = f"no artifact can be made of `{job.code.folder}`: {problem}"
+        remedy = f"correct the problem, or set {ARTIFACTS} to another folder for artifacts"
         raise RefusedError([Wrong(at("jobs", job.name, "code"), message, remedy)]) from None
 
 
 def _artifacts() -> Path:
-    """Relative to where the program runs: the path is a property that replaces the job, and no two checkouts lie alike.
+    """The folder for artifacts, relative to the program: the path is part of the job, and checkouts differ.
 
-    A checkout that may not be written to, such as a release that many use, leaves it to the team's own repository.
+    If the checkout is read-only, such as a shared release, the folder is in the team's own repository.
     """
     if named := os.environ.get(ARTIFACTS):
         return Path(named)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deployer's own least policy: what `pulumi up` and `destroy` of this plan call."""
+"""The least policy for the deployer, who runs `pulumi up` and `destroy` of this plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.oci.plan import OciPlan
 from components.oci.statements import Line, group_named, place_of, policy_lines, verb_grant
 from schemas.oci.ocids import is_ocid
 
-# Where, what, for which kinds of thing, and how sure that is.
+# Where, what, for which kinds of thing, and how certain that is.
 Granted = tuple[iam.Location, iam.Grant, tuple[str, ...], iam.Trust]
 
 
@@ -46,7 +46,7 @@ def _by_verbs(plan: OciPlan) -> Iterator[Granted]:
 
 
 def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
-    """What the deployer makes, and where that lives."""
+    """What the deployer makes, and where."""
     here, tenancy = place_of(plan.compartment), iam.Tenancy()
     network = place_of(plan.network.compartment or plan.compartment)
     makes_network = plan.network.create and plan.network.vcn is None
@@ -78,7 +78,7 @@ def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
 
 
 def _looks_at(plan: OciPlan, here: iam.Location, network: iam.Location) -> Iterator[tuple[str, iam.Location]]:
-    """What exists already, by OCID or by name (components/oci/existing.py asks for it)."""
+    """What the deployer looks up, by OCID or by name (components/oci/existing.py does it)."""
     taken = (
         (plan.network.vcn, "VCN", network),
         (plan.network.subnet, "subnet", network),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job and its runs. The job holds what seldom changes; runs override the rest: a new argument replaces a run only."""
+"""A job and its runs. The job holds what seldom changes. Runs hold the rest, so a new argument replaces only a run."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from components.oci.run_inputs import Where, job_tags, run_inputs
 from components.plan.model import JobPlan, RunPlan
 from components.run import Run, RunProvider
 
-# Every run says these for itself. Changed in the job they would replace it, and with it the history of all its runs.
+# Every run sets these itself. A change in the job would replace it, and delete the history of all its runs.
 RUNS_SAY = ["jobConfigurationDetails.maximumRuntimeInMinutes", "jobEnvironmentConfigurationDetails.image"]
 
 
 @dataclass(frozen=True)
 class JobPlace:
-    """What other components, or another stack, made ready for jobs."""
+    """What jobs need from other components or from another stack."""
 
     project: pulumi.Input[str]
     subnet: pulumi.Input[str]
@@ -37,25 +37,25 @@ class JobArgs:
     place: JobPlace
     artifact: CodeArtifact | None
     runs: RunProvider
-    # Nothing in the properties links a job to the access its runs live by, nor to the bucket they meet in.
+    # Dependencies that no property shows: the access that runs need, and the bucket in which they meet.
     after: tuple[pulumi.Resource, ...]
 
 
 class Job(pulumi.ComponentResource):
-    """One job with its runs, keyed by name: removing one moves no other."""
+    """One job with its runs. Runs are keyed by name, so removing one does not affect the others."""
 
     job_id: pulumi.Output[str]
     runs: Mapping[str, Run]
 
     def __init__(self, name: str, args: JobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        # What was renamed keeps its state, and Pulumi gives the resources below this one the names of before, too.
+        # A renamed job keeps its state. Pulumi applies the alias to the resources below it too.
         opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=_aliases(args.plan.was)))
         super().__init__("trainyard:oci:Job", name, None, opts)
         self._args = args
         self._image = args.context.fill(args.plan.image)
         groups = args.plan.layout == "node-groups"
         self.job_id = oci.datascience.Job(
-            # What is ignored of one layout is not there in the other: they are two resources.
+            # Ignored properties of one layout do not exist in the other, so the layouts are two resources.
             f"{name}/groups" if groups else name,
             compartment_id=args.context.plan.compartment,
             project_id=args.place.project,
@@ -65,7 +65,7 @@ class Job(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.after,
-                # Without runs of its own a job is for others to start: then it is as the file says.
+                # A job without runs is started by others, so its own values must be as in the file.
                 ignore_changes=RUNS_SAY if args.plan.runs and not groups else None,
             ),
             **(self._node_groups() if groups else self._single_nodes()),
@@ -162,13 +162,13 @@ class Job(pulumi.ComponentResource):
         args = self._args
         where = Where(self.job_id, args.place.project, self._image, args.place.log_group, args.place.log)
         inputs = run_inputs(args.context.plan, args.plan, run, where, args.context)
-        # A slash stands in no key, so no two jobs and runs can share a name.
+        # Keys have no slash, so the names of jobs and runs are never equal.
         named = f"{args.plan.name}/{key}"
         options = pulumi.ResourceOptions(
             parent=self,
             provider=args.runs,
             depends_on=args.after,
-            # The provider asks for this order too, but where the engine itself replaces (--replace) it asks nobody.
+            # The provider asks for this order too, but the engine does not consult it for --replace.
             delete_before_replace=True,
             aliases=_aliases(tuple(f"{args.plan.name}/{name}" for name in run.was)),
         )
@@ -180,6 +180,6 @@ def _aliases(names: tuple[str, ...]) -> list[pulumi.Input[str | pulumi.Alias]] |
 
 
 def _mounted_at(mount: str) -> dict[str, str]:
-    """OCI takes a folder's path and its name apart; without a path it would lie in /mnt."""
+    """OCI takes the path and the name of a folder separately. Without a path, it would be in /mnt."""
     path, _, name = mount.rstrip("/").rpartition("/")
     return {"destination_path": path or "/", "destination_directory_name": name}

@@ -34,7 +34,7 @@ class LeanPackage(ModuleType):
 
 
 def _take(package: ModuleType, name: str) -> bool:
-    """Gives the package what `from .module import *` would, of the module after which `name` is called."""
+    """Puts the public names of the module for `name` into the package, as `from .module import *` would."""
     path = f"{package.__name__}.{_module_of(name)}"
     try:
         module = import_module(path)
@@ -42,7 +42,7 @@ def _take(package: ModuleType, name: str) -> bool:
         if error.name != path:
             raise
         return False
-    # `outputs` imports itself while it is half there.
+    # `outputs` imports itself while it is only half imported.
     public = [each for each in getattr(module, "__all__", ()) if hasattr(module, each)]
     vars(package).update({name: module} if path.endswith(f".{name}") and name not in public else {})
     vars(package).update({each: getattr(module, each) for each in public})
@@ -55,7 +55,7 @@ def _module_of(name: str) -> str:
 
 
 def make_lean() -> None:
-    """Puts lean packages in the place of those that nobody has used yet."""
+    """Replaces packages that are not imported yet with lean ones."""
     for name in PACKAGES:
         path = f"{pulumi_oci.__name__}.{name}"
         if type(sys.modules.get(path)) is ModuleType:
@@ -69,7 +69,7 @@ def make_lean() -> None:
 
 
 def lookup(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
-    """What a function of the provider answers, by OCI's names.
+    """The result of a function of the provider, with OCI's names.
 
     The function's own module in pulumi_oci asks the same, but imports the types of its whole package before: 0.15 s of
     processor for `identity`, of which a stack needs nothing else.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where runs print to: a log group and one log of its own, so that destroy finds both."""
+"""The log group and log that runs write to. Both are resources, so that destroy deletes them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the API operations somebody calls to the least that has to be granted."""
+"""Finds the least that must be granted for the API operations that somebody calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iam.statement import VERBS
 
 
 class Need:
-    """What one statement has to cover, gathered over grants."""
+    """What one statement has to cover, collected from several grants."""
 
     def __init__(self) -> None:
         self.permissions: frozenset[str] = frozenset()
@@ -37,7 +37,7 @@ def permissions_of(named: str) -> Iterator[tuple[str, frozenset[str], iam.Trust]
 
 
 def smallest_grant(resource_type: str, need: Need) -> iam.Grant:
-    """A list of single permissions only where documents say which; else the verb that covers them."""
+    """A list of single permissions if documents name them all, else the verb that covers them."""
     grant = iam.smallest(resource_type, need.permissions)
     if isinstance(grant, iam.PermissionGrant) and weakest_trust(need.trusts) != "documented":
         verb = next(verb for verb in VERBS if need.permissions <= verb_covers(verb, resource_type))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stack exports: all that a person, or another stack, needs to go on."""
+"""The outputs of a stack: everything that people or other stacks need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mappi
         "bucket": here.bucket,
         "bucketUri": here.bucket_uri,
         "imagePushAddress": here.registry,
-        # The user's name and auth token are theirs to fill in: neither belongs into a stack's state.
+        # Users fill in their name and auth token: neither belongs in a stack's state.
         "dockerLogin": here.namespace.apply(
             lambda namespace: f"docker login -u '{namespace}/<user>' {registry_host(plan.region)}"
         ),
@@ -33,7 +33,7 @@ def outputs(here: Context, network: Network | None, place: JobPlace, jobs: Mappi
         "logGroupId": place.log_group,
         "logId": place.log,
         "runsGroup": here.runs_group,
-        # In a network of others the rules are theirs to write: these are the ports they must open.
+        # The owner of an existing network must open these ports.
         "portsOpen" if network else "portsNeeded": _ports(plan.network),
         "jobs": {
             name: {

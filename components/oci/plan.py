@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Plan of OCI: what every platform's says, and what only OCI has."""
+"""The Plan of OCI: the columns of every platform, and OCI's own."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class OciPlan(Plan):
 
 
 def oci_plan(plan: Plan) -> OciPlan:
-    """The same plan, known to be OCI's: for what is only asked about stacks of this platform."""
+    """The same plan with OCI's type. Raises TypeError if it is of another platform."""
     if not isinstance(plan, OciPlan):
         raise TypeError(f"{plan.stack} runs on {plan.platform}")
     return plan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a region's images are kept. Pure: `trainyard up` asks it too, without importing Pulumi."""
+"""The host of a region's image registry. Pure: `trainyard up` uses it without importing Pulumi."""
 
 from __future__ import annotations
 

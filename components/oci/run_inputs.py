@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of a run resource, whoever starts it: `pulumi up`, or a rehearsal in the name of a user."""
+"""The inputs of a run resource. `pulumi up` starts runs with them, and so does a rehearsal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.model import EnvValue
 
 
 class Filler(Protocol):
-    """Knows what a plan leaves for the platform to answer: at once, or as Pulumi's outputs."""
+    """Fills in the references that a plan leaves to the platform: with values, or with Pulumi's outputs."""
 
     def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]: ...
 
@@ -22,7 +22,7 @@ class Filler(Protocol):
 
 @dataclass(frozen=True)
 class Where:
-    """What a run is started in: OCIDs, or Pulumi's outputs that will be."""
+    """The surroundings of a run: OCIDs, or Pulumi's outputs that become OCIDs."""
 
     job: Any
     project: Any

@@ -16,7 +16,7 @@ from schemas.oci.ocids import is_ocid
 
 # OCI's default limit on statements in one policy.
 STATEMENTS_PER_POLICY = 50
-# The most from the root to any leaf compartment, those of other stacks included; OCI raises it for nobody.
+# The most from the root to any leaf compartment, including those of other stacks. OCI never raises this limit.
 STATEMENTS_ON_A_PATH = 500
 
 TENANCY_WIDE = "tenancy-wide"
@@ -40,7 +40,7 @@ KINDS_OF_RESOURCE = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One statement, what it is for, and how sure it is that it grants just that."""
+    """One statement, its purpose, and how certain it is that it grants exactly that."""
 
     statement: iam.Statement
     why: tuple[str, ...]
@@ -53,7 +53,7 @@ class Line:
 
 
 def policy_lines(plan: OciPlan) -> tuple[Line, ...]:
-    """Every statement the plan asks for, in an order that only its content decides."""
+    """Every statement of the plan. Their order depends only on the plan."""
     if not plan.access.create:
         return ()
     by_mode = {"least-privilege": _least, "documented": _documented, "proof-of-concept": _proof_of_concept}
@@ -61,7 +61,7 @@ def policy_lines(plan: OciPlan) -> tuple[Line, ...]:
 
 
 def policies(plan: OciPlan) -> dict[str, tuple[Line, ...]]:
-    """The statements by policy: those of the tenancy apart, each policy within OCI's limit."""
+    """The statements by policy. Those of the tenancy have their own, and each policy keeps OCI's limit."""
     named: dict[str, tuple[Line, ...]] = {}
     for tenancy, what in ((False, "access"), (True, "access-tenancy")):
         group = [line for line in policy_lines(plan) if line.attached_to_tenancy is tenancy]
@@ -73,7 +73,7 @@ def policies(plan: OciPlan) -> dict[str, tuple[Line, ...]]:
 
 
 def policy_tags(plan: OciPlan, policy: Iterable[Line]) -> dict[str, str]:
-    """That the tenancy is meant, and why: on the policy itself, where people and policy packs look for it."""
+    """A tag that says why a policy covers the tenancy. People and policy packs look for it on the policy."""
     if not any(isinstance(line.statement.location, iam.Tenancy) for line in policy):
         return {}
     return {TENANCY_WIDE: "proof-of-concept" if plan.access.mode == "proof-of-concept" else "chosen"}
@@ -109,7 +109,7 @@ def users_subject(access: OciAccessPlan) -> iam.Subject:
 
 
 def group_named(kind: Literal["group", "dynamic-group"], name: str, domain: str | None = None) -> iam.Subject:
-    """A group may be named by its OCID, and a name may carry its domain already, as `Domain/name`."""
+    """The subject for a group. Its name may be an OCID, and may include the domain: `Domain/name`."""
     if is_ocid(name):
         return iam.Subject(kind, (iam.Identified(name),))
     own_domain, slash, rest = name.partition("/")
@@ -125,7 +125,7 @@ def location(plan: OciPlan, compartment: str | None = None) -> iam.Location:
 
 
 def place_of(compartment: str | None) -> iam.Location:
-    """The root compartment goes by the tenancy's OCID, and its statements by the tenancy: all others lie in it."""
+    """The location of a compartment. The root compartment has the tenancy's OCID: there, statements say tenancy."""
     ocid = compartment or ""
     return iam.Tenancy() if ocid.startswith("ocid1.tenancy.") else iam.CompartmentId(ocid)
 
@@ -164,7 +164,7 @@ def _documented(plan: OciPlan) -> Iterator[Line]:
         elsewhere = plan.network.compartment if row["grant"].endswith("virtual-network-family") else None
         why = ("as Oracle documents it for distributed training",)
         yield _line(plan, row["who"], verb_grant(row["grant"]), why, "documented", (elsewhere, condition))
-    # What the documents do not speak of is granted as in least-privilege.
+    # Grants that the documents do not cover are the same as in least-privilege.
     beyond = tuple(grant for grant in access.grants if _beyond_documents(plan, grant))
     yield from _from_grants(plan, beyond)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keeps data: the bucket, the image repository, and secrets in a vault.
 
-Bucket and repository are protected, and stay when the stack goes, unless it says otherwise.
+Bucket and repository are protected, and survive the stack, unless its file says otherwise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pulumi_oci as oci
 from components.oci.plan import VaultPlan
 from components.plan.model import BucketPlan, RegistryPlan
 
-# The stack file's word, and OCI's.
+# The value in the stack file -> OCI's.
 VERSIONING: Mapping[bool | str, str] = {True: "Enabled", False: "Disabled", "suspended": "Suspended"}
 
 
@@ -34,7 +34,7 @@ class StorageArgs:
 
 
 class Storage(pulumi.ComponentResource):
-    """Bucket, repository and secrets of one stack, as far as it makes them."""
+    """The bucket, repository and secrets that a stack makes."""
 
     bucket: pulumi.Resource | None = None
     repository: pulumi.Resource | None = None

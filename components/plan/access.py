@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: grants from the catalog, as far as this stack has use for them."""
+"""Who may do what: the grants of the catalog that this stack needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.model import Stack
 
 
 def access_plan(stack: Stack, bucket: str, repository: str, circumstances: frozenset[str]) -> AccessPlan:
-    """`circumstances`: words under `when` that hold because of the platform."""
+    """The access plan of a stack. `circumstances`: words under `when` that hold because of the platform."""
     inputs = input_buckets(stack, bucket)
     targets = {"repository": (repository,), "bucket": (bucket,), "inputs": inputs}
     holds = circumstances | {word for word, true in (("logs", stack.logs.enabled), ("inputs", bool(inputs))) if true}
@@ -25,7 +25,7 @@ def access_plan(stack: Stack, bucket: str, repository: str, circumstances: froze
 def grants(
     rows: Iterable[Mapping[str, str]], holds: frozenset[str], targets: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Grant]:
-    """The grants of the rows whose `when` holds, one for each target that a row is narrowed to."""
+    """The grants of the rows whose `when` holds. A row that is narrowed gives one grant for each target."""
     for row in rows:
         if "when" not in row or row["when"] in holds:
             for target in targets[row["only"]] if "only" in row else (None,):
@@ -33,6 +33,6 @@ def grants(
 
 
 def input_buckets(stack: Stack, bucket: str) -> tuple[str, ...]:
-    """Buckets of input data other than the stack's own, which runs may read anyway."""
+    """Buckets of input data, without the stack's own bucket: runs may read that one anyway."""
     named = (item.bucket for job in stack.jobs.values() for item in job.inputs)
     return tuple(dict.fromkeys(name for name in named if name and name != bucket))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a Stack to its Plan. Pure: the same stack gives the same plan, anywhere."""
+"""Builds the Plan of a Stack. Pure: the same stack gives the same plan on every machine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def build_plan(stack: Stack, own_frameworks: Mapping[str, Mapping[str, Any]] = N
 
 
 def plan_of(judged: Judged) -> Plan:
-    """The plan of a stack that was judged and found without errors."""
+    """The plan of a checked stack without errors."""
     if judged.errors or judged.stack is None or judged.facts is None:
         raise ValueError("a stack with errors has no plan")
     own = {name: framework.columns for name, framework in judged.facts.own_frameworks.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Plan: all that follows from a stack file on every platform, as frozen values that print and compare.
+"""The Plan: everything that follows from a stack file on every platform, as frozen values.
 
 Text in a plan may still hold `${registry}`, `${bucket}` and the platform's own references: a deployment fills them in.
 """
@@ -24,9 +24,9 @@ INTERNET = "internet"
 
 @dataclass(frozen=True, slots=True)
 class PortRule:
-    """Who may reach whom, on what, and why. `ports` None: every port. Roles are written `job/role`.
+    """Which role may reach which, on what ports, and why. `ports` None: every port. Roles are written `job/role`.
 
-    `framework` is whose ports they are; None for what no framework asked for.
+    `framework` is the framework that needs the ports; None if no framework does.
     """
 
     source: str
@@ -51,7 +51,7 @@ class NetworkPlan:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Who may do what on what: `runs` may `write` `objects`, only in `target`."""
+    """Who may do what: `runs` may `write` `objects`, only in `target`."""
 
     who: Who
     does: str
@@ -95,9 +95,9 @@ class LogsPlan:
 
 @dataclass(frozen=True, slots=True)
 class RolePlan:
-    """A set of like nodes: the ports each listens on and how it is started. `called`: by the nodes.
+    """A set of equal nodes: the ports that each listens on, and how it is started.
 
-    `carries`: it is there to be used.
+    `called` is the role's name on the nodes. `carries` is false for a role that only watches training.
     """
 
     name: str
@@ -111,7 +111,7 @@ class RolePlan:
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """One node (or, in node groups, one group of like nodes): what it is told."""
+    """One node (in node groups: one group of equal nodes), with its environment and launch document."""
 
     name: str
     role: str
@@ -134,9 +134,9 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """`ranks` tells people how nodes find their rank and one another; what does it is the launcher.
+    """`ranks` is a text for people: how nodes find their rank and one another. The launcher does it.
 
-    `called` is the oldest of its names: where another name would need another job, it keeps that.
+    `called` is its oldest name, which it keeps where another name would mean another job.
     """
 
     name: str
@@ -155,7 +155,7 @@ class JobPlan:
     inputs: tuple[Input, ...]
     block_storage_gb: int
     maximum_runtime_minutes: int
-    stall_minutes: int  # 0: nobody watches whether it stalls
+    stall_minutes: int  # 0: nothing watches for stalls
     runs: Mapping[str, RunPlan]
 
     @property
@@ -165,7 +165,7 @@ class JobPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one platform only has is in its own Plan (components/<platform>/plan.py), which has these columns too."""
+    """Each platform adds its own columns to these in a Plan of its own (components/<platform>/plan.py)."""
 
     stack: str
     team: str
@@ -184,5 +184,5 @@ class Plan:
 
 
 def extend(kind: Callable[..., T], base: Any, **columns: Any) -> T:
-    """A platform's own kind of plan: what the neutral one says, and the columns that it has on top."""
+    """A platform's own kind of plan: the columns of the neutral one, and its additional ones."""
     return kind(**{column.name: getattr(base, column.name) for column in fields(base)} | columns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform must answer about a plan: one object in each platform's folder, imported when it is asked for.
+"""What each platform provides for a plan: one object in the platform's folder, imported on first use.
 
 `components/<platform>/__init__.py` has it, called PLATFORM. What a stack file may say for the platform is beside it in
 the room before (schemas/platforms.py). Neither imports an SDK: only `deploy` does, at the moment it is called.
@@ -25,7 +25,7 @@ Row = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """How nodes learn of one another: as the launch document names it, and in words."""
+    """How nodes find one another: the name in the launch document, and a text for people."""
 
     source: str
     words: str
@@ -33,11 +33,11 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What `trainyard plan` says in the platform's own words: rows of a title and a text."""
+    """The rows of `trainyard plan` in the platform's own words. Each row has a title and a text."""
 
     place: Sequence[Row]
     principals: Sequence[Row]
-    # Where the network lies, and what its nodes reach.
+    # Where the network is, and what its nodes can reach.
     network: Sequence[Row]
     # After bucket and repository.
     storage: Sequence[Row]
@@ -62,32 +62,32 @@ class Platform(Protocol):
         """The plan with what only this platform has. `stack` is the platform's own Stack."""
 
     def circumstances(self, stack: Any) -> frozenset[str]:
-        """Words that rows of catalog/access.toml name under `when`, and that hold here because of the platform."""
+        """Words under `when` in catalog/access.toml that hold because of this platform."""
 
     def meeting(self, layout: Layout) -> Meeting: ...
 
     def environments(
         self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
     ) -> Iterator[Mapping[str, str]]:
-        """What each node of a role is told beside its launch document, because images of this platform read it."""
+        """Variables of each node of a role, in addition to its launch document: images of this platform read them."""
 
     def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
-        """The same for the layout `node-groups`, in which all nodes of a role are told alike."""
+        """The same for the layout `node-groups`, in which all nodes of a role have the same variables."""
 
     def words(self, plan: Any) -> Words: ...
 
     def access_report(self, plan: Any, deployers: str) -> AccessReport:
-        """`deployers`: whoever runs `pulumi up`. Raises ValueError where that cannot be a name there."""
+        """`deployers`: the group that runs `pulumi up`. Raises ValueError if the platform does not allow that name."""
 
     def registry(self, plan: Any, namespace: str) -> str:
-        """The address of the stack's repository. `namespace`: what the platform's account is called in it."""
+        """The address of the stack's repository. `namespace`: the account's name in that address."""
 
 
 class Deploys(Protocol):
-    """What a platform answers as well where its row says `deploys = true`."""
+    """What a platform also provides if its row has `deploys = true`."""
 
     def deploy(self, plan: Any, folder: Path) -> dict[str, Any]:
-        """Makes every resource, in a Pulumi program, and gives back what the stack exports."""
+        """Makes every resource in a Pulumi program, and returns the outputs of the stack."""
 
 
 @cache

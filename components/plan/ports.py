@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which node must reach which, on what port, and why."""
+"""Which nodes must reach which other nodes, on what port, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPEN = "proof of concept: all TCP in and out of the subnet"
 
 
 def subnet_cidr(stack: Stack) -> str:
-    """The subnet as written, or the first part of the network that is large enough."""
+    """The subnet from the file, or the first part of the network that is large enough."""
     network = stack.network
     if network.subnet_cidr:
         return network.subnet_cidr
@@ -34,7 +34,7 @@ def subnet_cidr(stack: Stack) -> str:
 def network_plan(
     stack: Stack, jobs: Mapping[str, ResolvedJob], opened: Mapping[str, Framework], services: str
 ) -> NetworkPlan:
-    """`opened`: frameworks the network is opened for without a job of this stack. `services`: the way to them."""
+    """`opened`: frameworks without a job here whose ports are open too. `services`: how nodes reach the services."""
     network = stack.network
     return NetworkPlan(
         mode=network.mode,
@@ -64,7 +64,7 @@ def _between(stack: Stack, jobs: Mapping[str, ResolvedJob], opened: Mapping[str,
 
 
 def _outward(stack: Stack, services: str) -> Iterator[PortRule]:
-    """Answers come back by themselves: every rule is stateful."""
+    """Rules for outgoing connections. All rules are stateful, so answers need no rule."""
     if stack.network.mode == "proof-of-concept":
         yield PortRule(SUBNET, SERVICES, None, OPEN)
         if stack.network.nat:
@@ -79,7 +79,7 @@ def _outward(stack: Stack, services: str) -> Iterator[PortRule]:
 
 
 def _clone(stack: Stack, job: str, url: str) -> Iterator[PortRule]:
-    """Where code comes from git by another way than what is open already."""
+    """A rule for cloning code, unless its port is open already."""
     target, port = (SERVICES if stack.is_inside(host_of(url)) else INTERNET), port_of(url)
     there_is_a_way = target == SERVICES or stack.network.nat or not stack.makes("network")
     is_open = port == HTTPS.first and (target == SERVICES or stack.network.nat)
@@ -88,7 +88,7 @@ def _clone(stack: Stack, job: str, url: str) -> Iterator[PortRule]:
 
 
 def _least(job: ResolvedJob) -> Iterator[PortRule]:
-    """Only between roles that are there. A role reaches itself only when it has a second node."""
+    """Rules only between roles that have nodes. A role reaches itself only if it has a second node."""
     alive = {role: spec.replicas for role, spec in job.spec.roles.items() if spec.replicas}
     for row in job.active_ports():
         for target in row.listens:
@@ -105,7 +105,7 @@ def _least(job: ResolvedJob) -> Iterator[PortRule]:
 
 
 def _opened(name: str, framework: Framework) -> Iterator[PortRule]:
-    """For jobs of other stacks: what the framework's own defaults need."""
+    """Rules for jobs of other stacks: the ports that the framework needs by default."""
     defaults = {label: option.default for label, option in framework.options.items()}
     for row in framework.ports:
         if is_active(row, defaults):
@@ -114,13 +114,13 @@ def _opened(name: str, framework: Framework) -> Iterator[PortRule]:
 
 
 def _documented(job: ResolvedJob) -> Iterator[PortRule]:
-    """The documents' ports, whatever the options. A framework that they do not name has what it needs."""
+    """The documents' ports, whatever the options. A framework that they do not name gets the ports it needs."""
     framework = job.framework
     if not any(row.documented for row in framework.ports):
         yield from _least(job)
         return
     ports = {row.label: job.ports_of(row) for row in framework.ports}
-    # Where the documents open every port and the job names a few, the others it listens on are not among them.
+    # If the documents open every port, but the job names a few, the other ports that it needs are opened too.
     few = any(row.documented and row.default == "all" and ports[row.label] for row in framework.ports)
     for row in framework.ports:
         if row.documented or (few and job.is_active(row)):

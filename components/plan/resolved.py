@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job as its framework sees it: every option has a value, every port is chosen."""
+"""A job together with its framework: every option has a value, and every port is chosen."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Options = Mapping[str, bool | int | float | str]
 
 
 def is_active(row: PortRow, options: Options) -> bool:
-    """Whether anybody listens on this port."""
+    """Whether any node listens on this port."""
     return row.when is None or bool(options.get(row.when))
 
 
 def default_ports(row: PortRow) -> PortRange | None:
-    """The port or range of a row where no job says another; None for every port."""
+    """The default port or range of a row. None for every port."""
     return None if row.default == "all" else PortRange.from_shorthand(row.default)
 
 
@@ -31,7 +31,7 @@ class ResolvedJob:
 
     @cached_property
     def options(self) -> dict[str, bool | int | float | str]:
-        """The options of the framework with the job's own on top."""
+        """The options of the job, with the framework's defaults."""
         return {**{name: row.default for name, row in self.framework.options.items()}, **self.spec.options}
 
     def is_active(self, row: PortRow) -> bool:
@@ -52,10 +52,10 @@ class ResolvedJob:
         return (row for row in self.framework.ports if self.is_active(row))
 
     def called(self, role: str) -> str:
-        """The role, by the nodes: a role that was renamed keeps its oldest name there."""
+        """The role's name on the nodes: a renamed role keeps its oldest name there."""
         return self.spec.roles[role].was.first(role) if role in self.spec.roles else role
 
     @property
     def roles(self) -> list[str]:
-        """Roles with nodes as the framework lists them, its main role first: ranks follow this order."""
+        """Roles with nodes, in the framework's order, the main role first. Ranks follow this order."""
         return [role for role in self.framework.roles if role in self.spec.roles and self.spec.roles[role].replicas]

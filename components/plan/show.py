@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan as text for people and as plain values for programs. No secret is in either."""
+"""A plan as text for people, and as plain values for programs. Neither holds secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET = "(secret)"
 
 
 def plain(value: Any) -> Any:
-    """Frozen values as what JSON knows, keys as in stack files: the same for every dataclass there will be."""
+    """Frozen values as values of JSON, with the keys of stack files. Works for every dataclass."""
     if isinstance(value, Secret):
         return SECRET
     if isinstance(value, PortRange):
@@ -37,12 +37,12 @@ def plain(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """For programs: JSON that every reader of JSON takes, whatever a script called a loss."""
+    """JSON that every program can read, even if a script reported a loss of NaN."""
     return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
 def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> Iterator[str]:
-    """Rows with their columns one below the other; the last column is as long as it likes."""
+    """Rows with aligned columns. The last column may have any length."""
     cells = [tuple(row) for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]) - 1)] if cells else []
     for row in cells:
@@ -72,7 +72,7 @@ def find_node(plan: Plan, path: str) -> NodePlan:
 
 
 class UnknownNameError(LookupError):
-    """A name that is not in the plan, and those that are."""
+    """A name that is not in the plan. `choices`: the names that are."""
 
     def __init__(self, kind: str, name: str, choices: Iterable[str]) -> None:
         super().__init__(f"no {kind} `{name}`")
@@ -104,7 +104,7 @@ def _head(plan: Plan, words: Words) -> Iterator[str]:
 
 
 def name_or_owner(plan: Plan, concern: str, name: str) -> str:
-    """The name of a thing; where another stack makes it only that knows the name."""
+    """The name of a thing. If it is taken from another stack, the name is unknown here, so that stack is named."""
     return f"that of {plan.uses}" if concern in plan.taken else name
 
 

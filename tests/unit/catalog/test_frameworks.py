@@ -46,14 +46,14 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "a number as text": ("minimum = 1\nmaximum", 'minimum = "1"\nmaximum', "`roles.head.minimum` must be a whole"),
     "true is no number": ("minimum = 1\nmaximum", "minimum = true\nmaximum", "`roles.head.minimum` must be a whole"),
     "fewer than none": ("minimum = 1\nmaximum", "minimum = -1\nmaximum", "`minimum` must be 0 or more"),
-    "at most less than at least": ("maximum = 1", "maximum = 0", "`maximum` no less than it"),
+    "at most less than at least": ("maximum = 1", "maximum = 0", "`maximum` must not be smaller"),
     "words that are no list": ('start = ["ray", "start", "--head"', 'start = "ray" #', "start` must be a list"),
-    "a port that nobody has awaited": ('awaits = ["head"]', 'awaits = ["tail"]', "awaits `tail`, which is none"),
-    "a port of nobody, on every node": ('awaits = ["head"]', 'awaits_every = ["tail"]', "awaits `tail`, which is none"),
+    "a port that nobody has awaited": ('awaits = ["head"]', 'awaits = ["tail"]', "awaits `tail`, which is not"),
+    "a port of nobody, on every node": ('awaits = ["head"]', 'awaits_every = ["tail"]', "awaits `tail`, which is not"),
     "a port that the kernel picks": (
         "default = 6379",
         'default = "all"',
-        "awaits `head`, whose ports the kernel picks",
+        "awaits `head`, but the kernel picks its ports",
     ),
     "a port that is not open to it": (
         'reached_from = ["head", "worker"]\ndefault = 6379',
@@ -69,12 +69,16 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "a command with an address of nobody": (
         'awaits = ["head"]',
         'awaits_command = ["true", "{address.tail}"]',
-        "`roles.worker.awaits_command` asks for `{address.tail}`",
+        "`roles.worker.awaits_command` has the placeholder `{address.tail}`",
     ),
-    "an address of nobody": ("{address.head}:{port.head}", "{address.tail}:1", "asks for `{address.tail}`"),
-    "a port of nobody": ("{port.head}", "{port.tail}", "asks for `{port.tail}`"),
-    "a process's rank before there is one": ('"{address}"', '"{process}"', "`roles.head.start` asks for `{process}`"),
-    "a variable's name": ("RAY_ADDRESS", '"RAY-ADDRESS"', "which is no name of a variable"),
+    "an address of nobody": ("{address.head}:{port.head}", "{address.tail}:1", "has the placeholder `{address.tail}`"),
+    "a port of nobody": ("{port.head}", "{port.tail}", "has the placeholder `{port.tail}`"),
+    "a process's rank before there is one": (
+        '"{address}"',
+        '"{process}"',
+        "`roles.head.start` has the placeholder `{process}`",
+    ),
+    "a variable's name": ("RAY_ADDRESS", '"RAY-ADDRESS"', "which is not a valid name of a variable"),
     "a role's name": ("[roles.worker]", '[roles."a worker"]', "`roles` has `a worker`"),
     "a label's name": ('label = "worker"', 'label = "a.b"', "`ports` has the label `a.b`"),
     "a label twice": ('label = "worker"', 'label = "head"', "has the label `head` twice"),
@@ -84,7 +88,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "a port too high": ("default = 6379", "default = 70000", "`default` must be a port"),
     "a range backwards": ("10002-10101", "10101-10002", "`default` must be a port"),
     "a range too small": ("minimum_size = 100", "minimum_size = 101", "fewer ports than `minimum_size`"),
-    "an option of nobody": ("minimum_size = 100", 'per_node = "procs"', "names the option `procs`, which is none"),
+    "an option of nobody": ("minimum_size = 100", 'per_node = "procs"', "names the option `procs`, which does not"),
     "a type that is none": ("[environment]", f"{PROCESSES.replace('integer', 'int')}\n[environment]", "must be one of"),
     "a default of another type": (
         "[environment]",
@@ -104,7 +108,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "an argument of ADS with a port of nobody": (
         "[environment]",
         f'{ADS}role = "head"\nwhen = "dash"\nthen = ["{{port.tail}}"]\n{DASH}\n[environment]',
-        "`ads.start_options` asks for `{port.tail}`",
+        "`ads.start_options` has the placeholder `{port.tail}`",
     ),
     "a default that may not be": (
         "[environment]",
@@ -114,7 +118,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "a default that is no value": (
         "[environment]",
         '[options.how]\ntype = "string"\ndefault = "a"\nvalues = ["b"]\nmeaning = "How."\n[environment]',
-        "`default` is none of its `values`",
+        "`default` is not one of its `values`",
     ),
     "a strategy that is not there": ('summary = "Ray"', 'summary = "Ray"\ndefault_strategy = "x"', "no strategy `x`"),
     "a strategy with a wrong port": (
@@ -143,7 +147,7 @@ def test_every_node_of_a_role_needs_something_that_listens_before_the_command() 
 
 
 def test_a_framework_without_roles_is_none() -> None:
-    assert complaint('name = "x"\nsummary = "x"\nrank = "x"\nroles = {}') == "`roles` names none"
+    assert complaint('name = "x"\nsummary = "x"\nrank = "x"\nroles = {}') == "`roles` is empty"
 
 
 def test_a_role_needs_something_to_run() -> None:
