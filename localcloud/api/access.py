@@ -13,8 +13,7 @@ from typing import Any
 from iam.clock import time_variables
 from iam.compartments import Compartments
 from iam.explain import explain
-from iam.judge import AttachedPolicy, CompiledPolicies, Membership, Target, compile_policies, judge
-from iam.judge import Principal as Subject
+from iam.judge import AttachedPolicy, CompiledPolicies, Membership, Principal, Target, compile_policies, judge
 from iam.matching import MatchableResource as Member
 from iam.matching import matches, parse_rule
 from iam.parse import parse
@@ -22,10 +21,10 @@ from iam.permissions import operation as needs_of
 from localcloud.api import clock, tenancy
 from localcloud.api.judgements import Judgements
 from localcloud.api.memberships import groups_of
-from localcloud.api.principals import Principal
+from localcloud.api.principals import Caller
 from localcloud.api.store import StateStore, StoredResource
 
-_SERVICE = Principal("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
+_SERVICE = Caller("service datascience", "datascience", tenancy.TENANCY, resource_kind="service")
 # A field that OCI's models lack, so clients never see it: when a change takes effect, and the value until then.
 LATER = "inForce"
 log = logging.getLogger("localcloud")
@@ -38,7 +37,7 @@ class AccessControl:
     store: StateStore
     judgements: Judgements = field(default_factory=Judgements)
     _policies: CompiledPolicies | None = None
-    _members: dict[tuple[str, str], Subject] | None = None
+    _members: dict[tuple[str, str], Principal] | None = None
     _good_until: float = math.inf
 
     def forget(self) -> None:
@@ -74,7 +73,7 @@ class AccessControl:
         self._good_until = min(self._good_until, since)
         return before
 
-    def subject(self, principal: Principal) -> Subject:
+    def subject(self, principal: Caller) -> Principal:
         """The principal with its groups, as policies see it."""
         self._refresh()
         if self._members is None:
@@ -85,12 +84,12 @@ class AccessControl:
             self._members[key] = self._subject(principal, resource)
         return self._members[key]
 
-    def allows(self, principal: Principal, operation: str, permissions: tuple[str, ...], target: Target) -> bool:
+    def allows(self, principal: Caller, operation: str, permissions: tuple[str, ...], target: Target) -> bool:
         """Whether the policies in force grant it."""
         return not self.missing(principal, operation, permissions, target)
 
     def missing(
-        self, principal: Principal, operation: str, permissions: tuple[str, ...], target: Target
+        self, principal: Caller, operation: str, permissions: tuple[str, ...], target: Target
     ) -> frozenset[str]:
         """The permissions that the policies in force do not grant. The log says which statement would grant them."""
         subject, policies = self.subject(principal), self.policies()
@@ -102,18 +101,18 @@ class AccessControl:
             log.warning("refused %s: %s", operation, refusal.text().replace("\n", "; "))
         return frozenset(verdict.missing)
 
-    def would_allow(self, principal: Principal, operation: str, permissions: Iterable[str], target: Target) -> bool:
+    def would_allow(self, principal: Caller, operation: str, permissions: Iterable[str], target: Target) -> bool:
         """Like `allows`, but without a record: for an item of a list, which no caller requested by itself."""
         return judge(self.policies(), self.subject(principal), permissions, target, _request(operation)).allowed
 
-    def _subject(self, principal: Principal, resource: StoredResource | None) -> Subject:
+    def _subject(self, principal: Caller, resource: StoredResource | None) -> Principal:
         if principal.resource_kind == "service":
-            return Subject("service", principal.id, principal.name)
+            return Principal("service", principal.id, principal.name)
         if not principal.resource_kind:
             groups = tuple(Membership(group.id, group.name) for group in groups_of(self.store, principal.id))
-            return Subject("user", principal.id, principal.name, groups=groups)
+            return Principal("user", principal.id, principal.name, groups=groups)
         if resource is None or not resource.live:
-            return Subject(principal.resource_kind, principal.id, principal.name, principal.compartment)
+            return Principal(principal.resource_kind, principal.id, principal.name, principal.compartment)
         tags: Mapping[str, Mapping[str, object]] = resource.body.get("definedTags", {})
         named = {f"{space}.{key}": str(value) for space, pairs in tags.items() for key, value in pairs.items()}
         member = Member(principal.id, resource.compartment, named)
@@ -122,10 +121,10 @@ class AccessControl:
             for row in self.store.live("dynamic-group")
             if (rule := self._value_in_force(row, "matchingRule")) and matches(parse_rule(rule), member)
         )
-        return Subject(principal.resource_kind, principal.id, principal.name, resource.compartment, (), dynamic)
+        return Principal(principal.resource_kind, principal.id, principal.name, resource.compartment, (), dynamic)
 
 
-def _is_resource(principal: Principal) -> bool:
+def _is_resource(principal: Caller) -> bool:
     return principal.resource_kind not in ("", "service")
 
 
@@ -145,20 +144,20 @@ def may_attach(access: AccessControl, subnet: StoredResource) -> bool:
     return access.allows(_SERVICE, "attach VNICs", tuple(sorted(needs)), Target(subnet.compartment))
 
 
-def may_write_log(access: AccessControl, principal: Principal, written: StoredResource) -> bool:
+def may_write_log(access: AccessControl, principal: Caller, written: StoredResource) -> bool:
     """Whether a run's output may go into a log: the host writes it in the run's name."""
     target = Target(written.compartment, {"target.loggroup.id": written.parent, "target.log.id": written.id})
     return access.allows(principal, "write log", tuple(sorted(needs_of("run: write log").permissions)), target)
 
 
-def may_mount(access: AccessControl, principal: Principal, bucket: StoredResource) -> bool:
+def may_mount(access: AccessControl, principal: Caller, bucket: StoredResource) -> bool:
     """Whether a run may read a bucket that its job mounts. The host reads it in the run's name."""
     target = Target(bucket.compartment, {"target.bucket.name": bucket.name})
     needs = needs_of("run: read a mounted bucket").permissions
     return access.allows(principal, "mount a bucket", tuple(sorted(needs)), target)
 
 
-def may_pull(access: AccessControl, principal: Principal, image: StoredResource) -> bool:
+def may_pull(access: AccessControl, principal: Caller, image: StoredResource) -> bool:
     """Whether a run may pull an image. The host pulls it in the run's name."""
     target = Target(image.compartment, {"target.repo.name": image.body["repositoryName"]})
     return access.allows(principal, "docker pull", tuple(sorted(needs_of("docker pull").permissions)), target)

@@ -13,7 +13,7 @@ from localcloud.api.access import AccessControl
 from localcloud.api.errors import cannot_parse, missing_parameter
 from localcloud.api.faults import Faults
 from localcloud.api.http import Reply, Request
-from localcloud.api.principals import Credentials, Principal
+from localcloud.api.principals import Caller, Credentials
 from localcloud.api.store import StateStore
 
 
@@ -55,7 +55,7 @@ class ApiCall:
     operation: ApiOperation
     request: Request
     params: Mapping[str, str]
-    principal: Principal
+    principal: Caller
     after_commit: list[Callable[[], None]] = field(default_factory=list)
 
     @property

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from localcloud.api.principals import Principal
+from localcloud.api.principals import Caller
 from localcloud.api.store import StateStore
 
 
-def current_principal(store: StateStore, principal: Principal) -> Principal | None:
+def current_principal(store: StateStore, principal: Caller) -> Caller | None:
     """The principal as it is now, in its current compartment; None if it was deleted."""
     resource = store.get(principal.id)
     if resource is None or not resource.live:

@@ -23,7 +23,7 @@ TOKEN_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True)
-class Principal:
+class Caller:
     """Who acts: a user, or a resource such as a job run."""
 
     id: str
@@ -35,7 +35,7 @@ class Principal:
 
 @dataclass(frozen=True)
 class Credential:
-    principal: Principal
+    principal: Caller
     key: RSAPublicKey
 
 
@@ -53,7 +53,7 @@ class Credentials:
         users: Mapping[str, Credential],
         issuer: RSAPrivateKey,
         uploaded: Callable[[str], Credential | None],
-        present: Callable[[Principal], Principal | None],
+        present: Callable[[Caller], Caller | None],
     ) -> None:
         self._users = users
         self._uploaded = uploaded
@@ -72,11 +72,11 @@ class Credentials:
         principal = self._present(credential.principal) if expires_at > clock.now() else None
         return Credential(principal, credential.key) if principal else None
 
-    def present(self, principal: Principal) -> Principal | None:
+    def present(self, principal: Caller) -> Caller | None:
         """The principal as it is now. None if it was deleted, even while its token is still valid."""
         return self._present(principal)
 
-    def issue(self, principal: Principal, key: RSAPublicKey, seconds: float) -> str:
+    def issue(self, principal: Caller, key: RSAPublicKey, seconds: float) -> str:
         """A resource principal session token (RPST) as OCI makes it: claims, and the key that must sign requests."""
         claims = {
             "sub": principal.id,
@@ -112,7 +112,7 @@ class Credentials:
         try:
             jwk = json.loads(claims["jwk"])
             numbers = RSAPublicNumbers(int.from_bytes(_padded(jwk["e"])), int.from_bytes(_padded(jwk["n"])))
-            principal = Principal(
+            principal = Caller(
                 id=claims["res_id"],
                 name=claims["res_id"],
                 tenancy=claims["res_tenant"],

@@ -22,7 +22,7 @@ from localcloud.api.errors import ApiError
 from localcloud.api.http import FilePart, Reply, Request, Upload
 from localcloud.api.manifests import Digest, Manifest, is_digest
 from localcloud.api.operations import ApiCall, LocalCloud
-from localcloud.api.principals import Principal
+from localcloud.api.principals import Caller
 from localcloud.api.services import artifacts
 from localcloud.api.store import StoredResource
 
@@ -44,7 +44,7 @@ class RegistryRequest:
 
     cloud: LocalCloud
     request: Request
-    principal: Principal
+    principal: Caller
     named: Mapping[str, str]
     receive: Receive
 

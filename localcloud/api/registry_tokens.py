@@ -10,7 +10,7 @@ from localcloud.api import clock, signatures, tenancy
 from localcloud.api.errors import ApiError
 from localcloud.api.http import Reply, Request
 from localcloud.api.operations import LocalCloud
-from localcloud.api.principals import Principal
+from localcloud.api.principals import Caller
 
 # As at OCIR.
 PATH = "/20180419/docker/token"
@@ -19,7 +19,7 @@ SECONDS = 3600
 _KIND = "registry"
 
 
-def answer(cloud: LocalCloud, request: Request) -> tuple[Reply, Principal | None]:
+def answer(cloud: LocalCloud, request: Request) -> tuple[Reply, Caller | None]:
     """A token for the signer of the request. The bearer of a token gets another one with the same expiry."""
     if signed := _signed(cloud, request):
         return _token(cloud, signed, int(clock.now()) + SECONDS), signed
@@ -28,12 +28,12 @@ def answer(cloud: LocalCloud, request: Request) -> tuple[Reply, Principal | None
     return (_token(cloud, principal, claims["exp"]) if principal and claims else Reply(401)), principal
 
 
-def bearer_principal(cloud: LocalCloud, request: Request) -> Principal | None:
+def bearer_principal(cloud: LocalCloud, request: Request) -> Caller | None:
     """The principal behind a request with a token; None if it was deleted since."""
     claims = _claims(cloud, request)
     if claims is None:
         return None
-    holder = Principal(claims["sub"], claims["name"], tenancy.TENANCY, claims["res_type"], claims["res_compartment"])
+    holder = Caller(claims["sub"], claims["name"], tenancy.TENANCY, claims["res_type"], claims["res_compartment"])
     return cloud.credentials.present(holder)
 
 
@@ -54,7 +54,7 @@ def _password(text: str) -> str:
     return password if user == USER else ""
 
 
-def _signed(cloud: LocalCloud, request: Request) -> Principal | None:
+def _signed(cloud: LocalCloud, request: Request) -> Caller | None:
     if not request.headers.get("authorization", "").startswith("Signature"):
         return None
 
@@ -70,7 +70,7 @@ def _signed(cloud: LocalCloud, request: Request) -> Principal | None:
     return credential.principal if credential else None
 
 
-def _token(cloud: LocalCloud, principal: Principal, end: int) -> Reply:
+def _token(cloud: LocalCloud, principal: Caller, end: int) -> Reply:
     claims = {
         "ttype": _KIND,
         "sub": principal.id,

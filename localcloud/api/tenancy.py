@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.api.ocids import fixed_ocid
-from localcloud.api.principals import Credential, Credentials, Principal, fingerprint
+from localcloud.api.principals import Caller, Credential, Credentials, fingerprint
 from localcloud.files import write_secret
 
 REGION = "us-ashburn-1"
@@ -46,7 +46,7 @@ GROUPS = tuple(dict.fromkeys(group for user in USERS for group in user.groups))
 
 
 def load_credentials(
-    home: Path, uploaded: Callable[[str], Credential | None], present: Callable[[Principal], Principal | None]
+    home: Path, uploaded: Callable[[str], Credential | None], present: Callable[[Caller], Caller | None]
 ) -> Credentials:
     """The keys of the tenancy, made at the first start. Also writes the config file of OCI's clients."""
     names = (*(user.profile for user in USERS), "issuer")
@@ -56,7 +56,7 @@ def load_credentials(
     users = {}
     for user in USERS:
         public = keys[user.profile].public_key()
-        principal = Principal(user.id, user.profile, TENANCY)
+        principal = Caller(user.id, user.profile, TENANCY)
         users[f"{TENANCY}/{user.id}/{fingerprint(public)}"] = Credential(principal, public)
     _write_config(home, keys)
     return Credentials(users, keys["issuer"], uploaded, present)

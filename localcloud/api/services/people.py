@@ -13,7 +13,7 @@ from localcloud.api.http import Json, Reply
 from localcloud.api.memberships import MEMBERSHIP, add_membership
 from localcloud.api.operations import ApiCall, ApiOperation
 from localcloud.api.paging import page_of
-from localcloud.api.principals import Credential, Principal, fingerprint
+from localcloud.api.principals import Caller, Credential, fingerprint
 from localcloud.api.store import StateStore, StoredResource
 
 SERVICE = "identity"
@@ -30,7 +30,7 @@ def find_key(store: StateStore, key_id: str) -> Credential | None:
     user = store.get(row.parent)
     if user is None or not user.live:
         return None
-    return Credential(Principal(user.id, user.name, tenancy.TENANCY), _public_key(row.body["keyValue"]))
+    return Credential(Caller(user.id, user.name, tenancy.TENANCY), _public_key(row.body["keyValue"]))
 
 
 def _join(call: ApiCall) -> Reply:

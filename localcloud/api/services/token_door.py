@@ -10,7 +10,7 @@ from localcloud.api import tenancy
 from localcloud.api.errors import invalid, not_found
 from localcloud.api.http import Reply
 from localcloud.api.operations import ApiCall, ApiOperation
-from localcloud.api.principals import TOKEN_SECONDS, Principal
+from localcloud.api.principals import TOKEN_SECONDS, Caller
 
 PATH = "/.trainyard/tokens"
 SERVICE = "trainyard"
@@ -31,7 +31,7 @@ def _issue(call: ApiCall) -> Reply:
         key = None
     if not isinstance(key, RSAPublicKey):
         raise invalid("publicKey must be an RSA public key in PEM form")
-    principal = Principal(
+    principal = Caller(
         resource.id,
         resource.id,
         tenancy.TENANCY,

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.api import tenancy
 from localcloud.api.operations import LocalCloud
-from localcloud.api.principals import TOKEN_SECONDS, Principal
+from localcloud.api.principals import TOKEN_SECONDS, Caller
 from localcloud.api.services.token_door import RESOURCE_TYPES
 from localcloud.api.store import StoredResource
 from localcloud.files import write_secret
@@ -26,9 +26,9 @@ _MODE = 0o444
 log = logging.getLogger("localcloud")
 
 
-def principal_of(run: StoredResource) -> Principal:
+def principal_of(run: StoredResource) -> Caller:
     kind = RESOURCE_TYPES["job-run"]
-    return Principal(run.id, run.id, tenancy.TENANCY, resource_kind=kind, compartment=run.compartment)
+    return Caller(run.id, run.id, tenancy.TENANCY, resource_kind=kind, compartment=run.compartment)
 
 
 def environment(given: str) -> Mapping[str, str]:
