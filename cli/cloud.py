@@ -31,7 +31,8 @@ def start(home: Path | None, port: int, isolation: str) -> None:
     started = start_cloud(cloud_home(home), port, isolation=isolation)
     if port and not started.endpoint.endswith(f":{port}"):
         raise click.ClickException(
-            f"It runs already, at {started.endpoint}.\nFor another port, first: trainyard cloud stop"
+            f"The local cloud runs already, at {started.endpoint}.\n"
+            "To use another port, stop it first: trainyard cloud stop"
         )
     say(f"The local cloud answers at {started.endpoint} (pid {started.pid}).")
     say(f"Compartment for stacks: {started.compartment}")
@@ -80,12 +81,12 @@ def status(home: Path | None, as_json: bool) -> None:
 @home_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(home: Path | None, yes: bool) -> None:
-    """Stop it and delete its data. That is everything: resources, objects, logs, keys."""
+    """Stop the local cloud and delete all its data: resources, objects, logs, keys."""
     from localcloud.control import reset as reset_cloud
 
     folder = cloud_home(home)
     if not yes:
-        ask(f"Remove the local cloud in {folder} with all it holds?", abort=True)
+        ask(f"Remove the local cloud in {folder} with everything in it?", abort=True)
     reset_cloud(folder)
     say(f"Removed {folder}.")
 
@@ -94,7 +95,7 @@ def reset(home: Path | None, yes: bool) -> None:
 @home_option
 @click.option("--lines", "-n", type=click.IntRange(1), default=40, show_default=True)
 def log(home: Path | None, lines: int) -> None:
-    """Show the local cloud's log. It has every call, and the reason in words for a refused one."""
+    """Show the local cloud's log. It has every call, and why a call was refused."""
     path = known_home(home) / "server.log"
     if not path.exists():
         raise click.ClickException(f"There is no log at {path}.\nThe local cloud was never started there.")

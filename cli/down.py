@@ -61,14 +61,15 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
 def _account(place: Place, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
     left = list(place.states()[0].made())
     if let_go:
-        say(f"\nNo longer of this stack, and still in the cloud: {', '.join(map(PLATFORM.described, let_go))}.")
+        say(f"\nNo longer part of this stack, but still in the cloud: {', '.join(map(PLATFORM.described, let_go))}.")
     if not left:
         place.forget()
     elif protected:
         say(f"\nKept, as the stack file says: {', '.join(map(PLATFORM.described, protected))}.")
         say(f"To remove them and what is in them: {place.command('down', '', '--delete-data')}")
     else:
-        say(f"\n{plural(len(left), 'resource')} of {place.stack} are still there: `{_TARGET}` named others.")
+        rest = plural(len(left), "resource")
+        say(f"\n{rest} of {place.stack} are still there, because `{_TARGET}` did not name them.")
 
 
 def _targeted(own: State, arguments: Sequence[str]) -> list[Row]:
@@ -102,7 +103,7 @@ def _announce(place: Place, going: Going, yes: bool) -> None:
         return
     say("\n".join([f"With the stack {place.stack}:", *(f"  {line}" for line in lines)]))
     # Pipelines and `make down` in a script go on: there is nobody to ask.
-    if going.live and not yes and sys.stdin.isatty() and not ask("End what still trains?"):
+    if going.live and not yes and sys.stdin.isatty() and not ask("End the runs that are still training?"):
         raise click.ClickException("Nothing was removed.")
 
 

@@ -40,7 +40,7 @@ def faults() -> None:
 @click.option("--operations", help="Only operations of this pattern, such as 'Create*' or GetVcn.")
 @click.option("--rate", type=float, help="The share of calls that fail, from 0 to 1; by default all.")
 @click.option("--seed", type=int, help="The same seed makes the same calls fail.")
-@click.option("--times", type=int, help="Fail so many times at most.")
+@click.option("--times", type=int, help="Fail at most this many times.")
 @click.option("--seconds", type=float)
 @click.option("--status", type=int)
 @click.option("--code", help="Answer with this error code, not the usual one.")
@@ -70,7 +70,7 @@ def list_(home: Path | None, as_json: bool) -> None:
     for fault in found:
         say(f"{_line(fault)}: struck {fault['done']} of {fault['seen']} calls ({fault['id']})")
     if not found:
-        say("Nothing goes wrong on purpose.")
+        say("No faults are set.")
 
 
 @faults.command()

@@ -39,7 +39,7 @@ def _about_a_stack(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--local", is_flag=True, help="Use the local cloud that runs here."),
         click.option("--dry-run", is_flag=True, help="Print the commands, run nothing."),
         click.option("--registry", default="", metavar="ADDRESS", help="The address that ${registry} stands for."),
-        click.option("--namespace", default="", help="The tenancy's namespace; by default OCI is asked."),
+        click.option("--namespace", default="", help="The tenancy's namespace; by default OCI tells it."),
         click.option("--tool", type=click.Choice(image_tools.NAMES), help="The tool; by default the first that works."),
         click.option("--job", help="Only the image of this job."),
         click.option("--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The stacks' folder."),

@@ -69,4 +69,4 @@ def end_with_findings(judged: Judged, form: str) -> NoReturn:
 
 def require_local_cloud(plan: Plan) -> None:
     if not platforms()[plan.platform].get("local"):
-        raise click.UsageError(f"{plan.stack} runs on {plan.platform}: no local cloud stands in for that yet")
+        raise click.UsageError(f"{plan.stack} runs on {plan.platform}, which has no local cloud yet")

@@ -37,19 +37,23 @@ def words(problem: BaseException) -> str | None:
         return str(problem)
     if type(problem).__module__ == "oci.exceptions":
         why = getattr(problem, "message", None) or problem
-        return f"the cloud refused a call: {why}\nOf the local cloud, `trainyard cloud log` shows the call and why."
+        return (
+            f"the cloud refused a call: {why}\nOn the local cloud, `trainyard cloud log` shows the call and the reason."
+        )
     if (
         isinstance(problem, ModuleNotFoundError)
         and "." not in (problem.name or ".")
         and (CHECKOUT / str(problem.name)).is_dir()
     ):
         return (
-            f"the environment of this checkout was made before {problem.name} was part of it\n"
+            f"this checkout's Python environment is older than its package {problem.name}\n"
             "Bring it up to date with: make setup"
         )
     if isinstance(problem, OSError):
         where = f"{problem.filename}: " if problem.filename else ""
-        return f"{where}{problem.strerror or problem}; TRAINYARD_HOME says where a local stack keeps its things"
+        return (
+            f"{where}{problem.strerror or problem}; TRAINYARD_HOME sets the folder where local stacks keep their files"
+        )
     return None
 
 

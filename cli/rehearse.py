@@ -28,7 +28,9 @@ USAGE = 2
     "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
 )
 @click.option(
-    "--nodes", type=click.IntRange(min=1), help="Start at most so many nodes a job [default: as the file says]."
+    "--nodes",
+    type=click.IntRange(min=1),
+    help="Start at most this many nodes for each job [default: as the file says].",
 )
 @click.option(
     "--code",
@@ -37,10 +39,13 @@ USAGE = 2
     help="Train with the team's code, or with a tiny program.",
 )
 @click.option(
-    "--prove", is_flag=True, help="Also show whether anything would notice a rule or statement that is gone or wider."
+    "--prove", is_flag=True, help="Also show whether a run would notice if a rule or statement were missing or wider."
 )
 @click.option(
-    "--confirm", type=click.IntRange(min=0), default=0, help="With --prove: confirm so many predictions by a run each."
+    "--confirm",
+    type=click.IntRange(min=0),
+    default=0,
+    help="With --prove: confirm this many predictions, each with a run.",
 )
 @click.option("--seed", type=int, default=1, help="Chooses the predictions to confirm.")
 @click.option("--minutes", type=click.FloatRange(min=0.1), default=10.0, help="The time that a run may take.")

@@ -29,7 +29,7 @@ def home_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def isolation_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--isolation", type=click.Choice(CHOICES), default=REQUIRED, envvar=VARIABLE, show_default=True,
-        help="Where this machine gives runs no network of their own, they fail, or run without rules.",
+        help="If this machine cannot isolate runs: let them fail, or run them without security rules.",
     )(function)  # fmt: skip
 
 

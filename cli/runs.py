@@ -54,7 +54,7 @@ class Asked:
         of = f" of the stack {self.wanted.stack}" if self.wanted.stack else ""
         return (
             f"No runs{f' {named}' if named else ''}{of} in {self.look.where}.\n"
-            "`trainyard runs` shows those there are; a stack's runs start with `pulumi up` (`trainyard up --local`)."
+            "`trainyard runs` shows all runs; a stack's runs start with `pulumi up` (`trainyard up --local`)."
         )
 
 
@@ -149,7 +149,11 @@ def list_(asked: Asked, history: bool, form: str) -> None:
 
 @runs.command()
 @click.option(
-    "--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Look again after so many seconds."
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    metavar="SECONDS",
+    help="Look again after this many seconds.",
 )
 @run_arguments
 def watch(asked: Asked, every: float) -> None:
@@ -173,7 +177,11 @@ def watch(asked: Asked, every: float) -> None:
 @click.option("--follow", "-f", is_flag=True, help="Print new lines until the runs have ended.")
 @click.option("--rank", "ranks", type=int, multiple=True, help="Print only this rank's lines; may be repeated.")
 @click.option(
-    "--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Look again after so many seconds."
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    metavar="SECONDS",
+    help="Look again after this many seconds.",
 )
 @run_arguments
 def logs(asked: Asked, follow: bool, ranks: tuple[int, ...], every: float) -> None:
@@ -187,16 +195,16 @@ def logs(asked: Asked, follow: bool, ranks: tuple[int, ...], every: float) -> No
         sys.stdout.flush()
         time.sleep(every)
     if not any(node.log for run in found for node in run.nodes):
-        raise click.ClickException("these runs keep no log: `trainyard:logs` of the stack file says whether they do")
+        raise click.ClickException("these runs keep no log; `trainyard:logs` in the stack file turns logs on and off")
 
 
 @runs.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @run_arguments
 def cancel(asked: Asked, yes: bool) -> None:
-    """End runs that go on. To start one again, write a higher `attempt:` in its stack file."""
+    """End runs that are still going. To start one again, write a higher `attempt:` in its stack file."""
     if asked.wanted.stack is None or asked.wanted.job is None:
-        raise click.UsageError("which run? Say STACK and JOB, or STACK and JOB/RUN")
+        raise click.UsageError("which run? Give STACK and JOB, or STACK and JOB/RUN")
     alive = [run for run in asked.runs(deeply=False) if not run.over]
     if not alive:
         say("Nothing to end: these runs are over.")

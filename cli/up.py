@@ -48,7 +48,7 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
         ) -> None:  # fmt: skip
             if not local:
                 raise click.UsageError(
-                    f"say --local for the local cloud; with an account: pulumi {body.__name__} -s {stack}"
+                    f"add --local to use the local cloud; with an account, run: pulumi {body.__name__} -s {stack}"
                 )
             place = Place(stack, (stacks or PROJECT / "stacks").resolve(), say_aside, isolation=isolation)
             try:
@@ -57,7 +57,7 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
                 flags = [f"--{name.replace('_', '-')}" for name, given in options.items() if given]
                 flags += [] if isolation == REQUIRED else ["--isolation", isolation]
                 again = place.command(body.__name__, "", *flags, *pulumi_arguments)
-                say(f"\nInterrupted: `{again}` goes on from here.", err=True)
+                say(f"\nInterrupted. To continue: {again}", err=True)
                 sys.exit(INTERRUPTED)
 
         for option in more:
@@ -92,10 +92,12 @@ def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
     if not any(job.runs for job in plan.jobs.values()) or admin.allows_missing_isolation(cloud):
         return
     if reason := admin.why_not_enforced(cloud):
-        already = "First, because the cloud runs already: trainyard cloud stop\n" if place.isolation != REQUIRED else ""
+        already = (
+            "The cloud runs already, so stop it first: trainyard cloud stop\n" if place.isolation != REQUIRED else ""
+        )
         raise click.ClickException(
-            f"The plan's security rules cannot be in force on this machine: {reason}.\n{already}"
-            f"Without them, for code that you trust: {place.command('up', '', '--isolation', WHERE_POSSIBLE)}"
+            f"This machine cannot enforce the plan's security rules: {reason}.\n{already}"
+            f"To run code that you trust without them: {place.command('up', '', '--isolation', WHERE_POSSIBLE)}"
         )
 
 
@@ -105,7 +107,7 @@ def _bring_up_used(place: Place, plan: Plan) -> str:
     if not used:
         return ""
     if not place.is_up(used):
-        say(f"{place.stack} takes {', '.join(plan.taken)} from {used}: that comes up first.")
+        say(f"{place.stack} takes {', '.join(plan.taken)} from {used}: bringing up {used} first.")
         _bring_up(Place(used, place.file.parent, say_aside), [])
     return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
 
@@ -157,7 +159,7 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
     outputs = place.outputs()
     say(f"\nThe stack `{place.stack}` is up on the local cloud at {cloud.endpoint}.")
     if unenforced := admin.why_not_enforced(cloud):
-        say(f"  rules    not in force between its nodes: {unenforced}")
+        say(f"  rules    not enforced between its nodes: {unenforced}")
     for key, title in (("bucketUri", "bucket"), ("imagePushAddress", "images"), ("subnetId", "subnet")):
         if key in outputs:
             say(f"  {title:8} {outputs[key]}")

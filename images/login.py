@@ -46,7 +46,9 @@ def endpoint(host: str, environment: Mapping[str, str]) -> Endpoint:
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc or parts.path.strip("/"):
-        raise ImageError(f"{ENDPOINT_VARIABLE} is no endpoint: `{told}`\nWrite it as https://HOST or http://HOST:PORT")
+        raise ImageError(
+            f"{ENDPOINT_VARIABLE} is not a valid address: `{told}`\nWrite it as https://HOST or http://HOST:PORT"
+        )
     return Endpoint(parts.netloc, parts.scheme == "http", elsewhere=True)
 
 

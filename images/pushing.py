@@ -33,7 +33,7 @@ class Push:
     def judge(self, one: Wanted, overwrite: bool) -> None:
         """Raises where this push would do harm or cannot work."""
         if why := self.platform.judge(self.plan, one, overwrite):
-            self.tell(f"Not asked whether {one.tag} is there already: {why}")
+            self.tell(f"Could not check whether {one.tag} exists already: {why}")
 
     def push(self, one: Wanted, place: Endpoint) -> None:
         """Pushes the image, or shows the words that would."""
@@ -43,7 +43,7 @@ class Push:
             self.show(f"{one.address}, for {', '.join(job.name for job in one.jobs)}")
             for words in tools.push_words(self.tool, one.address, there, place.plain_http):
                 self.show(f"  {shlex.join(words)}")
-            self.show(f"  without an API key, first, with an auth token on standard input: {login}")
+            self.show(f"  without an API key, log in first, with an auth token on standard input: {login}")
             return
         with TemporaryDirectory(prefix="trainyard-image-") as folder:
             known = self._signed_in(Path(folder), place) if self.sign_in else {}

@@ -90,7 +90,7 @@ def find(name: str | None, dry_run: bool, tell: Tell) -> Tool:
         why = _why_not(tool)
         if not why or (dry_run and name):
             for line in passed_over:
-                tell(f"Passed over: {line}")
+                tell(f"Skipped: {line}")
             return tool
         passed_over.append(f"{tool.name}: {why}")
     if dry_run:

@@ -68,7 +68,7 @@ def _jobs(plan: Plan, only: str | None) -> list[JobPlan]:
 def _not_ours(job: JobPlan, address: str) -> str:
     """Why a job's image is not built here; empty when it is."""
     if "@sha256:" in address:
-        return f"{job.name}: {address} is named by its digest: it exists already, and no other can be put in its place"
+        return f"{job.name}: {address} is named by its digest, so it exists already and cannot be replaced"
     if not _ADDRESS.fullmatch(address):
         return f"{job.name}: {address} has no registry or no tag, so there is no place to push it to"
     return ""

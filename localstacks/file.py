@@ -12,6 +12,7 @@ from typing import Any
 
 from components.plan.model import Plan
 from localstacks.environments import untrained
+from schemas.names import plural
 
 Config = dict[str, Any]
 
@@ -53,9 +54,9 @@ def _secrets(made: LocalFile) -> None:
         # Pulumi sets what is there; a list keeps its place.
         holder[last] = stand_in
     if made.secrets:
-        count = len(made.secrets)
         made.remarks.append(
-            f"{count} secret{'' if count == 1 else 's'} of the file: stand-ins, for only the stack's own key opens them"
+            f"{plural(len(made.secrets), 'secret')} of the file replaced by stand-ins: "
+            "only the stack's own key decrypts them"
         )
 
 
@@ -69,7 +70,7 @@ def _runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
         runs = made.config["trainyard:jobs"][name]["runs"]
         for key in runs:
             runs[key] = {**(runs[key] or {}), "until": "accepted"}
-        made.remarks.append(f"job {name}: its runs are accepted and no more, for {reason}")
+        made.remarks.append(f"job {name}: `up` only waits until its runs are accepted, because {reason}")
 
 
 def _secure(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:

@@ -74,7 +74,7 @@ class Place:
 
     def must_have_file(self) -> None:
         if not self.file.is_file():
-            raise LocalStackError(f"{self._no_file()}\nIt is still up; to end it: {self.command('down')}")
+            raise LocalStackError(f"{self._no_file()}\nIt is still up. To take it down: {self.command('down')}")
 
     def command(self, word: str, stack: str = "", *more: str) -> str:
         """The line a person types to do `word` to this stack, or to another of the same folder."""
@@ -187,11 +187,11 @@ class Place:
         before = state.with_name(f"{state.name}.bak")
         if not before.exists() or not _is_whole(before):
             raise LocalStackError(
-                f"{state} is cut off, as by a full disk, and there is none from before.\n"
-                f"To begin anew: trainyard cloud reset, then remove {self.home / 'pulumi'}"
+                f"{state} is cut off, as by a full disk, and there is no earlier copy.\n"
+                f"To start over: trainyard cloud reset, then remove {self.home / 'pulumi'}"
             )
         _write(state, before.read_text("utf-8"))
-        self._tell(f"{state} was cut off, as by a full disk: the one before it is taken instead.")
+        self._tell(f"{state} was cut off, as by a full disk: the copy before it is used instead.")
 
     def _locks(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for lock in (self.home / "pulumi" / "state" / ".pulumi" / "locks").glob(f"*/*/{self.stack}/*.json"):

@@ -26,5 +26,5 @@ def plan_file(file: Path, tell: Tell) -> Plan:
     if judged.errors or judged.stack is None:
         raise StackFileError(judged)
     if judged.findings:
-        tell(f"{plural(len(judged.findings), 'remark')}: trainyard check {file} tells them")
+        tell(f"{plural(len(judged.findings), 'remark')}: trainyard check {file} shows them")
     return plan_of(judged)

@@ -48,7 +48,7 @@ def _of_runs(name: str, was: str, job: JobPlan, runs: Mapping[str, Row]) -> Iter
             f"run {name}/{key} is not in the stack file any more, and {_listed(renamed.new)} {_is(renamed.new)} new: "
             "if it was renamed, it is trained anew, in another folder of the bucket, without the checkpoints of "
             f"{key}.\n"
-            f"    To go on with what it has: `was: {key}` under {_one_of(renamed.new)} in the stack file."
+            f"    To continue with what it has: `was: {key}` under {_one_of(renamed.new)} in the stack file."
         )
     roles = _renamed(_roles(mine.values()), {role.name: (role.called,) for role in job.roles})
     for key in roles.gone if roles else ():
@@ -63,7 +63,7 @@ def _of_job(name: str, new: Sequence[str], lost: str) -> str:
     return (
         f"job {name} is not in the stack file any more, and {_listed(new)} {_is(new)} new: if it was renamed, "
         f"{lost}, and they are trained anew, in another folder of the bucket, without the checkpoints of {name}.\n"
-        f"    To go on with what it has: `was: {name}` under {_one_of(new)} in the stack file."
+        f"    To continue with what it has: `was: {name}` under {_one_of(new)} in the stack file."
     )
 
 

@@ -64,7 +64,7 @@ def _confirm(again: Again, mutation: Mutation, predicted: MutationOutcome) -> Mu
         failed = bool(started.refused) or seen is None or seen.state != "SUCCEEDED"
         shown = noticed()
     if not shown and not failed:
-        all_the_same = f"predicted: {predicted.because}; the run succeeded all the same"
+        all_the_same = f"predicted: {predicted.because}; but the run succeeded"
         return replace(predicted, fate="survives", because=all_the_same, explained=False)
     how = "seen as predicted" if shown else f"the run failed: {started.refused or why or (seen.state if seen else '')}"
     return replace(predicted, because=f"{how}: {predicted.because}")

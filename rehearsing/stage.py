@@ -138,7 +138,7 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes, platform: Rehear
 def _unisolated(cloud: Cloud) -> str:
     """Why the team's code does not run here at all: its rules would not hold it, and nobody asked to go without."""
     reason = "" if admin.allows_missing_isolation(cloud) else admin.why_not_enforced(cloud)
-    return f"its security rules cannot be in force on this machine: {reason}. {REMEDY}" if reason else ""
+    return f"this machine cannot enforce its security rules: {reason}. {REMEDY}" if reason else ""
 
 
 def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, platform: RehearsalPlatform, tell: Tell) -> Plan:
@@ -227,7 +227,7 @@ def _code(stage: Stage, job: JobPlan, wishes: Wishes) -> str:
 
 def _as_whom(cloud: Cloud) -> str:
     if why_not := admin.why_not_enforced(cloud):
-        return f"without the plan's rules, if at all, and as you where this machine has no place for it: {why_not}"
+        return f"without the plan's rules, or not at all; if this machine cannot isolate it, it runs as you: {why_not}"
     return (
         f"{users.describe_users()}, in namespaces and limits of its own, with no way out but the plan's (docs/trust.md)"
     )

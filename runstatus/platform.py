@@ -55,6 +55,6 @@ def run_look(question: Question) -> RunLook:
     name = str(question.config.get("trainyard:platform") or default_platform())
     room = f"runstatus.{platform_folder(name)}"
     if name not in platforms() or find_spec(room) is None:
-        raise UnknownPlaceError(f"the stack runs on {name}: runs there cannot be looked at yet")
+        raise UnknownPlaceError(f"the stack runs on {name}: `trainyard runs` cannot show runs there yet")
     made: RunLook = import_module(f"{room}.platform").make(question)
     return made

@@ -39,7 +39,7 @@ class Meaning:
 MEANINGS = (
     Meaning(
         r"anonymous|unauthori[sz]ed|authentication required|no basic auth|incorrect username",
-        "{host} does not know who pushes",
+        "{host} got no login, or did not accept it",
         "Log in, with an auth token as password (Console: your profile, Auth tokens): {login}\n"
         "A federated user is '{namespace}/oracleidentitycloudservice/<user>'",
     ),
@@ -50,12 +50,12 @@ MEANINGS = (
     ),
     Meaning(
         r"denied|forbidden|\b403\b",
-        "whoever is logged in to {host} may not push to {repository}",
-        "Pushing takes `manage repos` (REPOSITORY_UPDATE): `trainyard access {stack}` shows who has it",
+        "the user who is logged in to {host} may not push to {repository}",
+        "Pushing needs `manage repos` (REPOSITORY_UPDATE): `trainyard access {stack}` shows who has it",
     ),
     Meaning(
         r"name unknown|name_unknown|repository .*not found|\b404\b",
-        "the repository {repository} is not there",
+        "the repository {repository} does not exist",
         "Make it first: {make}",
     ),
     Meaning(
@@ -87,7 +87,7 @@ def failure(said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
     for meaning in MEANINGS:
         if re.search(meaning.pattern, last):
             return ImageError(f"{meaning.cause}\n{meaning.remedy}".format(**facts))
-    return ImageError("the push failed\nThe last lines above say why; what was pushed so far is used by the next try")
+    return ImageError("the push failed\nThe last lines above say why; the next try continues with what was pushed")
 
 
 def make_words(plan: Plan) -> str:
@@ -125,7 +125,7 @@ def judge(plan: Plan, image: Wanted, found: Standing, overwrite: bool) -> None:
     """Raises where a push would do harm or cannot work."""
     if not found.repository:
         # OCI would make one: in the root compartment, where the stack's own can then not be made.
-        raise ImageError(f"the repository {repository_of(image)} is not there yet\nMake it first: {make_words(plan)}")
+        raise ImageError(f"the repository {repository_of(image)} does not exist yet\nMake it first: {make_words(plan)}")
     if found.digest and found.immutable:
         raise ImageError(
             f"{repository_of(image)} is immutable and has {image.tag} already ({found.digest})\n"
@@ -133,8 +133,8 @@ def judge(plan: Plan, image: Wanted, found: Standing, overwrite: bool) -> None:
         )
     if found.digest and not overwrite:
         raise ImageError(
-            f"{repository_of(image)} has {image.tag} already ({found.digest}): runs to come would get another image\n"
-            "Give the image a new tag in the stack file, or say --overwrite"
+            f"{repository_of(image)} has {image.tag} already ({found.digest}): later runs would get another image\n"
+            "Give the image a new tag in the stack file, or add --overwrite"
         )
 
 

@@ -51,7 +51,7 @@ def make(question: Question) -> OciLook:
         compartment = question.place or config.get(COMPARTMENT_KEY) or ""
     if not compartment:
         raise UnknownPlaceError(
-            "where are the runs? Name a stack, or a compartment with --compartment, or say --local for the local cloud"
+            "where are the runs? Name a stack, or a compartment with --compartment, or use --local for the local cloud"
         )
     looker = Looker(session, call_of("runs", question.tell), compartment, question.wanted)
     if cloud is not None:

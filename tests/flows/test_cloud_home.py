@@ -107,7 +107,7 @@ def test_another_port_than_that_of_the_running_cloud_is_not_passed_over(tmp_path
         port = int(cloud.endpoint.rpartition(":")[2])
         same, other = (CliRunner().invoke(start, ["--home", str(home), "--port", str(n)]) for n in (port, port - 1))
         assert (same.exit_code, other.exit_code) == (0, 1)
-        assert f"It runs already, at {cloud.endpoint}." in other.output
+        assert f"The local cloud runs already, at {cloud.endpoint}." in other.output
     finally:
         control.stop(home)
 

@@ -94,7 +94,7 @@ def test_existing_resources_are_imported_and_single_ones_changed(team: Team) -> 
 
     part = team.trainyard("down", "local", "--target", resource(team, "trainyard:index:Run")["urn"])
     assert summary(part)["deleted"] == 1
-    assert re.search(r"\d+ resources of local are still there: `--target` named others", part)
+    assert re.search(r"\d+ resources of local are still there, because `--target` did not name them", part)
     assert objects(team), "a bucket that is not named keeps what is in it"
 
 
@@ -113,7 +113,7 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
     before = team.in_cloud()
     asked = at_a_terminal(team, "down", "local", answer="n")
     assert re.search(r"ends +line/base: IN_PROGRESS for", asked.stdout), asked.stdout
-    assert "End what still trains? [y/N]" in asked.stdout
+    assert "End the runs that are still training? [y/N]" in asked.stdout
     assert "Nothing was removed." in asked.stderr
     assert asked.returncode == 1
     assert team.in_cloud() == before

@@ -141,7 +141,7 @@ def test_a_push_tells_the_digest(docker: Path) -> None:
     assert _told(docker)[0] == ["push", ADDRESS]
     assert pushed.stdout.splitlines()[-2:] == [f"Pushed {ADDRESS}", f"  {DIGEST}"]
     # Without credentials for OCI's API the tool's own login has to do; both are said.
-    assert "Not asked whether 1.4 is there already" in pushed.stderr
+    assert "Could not check whether 1.4 exists already" in pushed.stderr
     assert "docker uses its own login" in pushed.stderr
 
 

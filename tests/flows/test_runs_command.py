@@ -197,7 +197,7 @@ def test_a_platform_whose_runs_nobody_can_look_at_is_named(platform: str, tmp_pa
     command = [sys.executable, "-m", "cli", "runs", "list", str(tmp_path / "Pulumi.demo.yaml")]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS)
     assert told.returncode == 2
-    assert f"the stack runs on {platform}: runs there cannot be looked at yet" in told.stderr
+    assert f"the stack runs on {platform}: `trainyard runs` cannot show runs there yet" in told.stderr
 
 
 def test_what_is_not_there_is_said_with_what_to_do(world: World) -> None:

@@ -60,7 +60,7 @@ def stand_ins(team: Team) -> dict[str, str]:
 def test_no_secret_is_written_where_people_read(team: Team) -> None:
     plant(team)
     said = [team.trainyard("up", "local")]
-    assert "3 secrets of the file: stand-ins" in said[0]
+    assert "3 secrets of the file replaced by stand-ins" in said[0]
     values = stand_ins(team)
     assert len(values) == 3
     told = re.findall(r"OF_(?:JOB|RUN|VAULT) ([0-9a-f]{64})", said[0])

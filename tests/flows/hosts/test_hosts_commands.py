@@ -43,7 +43,7 @@ def test_up_says_what_lacks_and_goes_without_when_told(tmp_path: Path) -> None:
         control.stop(team.home / "cloud")
         done = _told(team.home, *words, *without)
         assert done.returncode == 0, done.stdout + done.stderr
-        (line,) = [line for line in done.stdout.splitlines() if "not in force between its nodes" in line]
+        (line,) = [line for line in done.stdout.splitlines() if "not enforced between its nodes" in line]
         assert "refuses namespaces" in line
     finally:
         control.stop(team.home / "cloud")

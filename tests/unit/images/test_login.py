@@ -40,7 +40,7 @@ def test_the_environment_may_name_another_place() -> None:
     "told", ["127.0.0.1:5000", "ftp://host", "https://host/path", "http://", "http://[", "https://ann:word@host"]
 )
 def test_what_is_no_endpoint_is_said(told: str) -> None:
-    with pytest.raises(ImageError, match=re.escape(f"{ENDPOINT_VARIABLE} is no endpoint: `{told}`\n")):
+    with pytest.raises(ImageError, match=re.escape(f"{ENDPOINT_VARIABLE} is not a valid address: `{told}`\n")):
         endpoint("iad.ocir.io", {ENDPOINT_VARIABLE: told})
 
 

@@ -15,10 +15,10 @@ LOGIN = "docker login iad.ocir.io --username 'acme/<user>' --password-stdin"
 DIGEST = f"sha256:{'0' * 64}"
 # The last words of docker, podman and buildah, and what they come to.
 SAID = [
-    ("denied: Anonymous users are only allowed read access on public repos", "does not know who pushes"),
+    ("denied: Anonymous users are only allowed read access on public repos", "got no login, or did not accept it"),
     ("unauthorized: authentication required", "docker login iad.ocir.io"),
     ('Error: authenticating creds for "iad.ocir.io": incorrect username or password', "oracleidentitycloudservice"),
-    ("no basic auth credentials", "does not know who pushes"),
+    ("no basic auth credentials", "got no login, or did not accept it"),
     ("tag 1.0 cannot be overwritten because the repository is immutable", "immutable and has 1.0 already"),
     ("denied: requested access to the resource is denied", "`trainyard access vision-dev`"),
     ("Error: writing blob: initiating layer upload: received unexpected HTTP status: 403 Forbidden", "may not push"),
@@ -56,7 +56,7 @@ def test_every_meaning_is_met_by_some_words() -> None:
     [
         (Standing(True), False, ""),
         (Standing(True, immutable=True), False, ""),
-        (Standing(False), True, "is not there yet\nMake it first: pulumi up -s vision-dev"),
+        (Standing(False), True, "does not exist yet\nMake it first: pulumi up -s vision-dev"),
         (Standing(True, digest=DIGEST), False, "--overwrite"),
         (Standing(True, digest=DIGEST), True, ""),
         (Standing(True, immutable=True, digest=DIGEST), True, "new tag"),

@@ -47,7 +47,7 @@ def test_one_that_does_not_answer_is_passed_over_and_named(install: Install) -> 
     install("buildah")
     told: list[str] = []
     assert image_tools.find(None, False, told.append).name == "buildah"
-    assert told == ["Passed over: docker: Cannot connect to the daemon", "Passed over: podman: not on PATH"]
+    assert told == ["Skipped: docker: Cannot connect to the daemon", "Skipped: podman: not on PATH"]
 
 
 def test_none_that_works_is_an_error_with_each_reason(install: Install) -> None:

@@ -122,7 +122,7 @@ def test_what_this_machine_cannot_train_is_only_accepted(monkeypatch: pytest.Mon
     runs = found.config["trainyard:jobs"]["lightgbm"]["runs"]
     assert {run["until"] for run in runs.values()} == {"accepted"}
     assert runs["deep"]["args"] == ["--leaves", "255"]
-    assert any("accepted and no more, for it has not been made" in line for line in found.remarks)
+    assert any("accepted, because it has not been made" in line for line in found.remarks)
 
 
 def test_what_this_machine_can_train_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
