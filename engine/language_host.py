@@ -66,14 +66,14 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.RuntimeOptionsResponse()
 
     def About(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        found = self._interpreter(request.info, context)
+        project_python = self._interpreter(request.info, context)
         show = "import platform; print(platform.python_version())"
-        version = subprocess.run([found.python, "-c", show], capture_output=True, text=True, check=False)
-        return language_pb2.AboutResponse(executable=found.python, version=version.stdout.strip())
+        version = subprocess.run([project_python.python, "-c", show], capture_output=True, text=True, check=False)
+        return language_pb2.AboutResponse(executable=project_python.python, version=version.stdout.strip())
 
     def GetProgramDependencies(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        found = self._interpreter(request.info, context)
-        command = [found.python, "-m", "pip", "list", "--format=json", "--disable-pip-version-check"]
+        project_python = self._interpreter(request.info, context)
+        command = [project_python.python, "-m", "pip", "list", "--format=json", "--disable-pip-version-check"]
         if not request.transitiveDependencies:
             command.append("--not-required")
         listing = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -105,10 +105,10 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
                 context.abort(grpc.StatusCode.INTERNAL, f"`{' '.join(command)}` failed in {root}")
 
     def Run(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        found = self._interpreter(request.info, context)
+        project_python = self._interpreter(request.info, context)
         # The program inherits our output, and the engine shows it.
-        command = [found.python, "-u", str(PROGRAM)]
-        env = found.environment(os.environ)
+        command = [project_python.python, "-u", str(PROGRAM)]
+        env = project_python.environment(os.environ)
         child = self.children.start(command, request.pwd, env, stdin=subprocess.PIPE)
         self._programs.add(child)
         try:
@@ -121,12 +121,12 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             self.children.forget(child)
 
     def RunPlugin(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802
-        found = self._interpreter(request.info, context, plugin=True)
+        project_python = self._interpreter(request.info, context, plugin=True)
         folder = request.info.program_directory
         if not (Path(folder) / "__main__.py").is_file():
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{folder}: a plugin in Python needs a __main__.py")
-        command = [found.python, "-u", folder, *request.args]
-        env = found.environment(dict(pair.split("=", 1) for pair in request.env))
+        command = [project_python.python, "-u", folder, *request.args]
+        env = project_python.environment(dict(pair.split("=", 1) for pair in request.env))
         pipe = subprocess.PIPE
         try:
             child = self.children.start(command, request.pwd, env, output=pipe, errors=pipe)
@@ -170,10 +170,10 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             self.children.forget(child)
 
     def _interpreter(self, info: Any, context: grpc.ServicerContext, plugin: bool = False) -> Interpreter:
-        found: Interpreter = self._or_abort(
+        project_python: Interpreter = self._or_abort(
             context, lambda: interpreter(Path(info.root_directory), _options(info), plugin)
         )
-        return found
+        return project_python
 
     def _or_abort(self, context: grpc.ServicerContext, ask: Any) -> Any:
         try:

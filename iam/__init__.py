@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI policy statements: parse, print, judge, and find the least that is needed. Pure, and standing alone.
+"""OCI policy statements: parses, prints and judges them, and finds the smallest grant. Pure, on its own.
 
-This level has what it takes to write statements. Reading and judging them is imported from where it is, so that nobody
-pays for what they don't use: `iam.parse`, `iam.matching`, `iam.judge`, `iam.explain`.
+This module exports what is needed to write statements. To keep imports fast, reading and judging are imported from
+their own modules: `iam.parse`, `iam.matching`, `iam.judge`, `iam.explain`.
 """
 
 from iam.errors import StatementError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time in conditions: which operators each time variable takes, which values, and what a moment answers to them."""
+"""Time in conditions: the operators and values of each time variable, and their values at a moment."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, time
@@ -24,7 +24,7 @@ _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 
 
 def instant(text: str) -> datetime | None:
-    """An ISO 8601 moment or day in UTC, as OCI writes them; None if it is none."""
+    """Reads an ISO 8601 moment or day in UTC, as OCI writes them. None if the text is neither."""
     try:
         moment = datetime.fromisoformat(text.upper().removesuffix("Z"))
     except ValueError:
@@ -33,7 +33,7 @@ def instant(text: str) -> datetime | None:
 
 
 def time_of_day(text: str) -> time | None:
-    """A time of the day in UTC; None if it is none."""
+    """Reads a time of the day in UTC. None if the text is not one."""
     try:
         moment = time.fromisoformat(text.upper().removesuffix("Z"))
     except ValueError:
@@ -55,13 +55,13 @@ _VALUES: Mapping[str, Callable[[str], bool]] = {
 
 
 def is_time_value(variable: str, text: str) -> bool:
-    """Whether the text can be compared with this variable; any text can with one that is not a time."""
+    """Whether the variable can be compared with the text. Variables that are not times take any text."""
     check = _VALUES.get(variable)
     return check is None or check(text)
 
 
 def time_variables(moment: datetime) -> dict[str, str]:
-    """What the time variables of a request hold at this moment."""
+    """The time variables of a request at this moment."""
     utc = moment.astimezone(UTC)
     return {
         STAMP: utc.isoformat(),

@@ -16,7 +16,7 @@ class Compartments:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def lineage(self, ocid: str) -> tuple[str, ...]:
-        """The compartment and all it lies in, up to the tenancy; empty if it is not of this tenancy."""
+        """The compartment and all above it, up to the tenancy. Empty if it is not in this tenancy."""
         line: list[str] = []
         at: str | None = ocid
         while at is not None and at not in line:
@@ -40,9 +40,9 @@ class Compartments:
         return at
 
     def resolve(self, location: Location, attached: str) -> str | None:
-        """The compartment a location names in a policy attached to `attached`.
+        """The compartment that a location names in a policy attached to `attached`.
 
-        None if there is none: OCI refuses such a statement. A policy reaches its own compartment and those below.
+        A policy reaches its own compartment and those below. None for any other: OCI refuses such a statement.
         """
         match location:
             case Tenancy():
@@ -50,6 +50,6 @@ class Compartments:
             case CompartmentId(ocid):
                 return ocid if attached in self.lineage(ocid) else None
             case CompartmentName(path):
-                found = self._below(attached, path)
+                below = self._below(attached, path)
                 own = self.names.get(attached, "").lower() == path[0].lower()
-                return found or (self._below(attached, path[1:]) if own else None)
+                return below or (self._below(attached, path[1:]) if own else None)

@@ -13,11 +13,11 @@ class StatementError(ValueError):
         self.column = column
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` for the nearest known word, or nothing: ends an error message."""
+def nearest(word: str, words: Iterable[str]) -> str:
+    """`; did you mean …?` for the word most like it, or an empty text. It ends an error message."""
     # Only a mistake pays for this import.
     from difflib import get_close_matches
 
-    by_lower = {name.lower(): name for name in known}
+    by_lower = {name.lower(): name for name in words}
     close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return f"; did you mean `{by_lower[close[0]]}`?" if close else ""

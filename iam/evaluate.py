@@ -10,7 +10,7 @@ from iam.clock import instant, time_of_day
 from iam.statement import AllOf, AnyOf, Comparison, Condition, Exists, Operator, Pattern, Text, Value, Variable
 from iam.wildcards import fits
 
-# What a request knows, by variable name in lower case; several values where a principal has several groups.
+# A request's variables by name in lower case. A variable has several values if a principal has several groups.
 Variables = Mapping[str, str | tuple[str, ...]]
 Test = Callable[[Variables], bool]
 _Matcher = Callable[[str, Variables], bool]
@@ -18,8 +18,8 @@ _Matcher = Callable[[str, Variables], bool]
 
 def values_of(variables: Variables, name: str) -> tuple[str, ...]:
     """The values of a variable, none if the request does not have it."""
-    found = variables.get(name, ())
-    return (found,) if isinstance(found, str) else found
+    values = variables.get(name, ())
+    return (values,) if isinstance(values, str) else values
 
 
 def _matcher(value: Value) -> _Matcher:
@@ -79,8 +79,8 @@ def _comparison(comparison: Comparison) -> Test:
     others = tuple(value.name.lower() for value in comparison.values if isinstance(value, Variable))
 
     def different(variables: Variables) -> bool:
-        known = values_of(variables, name) and all(values_of(variables, other) for other in others)
-        return bool(known) and not equal(variables)
+        has_values = values_of(variables, name) and all(values_of(variables, other) for other in others)
+        return bool(has_values) and not equal(variables)
 
     return different if operator == "!=" else equal
 

@@ -33,7 +33,7 @@ from iam.statement import (
     equals,
 )
 
-# A statement that would grant is narrowed by these, where the request has them.
+# A proposed statement is narrowed by these variables, if the request has them.
 _NARROWING = ("target.bucket.name", "target.repo.name")
 
 
@@ -48,7 +48,7 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The missing permissions, for whom, what came near, and statements that would grant them."""
+    """The missing permissions, who lacks them, the statements that almost applied, and those that would grant them."""
 
     principal: Principal
     missing: tuple[str, ...]
@@ -69,7 +69,7 @@ def _member(row: Membership) -> tuple[Named, ...]:
 
 
 def _who(principal: Principal) -> tuple[Subject, tuple[Condition, ...]]:
-    """The subject that means this principal, with the condition that keeps others out if it is in no group."""
+    """The subject for this principal. If it is in no group, a condition excludes all others."""
     if principal.type == "service":
         return Subject("service", (Named(principal.name),)), ()
     if principal.groups:
@@ -94,7 +94,7 @@ def _grants(missing: Iterable[str]) -> tuple[Grant, ...]:
 def _remedies(
     policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
 ) -> tuple[Statement, ...]:
-    """None where no statement can name the principal or the target: whoever asks says what the target is called."""
+    """Statements that would grant the permissions. None if a name cannot be written: a request may hold any name."""
     try:
         return _statements(policies, principal, missing, target)
     except StatementError:
@@ -105,19 +105,19 @@ def _statements(
     policies: CompiledPolicies, principal: Principal, missing: tuple[str, ...], target: Target
 ) -> tuple[Statement, ...]:
     subject, only_them = _who(principal)
-    known = {name.lower(): value for name, value in target.variables.items()}
+    values = {name.lower(): value for name, value in target.variables.items()}
     conditions = only_them + tuple(
-        Comparison(name, "=", (Text(known[name]),)) for name in _NARROWING if "'" not in known.get(name, "'")
+        Comparison(name, "=", (Text(values[name]),)) for name in _NARROWING if "'" not in values.get(name, "'")
     )
     where = Tenancy() if target.compartment == policies.compartments.root else CompartmentId(target.compartment)
     condition = None if not conditions else conditions[0] if len(conditions) == 1 else AllOf(conditions)
     return tuple(Statement(subject, grant, where, condition) for grant in _grants(missing))
 
 
-def _why_not(policies: CompiledPolicies, rule: CompiledStatement, target: Target, known: Iterable[str]) -> str:
+def _why_not(policies: CompiledPolicies, rule: CompiledStatement, target: Target, variables: Iterable[str]) -> str:
     if rule.scope not in policies.lineage(target.compartment):
         return "another compartment"
-    absent = sorted(variables_in(rule.statement.condition) - set(known)) if rule.statement.condition else []
+    absent = sorted(variables_in(rule.statement.condition) - set(variables)) if rule.statement.condition else []
     return f"the request has no {', '.join(absent)}" if absent else "its condition does not hold"
 
 
@@ -128,10 +128,10 @@ def explain(
     target: Target,
     request: Mapping[str, str] | None = None,
 ) -> Refusal:
-    """What a verdict's missing permissions come down to."""
-    known = {*request_variables(policies, principal, target, request or {}), "request.permission"}
+    """Explains why permissions are missing, and proposes statements that grant them."""
+    variables = {*request_variables(policies, principal, target, request or {}), "request.permission"}
     near = {
-        id(rule): NearMiss(rule.policy, rule.statement, _why_not(policies, rule, target, known))
+        id(rule): NearMiss(rule.policy, rule.statement, _why_not(policies, rule, target, variables))
         for permission in missing
         for rule in policies.rules(principal, permission)
     }

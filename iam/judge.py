@@ -14,7 +14,7 @@ from iam.permissions import ALL_RESOURCES, grants
 from iam.statement import Identified, Statement, Subject, VerbGrant
 
 DEFAULT_DOMAIN = "Default"
-# Under this key lie the rules that grant even permissions the catalog does not know.
+# The index key of statements that also grant permissions the catalog does not know.
 EVERYTHING = "*"
 
 _Key = tuple[str, ...]
@@ -43,7 +43,7 @@ class Principal:
 
     @cached_property
     def keys(self) -> tuple[_Key, ...]:
-        """Every subject that this principal is, as the index knows them."""
+        """The index keys of every subject that includes this principal."""
         if self.type == "service":
             return (("any-user",), ("service", self.name.lower()))
         everyone: tuple[_Key, ...] = (("any-user",),)
@@ -54,17 +54,17 @@ class Principal:
 
     @cached_property
     def variables(self) -> Variables:
-        """What the request.* variables hold because of who asks."""
-        known: dict[str, str | tuple[str, ...]] = {"request.principal.type": self.type}
+        """The request.* variables that describe the principal."""
+        variables: dict[str, str | tuple[str, ...]] = {"request.principal.type": self.type}
         if self.ocid:
-            known["request.principal.id"] = self.ocid
+            variables["request.principal.id"] = self.ocid
         if self.compartment:
-            known["request.principal.compartment.id"] = self.compartment
+            variables["request.principal.compartment.id"] = self.compartment
         if self.type == "user":
-            known |= {"request.user.id": self.ocid, "request.user.name": self.name}
+            variables |= {"request.user.id": self.ocid, "request.user.name": self.name}
         if self.groups:
-            known["request.groups.id"] = tuple(row.ocid for row in self.groups)
-        return known | {name.lower(): value for name, value in self.extra.items()}
+            variables["request.groups.id"] = tuple(row.ocid for row in self.groups)
+        return variables | {name.lower(): value for name, value in self.extra.items()}
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,11 @@ class CompiledPolicies:
     lineages: dict[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def lineage(self, compartment: str) -> frozenset[str]:
-        """The compartment and all above it, remembered."""
-        known = self.lineages.get(compartment)
-        if known is None:
-            known = self.lineages[compartment] = frozenset(self.compartments.lineage(compartment))
-        return known
+        """The compartment and all above it. The answer is cached."""
+        lineage = self.lineages.get(compartment)
+        if lineage is None:
+            lineage = self.lineages[compartment] = frozenset(self.compartments.lineage(compartment))
+        return lineage
 
     def rules(self, principal: Principal, permission: str) -> Iterable[CompiledStatement]:
         """Every rule that names this principal and this permission, wherever and under whatever condition."""
@@ -182,14 +182,14 @@ def compile_policies(policies: Iterable[AttachedPolicy], compartments: Compartme
 def request_variables(
     policies: CompiledPolicies, principal: Principal, target: Target, request: Mapping[str, str]
 ) -> dict[str, str | tuple[str, ...]]:
-    """Every variable of a request but request.permission, which is each needed permission in turn."""
-    known = {**principal.variables, "target.compartment.id": target.compartment}
+    """Every variable of a request except request.permission: that is each needed permission in turn."""
+    variables = {**principal.variables, "target.compartment.id": target.compartment}
     name = policies.compartments.names.get(target.compartment)
     if name is not None:
-        known["target.compartment.name"] = name
+        variables["target.compartment.name"] = name
     for given in (target.variables, request):
-        known.update((variable.lower(), value) for variable, value in given.items())
-    return known
+        variables.update((variable.lower(), value) for variable, value in given.items())
+    return variables
 
 
 def judge(

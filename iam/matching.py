@@ -40,10 +40,10 @@ class MatchableResource:
 
     def variables(self) -> dict[str, str]:
         """What the rule's variables hold for this resource."""
-        known = {"resource.id": self.ocid, "resource.type": self.type, "resource.compartment.id": self.compartment}
+        variables = {"resource.id": self.ocid, "resource.type": self.type, "resource.compartment.id": self.compartment}
         if self.type == "instance":
-            known |= {"instance.id": self.ocid, "instance.compartment.id": self.compartment}
-        return known | {f"tag.{name}.value".lower(): value for name, value in self.tags.items()}
+            variables |= {"instance.id": self.ocid, "instance.compartment.id": self.compartment}
+        return variables | {f"tag.{name}.value".lower(): value for name, value in self.tags.items()}
 
 
 def _leaf(scanner: Scanner) -> Condition:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The least that has to be granted."""
+"""Finds the smallest grant that covers what is needed."""
 
 from iam.errors import StatementError, nearest
 from iam.permissions import families, grants, operation, resource_types, verb_covers
@@ -10,17 +10,17 @@ __all__ = ["grants", "operation", "smallest"]
 
 def _kinds(resource_type: str) -> tuple[str, ...]:
     members = families().get(resource_type, (resource_type,))
-    known = tuple(name for name in members if name in resource_types())
-    if not known:
+    kinds = tuple(name for name in members if name in resource_types())
+    if not kinds:
         words = (*resource_types(), *families())
         raise StatementError(
             f"`{resource_type}`: its permissions are not in the catalog{nearest(resource_type, words)}"
         )
-    return known
+    return kinds
 
 
 def _verb_trust(kinds: tuple[str, ...], needed: frozenset[str], documented: frozenset[str]) -> Trust:
-    """A verb is as sure as the names it is to cover and their place under that verb."""
+    """How sure a verb's grant is: as sure as the names of the permissions, and as their place under the verb."""
     placed = all(
         kind.placement == "documented" or not (needed & kind.covers["manage"])
         for kind in (resource_types()[name] for name in kinds)
@@ -33,8 +33,8 @@ def _verb_trust(kinds: tuple[str, ...], needed: frozenset[str], documented: froz
 def smallest(resource_type: str, needed: frozenset[str]) -> Grant:
     """The least grant on one resource type that covers `needed`.
 
-    A verb if it gives exactly that; else a list of the permissions, so long as a document names every one of them;
-    else the smallest verb that covers them.
+    This is a verb, if it grants exactly that. Otherwise it is a list of the permissions, if a document names all of
+    them. Otherwise it is the smallest verb that covers them.
     """
     kinds = _kinds(resource_type)
     if not needed:

@@ -14,7 +14,7 @@ ALL_RESOURCES = "all-resources"
 
 @dataclass(frozen=True, slots=True)
 class ResourceType:
-    """One kind of resource, what each verb covers in all (not only what it adds), and how sure that is."""
+    """One kind of resource, everything that each verb covers (not only what it adds), and how sure that is."""
 
     name: str
     covers: Mapping[Verb, frozenset[str]]

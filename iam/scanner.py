@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks a text from left to right and says, in people's words, what stands where something else was expected."""
+"""Reads a text from left to right, and explains for people where it is not what was expected."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -33,19 +33,19 @@ class Scanner:
         self._skip()
 
     def wrong(self, message: str, position: int | None = None) -> StatementError:
-        """The refusal of the text, at this position if no other is given."""
+        """An error at this position of the text, or at the current one."""
         return StatementError(message, (self.position if position is None else position) + 1)
 
     def expected(self, what: str, among: Iterable[str] = ()) -> StatementError:
-        """The refusal of what stands here, with what should and the nearest of the words it could be."""
+        """An error that says what was expected here, what is there, and which of the words `among` is most like it."""
         placeholder = _PLACEHOLDER.match(self.text, self.position)
         if placeholder:
             return self.wrong(f"{placeholder.group()} is a placeholder: write the real name")
         if self.peek('"') or self.peek("\u2018") or self.peek("\u201c"):
             return self.wrong(f"expected {what}; OCI's policy language quotes with ' only")
         word = self.word()
-        found = f"`{word or self.text[self.position]}`" if self.position < len(self.text) else "the end"
-        return self.wrong(f"expected {what}, found {found}{nearest(word, among) if word else ''}")
+        actual = f"`{word or self.text[self.position]}`" if self.position < len(self.text) else "the end"
+        return self.wrong(f"expected {what}, found {actual}{nearest(word, among) if word else ''}")
 
     def at_end(self) -> bool:
         """Whether nothing is left."""
@@ -86,12 +86,12 @@ class Scanner:
             raise self.expected(f"`{keyword}`", [keyword])
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
-        """Take what the pattern matches here: its first group."""
-        found = pattern.match(self.text, self.position)
-        if found is None:
+        """Take what the pattern matches here, and return its first group. None if it does not match."""
+        match = pattern.match(self.text, self.position)
+        if match is None:
             return None
-        self._advance(found.end() - found.start())
-        return found.group(1)
+        self._advance(match.end() - match.start())
+        return match.group(1)
 
     def quoted(self) -> str | None:
         """Take a quoted text if one comes next."""
@@ -115,7 +115,7 @@ class Scanner:
         return self.built(position, lambda: Identified(text)).ocid
 
     def built(self, position: int, build: Callable[[], T]) -> T:
-        """A value; if it refuses itself, the refusal gets the position."""
+        """Builds a value. An error that it raises gets the position."""
         try:
             return build()
         except StatementError as error:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a policy statement says, as frozen values.
 
-Every value that can be built can be printed and parsed back; what OCI's language cannot express is refused here.
+Every value can be printed and parsed back. A value that OCI's language cannot express raises StatementError.
 """
 
 import re

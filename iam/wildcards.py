@@ -3,8 +3,8 @@
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether a text has the pattern's pieces between its `*`, in their order. Unlike GLOB and regular expressions it
-    never looks back, so many stars take no longer than one."""
+    """Whether the text has the pieces between the pattern's `*` in their order. Unlike GLOB and regular expressions it
+    never goes back in the text, so many stars take no longer than one."""
     first, *middle = pattern.split("*")
     if not middle:
         return text == pattern
@@ -13,8 +13,8 @@ def fits(pattern: str, text: str) -> bool:
         return False
     position, end = len(first), len(text) - len(last)
     for piece in middle:
-        found = text.find(piece, position, end)
-        if found < 0:
+        start = text.find(piece, position, end)
+        if start < 0:
             return False
-        position = found + len(piece)
+        position = start + len(piece)
     return True

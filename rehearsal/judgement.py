@@ -212,7 +212,7 @@ def summary(report: Rehearsal) -> str:
     counts: Mapping[str, int] = {
         verdict: sum(run.verdict == verdict for run in report.runs) for verdict in ("passed", "failed", "not rehearsed")
     }
-    told = join_titles(
+    counted = join_titles(
         f"{count} run{'' if count == 1 else 's'} {verdict}" for verdict, count in counts.items() if count
     )
-    return f"{report.stack}: {report.verdict.upper()} ({told or 'no runs'}; {report.seconds:.0f} s)"
+    return f"{report.stack}: {report.verdict.upper()} ({counted or 'no runs'}; {report.seconds:.0f} s)"

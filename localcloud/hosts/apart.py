@@ -125,8 +125,8 @@ def _messages(report: int) -> Iterator[dict[str, Any]]:
     """The messages as they come, until the last writer has gone."""
     pending = b""
     while True:
-        line, found, rest = pending.partition(b"\n")
-        if found:
+        line, newline, rest = pending.partition(b"\n")
+        if newline:
             pending = rest
             yield json.loads(line)
         elif more := os.read(report, 4096):

@@ -58,7 +58,7 @@ class Lan:
     def start(cls, services: Sequence[str]) -> Lan:
         ip, nft = (shutil.which(name, path=_PATH) for name in ("ip", "nft"))
         if not ip or not nft:
-            missing = " and ".join(name for name, found in (("ip", ip), ("nft", nft)) if not found)
+            missing = " and ".join(name for name, path in (("ip", ip), ("nft", nft)) if not path)
             raise SiteError(f"{missing} not found; install the packages iproute2 and nftables")
         return cls(Site(), ip, nft, services)
 

@@ -123,13 +123,13 @@ def _as_seen(path: Path, folder: Path, home: str) -> Path:
 
 def _environment(work: NodeWork) -> images.LocalEnvironment:
     """The local environment that stands in for the image. Without an image: this machine's own."""
-    found = images.environment_for(work.stands_in)
-    if isinstance(found, MissingEnvironment):
+    environment = images.environment_for(work.stands_in)
+    if isinstance(environment, MissingEnvironment):
         raise CannotStartError(
-            f"The image {work.image} needs the local environment {found.name}, which is missing: {found.reason}."
-            f" {found.remedy}".strip()
+            f"The image {work.image} needs the local environment {environment.name}: {environment.reason}."
+            f" {environment.remedy}".strip()
         )
-    return found
+    return environment
 
 
 def _code_command(owned: RunCode | None, code: Path | None, entry: str, folder: Path, home: str) -> tuple[str, ...]:

@@ -33,15 +33,15 @@ class OciRunPlatform:
     def _client(self) -> Any:
         return self._session.client("data_science")
 
-    def ensure(self, call: Call, spec: RunSpec, known: Sequence[NodeRun]) -> Iterator[NodeRun]:
+    def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         access = spec.timeouts.access
         job = attempt(call, "Read the job", lambda: self._client.get_job(spec.job), access).data
         past = list(self._runs_of_job(call, spec.compartment, spec.job, access))
         made = [run for run in past if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == spec.fingerprint]
-        if made and not known and not call.anew:
+        if made and not started and not call.anew:
             call.report.info(f"an interrupted attempt had made {len(made)} job run(s) already; going on from there")
         lives = sum((run.freeform_tags or {}).get(job_runs.RELEASED_TAG) == spec.fingerprint for run in past)
-        if call.anew and not known:
+        if call.anew and not started:
             made, lives = [], lives + len(made)
         if spec.image and len(made) < (1 if spec.layout == "node-groups" else len(spec.nodes)):
             images.require_image(self._session, call, spec.image, spec.compartment, access)

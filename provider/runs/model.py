@@ -169,19 +169,19 @@ def remembered(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[Nod
 
 
 def outputs(inputs: Properties, nodes: Iterable[NodeRun]) -> Properties:
-    known = list(nodes)
-    finished = [node.finished_at for node in known if node.finished_at]
+    node_runs = list(nodes)
+    finished = [node.finished_at for node in node_runs if node.finished_at]
     result = {
         **inputs,
-        "state": overall(known),
+        "state": overall(node_runs),
         "nodeRuns": [
-            {"name": node.name, "id": node.id, "state": node.state, "details": node.details} for node in known
+            {"name": node.name, "id": node.id, "state": node.state, "details": node.details} for node in node_runs
         ],
     }
-    started = [node.started_at for node in known if node.started_at]
+    started = [node.started_at for node in node_runs if node.started_at]
     if started:
         result["startedAt"] = min(started)
-    if finished and all(node.over for node in known):
+    if finished and all(node.over for node in node_runs):
         result["finishedAt"] = max(finished)
     return result
 

@@ -21,7 +21,7 @@ from provider.runs.model import NodeRun, RunSpec
 class RunPlatform(Protocol):
     """A place where runs run."""
 
-    def ensure(self, call: Call, spec: RunSpec, known: Sequence[NodeRun]) -> Iterator[NodeRun]:
+    def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         """Starts every node that does not run yet. Nodes that an interrupted attempt started are found and kept.
 
         Yields each node as soon as it exists: nothing is lost if a later node cannot be started.
@@ -61,9 +61,9 @@ class RunPlatforms:
             self._made.setdefault(name, _module(name).platform(self._config))
         return self._made[name]
 
-    def of(self, run_id: str, known: Properties) -> RunPlatform:
+    def of(self, run_id: str, inputs: Properties) -> RunPlatform:
         """The platform of a run. An imported run has only its id."""
-        if named := known.get("platform"):
+        if named := inputs.get("platform"):
             return self[named]
         for name in with_runs():
             if _module(name).knows(run_id):
