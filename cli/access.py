@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cli.out import json_data, say
-from cli.planning import planned, stack_arguments
+from cli.planning import plan_or_exit, stack_arguments
 from components.plan.platform import platform_of
 from components.plan.show import json_text
 
@@ -21,7 +21,7 @@ def access(stack: str, stacks: Path, form: str, deployers: str) -> None:
 
     Statements are marked if no document names their permissions outright. Exits with 1 when the file has errors.
     """
-    made = planned(stack, stacks, form)
+    made = plan_or_exit(stack, stacks, form)
     try:
         report = platform_of(made.platform).access_report(made, deployers)
     except ValueError as wrong:

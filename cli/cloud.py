@@ -11,11 +11,11 @@ import click
 
 from cli.faults import faults
 from cli.out import ask, data, json_data, say
-from cli.problems import TellingGroup
+from cli.problems import ErrorReportingGroup
 from cli.running import cloud_home, home_option, isolation_option, known_home, running_cloud
 
 
-@click.group("cloud", cls=TellingGroup)
+@click.group("cloud", cls=ErrorReportingGroup)
 def cloud() -> None:
     """Control the local cloud: OCI's own API on this machine, without an account."""
 
@@ -56,24 +56,24 @@ def status(home: Path | None, as_json: bool) -> None:
     from localcloud.admin import why_not_enforced
     from localcloud.control import CloudError, running
 
-    found = running(known_home(home))
+    running_now = running(known_home(home))
     try:
-        reason = why_not_enforced(found) if found else ""
+        reason = why_not_enforced(running_now) if running_now else ""
     except CloudError as error:
         reason = str(error)
     if as_json:
         facts: dict[str, object] = {}
-        if found:
-            facts = {"endpoint": found.endpoint, "pid": found.pid, "compartment": found.compartment}
+        if running_now:
+            facts = {"endpoint": running_now.endpoint, "pid": running_now.pid, "compartment": running_now.compartment}
             facts |= {"rulesEnforced": not reason, "rulesNotEnforcedBecause": reason}
-        json_data(json.dumps({"running": found is not None, "home": str(known_home(home)), **facts}))
-    elif found:
-        say(f"It runs at {found.endpoint} (pid {found.pid}), from {found.home}.")
+        json_data(json.dumps({"running": running_now is not None, "home": str(known_home(home)), **facts}))
+    elif running_now:
+        say(f"It runs at {running_now.endpoint} (pid {running_now.pid}), from {running_now.home}.")
         if reason:
             say(f"Security rules are not enforced between the nodes of job runs: {reason}")
     else:
         say(f"No local cloud runs in {known_home(home)}.")
-    if not found:
+    if not running_now:
         raise click.exceptions.Exit(1)
 
 

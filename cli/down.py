@@ -12,9 +12,9 @@ import click
 from cli.out import ask, say, say_aside
 from cli.up import PLATFORM, local_command
 from localcloud import control
-from localstacks import letting_go
+from localstacks import protection
+from localstacks.dependents import DependentStack, dependent_stacks
 from localstacks.going import Going
-from localstacks.leaning import Leaner, leaners
 from localstacks.place import QUIET, Place
 from localstacks.states import PROJECT_NAME, Row, State
 from schemas.names import plural
@@ -50,10 +50,10 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
     # A retained resource that somebody unprotected leaves the state, and stays in the cloud.
     staying = [row for row in rows if (row in protected or row.get("retainOnDelete")) and not delete_data]
     going = [row for row in rows if row not in staying]
-    _nobody_leans_on(place, leaners(own, every, going, PLATFORM))
+    _refuse_if_needed(place, dependent_stacks(own, every, going, PLATFORM))
     _announce(place, PLATFORM.going(cloud, going, staying, say_aside), yes)
     if delete_data:
-        letting_go.let_go(place)
+        protection.end_protection(place)
     _destroy(place, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
     _account(place, protected, [row for row in staying if row not in protected])
 
@@ -79,15 +79,15 @@ def _targeted(own: State, arguments: Sequence[str]) -> list[Row]:
     return [row for row in own.made() if not named or row["urn"] in named]
 
 
-def _nobody_leans_on(place: Place, found: Sequence[Leaner]) -> None:
-    if not found:
+def _refuse_if_needed(place: Place, dependents: Sequence[DependentStack]) -> None:
+    if not dependents:
         return
-    lines = [f"  {leaner.state.stack:12} {leaner}" for leaner in found]
+    lines = [f"  {dependent.state.stack:12} {dependent}" for dependent in dependents]
     remedies = [
-        place.command("down", leaner.state.stack)
-        if leaner.state.project == PROJECT_NAME
-        else f"pulumi destroy --stack organization/{leaner.state.project}/{leaner.state.stack}"
-        for leaner in found
+        place.command("down", dependent.state.stack)
+        if dependent.state.project == PROJECT_NAME
+        else f"pulumi destroy --stack organization/{dependent.state.project}/{dependent.state.stack}"
+        for dependent in dependents
     ]
     raise click.ClickException(
         "\n".join(

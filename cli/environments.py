@@ -26,22 +26,22 @@ def list_command(as_json: bool = False) -> None:
     from localcloud.environments.find import Environment, find
     from localcloud.environments.rows import rows
 
-    told = {}
+    states = {}
     for row in rows().values():
-        found = find(row.name)
+        environment = find(row.name)
         cost = {"serves": list(row.serves), "summary": row.summary, "megabytes": row.megabytes, "minutes": row.minutes}
-        if isinstance(found, Environment):
-            state = {"ready": True, "interpreter": str(found.interpreter), "holds": found.says}
+        if isinstance(environment, Environment):
+            state = {"ready": True, "interpreter": str(environment.interpreter), "holds": environment.says}
         else:
-            state = {"ready": False, "reason": found.reason, "remedy": found.remedy}
-        told[row.name] = {**cost, **state}
-    json_data(json.dumps(told, indent=2)) if as_json else say("\n".join(_lines(told)))
+            state = {"ready": False, "reason": environment.reason, "remedy": environment.remedy}
+        states[row.name] = {**cost, **state}
+    json_data(json.dumps(states, indent=2)) if as_json else say("\n".join(_lines(states)))
 
 
-def _lines(told: dict[str, dict[str, object]]) -> list[str]:
-    width = max(map(len, told))
+def _lines(states: dict[str, dict[str, object]]) -> list[str]:
+    width = max(map(len, states))
     lines = []
-    for name, facts in told.items():
+    for name, facts in states.items():
         lines.append(f"{name:{width}}  {'ready  ' if facts['ready'] else 'missing'}  {facts['summary']}")
         if facts["ready"]:
             lines.append(f"{'':{width}}           {facts['holds']}: {facts['interpreter']}")

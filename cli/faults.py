@@ -63,13 +63,13 @@ def list_(home: Path | None, as_json: bool) -> None:
     """Show the faults, and how often each has struck."""
     from localcloud.admin import list_faults
 
-    found = list_faults(running_cloud(home))
+    faults_now = list_faults(running_cloud(home))
     if as_json:
-        json_data(json.dumps(found))
+        json_data(json.dumps(faults_now))
         return
-    for fault in found:
+    for fault in faults_now:
         say(f"{_line(fault)}: struck {fault['done']} of {fault['seen']} calls ({fault['id']})")
-    if not found:
+    if not faults_now:
         say("No faults are set.")
 
 

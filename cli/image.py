@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from cli.out import say, say_aside
-from cli.planning import planned
-from cli.problems import TellingGroup
+from cli.planning import plan_or_exit
+from cli.problems import ErrorReportingGroup
 from cli.running import running_cloud
 from components.plan.model import Plan
 from images import tools as image_tools
@@ -27,7 +27,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-@click.group("image", cls=TellingGroup)
+@click.group("image", cls=ErrorReportingGroup)
 def image() -> None:
     """Build the images of a stack's jobs from launcher/images, or push them to the stack's registry."""
 
@@ -76,7 +76,7 @@ def build(
     pip_config: Path | None,
 ) -> None:
     """Build the images that the jobs of STACK_OR_FILE name."""
-    plan = planned(stack, stacks, "text")
+    plan = plan_or_exit(stack, stacks, "text")
     platform = image_platform_of(plan, _environment(local))
     images = _images(plan, platform, namespace, registry, job, dry_run)
     given = {**_pairs(arguments), **({"BASE": base} if base else {})}
@@ -113,7 +113,7 @@ def push(
     sign_in: bool,
 ) -> None:
     """Push the built images that the jobs of STACK_OR_FILE name, and print their digests."""
-    plan = planned(stack, stacks, "text")
+    plan = plan_or_exit(stack, stacks, "text")
     environment = _environment(local)
     platform = image_platform_of(plan, environment)
     images = _images(plan, platform, namespace, registry, job, dry_run)

@@ -10,7 +10,7 @@ import click
 
 from catalog.version import VERSION
 from cli.out import say
-from cli.problems import TellingGroup
+from cli.problems import ErrorReportingGroup
 
 # Subcommand -> where its click command is, and its line in `trainyard --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-class LazyGroup(TellingGroup):
+class LazyGroup(ErrorReportingGroup):
     """Finds subcommands in COMMANDS. It does not offer those whose module is missing in this checkout."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

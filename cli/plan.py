@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cli.out import json_data, say
-from cli.planning import planned, stack_arguments
+from cli.planning import plan_or_exit, stack_arguments
 from components.plan import show
 from schemas.names import suggestion
 
@@ -21,7 +21,7 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None) -> None:
 
     Secrets are never shown. Exits with 1 when the file has errors, as `trainyard check` would.
     """
-    made = planned(stack, stacks, form)
+    made = plan_or_exit(stack, stacks, form)
     if launch is not None:
         try:
             node = show.find_node(made, launch)

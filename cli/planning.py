@@ -53,7 +53,7 @@ def stack_file(named: str, stacks: Path) -> Path:
     return file
 
 
-def planned(named: str, stacks: Path, form: str) -> Plan:
+def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
     """The plan of a stack. Errors are printed as `trainyard check` prints them, and end the command."""
     try:
         return plan_file(stack_file(named, stacks), say_aside)

@@ -57,7 +57,7 @@ def words(problem: BaseException) -> str | None:
     return None
 
 
-class TellingGroup(click.Group):
+class ErrorReportingGroup(click.Group):
     """Commands that show a traceback only for a mistake of ours."""
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -94,9 +94,9 @@ class TellingGroup(click.Group):
         except click.ClickException as problem:
             raise harmless(problem) from None
         except Exception as problem:
-            if (told := words(problem)) is None or _is_of_the_output(problem):
+            if (message := words(problem)) is None or _is_of_the_output(problem):
                 raise
-            raise harmless(click.ClickException(told)) from None
+            raise harmless(click.ClickException(message)) from None
 
 
 def _is_of_the_output(problem: Exception) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.out import data, json_data, say, say_aside
-from cli.planning import end_with_findings, planned, require_local_cloud, stack_file
+from cli.planning import end_with_findings, plan_or_exit, require_local_cloud, stack_file
 from cli.running import isolation_option
 from localstacks.planning import StackFileError
 from rehearsal.model import EXIT_CODES
@@ -87,7 +87,7 @@ def rehearse(
 
 def _plan(file: Path) -> Plan:
     try:
-        plan = planned(str(file), file.parent, "text")
+        plan = plan_or_exit(str(file), file.parent, "text")
     except SystemExit:
         sys.exit(USAGE)
     require_local_cloud(plan)

@@ -25,11 +25,11 @@ from schemas.names import plural
 Renderer = Callable[[Sequence[Judged], bool], str]
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
-# Lines these were found on hold a secret in plain text: they are not shown again.
+# A line with one of these findings holds a secret in plain text, so it is not shown again.
 _SECRET_CODES = frozenset({"TY015", "TY502", "TY503", "TY504"})
 # As YAML counts lines.
 _LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
-# What stands under these may be one, even where a slip keeps it from being recognised.
+# A value under these keys may be a secret, even if a typing error keeps it from being recognised.
 _SECRET_PLACES = frozenset({"env", "secrets"})
 _SECRET_LINE = re.compile(
     r"(?:password|passwd|token|secret|credential|api_?key|private_?key)\w{0,40}[\"']?\s{0,9}[:=](?!\s*(?:\{\s*secure\b|$))"
@@ -89,8 +89,8 @@ def _source_line(lines: Sequence[str], finding: Finding) -> str:
 
 def summary(judged: Sequence[Judged]) -> str:
     counts = Counter(finding.severity for finding in all_findings(judged))
-    found = [plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]]
-    return f"{plural(len(judged), 'file')} checked: {', '.join(found) or 'nothing to complain about'}"
+    counted = [plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]]
+    return f"{plural(len(judged), 'file')} checked: {', '.join(counted) or 'nothing to complain about'}"
 
 
 def as_json(judged: Sequence[Judged], _: bool) -> str:

@@ -19,7 +19,7 @@ from cli.planning import stack_file
 from cli.running import running_cloud
 from launcher.escaping import terminal
 from runstatus.platform import Question, RunLook, UnknownPlaceError, run_look
-from runstatus.seen import RunSeen, WantedRuns
+from runstatus.seen import RunStatus, WantedRuns
 from schemas.source import read
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ class DefaultList(click.Group):
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunSelection:
     """Where a person looks, and for which runs."""
 
     look: RunLook
     wanted: WantedRuns
 
-    def runs(self, deeply: bool = True) -> list[RunSeen]:
-        """The runs that were asked for. If there are none, the command says so and ends."""
+    def runs(self, deeply: bool = True) -> list[RunStatus]:
+        """The runs of the selection. If there are none, the command says so and ends."""
         runs = self.look.look(deeply)
         if not runs:
             raise click.ClickException(self.nothing())
@@ -69,23 +69,25 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--local", is_flag=True, help="Show runs of the local cloud, which `trainyard up --local` started.")
     @click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="The local cloud's folder.")
     @click.option("--compartment", metavar="OCID", help="The compartment of the runs, when no stack file names it.")
-    def asked(
+    def with_selection(
         stack: str | None, run: str | None, stacks: Path, local: bool, home: Path | None, compartment: str | None,
         **options: Any,
     ) -> None:  # fmt: skip
         cloud = running_cloud(home) if local or home else None
-        command(_asked(stack, run, stacks, cloud, compartment), **options)
+        command(_select_runs(stack, run, stacks, cloud, compartment), **options)
 
-    asked.__name__, asked.__doc__ = command.__name__, command.__doc__
-    return asked
+    with_selection.__name__, with_selection.__doc__ = command.__name__, command.__doc__
+    return with_selection
 
 
-def _asked(stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, compartment: str | None) -> Asked:
+def _select_runs(
+    stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, compartment: str | None
+) -> RunSelection:
     config = _config(stack, stacks, optional=cloud is not None)
     job, _, name = (run or "").partition("/")
     wanted = WantedRuns(_stack_name(stack), job or None, name or None)
     try:
-        return Asked(run_look(Question(config, cloud, compartment, wanted, say_aside)), wanted)
+        return RunSelection(run_look(Question(config, cloud, compartment, wanted, say_aside)), wanted)
     except UnknownPlaceError as error:
         raise click.UsageError(str(error)) from None
 
@@ -134,17 +136,17 @@ def runs() -> None:
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
 )
 @run_arguments
-def list_(asked: Asked, history: bool, form: str) -> None:
+def list_(selection: RunSelection, history: bool, form: str) -> None:
     """Show runs with the state of each rank."""
     from cli import runs_text
 
-    found = asked.look.look(history=history)
+    runs_now = selection.look.look(history=history)
     if form == "json":
-        json_data(runs_text.as_json(found))
-    elif found:
-        say_in_colour(runs_text.text(found, datetime.now(UTC), colour=_colour()), _colour())
+        json_data(runs_text.as_json(runs_now))
+    elif runs_now:
+        say_in_colour(runs_text.text(runs_now, datetime.now(UTC), colour=_colour()), _colour())
     else:
-        say(asked.nothing())
+        say(selection.nothing())
 
 
 @runs.command()
@@ -156,7 +158,7 @@ def list_(asked: Asked, history: bool, form: str) -> None:
     help="Look again after this many seconds.",
 )
 @run_arguments
-def watch(asked: Asked, every: float) -> None:
+def watch(selection: RunSelection, every: float) -> None:
     """Show runs until all of them have ended. Exits with 1 when one did not succeed.
 
     On a terminal the table is refreshed in place; elsewhere each change is one line.
@@ -165,12 +167,12 @@ def watch(asked: Asked, every: float) -> None:
 
     screen = Screen(sys.stdout.isatty())
     while True:
-        found = asked.runs()
-        screen.show(found, datetime.now(UTC))
-        if all(run.over for run in found):
+        runs_now = selection.runs()
+        screen.show(runs_now, datetime.now(UTC))
+        if all(run.over for run in runs_now):
             break
         time.sleep(every)
-    sys.exit(0 if all(run.state == "SUCCEEDED" for run in found) else 1)
+    sys.exit(0 if all(run.state == "SUCCEEDED" for run in runs_now) else 1)
 
 
 @runs.command()
@@ -184,36 +186,36 @@ def watch(asked: Asked, every: float) -> None:
     help="Look again after this many seconds.",
 )
 @run_arguments
-def logs(asked: Asked, follow: bool, ranks: tuple[int, ...], every: float) -> None:
+def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: float) -> None:
     """Print the output of runs. The ranks are merged in the order of time, and each line has its rank."""
     while True:
-        found = asked.runs()
-        for line in asked.look.lines(found, frozenset(ranks)):
+        runs_now = selection.runs()
+        for line in selection.look.lines(runs_now, frozenset(ranks)):
             say(terminal(line))
-        if not follow or all(run.over for run in found):
+        if not follow or all(run.over for run in runs_now):
             break
         sys.stdout.flush()
         time.sleep(every)
-    if not any(node.log for run in found for node in run.nodes):
+    if not any(node.log for run in runs_now for node in run.nodes):
         raise click.ClickException("these runs keep no log; `trainyard:logs` in the stack file turns logs on and off")
 
 
 @runs.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @run_arguments
-def cancel(asked: Asked, yes: bool) -> None:
+def cancel(selection: RunSelection, yes: bool) -> None:
     """End runs that are still going. To start one again, write a higher `attempt:` in its stack file."""
-    if asked.wanted.stack is None or asked.wanted.job is None:
+    if selection.wanted.stack is None or selection.wanted.job is None:
         raise click.UsageError("which run? Give STACK and JOB, or STACK and JOB/RUN")
-    alive = [run for run in asked.runs(deeply=False) if not run.over]
+    alive = [run for run in selection.runs(deeply=False) if not run.over]
     if not alive:
         say("Nothing to end: these runs are over.")
         return
     titles = ", ".join(run.title for run in alive)
-    if not yes and not ask(f"End {titles} of {asked.wanted.stack}?"):
+    if not yes and not ask(f"End {titles} of {selection.wanted.stack}?"):
         sys.exit(1)
     for run in alive:
-        asked.look.cancel(run)
+        selection.look.cancel(run)
     say(f"Asked to end: {titles}.")
 
 

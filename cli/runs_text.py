@@ -14,8 +14,8 @@ import click
 from cli.out import draw, say
 from components.plan.show import json_text, table
 from launcher.escaping import terminal
-from runstatus.causes import cause
-from runstatus.seen import NodeSeen, RunSeen
+from runstatus.causes import find_cause
+from runstatus.seen import NodeStatus, RunStatus
 from runstatus.words import duration, progress
 from schemas.names import plural
 
@@ -24,7 +24,7 @@ _COLOURS = {"SUCCEEDED": "green", "FAILED": "red", "NEEDS_ATTENTION": "red", "CA
 _MOST_DROPPED = 10
 
 
-def text(runs: Sequence[RunSeen], now: datetime, colour: bool = False) -> str:
+def text(runs: Sequence[RunStatus], now: datetime, colour: bool = False) -> str:
     """A head for each run, a row for each of its ranks, and what went wrong."""
     lines: list[str] = []
     for run in runs:
@@ -33,15 +33,15 @@ def text(runs: Sequence[RunSeen], now: datetime, colour: bool = False) -> str:
         head = terminal(f"{run.stack} {run.title}")
         lines.append(f"{head}: {state}{attempt}, accepted {run.created:%Y-%m-%d %H:%M:%S}")
         rows = [("rank", "node", "state", "for", ""), *(_row(node, now) for node in run.nodes)]
-        lines += [*map(terminal, table(rows)), *(f"  {line}" for line in wrong(run))]
+        lines += [*map(terminal, table(rows)), *(f"  {line}" for line in problems_of(run))]
     return "\n".join(lines)
 
 
-def wrong(run: RunSeen) -> Iterator[str]:
+def problems_of(run: RunStatus) -> Iterator[str]:
     """Which rank failed first, and what was dropped, in lines without any control character of a script."""
-    found = cause(run)
-    if found is not None:
-        yield terminal(found.words)
+    first_cause = find_cause(run)
+    if first_cause is not None:
+        yield terminal(first_cause.words)
     for one in (run.dropped or ())[:_MOST_DROPPED]:
         yield terminal(f"dropped: {one.pair}, {plural(one.packets, 'packet')}: {one.missing}")
     left = len(run.dropped or ()) - _MOST_DROPPED
@@ -49,11 +49,11 @@ def wrong(run: RunSeen) -> Iterator[str]:
         yield f"and packets of {plural(left, 'other pair')}"
 
 
-def _row(node: NodeSeen, now: datetime) -> tuple[str, ...]:
+def _row(node: NodeStatus, now: datetime) -> tuple[str, ...]:
     return str(node.rank), node.run.name, node.state, _took(node, now), about(node)
 
 
-def _took(node: NodeSeen, now: datetime) -> str:
+def _took(node: NodeStatus, now: datetime) -> str:
     if not node.run.started_at:
         return "-"
     start = datetime.fromisoformat(node.run.started_at)
@@ -61,22 +61,22 @@ def _took(node: NodeSeen, now: datetime) -> str:
     return duration((end - start).total_seconds())
 
 
-def about(node: NodeSeen) -> str:
+def about(node: NodeStatus) -> str:
     """Why the rank is in this state, and the progress that the training reports."""
-    told = node.told or {}
+    status = node.launcher_status or {}
     # The platform says that the launcher ended with 1; the launcher says why.
-    ended = node.run.state == "FAILED" and told.get("state") in ("failed", "stopped")
-    reason = str(told.get("reason") or "")
-    why = (reason if ended or told.get("state") == "retrying" else "") or node.run.details or reason
-    tries = f"try {told['tries']}" if (told.get("tries") or 0) > 1 else ""
-    return "; ".join(part for part in (progress(told.get("progress")), tries, why) if part)
+    ended = node.run.state == "FAILED" and status.get("state") in ("failed", "stopped")
+    reason = str(status.get("reason") or "")
+    why = (reason if ended or status.get("state") == "retrying" else "") or node.run.details or reason
+    tries = f"try {status['tries']}" if (status.get("tries") or 0) > 1 else ""
+    return "; ".join(part for part in (progress(status.get("progress")), tries, why) if part)
 
 
-def as_json(runs: Iterable[RunSeen]) -> str:
+def as_json(runs: Iterable[RunStatus]) -> str:
     return json_text([_plain(run) for run in runs])
 
 
-def _plain(run: RunSeen) -> dict[str, Any]:
+def _plain(run: RunStatus) -> dict[str, Any]:
     return {
         "stack": run.stack,
         "job": run.job,
@@ -84,7 +84,7 @@ def _plain(run: RunSeen) -> dict[str, Any]:
         "attempt": run.attempt,
         "state": run.state,
         "accepted": run.created.isoformat(),
-        "firstFailure": cause(run),
+        "firstFailure": find_cause(run),
         "dropped": run.dropped,
         "nodes": [
             {
@@ -96,7 +96,7 @@ def _plain(run: RunSeen) -> dict[str, Any]:
                 "details": node.run.details,
                 "startedAt": node.run.started_at,
                 "finishedAt": node.run.finished_at,
-                "launcher": node.told,
+                "launcher": node.launcher_status,
             }
             for node in run.nodes
         ],
@@ -109,10 +109,10 @@ class Screen:
 
     terminal: bool
     _lines: int = 0
-    _known: dict[tuple[str, str, int], str] = field(default_factory=dict)
-    _wrong: set[tuple[str, str, str]] = field(default_factory=set)
+    _printed: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    _printed_problems: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def show(self, runs: Sequence[RunSeen], now: datetime) -> None:
+    def show(self, runs: Sequence[RunStatus], now: datetime) -> None:
         if self.terminal:
             self._draw(text(runs, now, colour=False).split("\n"))
             return
@@ -126,14 +126,14 @@ class Screen:
         draw(shown, over=self._lines)
         self._lines = len(shown)
 
-    def _changes(self, runs: Iterable[RunSeen]) -> Iterator[str]:
+    def _changes(self, runs: Iterable[RunStatus]) -> Iterator[str]:
         for run in runs:
             for node in run.nodes:
-                key, said = (run.stack, run.title, node.rank), ": ".join(filter(None, (node.state, about(node))))
-                if self._known.get(key) != said:
-                    self._known[key] = said
-                    yield terminal(f"{run.title} rank {node.rank} {node.run.name}: {said}")
-            for line in wrong(run) if run.over else ():
-                if (run.stack, run.title, line) not in self._wrong:
-                    self._wrong.add((run.stack, run.title, line))
+                key, state = (run.stack, run.title, node.rank), ": ".join(filter(None, (node.state, about(node))))
+                if self._printed.get(key) != state:
+                    self._printed[key] = state
+                    yield terminal(f"{run.title} rank {node.rank} {node.run.name}: {state}")
+            for line in problems_of(run) if run.over else ():
+                if (run.stack, run.title, line) not in self._printed_problems:
+                    self._printed_problems.add((run.stack, run.title, line))
                     yield f"{terminal(run.title)}: {line}"

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from cli.out import say, say_aside
-from cli.planning import planned, require_local_cloud
+from cli.planning import plan_or_exit, require_local_cloud
 from cli.problems import INTERRUPTED
 from cli.running import isolation_option
 from components.plan.model import Plan
@@ -145,7 +145,7 @@ def _tell_of_renames(place: Place, plan: Plan) -> None:
 
 def _plan(place: Place) -> Plan:
     place.must_have_file()
-    plan = planned(str(place.file), place.file.parent, "text")
+    plan = plan_or_exit(str(place.file), place.file.parent, "text")
     require_local_cloud(plan)
     return plan
 
@@ -163,17 +163,17 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
     for key, title in (("bucketUri", "bucket"), ("imagePushAddress", "images"), ("subnetId", "subnet")):
         if key in outputs:
             say(f"  {title:8} {outputs[key]}")
-    runs = [(job, run, told) for job, made in outputs.get("jobs", {}).items() for run, told in made["runs"].items()]
-    for job, run, told in runs:
-        say(f"  run      {job}/{run}: {told['state']}")
+    runs = [(job, run, report) for job, made in outputs.get("jobs", {}).items() for run, report in made["runs"].items()]
+    for job, run, report in runs:
+        say(f"  run      {job}/{run}: {report['state']}")
         if untrained(plan.jobs[job], place.file.parent):
             continue
-        for node in speaking(plan.jobs[job].runs[run], told["nodes"] or ()):
+        for node in speaking(plan.jobs[job].runs[run], report["nodes"] or ()):
             for line in own_lines(PLATFORM.printed(cloud, node["id"], say_aside))[-LAST_LINES:]:
                 say(terminal(f"             {line}"))
-        for line in PLATFORM.results(cloud, outputs, plan.jobs[job].runs[run], told["nodes"] or (), say_aside):
+        for line in PLATFORM.results(cloud, outputs, plan.jobs[job].runs[run], report["nodes"] or (), say_aside):
             say(terminal(f"  left     {line}"))
-    if any(told["state"] not in TERMINAL for _, _, told in runs):
+    if any(report["state"] not in TERMINAL for _, _, report in runs):
         say(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")
     say(f"  console  {cloud.endpoint}/console")
     say('  look     eval "$(.venv/bin/trainyard cloud env)" and use the OCI CLI; .venv/bin/trainyard cloud log')

@@ -13,7 +13,7 @@ from provider.base.asking import Tell
 from rehearsing.people import People
 from rehearsing.platform import RehearsalPlatform
 from rehearsing.runs import Answers, Started, watched
-from runstatus.seen import RunSeen
+from runstatus.seen import RunStatus
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Again:
     def start(self) -> Started:
         return self.platform.start(self.who, self.plan, self.job, self.run, self.outputs, self.answers, self.tell)
 
-    def watched(self, started: Started, enough: Callable[[], bool] = lambda: False) -> tuple[RunSeen | None, str]:
+    def watched(self, started: Started, enough: Callable[[], bool] = lambda: False) -> tuple[RunStatus | None, str]:
         """The run at its end, and why it was cancelled. None where nothing was started."""
         if not started.nodes:
             return None, ""

@@ -21,7 +21,7 @@ from runstatus.dropped import nodes_of
 
 
 def _loads(
-    nodes: tuple[RehearsedNode, ...], seen: runs_seen.RunSeen, documents: Mapping[str, Mapping[str, Any]]
+    nodes: tuple[RehearsedNode, ...], seen: runs_seen.RunStatus, documents: Mapping[str, Mapping[str, Any]]
 ) -> dict[int, NodeLoad]:
     """By rank, where firewalls were in force: nothing else counts what a node exchanges."""
     loads = {}
@@ -49,7 +49,7 @@ class Evidence:
         self._documents: list[tuple[Mapping[str, Any], tuple[RehearsedNode, ...]]] = []
         self._names: dict[str, str] = {platform.caller(cloud): who.words}
 
-    def of_run(self, started: Started, seen: runs_seen.RunSeen | None, why: str, code: str, where: str) -> RunSeen:
+    def of_run(self, started: Started, seen: runs_seen.RunStatus | None, why: str, code: str, where: str) -> RunSeen:
         """A run at its end, with what its nodes' firewalls saw kept for the whole."""
         job, run = started.job, started.run
         if seen is None:
@@ -65,7 +65,7 @@ class Evidence:
         loads = _loads(nodes, seen, documents)
         ranks = tuple(
             RankSeen(
-                node, of.run.state, "; ".join(filter(None, (of.run.details, why))), of.told,
+                node, of.run.state, "; ".join(filter(None, (of.run.details, why))), of.launcher_status,
                 _duty(started, node), loads.get(node.rank),
             )
             for node, of in zip(nodes, seen.nodes, strict=True)
@@ -76,7 +76,7 @@ class Evidence:
             job.name, run.name, job.framework, code, where, ranks, artifacts, failed=started.refused, last_lines=last,
         )  # fmt: skip
 
-    def loads(self, seen: runs_seen.RunSeen) -> dict[int, NodeLoad]:
+    def loads(self, seen: runs_seen.RunStatus) -> dict[int, NodeLoad]:
         """What each rank of a run carried that is none of the rehearsed ones: nothing else of it is kept."""
         documents = dict(self._ask({node.run.id for node in seen.nodes}))
         return _loads(nodes_of(seen, documents), seen, documents)

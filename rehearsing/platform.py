@@ -20,7 +20,7 @@ from rehearsal.mutations import RuleMutation, StatementMutation
 from rehearsal.planned import PlannedNeeds
 from rehearsing.people import People
 from rehearsing.runs import Answers, Started, Watch
-from runstatus.seen import RunSeen
+from runstatus.seen import RunStatus
 
 Mutation = RuleMutation | StatementMutation
 Outputs = Mapping[str, Any]
@@ -65,7 +65,7 @@ class RehearsalPlatform(Protocol):
     def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: Started) -> Iterator[Artifact]:
         """What a run left in the bucket, as its people see it."""
 
-    def last_lines(self, who: People, seen: RunSeen, tell: Tell) -> Iterator[str]:
+    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
         """What the ranks that did not succeed printed last, as the run's people read it."""
 
     def grounds(self, cloud: Cloud) -> AccessFacts:

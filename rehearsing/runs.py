@@ -14,7 +14,7 @@ from components.plan.naming import expand
 from launcher.escaping import terminal
 from provider.base.asking import Tell
 from provider.runs.model import NodeRun
-from runstatus.seen import RunSeen
+from runstatus.seen import RunStatus
 from runstatus.words import progress
 from schemas.model import EnvValue, Secret
 
@@ -24,7 +24,7 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 class Watch(Protocol):
     """One run that was started: looked at again and again."""
 
-    def look(self) -> RunSeen | None: ...
+    def look(self) -> RunStatus | None: ...
     def cancel(self) -> None: ...
 
 
@@ -56,7 +56,7 @@ class Started:
 
 def watched(
     watch: Watch, started: Started, minutes: float, tell: Tell, enough: Callable[[], bool] = lambda: False
-) -> tuple[RunSeen | None, str]:
+) -> tuple[RunStatus | None, str]:
     """The run at its end; if it lasts too long (or `enough` was seen) it is cancelled, and why is told."""
     deadline, said, why = time.monotonic() + minutes * 60, Said(tell), ""
     while True:
@@ -79,9 +79,11 @@ class Said:
         self._tell = tell
         self._known: dict[int, str] = {}
 
-    def tell(self, run: RunSeen) -> None:
+    def tell(self, run: RunStatus) -> None:
         for node in run.nodes:
-            now = ": ".join(filter(None, (node.state, progress((node.told or {}).get("progress")), node.run.details)))
+            now = ": ".join(
+                filter(None, (node.state, progress((node.launcher_status or {}).get("progress")), node.run.details))
+            )
             if self._known.get(node.rank) != now:
                 self._known[node.rank] = now
                 self._tell(terminal(f"  {run.title} rank {node.rank} {node.run.name}: {now}"))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from runstatus.seen import NodeSeen, RunSeen
+from runstatus.seen import NodeStatus, RunStatus
 
 _FAILED, _ENDED = "failed", frozenset({"failed", "stopped"})
 
@@ -27,41 +27,43 @@ class Cause:
         return f"rank {self.rank} ({self.node}) failed first" + (f": {self.reason}" if self.reason else "")
 
 
-def cause(run: RunSeen) -> Cause | None:
+def find_cause(run: RunStatus) -> Cause | None:
     """None while no launcher has said that anything failed."""
     culprits = Counter(_culprits(run.nodes))
     if culprits:
         rank = min(culprits, key=lambda rank: (-culprits[rank], rank))
         node = next((one for one in run.nodes if one.rank == rank), None)
-        own = node is not None and _said(node, "state") == _FAILED
-        return Cause(rank, node.run.name if node else "?", _said(node, "reason") if own and node else _of(run, rank))
-    failed = [node for node in run.nodes if _said(node, "state") == _FAILED]
+        own = node is not None and _status_value(node, "state") == _FAILED
+        return Cause(
+            rank, node.run.name if node else "?", _status_value(node, "reason") if own and node else _of(run, rank)
+        )
+    failed = [node for node in run.nodes if _status_value(node, "state") == _FAILED]
     if not failed:
         return None
-    first = min(failed, key=lambda node: (_said(node, "at"), node.run.finished_at or "", node.rank))
-    reason = _said(first, "reason")
-    alike = [node for node in run.nodes if _said(node, "reason") == reason]
+    first = min(failed, key=lambda node: (_status_value(node, "at"), node.run.finished_at or "", node.rank))
+    reason = _status_value(first, "reason")
+    alike = [node for node in run.nodes if _status_value(node, "reason") == reason]
     # What ends every node alike, a stall for one, is nobody's fault before the others'.
     return Cause(None, "", reason) if len(alike) > 1 and len(alike) == len(run.nodes) else _first(first, reason)
 
 
-def _first(node: NodeSeen, reason: str) -> Cause:
+def _first(node: NodeStatus, reason: str) -> Cause:
     return Cause(node.rank, node.run.name, reason)
 
 
-def _culprits(nodes: Iterable[NodeSeen]) -> Iterator[int]:
+def _culprits(nodes: Iterable[NodeStatus]) -> Iterator[int]:
     """Whom the launchers that were stopped name."""
     for node in nodes:
-        rank = (node.told or {}).get("culprit")
-        if rank is not None and _said(node, "state") in _ENDED:
+        rank = (node.launcher_status or {}).get("culprit")
+        if rank is not None and _status_value(node, "state") in _ENDED:
             yield rank
 
 
-def _of(run: RunSeen, rank: int) -> str:
+def _of(run: RunStatus, rank: int) -> str:
     """What the others say of a rank whose launcher said nothing of its end: it was lost, mostly."""
-    told = (node for node in run.nodes if (node.told or {}).get("culprit") == rank)
-    return next((_said(node, "reason").removeprefix("stopped: ") for node in told), "")
+    blaming = (node for node in run.nodes if (node.launcher_status or {}).get("culprit") == rank)
+    return next((_status_value(node, "reason").removeprefix("stopped: ") for node in blaming), "")
 
 
-def _said(node: NodeSeen, key: str) -> str:
-    return str((node.told or {}).get(key) or "")
+def _status_value(node: NodeStatus, key: str) -> str:
+    return str((node.launcher_status or {}).get(key) or "")

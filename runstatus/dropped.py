@@ -12,7 +12,7 @@ from localcloud.control import Cloud, CloudError
 from rehearsal.judgement import wanted_drops
 from rehearsal.model import DroppedResult
 from rehearsal.traffic import RehearsedNode, read_traffic
-from runstatus.seen import RunSeen
+from runstatus.seen import RunStatus
 
 
 @dataclass
@@ -22,17 +22,17 @@ class Witness:
     cloud: Cloud
     _over: dict[str, tuple[DroppedResult, ...] | None] = field(default_factory=dict)
 
-    def __call__(self, run: RunSeen) -> tuple[DroppedResult, ...] | None:
+    def __call__(self, run: RunStatus) -> tuple[DroppedResult, ...] | None:
         """None where no firewall watched, or its evidence is gone."""
         first = run.nodes[0].run.id
         if first not in self._over:
-            found = self._ask(run)
+            results = self._ask(run)
             if not run.over:
-                return found
-            self._over[first] = found
+                return results
+            self._over[first] = results
         return self._over[first]
 
-    def _ask(self, run: RunSeen) -> tuple[DroppedResult, ...] | None:
+    def _ask(self, run: RunStatus) -> tuple[DroppedResult, ...] | None:
         try:
             documents = {
                 identifier: admin.read_evidence(self.cloud, identifier)
@@ -52,13 +52,13 @@ class Witness:
                      for one in wanted_drops(seen)) if seen.enforced else None  # fmt: skip
 
 
-def nodes_of(seen: RunSeen, documents: Mapping[str, Mapping[str, Any]]) -> tuple[RehearsedNode, ...]:
+def nodes_of(seen: RunStatus, documents: Mapping[str, Mapping[str, Any]]) -> tuple[RehearsedNode, ...]:
     """Every rank with its address: a job run of one node says rank 0, one of node groups says each node's."""
     ids = [node.run.id for node in seen.nodes]
     nodes = []
     for node in seen.nodes:
         shared = ids.count(node.run.id) > 1
-        told = documents.get(node.run.id, {}).get("nodes", ())
-        address = next((row["address"] for row in told if not shared or row["rank"] == node.rank), "")
+        rows = documents.get(node.run.id, {}).get("nodes", ())
+        address = next((row["address"] for row in rows if not shared or row["rank"] == node.rank), "")
         nodes.append(RehearsedNode(seen.job, seen.name, node.rank, node.role, node.run.name, str(address or "")))
     return tuple(nodes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import default_platform, platform_folder, platforms
 from provider.base.asking import Tell
-from runstatus.seen import RunSeen, WantedRuns
+from runstatus.seen import RunStatus, WantedRuns
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
@@ -41,13 +41,13 @@ class RunLook(Protocol):
     # Where it looks, in the platform's words.
     where: str
 
-    def look(self, deeply: bool = True, history: bool = False) -> list[RunSeen]:
+    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
 
-    def lines(self, runs: Iterable[RunSeen], ranks: frozenset[int]) -> Iterator[str]:
+    def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
         """What the runs printed since the last time, each line with its rank. No ranks: all of them."""
 
-    def cancel(self, run: RunSeen) -> None:
+    def cancel(self, run: RunStatus) -> None:
         """Asks every rank of the run to stop."""
 
 

@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSeen:
-    """`told` is the launcher's own status, where it can be read."""
+class NodeStatus:
+    """`launcher_status` is the launcher's own status, where it can be read."""
 
     rank: int
     run: NodeRun
     role: str
     log: str | None = None
-    told: Mapping[str, Any] | None = None
+    launcher_status: Mapping[str, Any] | None = None
 
     @property
     def state(self) -> str:
         """The platform's state; while that only says IN_PROGRESS, the launcher's."""
-        said = str((self.told or {}).get("state") or "")
+        said = str((self.launcher_status or {}).get("state") or "")
         return said if said and self.run.state == "IN_PROGRESS" else self.run.state
 
 
 @dataclass(frozen=True, slots=True)
-class RunSeen:
+class RunStatus:
     """`dropped`: packets that the rules of the plan stopped. None where nobody can tell, as on a real cloud."""
 
     stack: str
@@ -40,7 +40,7 @@ class RunSeen:
     name: str
     attempt: int | None
     created: datetime
-    nodes: tuple[NodeSeen, ...]
+    nodes: tuple[NodeStatus, ...]
     dropped: tuple[DroppedResult, ...] | None = None
 
     @property

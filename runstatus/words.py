@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runstatus.told import CUT
+from runstatus.launcher_status import CUT
 
 # So much of a progress line is for people; JSON has the rest.
 _LONGEST = 200
@@ -21,11 +21,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def progress(told: Any) -> str:
+def progress(report: Any) -> str:
     """The last thing that a training script wrote of itself, in one short line."""
-    if isinstance(told, Mapping):
-        told = ", ".join(f"{key} {_short(value)}" for key, value in told.items())
-    words = str(told) if told else ""
+    if isinstance(report, Mapping):
+        report = ", ".join(f"{key} {_short(value)}" for key, value in report.items())
+    words = str(report) if report else ""
     return words if len(words) <= _LONGEST else words[:_LONGEST] + CUT
 
 

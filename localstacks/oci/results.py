@@ -16,7 +16,7 @@ from provider.base.resource import Call
 from provider.oci.calls import attempt
 from provider.oci.job_runs import start_of
 from provider.oci.logs import last_lines
-from runstatus.told import shown
+from runstatus.launcher_status import shorten
 
 # What a program writes for people to see at a glance; longer ones are only named.
 RESULT = "result.json"
@@ -48,18 +48,20 @@ def results(cloud: Cloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str
     call, client, namespace = call_of("up", tell), session.client("object_storage"), cloud.namespace
     wanted = {"prefix": f"{folder}/output/", "fields": "name,size"}
     try:
-        found = attempt(call, "List its output", lambda: client.list_objects(namespace, bucket, **wanted).data.objects)
-        for item in found[:MOST_NAMED]:
+        objects = attempt(
+            call, "List its output", lambda: client.list_objects(namespace, bucket, **wanted).data.objects
+        )
+        for item in objects[:MOST_NAMED]:
             yield f"{item.name}, {item.size} bytes"
             if item.name.endswith(RESULT) and item.size <= LONGEST_BYTES:
-                yield f"  {_told(call, client, namespace, bucket, item.name)}"
-        if len(found) > MOST_NAMED:
-            yield f"and {len(found) - MOST_NAMED} more"
+                yield f"  {_text_of(call, client, namespace, bucket, item.name)}"
+        if len(objects) > MOST_NAMED:
+            yield f"and {len(objects) - MOST_NAMED} more"
     except (ProviderError, ValueError, RecursionError):
         # The stack is up all the same.
         yield "(what it left could not be read just now)"
 
 
-def _told(call: Call, client: Any, namespace: str, bucket: str, name: str) -> str:
+def _text_of(call: Call, client: Any, namespace: str, bucket: str, name: str) -> str:
     content = attempt(call, "Read its result", lambda: client.get_object(namespace, bucket, name).data.content)
-    return json.dumps(shown(json.loads(content)), allow_nan=False)
+    return json.dumps(shorten(json.loads(content)), allow_nan=False)

@@ -20,7 +20,7 @@ from rehearsal.calls import AccessFacts, PolicyInForce, canonical
 from rehearsal.model import Artifact
 from rehearsing.people import People
 from rehearsing.runs import Started
-from runstatus.seen import RunSeen
+from runstatus.seen import RunStatus
 
 _LAST_LINES = 12
 _OUTPUT = "output/"
@@ -48,7 +48,7 @@ def artifacts(cloud: Cloud, who: People, outputs: Mapping[str, Any], started: St
         yield Artifact(one.name.removeprefix(f"{prefix}/{_OUTPUT}"), int(one.size or 0))
 
 
-def last_lines(who: People, seen: RunSeen, tell: Tell) -> Iterator[str]:
+def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
     """As the run's people read them; those of ranks that succeeded have nothing to tell."""
     science, call = who.session.client("data_science"), call_of("rehearse", tell)
     for node in seen.nodes:

@@ -20,7 +20,7 @@ from rehearsing.oci.planned import planned
 from rehearsing.people import People
 from rehearsing.platform import Mutation, Outputs
 from rehearsing.runs import Answers, Started, Watch
-from runstatus.seen import RunSeen
+from runstatus.seen import RunStatus
 
 
 class OciRehearsalPlatform:
@@ -63,7 +63,7 @@ class OciRehearsalPlatform:
     def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: Started) -> Iterator[Artifact]:
         return evidence.artifacts(cloud, who, outputs, started)
 
-    def last_lines(self, who: People, seen: RunSeen, tell: Tell) -> Iterator[str]:
+    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
         return evidence.last_lines(who, seen, tell)
 
     def grounds(self, cloud: Cloud) -> AccessFacts:

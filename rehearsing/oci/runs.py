@@ -21,7 +21,7 @@ from provider.runs.model import NodeRun, run_spec
 from rehearsing.people import People
 from rehearsing.runs import Answers, Started
 from runstatus.oci.looker import Looker
-from runstatus.seen import RunSeen, WantedRuns
+from runstatus.seen import RunStatus, WantedRuns
 
 
 def answers(cloud: Cloud, outputs: Mapping[str, Any], place: Place) -> Answers:
@@ -68,7 +68,7 @@ class Watch:
     started: Started
     looker: Looker
 
-    def look(self) -> RunSeen | None:
+    def look(self) -> RunStatus | None:
         found = self.looker.look()
         return found[0] if found else None
 

@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 from provider.base.resource import Call
 from provider.oci.logs import LogLine, lines_since
 from provider.oci.session import Session
-from runstatus.seen import NodeSeen, RunSeen
+from runstatus.seen import NodeStatus, RunStatus
 
 # A line may reach the search so much later than its own time says.
 _LATE = timedelta(seconds=90)
 
 
 @dataclass
-class Merged:
+class LogMerger:
     """Lines of several job runs, each given once however often it is asked for."""
 
     session: Session
@@ -26,7 +26,7 @@ class Merged:
     _until: datetime | None = None
     _given: set[str] = field(default_factory=set)
 
-    def new(self, runs: Iterable[RunSeen]) -> Iterator[str]:
+    def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
         """What came since the last time, with prefixes."""
         named: dict[tuple[str, str], str] = {}
         places: dict[str, dict[str, None]] = {}
@@ -38,29 +38,29 @@ class Merged:
                     named |= dict.fromkeys(_keys(run, node), _prefix(node))
                     places.setdefault(node.log, {})[node.run.id] = None
         since, self._until = self._until or oldest - _LATE, datetime.now(UTC)
-        found: list[LogLine] = []
+        lines: list[LogLine] = []
         for place, sources in places.items():
-            found += lines_since(self.session, self.call, place, list(sources), since - _LATE)
-        for line in sorted(found, key=lambda line: line.time):
+            lines += lines_since(self.session, self.call, place, list(sources), since - _LATE)
+        for line in sorted(lines, key=lambda line: line.time):
             if line.id not in self._given:
                 self._given.add(line.id)
-                if self._asked(line, named):
-                    yield prefixed(line, named)
+                if self._is_selected(line, named):
+                    yield add_prefix(line, named)
 
-    def _asked(self, line: LogLine, named: Mapping[tuple[str, str], str]) -> bool:
+    def _is_selected(self, line: LogLine, named: Mapping[tuple[str, str], str]) -> bool:
         if not self.ranks:
             return True
         prefix = _of(line, named)
         return any(prefix.startswith(f"{rank} ") for rank in self.ranks)
 
 
-def _keys(run: RunSeen, node: NodeSeen) -> list[tuple[str, str]]:
+def _keys(run: RunStatus, node: NodeStatus) -> list[tuple[str, str]]:
     """How a line names its node: by its job run, or in node groups by the group and rank beside it."""
     shared = len({one.run.id for one in run.nodes}) < len(run.nodes)
     return [(node.run.id, f"{node.role}/{node.rank}")] if shared else [(node.run.id, "")]
 
 
-def _prefix(node: NodeSeen) -> str:
+def _prefix(node: NodeStatus) -> str:
     return f"{node.rank} {node.run.name}"
 
 
@@ -68,7 +68,7 @@ def _of(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:
     return named.get((line.source, "")) or named.get((line.source, line.subject)) or line.subject or "?"
 
 
-def prefixed(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:
+def add_prefix(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:
     """The launcher marks its lines with the node already: that mark is not said twice."""
     prefix = _of(line, named)
     text = line.text.removeprefix(f"[{prefix.partition(' ')[2]}] ")

@@ -13,8 +13,8 @@ from provider.base.resource import Call
 from provider.oci import job_runs, logs, status_place
 from provider.oci.calls import attempt, read_if_exists, refusal
 from provider.oci.session import Session
-from runstatus import told
-from runstatus.seen import NodeSeen, RunSeen, WantedRuns
+from runstatus import launcher_status
+from runstatus.seen import NodeStatus, RunStatus, WantedRuns
 
 if TYPE_CHECKING:
     from rehearsal.model import DroppedResult
@@ -46,12 +46,12 @@ class Looker:
     call: Call
     compartment: str
     wanted: WantedRuns
-    witness: Callable[[RunSeen], tuple[DroppedResult, ...] | None] = lambda run: None
+    witness: Callable[[RunStatus], tuple[DroppedResult, ...] | None] = lambda run: None
     _launched: dict[str, tuple[Launched, ...]] = field(default_factory=dict)
     _ended: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
 
-    def look(self, deeply: bool = True, history: bool = False) -> list[RunSeen]:
+    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
         together: dict[str, list[Any]] = {}
         for run in self._summaries():
@@ -72,8 +72,8 @@ class Looker:
             if not page:
                 return
 
-    def _run(self, runs: list[Any], deeply: bool) -> RunSeen:
-        nodes: list[NodeSeen] = []
+    def _run(self, runs: list[Any], deeply: bool) -> RunStatus:
+        nodes: list[NodeStatus] = []
         launched: list[Launched] = []
         for run in runs:
             shown = self._launch(run.id) if deeply else ()
@@ -81,9 +81,9 @@ class Looker:
             nodes += _nodes(run, shown)
         if deeply:
             folder = next((one.folder for one in launched if one.folder), None)
-            nodes = [replace(node, told=self._told(folder, node)) for node in nodes]
+            nodes = [replace(node, launcher_status=self._launcher_status(folder, node)) for node in nodes]
         tags = runs[0].freeform_tags
-        seen = RunSeen(
+        seen = RunStatus(
             stack=tags.get("stack", ""),
             job=tags.get("job", ""),
             name=tags.get("run", ""),
@@ -101,7 +101,7 @@ class Looker:
             self._launched[run_id] = tuple(_launched(run)) if run is not None else ()
         return self._launched[run_id]
 
-    def _told(self, folder: str | None, node: NodeSeen) -> Mapping[str, Any] | None:
+    def _launcher_status(self, folder: str | None, node: NodeStatus) -> Mapping[str, Any] | None:
         """The status object of a rank; None while there is none, or where it may not be read."""
         place = status_place.parse_folder(folder)
         if place is None or node.run.state == "ACCEPTED" or place.bucket in self._unreadable:
@@ -118,8 +118,8 @@ class Looker:
         """One try: progress is a help, states and logs are told without it."""
         client = self.session.client("object_storage")
         try:
-            part = f"bytes=0-{told.LONGEST_BYTES - 1}"
-            return told.status(client.get_object(namespace, bucket, name, range=part).data.content)
+            part = f"bytes=0-{launcher_status.LONGEST_BYTES - 1}"
+            return launcher_status.parse_status(client.get_object(namespace, bucket, name, range=part).data.content)
         except Exception as error:
             refused = refusal("Read a status", error)
             if getattr(error, "code", None) == "NotAuthorizedOrNotFound":
@@ -149,16 +149,16 @@ def _accepted(runs: list[Any]) -> datetime:
     return latest
 
 
-def _nodes(run: Any, launched: tuple[Launched, ...]) -> Iterator[NodeSeen]:
+def _nodes(run: Any, launched: tuple[Launched, ...]) -> Iterator[NodeStatus]:
     name, role, rank = job_runs.node_of(run.freeform_tags)
     groups = [one for one in launched if len(launched) > 1 or len(one.ranks) > 1]
     if name or not groups:
         log = launched[0].log if launched else None
-        yield NodeSeen(rank, job_runs.node_run(run, name or None), role, log)
+        yield NodeStatus(rank, job_runs.node_run(run, name or None), role, log)
         return
     for group in groups:
         for index, one in enumerate(group.ranks):
-            yield NodeSeen(one, job_runs.node_run(run, f"{group.role}-{index}"), group.role, group.log)
+            yield NodeStatus(one, job_runs.node_run(run, f"{group.role}-{index}"), group.role, group.log)
 
 
 def _launched(run: Any) -> Iterator[Launched]:

@@ -10,10 +10,10 @@ from provider.base.asking import call_of
 from provider.oci.platform import OciRunPlatform
 from provider.oci.session import Session
 from runstatus.dropped import Witness
-from runstatus.oci.logs import Merged
+from runstatus.oci.logs import LogMerger
 from runstatus.oci.looker import Looker
 from runstatus.platform import Question, UnknownPlaceError
-from runstatus.seen import RunSeen
+from runstatus.seen import RunStatus
 
 PROFILE_KEY = "oci:configFileProfile"
 COMPARTMENT_KEY = "trainyard:compartment"
@@ -24,20 +24,20 @@ class OciLook:
     """`runstatus.platform.RunLook`."""
 
     looker: Looker
-    _merged: dict[frozenset[int], Merged] = field(default_factory=dict)
+    _merged: dict[frozenset[int], LogMerger] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
         return f"the compartment {self.looker.compartment}"
 
-    def look(self, deeply: bool = True, history: bool = False) -> list[RunSeen]:
+    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         return self.looker.look(deeply, history)
 
-    def lines(self, runs: Iterable[RunSeen], ranks: frozenset[int]) -> Iterator[str]:
-        merged = self._merged.setdefault(ranks, Merged(self.looker.session, self.looker.call, ranks))
+    def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
+        merged = self._merged.setdefault(ranks, LogMerger(self.looker.session, self.looker.call, ranks))
         return merged.new(runs)
 
-    def cancel(self, run: RunSeen) -> None:
+    def cancel(self, run: RunStatus) -> None:
         alive = [node.run for node in run.nodes if not node.run.over]
         OciRunPlatform(self.looker.session).cancel(self.looker.call, alive)
 

@@ -22,7 +22,7 @@ from launcher.starts import name_of
 from launcher.status import Status
 from localcloud.api.ocids import fixed_ocid
 from provider.oci.job_runs import start_of
-from runstatus import told
+from runstatus import launcher_status
 from tests.support.examples import EXAMPLES, plan
 
 UPGRADE = Path(__file__).parents[1] / "upgrade"
@@ -88,7 +88,7 @@ def test_code_that_the_document_names_is_what_the_schema_describes() -> None:
 def test_what_a_launcher_says_of_itself_reaches_those_who_read_it() -> None:
     values = {"int": 1, "float": 1.5, "str": "x", "Any": {"step": 1}}
     status = {one.name: values[one.type.removesuffix(" | None")] for one in fields(Status)}
-    assert told.status(json.dumps(status).encode()) == status
+    assert launcher_status.parse_status(json.dumps(status).encode()) == status
 
 
 @pytest.mark.parametrize("state", sorted(UPGRADE.glob("*/state.json")), ids=lambda path: path.parent.name)

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cli.problems import _IN_WORDS, INTERRUPTED, TellingGroup, words
+from cli.problems import _IN_WORDS, INTERRUPTED, ErrorReportingGroup, words
 
 
 @pytest.mark.parametrize("name", sorted(_IN_WORDS))
@@ -31,7 +31,7 @@ def test_a_room_that_is_newer_than_the_environment_is_told_with_the_remedy() -> 
 
 
 def _invoke(problem: BaseException) -> tuple[int, str]:
-    group = TellingGroup("group")
+    group = ErrorReportingGroup("group")
 
     @group.command()
     def ends() -> None:

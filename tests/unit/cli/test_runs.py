@@ -14,28 +14,35 @@ from cli.runs_text import Screen, about, as_json, text
 from provider.oci import job_runs
 from provider.oci.logs import LogLine
 from provider.runs.model import NodeRun
-from runstatus.causes import cause
-from runstatus.oci.logs import Merged, prefixed
+from runstatus.causes import find_cause
+from runstatus.launcher_status import parse_status
+from runstatus.oci.logs import LogMerger, add_prefix
 from runstatus.oci.looker import _launched, _nodes, is_wanted
-from runstatus.seen import NodeSeen, RunSeen, WantedRuns
-from runstatus.told import status
+from runstatus.seen import NodeStatus, RunStatus, WantedRuns
 from runstatus.words import duration, progress
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
 
-def node(rank: int, state: str = "IN_PROGRESS", **more: Any) -> NodeSeen:
+def node(rank: int, state: str = "IN_PROGRESS", **more: Any) -> NodeStatus:
     started = (NOW - timedelta(seconds=75)).isoformat()
-    return NodeSeen(rank, NodeRun(f"worker-{rank}", f"run{rank}", state, started_at=started), "worker", "c/g/l", **more)
+    return NodeStatus(
+        rank, NodeRun(f"worker-{rank}", f"run{rank}", state, started_at=started), "worker", "c/g/l", **more
+    )
 
 
-def run(*nodes: NodeSeen) -> RunSeen:
-    return RunSeen("vision-prod", "resnet", "base", 2, NOW - timedelta(minutes=2), nodes)
+def run(*nodes: NodeStatus) -> RunStatus:
+    return RunStatus("vision-prod", "resnet", "base", 2, NOW - timedelta(minutes=2), nodes)
 
 
 def test_a_row_says_state_time_and_progress_of_each_rank() -> None:
-    told = {"state": "waiting", "reason": "for rank 3", "progress": {"step": 12, "loss": 0.51234567}, "tries": 2}
-    shown = text([run(node(0, told=told), node(1, "FAILED"))], NOW)
+    status_object = {
+        "state": "waiting",
+        "reason": "for rank 3",
+        "progress": {"step": 12, "loss": 0.51234567},
+        "tries": 2,
+    }
+    shown = text([run(node(0, launcher_status=status_object), node(1, "FAILED"))], NOW)
     assert "vision-prod resnet/base: FAILED, attempt 2" in shown
     rows = [line.split(maxsplit=2) for line in shown.split("\n")[2:]]
     assert rows[0] == ["0", "worker-0", "waiting  1 min 15 s  step 12, loss 0.512346; try 2; for rank 3"]
@@ -43,7 +50,7 @@ def test_a_row_says_state_time_and_progress_of_each_rank() -> None:
 
 
 def test_programs_are_given_everything() -> None:
-    (plain,) = json.loads(as_json([run(node(0, told={"state": "running"}))]))
+    (plain,) = json.loads(as_json([run(node(0, launcher_status={"state": "running"}))]))
     assert (plain["stack"], plain["job"], plain["run"], plain["attempt"]) == ("vision-prod", "resnet", "base", 2)
     assert plain["nodes"][0]["launcher"] == {"state": "running"}
 
@@ -53,9 +60,9 @@ def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-@pytest.mark.parametrize(("told", "words"), [(None, ""), ("epoch 3", "epoch 3"), ({"step": 1}, "step 1")])
-def test_progress_is_shown_whatever_a_script_wrote(told: Any, words: str) -> None:
-    assert progress(told) == words
+@pytest.mark.parametrize(("report", "words"), [(None, ""), ("epoch 3", "epoch 3"), ({"step": 1}, "step 1")])
+def test_progress_is_shown_whatever_a_script_wrote(report: Any, words: str) -> None:
+    assert progress(report) == words
 
 
 def test_where_output_is_piped_only_changes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,9 +93,9 @@ def test_on_a_terminal_the_table_is_drawn_over_itself(
 
 def test_a_line_says_its_rank_once() -> None:
     named = {("run0", ""): "0 main-0", ("group", "worker/2"): "2 worker-1"}
-    assert prefixed(LogLine(1, "a", "run0", "0", "[main-0] epoch 1"), named) == "[0 main-0] epoch 1"
-    assert prefixed(LogLine(1, "b", "run0", "0", "epoch 1"), named) == "[0 main-0] epoch 1"
-    assert prefixed(LogLine(1, "c", "group", "worker/2", "epoch 1"), named) == "[2 worker-1] epoch 1"
+    assert add_prefix(LogLine(1, "a", "run0", "0", "[main-0] epoch 1"), named) == "[0 main-0] epoch 1"
+    assert add_prefix(LogLine(1, "b", "run0", "0", "epoch 1"), named) == "[0 main-0] epoch 1"
+    assert add_prefix(LogLine(1, "c", "group", "worker/2", "epoch 1"), named) == "[2 worker-1] epoch 1"
 
 
 def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +105,7 @@ def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.Monke
         LogLine(2, "b", "run1", "", "second"),
     ]
     monkeypatch.setattr("runstatus.oci.logs.lines_since", lambda *_: iter(lines))
-    merged = Merged(None, None)  # type: ignore[arg-type]  # neither is asked: the lines are given
+    merged = LogMerger(None, None)  # type: ignore[arg-type]  # neither is asked: the lines are given
     seen = [run(node(0), node(1))]
     assert list(merged.new(seen)) == ["[0 worker-0] first", "[1 worker-1] second", "[0 worker-0] third"]
     lines.append(LogLine(4, "d", "run1", "", "fourth"))
@@ -108,7 +115,7 @@ def test_lines_are_merged_by_time_and_never_said_twice(monkeypatch: pytest.Monke
 def test_one_rank_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [LogLine(1, "a", "run0", "", "of 0"), LogLine(2, "b", "run1", "", "of 1")]
     monkeypatch.setattr("runstatus.oci.logs.lines_since", lambda *_: iter(lines))
-    merged = Merged(None, None, frozenset({1}))  # type: ignore[arg-type]
+    merged = LogMerger(None, None, frozenset({1}))  # type: ignore[arg-type]
     assert list(merged.new([run(node(0), node(1))])) == ["[1 worker-1] of 1"]
 
 
@@ -136,9 +143,9 @@ for _ in range(500):
     ids=range(7),
 )
 def test_whatever_a_status_holds_is_shown_harmlessly(content: Any) -> None:
-    told = status(json.dumps(content).encode())
-    assert told is not None
-    seen = [run(node(0, "FAILED", told=told), node(1, told=told))]
+    status_object = parse_status(json.dumps(content).encode())
+    assert status_object is not None
+    seen = [run(node(0, "FAILED", launcher_status=status_object), node(1, launcher_status=status_object))]
 
     def refuse(name: str) -> None:
         pytest.fail(f"{name} is not JSON")
@@ -154,10 +161,10 @@ def test_whatever_a_status_holds_is_shown_harmlessly(content: Any) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"7", b"{", b"\xff\xfe", b"[" * 60_000, b'{"a":' * 20_000, b"NaN"])
 def test_what_is_no_status_is_passed_over(content: bytes) -> None:
-    assert status(content) is None
+    assert parse_status(content) is None
 
 
-def told(state: str, reason: str, **more: Any) -> dict[str, Any]:
+def written(state: str, reason: str, **more: Any) -> dict[str, Any]:
     return {"state": state, "reason": reason, **more}
 
 
@@ -168,43 +175,46 @@ STALL = "stalled: no output on any rank for 30 min (`stallMinutes`)"
     ("statuses", "words"),
     [
         ([None, None], None),
-        ([told("running", ""), None], None),
-        ([told("stopped", "rank 1 (worker-1) failed first", culprit=1), told("failed", "ended with code 3")],
+        ([written("running", ""), None], None),
+        ([written("stopped", "rank 1 (worker-1) failed first", culprit=1), written("failed", "ended with code 3")],
          "rank 1 (worker-1) failed first: ended with code 3"),
-        ([told("stopped", "stopped: rank 1 (worker-1) was lost", culprit=1), told("running", "")],
+        ([written("stopped", "stopped: rank 1 (worker-1) was lost", culprit=1), written("running", "")],
          "rank 1 (worker-1) was lost"),
         # An older launcher names nobody.
-        ([told("stopped", "stopped: rank 1 (worker-1) failed with code 3"), told("failed", "ended with code 3")],
+        ([written("stopped", "stopped: rank 1 (worker-1) failed with code 3"), written("failed", "ended with code 3")],
          "rank 1 (worker-1) failed first: ended with code 3"),
-        ([told("failed", "ended with code 4", at="2026-05-01T12:00:09Z"),
-          told("failed", "ended with code 3", at="2026-05-01T12:00:02Z")],
+        ([written("failed", "ended with code 4", at="2026-05-01T12:00:09Z"),
+          written("failed", "ended with code 3", at="2026-05-01T12:00:02Z")],
          "rank 1 (worker-1) failed first: ended with code 3"),
-        ([told("failed", STALL), told("stopped", STALL)], STALL),
-        ([told("stopped", "x", culprit=99), None], "rank 99 (?) failed first: x"),
+        ([written("failed", STALL), written("stopped", STALL)], STALL),
+        ([written("stopped", "x", culprit=99), None], "rank 99 (?) failed first: x"),
     ],
 )  # fmt: skip
 def test_the_first_failure_is_named(statuses: list[Any], words: str | None) -> None:
-    found = cause(run(*(node(rank, "FAILED", told=one) for rank, one in enumerate(statuses))))
+    found = find_cause(run(*(node(rank, "FAILED", launcher_status=one) for rank, one in enumerate(statuses))))
     assert (found.words if found else None) == words
 
 
 def test_a_row_says_that_a_node_tries_again_whatever_the_platform_says_of_it() -> None:
     going = NodeRun("worker-0", "run0", "IN_PROGRESS", details="Job run in progress")
-    again = {**told("retrying", "code 75: 3 in a row, not counted"), "tries": 3}
-    assert about(NodeSeen(0, going, "worker", told=again)) == "try 3; code 75: 3 in a row, not counted"
+    again = {**written("retrying", "code 75: 3 in a row, not counted"), "tries": 3}
+    assert about(NodeStatus(0, going, "worker", launcher_status=again)) == "try 3; code 75: 3 in a row, not counted"
     assert (
-        about(NodeSeen(0, going, "worker", told={**again, "state": "running", "reason": ""}))
+        about(NodeStatus(0, going, "worker", launcher_status={**again, "state": "running", "reason": ""}))
         == "try 3; " + going.details
     )
 
 
 def test_a_row_says_what_the_launcher_knows_of_a_failure_and_the_platform_of_a_cancellation() -> None:
-    ended = told("stopped", "rank 1 (worker-1) failed first, with code 3")
+    ended = written("stopped", "rank 1 (worker-1) failed first, with code 3")
     failed = NodeRun("worker-0", "run0", "FAILED", details="exited with code 3")
-    assert about(NodeSeen(0, failed, "worker", told=ended)) == ended["reason"]
+    assert about(NodeStatus(0, failed, "worker", launcher_status=ended)) == ended["reason"]
     canceled = NodeRun("worker-0", "run0", "CANCELED", details="cancelled by a user")
-    assert about(NodeSeen(0, canceled, "worker", told=told("failed", "was asked to end"))) == "cancelled by a user"
-    assert about(NodeSeen(0, failed, "worker", told=told("running", ""))) == "exited with code 3"
+    assert (
+        about(NodeStatus(0, canceled, "worker", launcher_status=written("failed", "was asked to end")))
+        == "cancelled by a user"
+    )
+    assert about(NodeStatus(0, failed, "worker", launcher_status=written("running", ""))) == "exited with code 3"
 
 
 def launch(role: str, **more: Any) -> str:

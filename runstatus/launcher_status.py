@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What launchers and scripts write about themselves, made fit to be shown: known keys, right types, bounded, finite.
+"""What launchers and scripts write about themselves, made fit to be shorten: known keys, right types, bounded, finite.
 
 A status object may come from an older launcher, or from a training script that may write to the bucket as well.
 """
@@ -19,16 +19,16 @@ _LARGEST = 2**53
 CUT = "…"
 
 
-def status(content: bytes) -> dict[str, Any] | None:
+def parse_status(content: bytes) -> dict[str, Any] | None:
     """A status object; None where it is none. Keys with values of a wrong type are left out."""
-    found = parsed(content)
-    if not isinstance(found, Mapping):
+    document = parse_json(content)
+    if not isinstance(document, Mapping):
         return None
-    made = {key: fit(found[key]) for key, fit in _KEYS.items() if key in found}
+    made = {key: fit(document[key]) for key, fit in _KEYS.items() if key in document}
     return {key: value for key, value in made.items() if value is not None}
 
 
-def parsed(content: bytes) -> Any:
+def parse_json(content: bytes) -> Any:
     """JSON as Python reads it, `NaN` included; None for anything else."""
     try:
         return json.loads(content)
@@ -36,7 +36,7 @@ def parsed(content: bytes) -> Any:
         return None
 
 
-def shown(value: Any, depth: int = 0) -> Any:
+def shorten(value: Any, depth: int = 0) -> Any:
     """Whatever a script wrote, as JSON of a size that people can read."""
     if isinstance(value, str):
         return _text(value)
@@ -44,10 +44,10 @@ def shown(value: Any, depth: int = 0) -> Any:
         return CUT
     if isinstance(value, Mapping):
         items = list(value.items())
-        kept = {_text(str(key)): shown(item, depth + 1) for key, item in items[:_MOST_ITEMS]}
+        kept = {_text(str(key)): shorten(item, depth + 1) for key, item in items[:_MOST_ITEMS]}
         return kept if len(items) <= _MOST_ITEMS else {**kept, CUT: len(items)}
     if isinstance(value, list):
-        kept_items = [shown(item, depth + 1) for item in value[:_MOST_ITEMS]]
+        kept_items = [shorten(item, depth + 1) for item in value[:_MOST_ITEMS]]
         return kept_items if len(value) <= _MOST_ITEMS else [*kept_items, CUT]
     # Larger numbers lose digits in most readers of JSON.
     return _text(str(value)) if type(value) is int and abs(value) > _LARGEST else plain(value)
@@ -70,6 +70,6 @@ def _seconds(value: Any) -> float | None:
 _KEYS: Mapping[str, Callable[[Any], Any]] = {
     "rank": _whole, "node": _text, "role": _text, "address": _text, "state": _text, "code": _whole, "reason": _text,
     "tries": _whole, "culprit": _whole, "waitedSeconds": _seconds, "firstStepSeconds": _seconds,
-    "ranSeconds": _seconds, "progress": shown,
+    "ranSeconds": _seconds, "progress": shorten,
     "at": _text,
 }  # fmt: skip

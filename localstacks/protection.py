@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data of a local stack: what a stack file keeps stays, unless a person says otherwise."""
+"""Ends the protection of a local stack's data, when a person asks `down` to delete it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from localstacks.place import Place
 
 
-def let_go(place: Place) -> None:
-    """Protection and retention end, in the state of this local stack; its file stays as it is."""
+def end_protection(place: Place) -> None:
+    """End protection and retention in the state of this local stack. Its stack file does not change."""
     exported = _exported(place)
     for row in _resources(exported):
         row.pop("protect", None)
@@ -24,8 +24,8 @@ def let_go(place: Place) -> None:
 
 
 def _exported(place: Place) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(place.state("export", "--stack", place.stack))
-    return told
+    exported: dict[str, Any] = json.loads(place.state("export", "--stack", place.stack))
+    return exported
 
 
 def _resources(exported: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which stacks lean on another: they use its outputs, or name what it makes. Read from states alone."""
+"""Which stacks depend on another: they use its outputs, or name what it makes. Read from states alone."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
-class Leaner:
-    """A stack, and what it has of the one it leans on."""
+class DependentStack:
+    """A stack, and what it needs from the one that it depends on."""
 
     state: State
     on: tuple[str, ...]
@@ -29,10 +29,14 @@ class Leaner:
         return f"needs {', '.join(self.on[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
 
 
-def leaners(own: State, others: Sequence[State], going: Sequence[Row], platform: LocalPlatform) -> list[Leaner]:
+def dependent_stacks(
+    own: State, others: Sequence[State], going: Sequence[Row], platform: LocalPlatform
+) -> list[DependentStack]:
     """Those of `others` that would miss a resource that is `going`, or the outputs of the stack `own`."""
-    found = (Leaner(other, tuple(_on(own, other, going, platform))) for other in others if other is not own)
-    return [leaner for leaner in found if leaner.on]
+    candidates = (
+        DependentStack(other, tuple(_on(own, other, going, platform))) for other in others if other is not own
+    )
+    return [dependent for dependent in candidates if dependent.on]
 
 
 def _on(own: State, other: State, going: Sequence[Row], platform: LocalPlatform) -> Iterator[str]:
