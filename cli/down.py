@@ -14,8 +14,8 @@ from cli.up import PLATFORM, local_command
 from localcloud import control
 from localstacks import protection
 from localstacks.dependents import DependentStack, dependent_stacks
-from localstacks.going import Going
 from localstacks.place import QUIET, Place
+from localstacks.removal import Removal
 from localstacks.states import PROJECT_NAME, Row, State
 from schemas.names import plural
 
@@ -51,7 +51,7 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
     staying = [row for row in rows if (row in protected or row.get("retainOnDelete")) and not delete_data]
     going = [row for row in rows if row not in staying]
     _refuse_if_needed(place, dependent_stacks(own, every, going, PLATFORM))
-    _announce(place, PLATFORM.going(cloud, going, staying, say_aside), yes)
+    _announce(place, PLATFORM.describe_removal(cloud, going, staying, say_aside), yes)
     if delete_data:
         protection.end_protection(place)
     _destroy(place, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
@@ -61,11 +61,12 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
 def _account(place: Place, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
     left = list(place.states()[0].made())
     if let_go:
-        say(f"\nNo longer part of this stack, but still in the cloud: {', '.join(map(PLATFORM.described, let_go))}.")
+        names = ", ".join(map(PLATFORM.describe_resource, let_go))
+        say(f"\nNo longer part of this stack, but still in the cloud: {names}.")
     if not left:
         place.forget()
     elif protected:
-        say(f"\nKept, as the stack file says: {', '.join(map(PLATFORM.described, protected))}.")
+        say(f"\nKept, as the stack file says: {', '.join(map(PLATFORM.describe_resource, protected))}.")
         say(f"To remove them and what is in them: {place.command('down', '', '--delete-data')}")
     else:
         rest = plural(len(left), "resource")
@@ -97,13 +98,13 @@ def _refuse_if_needed(place: Place, dependents: Sequence[DependentStack]) -> Non
     )
 
 
-def _announce(place: Place, going: Going, yes: bool) -> None:
-    lines = [*(f"ends     {run}" for run in going.live), *going.lines]
+def _announce(place: Place, removal: Removal, yes: bool) -> None:
+    lines = [*(f"ends     {run}" for run in removal.live), *removal.lines]
     if not lines:
         return
     say("\n".join([f"With the stack {place.stack}:", *(f"  {line}" for line in lines)]))
     # Pipelines and `make down` in a script go on: there is nobody to ask.
-    if going.live and not yes and sys.stdin.isatty() and not ask("End the runs that are still training?"):
+    if removal.live and not yes and sys.stdin.isatty() and not ask("End the runs that are still training?"):
         raise click.ClickException("Nothing was removed.")
 
 

@@ -15,13 +15,13 @@ from cli.problems import ErrorReportingGroup
 from cli.running import running_cloud
 from components.plan.model import Plan
 from images import tools as image_tools
-from images.building import Wishes, choose_recipe
+from images.building import BuildOptions, choose_recipe
 from images.building import build as build_image
 from images.login import endpoint
 from images.platform import ImagePlatform, image_platform_of
 from images.pushing import Push
 from images.recipes import Additions
-from images.wanted import Wanted
+from images.wanted import WantedImage
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -80,13 +80,13 @@ def build(
     platform = image_platform_of(plan, _environment(local))
     images = _images(plan, platform, namespace, registry, job, dry_run)
     given = {**_pairs(arguments), **({"BASE": base} if base else {})}
-    wishes = Wishes(gpu, given, Additions(requirements, code), pip_config, dry_run)
-    recipes = {one.address: choose_recipe(one, wishes, platform, say) for one in images}
+    options = BuildOptions(gpu, given, Additions(requirements, code), pip_config, dry_run)
+    recipes = {one.address: choose_recipe(one, options, platform, say) for one in images}
     if not images:
         return
     chosen = image_tools.find(tool, dry_run, say_aside)
     for one in images:
-        build_image(chosen, one, recipes[one.address], wishes, say)
+        build_image(chosen, one, recipes[one.address], options, say)
     if not dry_run:
         say(f"Push with: trainyard image push {stack}{' --local' if local else ''}")
 
@@ -133,8 +133,8 @@ def _environment(local: bool) -> Mapping[str, str]:
 
 def _images(
     plan: Plan, platform: ImagePlatform, namespace: str, registry: str, job: str | None, dry_run: bool
-) -> list[Wanted]:
-    images, remarks = platform.wanted(plan, namespace, registry, job, dry_run)
+) -> list[WantedImage]:
+    images, remarks = platform.wanted_images(plan, namespace, registry, job, dry_run)
     for remark in remarks:
         say(remark)
     return images

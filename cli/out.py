@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one door to the terminal: every command prints through here, and nothing it prints can control the terminal.
+"""All commands print through this module, so that nothing they print can control the terminal.
 
-A test holds every room to it (tests/contract/test_doors_out.py).
+A test checks this for every room (tests/contract/test_doors_out.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import click
 
 from launcher.escaping import json_text, terminal, terminal_lines
 
-# Colours, as click writes them. Nothing else that begins with ESC is let out.
+# Colours, as click writes them. No other escape sequence is printed.
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 _UP, _ERASE_BELOW = "\x1b[{}F", "\x1b[J"
 
@@ -30,7 +30,7 @@ def say_aside(text: object) -> None:
 
 
 def say_in_colour(text: str, colour: bool) -> None:
-    """Print lines with click's own colours. Text of others in them has been through `terminal`."""
+    """Print lines with click's own colours. The caller has escaped foreign text with `terminal`."""
     if not colour:
         say(text)
         return
@@ -39,7 +39,7 @@ def say_in_colour(text: str, colour: bool) -> None:
 
 
 def draw(lines: Sequence[str], over: int) -> None:
-    """Draw lines over so many of the lines before."""
+    """Draw lines over the last `over` lines."""
     back = _UP.format(over) if over else ""
     click.echo(back + _ERASE_BELOW + "\n".join(map(terminal, lines)), color=True)
 

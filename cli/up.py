@@ -19,11 +19,11 @@ from launcher.escaping import terminal
 from localcloud import admin, control
 from localcloud.isolation import REQUIRED, WHERE_POSSIBLE
 from localstacks import renames
-from localstacks.environments import untrained
+from localstacks.environments import why_untrained
 from localstacks.file import LocalFile
 from localstacks.place import JUDGED, PROJECT, QUIET, Place
 from localstacks.platform import LocalPlatform, local_platform
-from localstacks.results import own_lines, speaking
+from localstacks.results import own_lines, reporting_nodes
 from provider.runs.model import TERMINAL
 
 PLATFORM: LocalPlatform = local_platform()
@@ -166,12 +166,12 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
     runs = [(job, run, report) for job, made in outputs.get("jobs", {}).items() for run, report in made["runs"].items()]
     for job, run, report in runs:
         say(f"  run      {job}/{run}: {report['state']}")
-        if untrained(plan.jobs[job], place.file.parent):
+        if why_untrained(plan.jobs[job], place.file.parent):
             continue
-        for node in speaking(plan.jobs[job].runs[run], report["nodes"] or ()):
-            for line in own_lines(PLATFORM.printed(cloud, node["id"], say_aside))[-LAST_LINES:]:
+        for node in reporting_nodes(plan.jobs[job].runs[run], report["nodes"] or ()):
+            for line in own_lines(PLATFORM.read_last_lines(cloud, node["id"], say_aside))[-LAST_LINES:]:
                 say(terminal(f"             {line}"))
-        for line in PLATFORM.results(cloud, outputs, plan.jobs[job].runs[run], report["nodes"] or (), say_aside):
+        for line in PLATFORM.list_results(cloud, outputs, plan.jobs[job].runs[run], report["nodes"] or (), say_aside):
             say(terminal(f"  left     {line}"))
     if any(report["state"] not in TERMINAL for _, _, report in runs):
         say(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds an image: chooses what it is made of, fills the folder for the tool, runs the tool."""
+"""Builds an image: chooses the recipe, fills the folder for the tool, runs the tool."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from images.errors import ImageError
 from images.platform import ImagePlatform
 from images.recipes import PLATFORM, Additions, Recipe, make_context, recipe
 from images.tools import Build, Tool
-from images.wanted import Wanted
+from images.wanted import WantedImage
 from provider.base.asking import Tell
 from schemas.names import suggestion
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What a person asks of a build. `gpu` None: as each job's shape has it."""
+class BuildOptions:
+    """The options of a build. `gpu` None: each job's shape decides."""
 
     gpu: bool | None
     arguments: Mapping[str, str]
@@ -31,45 +31,45 @@ class Wishes:
     dry_run: bool
 
 
-def choose_recipe(one: Wanted, wishes: Wishes, platform: ImagePlatform, show: Tell) -> Recipe:
-    """What an image is made of; jobs that share one have to agree."""
+def choose_recipe(one: WantedImage, options: BuildOptions, platform: ImagePlatform, show: Tell) -> Recipe:
+    """The recipe of an image. Jobs that share an image must agree on it."""
     recipes: dict[str, tuple[str, Recipe]] = {}
     for job in one.jobs:
         shape = job.shape.name
-        if platform.is_arm(shape) and "REQUIREMENTS" not in wishes.arguments:
+        if platform.is_arm(shape) and "REQUIREMENTS" not in options.arguments:
             raise ImageError(
                 f"{job.name}: {shape} is an Arm shape, and the images' locks hold packages for x86-64\n"
                 "Give a lock of your own: --arg REQUIREMENTS=launcher/images/…"
             )
-        if job.code is None and wishes.additions.code is None:
+        if job.code is None and options.additions.code is None:
             show(f"{job.name}: has no `code`, so its script must be in the image: --code FOLDER puts it there")
-        found = recipe(job.framework, job.strategy, platform.has_gpu(shape) if wishes.gpu is None else wishes.gpu)
-        recipes.setdefault(found.title, (job.name, found))
+        fitting = recipe(job.framework, job.strategy, platform.has_gpu(shape) if options.gpu is None else options.gpu)
+        recipes.setdefault(fitting.title, (job.name, fitting))
     if len(recipes) > 1:
         jobs = " and ".join(f"{name} ({title})" for title, (name, _) in recipes.items())
         raise ImageError(f"{one.address} cannot serve both {jobs}\nGive the jobs images of different tags")
     chosen = next(iter(recipes.values()))[1]
-    for name in wishes.arguments:
+    for name in options.arguments:
         if name.upper() not in chosen.declared:
             raise ImageError(f"{chosen.dockerfile} has no argument {name}\n{suggestion(name, chosen.declared)}")
     return chosen
 
 
-def build(tool: Tool, one: Wanted, chosen: Recipe, wishes: Wishes, show: Tell) -> None:
-    """Builds the image, or shows the words that would."""
+def build(tool: Tool, one: WantedImage, chosen: Recipe, options: BuildOptions, show: Tell) -> None:
+    """Build the image, or show the command that would build it."""
     show(f"{one.address}: {chosen.title}, for {', '.join(job.name for job in one.jobs)}")
     labels = {"VERSION": one.tag, "REVISION": _revision()}
-    arguments = {**chosen.arguments, **wishes.additions.arguments, **labels, **wishes.arguments}
+    arguments = {**chosen.arguments, **options.additions.arguments, **labels, **options.arguments}
 
     def words(context: Path) -> list[str]:
-        wish = Build(context, chosen.dockerfile, one.address, PLATFORM, arguments, wishes.pip_config)
-        return tools.build_words(tool, wish)
+        inputs = Build(context, chosen.dockerfile, one.address, PLATFORM, arguments, options.pip_config)
+        return tools.build_words(tool, inputs)
 
-    if wishes.dry_run:
+    if options.dry_run:
         show(f"  {shlex.join(words(Path('CONTEXT')))}")
         return
     with TemporaryDirectory(prefix="trainyard-image-") as folder:
-        make_context(Path(folder), wishes.additions)
+        make_context(Path(folder), options.additions)
         code, _ = tools.run(tool, words(Path(folder)), show)
     if code:
         raise ImageError(
@@ -82,10 +82,10 @@ def build(tool: Tool, one: Wanted, chosen: Recipe, wishes: Wishes, show: Tell) -
 def _revision() -> str:
     """The commit of the launcher that goes into the image, where git can tell."""
     try:
-        asked = subprocess.run(
+        described = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],
             cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    return asked.stdout.strip() if asked.returncode == 0 else "unknown"
+    return described.stdout.strip() if described.returncode == 0 else "unknown"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a push goes, and how the tool is known there: by a login of its own, for one push."""
+"""Where a push goes, and the login that the tool uses for this one push."""
 
 from __future__ import annotations
 
@@ -38,39 +38,39 @@ class Endpoint:
 
 def endpoint(host: str, environment: Mapping[str, str]) -> Endpoint:
     """The host itself, unless the environment names another place."""
-    told = environment.get(ENDPOINT_VARIABLE, "")
-    if not told:
+    address = environment.get(ENDPOINT_VARIABLE, "")
+    if not address:
         return Endpoint(host)
     try:
-        parts = urlsplit(told)
+        parts = urlsplit(address)
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc or parts.path.strip("/"):
         raise ImageError(
-            f"{ENDPOINT_VARIABLE} is not a valid address: `{told}`\nWrite it as https://HOST or http://HOST:PORT"
+            f"{ENDPOINT_VARIABLE} is not a valid address: `{address}`\nWrite it as https://HOST or http://HOST:PORT"
         )
     return Endpoint(parts.netloc, parts.scheme == "http", elsewhere=True)
 
 
-def signed_in(tool: Tool, folder: Path, place: Endpoint, user: str, secret: str) -> dict[str, str]:
-    """The variables by which a tool finds the token: in a file of its own that only its owner may read."""
-    known = {place.host: {"auth": base64.b64encode(f"{user}:{secret}".encode()).decode()}}
+def login_variables(tool: Tool, folder: Path, place: Endpoint, user: str, secret: str) -> dict[str, str]:
+    """The variables that point a tool to the token. The token is in a file that only its owner may read."""
+    logins = {place.host: {"auth": base64.b64encode(f"{user}:{secret}".encode()).decode()}}
     if tool.auth_variable == "DOCKER_CONFIG":
-        return {tool.auth_variable: str(_docker_folder(folder, known))}
+        return {tool.auth_variable: str(_docker_folder(folder, logins))}
     file = folder / "auth.json"
-    _write(file, {"auths": known})
+    _write(file, {"auths": logins})
     return {tool.auth_variable: str(file)}
 
 
-def _docker_folder(folder: Path, known: Mapping[str, Any]) -> Path:
-    """Docker keeps its login beside the place of its daemon: that, and nothing else of it, is taken over."""
+def _docker_folder(folder: Path, logins: Mapping[str, Any]) -> Path:
+    """Docker keeps its logins beside the address of its daemon. This takes over the address, but no login."""
     usual = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
     try:
         config = json.loads((usual / "config.json").read_text("utf-8"))
     except (OSError, ValueError):
         config = {}
     kept = {name: config[name] for name in ("currentContext", "proxies", "cliPluginsExtraDirs") if name in config}
-    _write(folder / "config.json", {**kept, "auths": known})
+    _write(folder / "config.json", {**kept, "auths": logins})
     for name in ("contexts", "cli-plugins", "buildx"):
         if (usual / name).is_dir():
             (folder / name).symlink_to(usual / name)

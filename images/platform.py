@@ -12,32 +12,32 @@ from catalog.platforms import platform_folder, platforms
 from components.plan.model import Plan
 from images.errors import ImageError
 from images.login import Endpoint
-from images.wanted import Wanted
+from images.wanted import WantedImage
 
 
 class ImagePlatform(Protocol):
-    def wanted(
+    def wanted_images(
         self, plan: Plan, namespace: str, registry: str, only: str | None, dry_run: bool
-    ) -> tuple[list[Wanted], list[str]]:
+    ) -> tuple[list[WantedImage], list[str]]:
         """The images to build, and in words why some jobs have none.
 
-        `namespace` and `registry` are what a person said they are. A dry run asks nobody.
+        `namespace` and `registry` are the values that a person gave. A dry run makes no call.
         """
 
     def has_gpu(self, shape: str) -> bool: ...
     def is_arm(self, shape: str) -> bool: ...
 
-    def judge(self, plan: Plan, image: Wanted, overwrite: bool) -> str:
-        """Raises where a push would do harm or cannot work; says in words why nobody could be asked, if so."""
+    def judge(self, plan: Plan, image: WantedImage, overwrite: bool) -> str:
+        """Raise if a push would do harm or cannot work. Return why this could not be checked, else an empty text."""
 
-    def user_of(self, image: Wanted) -> str:
-        """How a person logs in who pushes without a key of the platform."""
+    def user_of(self, image: WantedImage) -> str:
+        """The user name of a person who pushes without an API key."""
 
     def login(self, place: Endpoint) -> tuple[str, str]:
         """A user and a password that are good for one push."""
 
-    def failure(self, said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
-        """Why a push failed, from the words that the tool ended with."""
+    def explain_failure(self, output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
+        """Why a push failed, from the last lines of the tool."""
 
 
 def image_platform_of(plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:

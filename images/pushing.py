@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pushes an image that was built: signs the tool in for this push, runs it, and tells the digest."""
+"""Pushes a built image: signs the tool in for this push, runs it, and shows the digest."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tempfile import TemporaryDirectory
 from components.plan.model import Plan
 from images import tools
 from images.errors import ImageError
-from images.login import Endpoint, signed_in
+from images.login import Endpoint, login_variables
 from images.platform import ImagePlatform
 from images.tools import Tool
-from images.wanted import Wanted
+from images.wanted import WantedImage
 from provider.base.asking import Tell
 
 
 @dataclass(frozen=True)
 class Push:
-    """How images of a plan are pushed. `show` is given what a person asked for, `tell` what they should know."""
+    """How images of a plan are pushed. `show` prints results, `tell` prints remarks."""
 
     tool: Tool
     plan: Plan
@@ -30,12 +30,12 @@ class Push:
     show: Tell
     tell: Tell
 
-    def judge(self, one: Wanted, overwrite: bool) -> None:
+    def judge(self, one: WantedImage, overwrite: bool) -> None:
         """Raises where this push would do harm or cannot work."""
         if why := self.platform.judge(self.plan, one, overwrite):
             self.tell(f"Could not check whether {one.tag} exists already: {why}")
 
-    def push(self, one: Wanted, place: Endpoint) -> None:
+    def push(self, one: WantedImage, place: Endpoint) -> None:
         """Pushes the image, or shows the words that would."""
         there = place.address(one.address)
         login = tools.login_words(self.tool, place.host, self.platform.user_of(one))
@@ -46,20 +46,20 @@ class Push:
             self.show(f"  without an API key, log in first, with an auth token on standard input: {login}")
             return
         with TemporaryDirectory(prefix="trainyard-image-") as folder:
-            known = self._signed_in(Path(folder), place) if self.sign_in else {}
+            login_environment = self._sign_in(Path(folder), place) if self.sign_in else {}
             digest_file = Path(folder, "digest")
             for words in tools.push_words(self.tool, one.address, there, place.plain_http, digest_file):
-                code, said = tools.run(self.tool, words, self.show, known)
+                code, output = tools.run(self.tool, words, self.show, login_environment)
                 if code:
-                    raise self.platform.failure(said, self.plan, one, login)
+                    raise self.platform.explain_failure(output, self.plan, one, login)
             digest = tools.pushed_digest(self.tool, there, digest_file)
         self.show(f"Pushed {one.address}" + (f"\n  {digest}" if digest else ""))
 
-    def _signed_in(self, folder: Path, place: Endpoint) -> dict[str, str]:
-        """By a login for this push; where there is none, the tool's own has to do."""
+    def _sign_in(self, folder: Path, place: Endpoint) -> dict[str, str]:
+        """Sign in for this push. Without an API key, the tool's own login is used."""
         try:
             user, secret = self.platform.login(place)
-            return signed_in(self.tool, folder, place, user, secret)
+            return login_variables(self.tool, folder, place, user, secret)
         except ImageError as error:
             why = str(error).partition("\n")[0]
             self.tell(f"Not signed in by API key ({why}): {self.tool.name} uses its own login.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that build and push images: docker, podman, buildah; one row each, the first that works is taken."""
+"""The programs that build and push images: docker, podman and buildah, one row each. The first that works is used."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Tool:
-    """One row. `alive` fails where the program is there and cannot work."""
+    """One row. The command `alive` fails if the program is installed but cannot work."""
 
     name: str
     alive: tuple[str, ...]
-    # How a push tells the digest: into a file, or (None) by asking for the image afterwards.
+    # The option that writes the digest of a push into a file. None: the digest is read from the image afterwards.
     digest_file: str | None
-    # The variable that says where its logins are kept.
+    # The variable with the place of its logins.
     auth_variable: str
-    # How it names the place of a push that is not the image's own, and one without TLS; docker has no words for them.
+    # How it names another destination, and one without TLS. Docker has no options for these.
     destination: str | None = None
     plain_http: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -67,22 +67,22 @@ def push_words(
     tool: Tool, address: str, place: str, plain_http: bool = False, digest_file: Path | None = None
 ) -> list[list[str]]:
     """The commands that push an image to its own address, or to another place."""
-    told = [tool.digest_file, str(digest_file)] if tool.digest_file and digest_file else []
+    digest_words = [tool.digest_file, str(digest_file)] if tool.digest_file and digest_file else []
     if tool.destination is None:
         renamed = [[tool.name, "tag", address, place]] if place != address else []
-        return [*renamed, [tool.name, "push", *told, place]]
+        return [*renamed, [tool.name, "push", *digest_words, place]]
     plain = tool.plain_http if plain_http else ()
     there = [f"{tool.destination}{place}"] if place != address else []
-    return [[tool.name, "push", *plain, *told, address, *there]]
+    return [[tool.name, "push", *plain, *digest_words, address, *there]]
 
 
 def login_words(tool: Tool, host: str, user: str) -> str:
-    """For a person's shell: the token comes from a prompt and goes to the program by its standard input."""
+    """For a person's shell: the program reads the token from its standard input."""
     return f"{tool.name} login {host} --username '{user}' --password-stdin"
 
 
 def find(name: str | None, dry_run: bool, tell: Tell) -> Tool:
-    """The named tool, else the first that is there and answers. A dry run needs none."""
+    """The named tool, else the first that is installed and works. A dry run needs none."""
     passed_over: list[str] = []
     for tool in TOOLS:
         if name not in (None, tool.name):
@@ -95,9 +95,9 @@ def find(name: str | None, dry_run: bool, tell: Tell) -> Tool:
         passed_over.append(f"{tool.name}: {why}")
     if dry_run:
         return TOOLS[0]
-    found = "\n  ".join(passed_over)
+    reasons = "\n  ".join(passed_over)
     raise ImageError(
-        f"no program here can build images:\n  {found}\n"
+        f"no program here can build images:\n  {reasons}\n"
         "Install docker, podman or buildah (Debian and Ubuntu: apt install buildah), or start its service"
     )
 
@@ -107,39 +107,39 @@ def _why_not(tool: Tool) -> str:
     if shutil.which(tool.name) is None:
         return "not on PATH"
     try:
-        asked = subprocess.run(
+        answer = subprocess.run(
             [tool.name, *tool.alive], capture_output=True, text=True, errors="replace", timeout=_ANSWER_SECONDS
         )
     except subprocess.TimeoutExpired:
         return f"`{tool.name} {' '.join(tool.alive)}` did not answer within {_ANSWER_SECONDS:.0f} seconds"
     except OSError as error:
         return f"cannot be started: {error.strerror}"
-    if asked.returncode == 0:
+    if answer.returncode == 0:
         return ""
-    said = asked.stderr.strip().splitlines() or asked.stdout.strip().splitlines() or ["it does not say why"]
-    return said[-1]
+    lines = answer.stderr.strip().splitlines() or answer.stdout.strip().splitlines() or ["it does not say why"]
+    return lines[-1]
 
 
 def run(tool: Tool, words: Sequence[str], show: Tell, more: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Runs a tool, with each line of its progress shown as it comes; its exit code, and the last of what it said."""
+    """Run a tool and show each line as it comes. Returns the exit code and the last part of the output."""
     environment = {**os.environ, **tool.environment, **(more or {})}
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        said = b""
+        output = b""
         for line in process.stdout or ():
-            # What a registry or a step of the build printed is on its way to the terminal, too.
+            # The output of registries and build steps is untrusted, and `show` prints it to the terminal.
             show(line.decode(errors="replace").rstrip("\r\n").replace("\r", "\n"))
-            said = (said + line)[-_KEPT:]
-    return process.returncode, said.decode(errors="replace")
+            output = (output + line)[-_KEPT:]
+    return process.returncode, output.decode(errors="replace")
 
 
 def pushed_digest(tool: Tool, address: str, digest_file: Path) -> str:
-    """The digest the registry knows an image by, after its push; empty where the tool does not tell."""
+    """The digest of a pushed image in the registry. Empty if the tool does not report it."""
     if tool.digest_file:
         text = digest_file.read_text("utf-8") if digest_file.exists() else ""
     else:
         words = [tool.name, "image", "inspect", "--format", "{{json .RepoDigests}}", address]
-        asked = subprocess.run(words, capture_output=True, text=True)
-        listed = json.loads(asked.stdout) if asked.returncode == 0 and asked.stdout.strip() else []
+        answer = subprocess.run(words, capture_output=True, text=True)
+        listed = json.loads(answer.stdout) if answer.returncode == 0 and answer.stdout.strip() else []
         repository = address.rpartition(":")[0]
         text = next((one for one in listed or () if one.startswith(f"{repository}@")), "")
     match = _DIGEST.search(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which images a stack's jobs name, at which address, and which of them are for trainyard to build."""
+"""The images that a stack's jobs name, their addresses, and which of them trainyard builds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADDRESS = re.compile(r"(?P<host>[^/]+)/(?P<repository>[^:@]+):(?P<tag>[^:@]+)")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedImage:
     """One image, and the jobs that run in it."""
 
     address: str
@@ -28,7 +28,7 @@ class Wanted:
 
     @property
     def path(self) -> str:
-        """What the host calls it: without host and tag."""
+        """Its name on the host: without host and tag."""
         return self.address.partition("/")[2].rpartition(":")[0]
 
     @property
@@ -36,23 +36,23 @@ class Wanted:
         return self.address.rpartition(":")[2]
 
 
-def wanted(
+def wanted_images(
     plan: Plan, names: Mapping[str, str], built_elsewhere: Callable[[JobPlan], str], only: str | None = None
-) -> tuple[list[Wanted], list[str]]:
-    """The images to build, and in words why some jobs have none.
+) -> tuple[list[WantedImage], list[str]]:
+    """The images to build, and remarks on the jobs whose images are not built here.
 
-    `names` is what the placeholders in addresses stand for, `built_elsewhere` says of a job that another tool builds
-    its image, and which.
+    `names` are the values of the placeholders in addresses. `built_elsewhere` returns why another tool builds the
+    image of a job, else an empty text.
     """
-    found: dict[str, list[JobPlan]] = {}
+    jobs_of: dict[str, list[JobPlan]] = {}
     remarks = []
     for job in _jobs(plan, only):
         address = expand(job.image, names)
         if remark := built_elsewhere(job) or _not_ours(job, address):
             remarks.append(remark)
         else:
-            found.setdefault(address, []).append(job)
-    return [Wanted(address, tuple(jobs)) for address, jobs in found.items()], remarks
+            jobs_of.setdefault(address, []).append(job)
+    return [WantedImage(address, tuple(jobs)) for address, jobs in jobs_of.items()], remarks
 
 
 def _jobs(plan: Plan, only: str | None) -> list[JobPlan]:

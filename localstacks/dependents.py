@@ -46,7 +46,7 @@ def _on(own: State, other: State, going: Sequence[Row], platform: LocalPlatform)
     inputs = json.dumps([row.get("inputs") for row in other.made()])
     for row in going:
         if platform.is_named(row, other, inputs):
-            yield platform.described(row)
+            yield platform.describe_resource(row)
 
 
 def _names(reference: Row, own: State) -> bool:

@@ -18,11 +18,11 @@ def environment_of(job: JobPlan, stacks: Path) -> Environment | MissingEnvironme
     return find_for(job.framework, job.strategy, modules, team_own=job.framework not in frameworks.names())
 
 
-def untrained(job: JobPlan, stacks: Path) -> str:
+def why_untrained(job: JobPlan, stacks: Path) -> str:
     """Why this machine cannot train a job; empty when it can."""
     if job.code is None or job.code.folder is None:
         return "its code comes from git" if job.code else "its code is in its image"
-    found = environment_of(job, stacks)
-    if isinstance(found, Environment):
+    environment = environment_of(job, stacks)
+    if isinstance(environment, Environment):
         return ""
-    return f"{found.reason} ({found.remedy})" if found.remedy else found.reason
+    return f"{environment.reason} ({environment.remedy})" if environment.remedy else environment.reason

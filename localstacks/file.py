@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A team's stack file as the local cloud can take it: what lies elsewhere gets a stand-in, and each is told."""
+"""A team's stack file, changed so that the local cloud can use it. What exists elsewhere gets a stand-in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from components.plan.model import Plan
-from localstacks.environments import untrained
+from localstacks.environments import why_untrained
 from schemas.names import plural
 
 Config = dict[str, Any]
@@ -19,14 +19,14 @@ Config = dict[str, Any]
 
 @dataclass
 class LocalFile:
-    """The configuration to use, its secrets apart, and what a person should know of the difference."""
+    """The configuration to use, its secrets apart, and remarks on what differs from the team's file."""
 
     config: Config
     secrets: dict[str, str] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
 
-def localized(written: Mapping[str, Any], plan: Plan, stand_in: Callable[[LocalFile], None], stacks: Path) -> LocalFile:
+def localize(written: Mapping[str, Any], plan: Plan, stand_in: Callable[[LocalFile], None], stacks: Path) -> LocalFile:
     """The configuration of a stack file for this cloud. `stand_in` makes what stands in for others on the way."""
     made = LocalFile(deepcopy(dict(written)))
     stand_in(made)
@@ -39,7 +39,7 @@ def localized(written: Mapping[str, Any], plan: Plan, stand_in: Callable[[LocalF
 def _uses(made: LocalFile) -> None:
     uses = made.config.get("trainyard:uses")
     if uses:
-        # What a file backend calls every organization.
+        # A file backend calls every organization `organization`.
         uses["stack"] = f"organization/trainyard/{uses['stack'].rpartition('/')[2]}"
 
 
@@ -51,7 +51,7 @@ def _secrets(made: LocalFile) -> None:
             holder = holder[step]
         stand_in = f"stand-in-{hashlib.sha256(repr(path).encode()).hexdigest()[:16]}"
         made.secrets[_pulumi_path(path)] = stand_in
-        # Pulumi sets what is there; a list keeps its place.
+        # The key must exist before Pulumi can set it, and a list must keep its order.
         holder[last] = stand_in
     if made.secrets:
         made.remarks.append(
@@ -61,10 +61,12 @@ def _secrets(made: LocalFile) -> None:
 
 
 def _runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
-    known = plan.access.create or "access" in plan.taken
-    elsewhere = "" if known else "its access is made elsewhere (`trainyard rehearse` makes stand-ins for that too)"
+    makes_access = plan.access.create or "access" in plan.taken
+    elsewhere = (
+        "" if makes_access else "its access is made elsewhere (`trainyard rehearse` makes stand-ins for that too)"
+    )
     for name, job in plan.jobs.items():
-        reason = untrained(job, stacks) or elsewhere
+        reason = why_untrained(job, stacks) or elsewhere
         if not reason or not job.runs:
             continue
         runs = made.config["trainyard:jobs"][name]["runs"]

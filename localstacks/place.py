@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack on the local cloud: where its file is, and the environment in which Pulumi sees nothing else."""
+"""A stack on the local cloud: its file, and the environment in which Pulumi sees only this cloud."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engine.tools import tools_home
 from engine.trusted import open_lock
 from localcloud import control
 from localstacks.errors import LocalStackError
-from localstacks.file import LocalFile, localized
+from localstacks.file import LocalFile, localize
 from localstacks.platform import LocalPlatform
 from localstacks.states import PROJECT_NAME, State, states
 from provider.base.asking import Tell
@@ -39,7 +39,7 @@ JUDGED = ("--policy-pack", str(PROJECT / "policies"))
 
 
 class Place:
-    """Everything local commands do to one stack is done from here."""
+    """All that local commands do with one stack."""
 
     def __init__(
         self,
@@ -58,10 +58,10 @@ class Place:
         self._output = output
         self.file = stacks / f"Pulumi.{stack}.yaml"
         self.home = (home or default_home()).resolve()
-        # What is up can be taken down when its file is gone: by its copy.
+        # A stack that is up can be taken down without its file: its copy is enough.
         if not self.file.is_file() and stack not in self.stacks():
             raise LocalStackError(self._no_file())
-        # gRPC tells on stderr of every connection that its other side closes.
+        # Otherwise gRPC writes to stderr whenever the other side closes a connection.
         self.env = environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
         # Pulumi writes the salt of a new stack into the file beside the project it stands in: that is this folder.
         self.local_file().parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ class Place:
             raise LocalStackError(f"{self._no_file()}\nIt is still up. To take it down: {self.command('down')}")
 
     def command(self, word: str, stack: str = "", *more: str) -> str:
-        """The line a person types to do `word` to this stack, or to another of the same folder."""
+        """The command line for `trainyard WORD` on this stack, or on another of the same folder."""
         folder = self.file.parent
         where = () if folder == PROJECT / "stacks" else ("--stacks", str(folder))
         return shlex.join(["trainyard", word, stack or self.stack, "--local", *more, *where])
@@ -104,7 +104,7 @@ class Place:
         copy, written = self.local_file(), read(self.file).data
         with self._alone():
             stand_in = partial(platform.stand_in, plan=plan, cloud=cloud, tell=self._tell)
-            local = localized(written["config"], plan, stand_in, self.file.parent)
+            local = localize(written["config"], plan, stand_in, self.file.parent)
         salt = {SALT: text} if (text := self._salt()) else {}
         # Its own order of keys; texts as long as they are.
         _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
@@ -119,7 +119,7 @@ class Place:
         try:
             self.state("init", self.stack, "--no-select")
         except LocalStackError:
-            # Another command may have made it just now; whose turn it is, the engine's lock decides.
+            # Another command may have just made the stack. The engine's lock decides which of them goes on.
             if self.stack not in self.stacks():
                 raise
 
@@ -135,8 +135,8 @@ class Place:
         return self.home / "pulumi" / "state" / ".pulumi" / "stacks" / PROJECT_NAME
 
     def outputs(self, stack: str = "") -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.state("output", "--json", "--stack", stack or self.stack))
-        return told
+        outputs: dict[str, Any] = json.loads(self.state("output", "--json", "--stack", stack or self.stack))
+        return outputs
 
     def states(self) -> tuple[State, list[State]]:
         """This stack's state, and those of all stacks that share its backend."""
@@ -146,7 +146,7 @@ class Place:
         return own, every
 
     def is_up(self, stack: str) -> bool:
-        """Of a stack that was taken down, what holds data may be left, and outputs that lead nowhere."""
+        """A stack that was taken down may still have protected resources, and outputs that no longer work."""
         _, every = self.states()
         return any(not row.get("protect") for one in every if one.stack == stack for row in one.made())
 
@@ -165,13 +165,13 @@ class Place:
         return done.stdout
 
     def _unlock(self) -> None:
-        """A lock whose engine was killed is nobody's; that of an engine still at work is left to it."""
+        """Remove the locks of engines that were killed. The lock of a running engine stays."""
         for lock, held in self._locks():
             if held.get("hostname") == gethostname() and not _is_engine(held.get("pid", 0)):
                 lock.unlink(missing_ok=True)
 
     def claim(self) -> None:
-        """Says who is at work on the stack: the engine's own words name no command, and a way to break in."""
+        """Fail if another command works on the stack. The engine's own message would not say what to do."""
         for lock, held in self._locks():
             raise LocalStackError(
                 f"Another command is at work on the stack `{self.stack}`: process {held.get('pid')} on "
@@ -180,7 +180,7 @@ class Place:
             )
 
     def _mend(self) -> None:
-        """On a full disk the engine writes half a state; the one before it lies beside it, and `up` adopts the rest."""
+        """On a full disk the engine may write half a state. Go back to the copy before it; `up` adopts the rest."""
         state = self._states() / f"{self.stack}.json"
         if not state.exists() or _is_whole(state) or list(self._locks()):
             return
@@ -198,14 +198,14 @@ class Place:
             try:
                 yield lock, json.loads(lock.read_text("utf-8"))
             except (OSError, ValueError):
-                continue  # just now let go, or just now written
+                continue  # released or being written at this moment
 
     def _salt(self) -> str:
         return str((_data(self.local_file()) or {}).get(SALT, ""))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Two stacks that come up at once do not both make what stands in for the same."""
+        """Hold a lock, so that two stacks that come up at once do not make the same stand-in twice."""
         with open_lock(self.home / "stand-ins.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -235,7 +235,7 @@ def _data(file: Path) -> Any:
 
 
 def _write(file: Path, text: str) -> None:
-    """Whole or not at all: another command may be reading it."""
+    """Replace the file at once: another command may be reading it."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     draft.write_text(text, "utf-8")
     draft.replace(file)

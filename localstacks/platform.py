@@ -12,20 +12,20 @@ from catalog.platforms import platform_folder, platforms
 from components.plan.model import Plan, RunPlan
 from localcloud.control import Cloud
 from localstacks.file import LocalFile
-from localstacks.going import Going
+from localstacks.removal import Removal
 from localstacks.states import Row, State
 from provider.base.asking import Tell
 
 
 class LocalPlatform(Protocol):
-    # The component that stands for a job in a state.
+    # The type of the component that is a job in a state.
     job_type: str
 
     def lost_with_job(self, runs: int) -> str:
         """What happens to a job that is in the stack file no more: the beginning of a sentence."""
 
-    def described(self, row: Row) -> str:
-        """What people call a resource: `security list demo-local-nodes`."""
+    def describe_resource(self, row: Row) -> str:
+        """The name of a resource for people: `security list demo-local-nodes`."""
 
     def is_named(self, row: Row, by: State, inputs: str) -> bool:
         """Whether another stack names the resource; `inputs` are those of all its resources, as text."""
@@ -42,15 +42,15 @@ class LocalPlatform(Protocol):
         `borrowed` is the address of another stack's images, where this one takes them from there.
         """
 
-    def printed(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+    def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
         """The last lines that a node's run printed."""
 
-    def results(
+    def list_results(
         self, cloud: Cloud, outputs: Mapping[str, Any], run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
         """What the present start of a run has left; `nodes` has the main one first."""
 
-    def going(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Going:
+    def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         """What is lost with the resources that go, and what stays with those that are kept."""
 
     def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
@@ -60,5 +60,5 @@ class LocalPlatform(Protocol):
 def local_platform() -> LocalPlatform:
     """The one platform so far that the local cloud stands in for."""
     (name,) = (name for name, row in platforms().items() if row.get("local"))
-    found: LocalPlatform = import_module(f"localstacks.{platform_folder(name)}.platform").PLATFORM
-    return found
+    platform: LocalPlatform = import_module(f"localstacks.{platform_folder(name)}.platform").PLATFORM
+    return platform

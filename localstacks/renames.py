@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What looks like a renaming and is not said to be one: to Pulumi it is one thing that goes and another that comes.
+"""Warns of a probable renaming without `was:`. Pulumi would remove the old resource and make a new one.
 
-Neither the program nor a provider knows what goes: the state does, and so this is said before the engine is asked.
+Only the state knows what will be removed, so this reads it before the engine runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from schemas.names import plural
 
 @dataclass(frozen=True)
 class Renamed:
-    """Of one kind: what the state has and the stack file has not, and what only the stack file has."""
+    """For one kind of thing: the names that only the state has, and those that only the stack file has."""
 
     gone: tuple[str, ...]
     new: tuple[str, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes of a run tell how it went, and which of their lines the team's own program printed."""
+"""Which nodes of a run show how it went, and which of their lines the team's program printed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from components.plan.model import RunPlan
 
-# As the launcher marks what its framework's services and it itself print, beside the team's program.
+# The launcher's marks on its own lines and on those of the framework's services.
 _BESIDE = re.compile(r"^\[\d+(\.\w+)*\.(service|rendezvous|launcher)\] ")
 
 
-def speaking(run: RunPlan, nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The nodes whose last lines tell how it went: those that run the team's program, and those that failed."""
+def reporting_nodes(run: RunPlan, nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The nodes whose last lines show how the run went: they run the team's program, or they failed."""
     commanding = {node.name for node in run.nodes if node.launch.get("command")}
     return [node for node in nodes if node["name"] in commanding or node["state"] == "FAILED"]
 
 
 def own_lines(printed: Sequence[str]) -> list[str]:
-    """What the team's own program printed; everything, where it printed nothing."""
+    """The lines of the team's own program. All lines if it printed none."""
     return [line for line in printed if not _BESIDE.match(line)] or list(printed)

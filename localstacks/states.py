@@ -33,14 +33,14 @@ class State:
 
 def states(folder: Path) -> list[State]:
     """Every stack of a file backend, by the folder with its projects. One that is being written is left out."""
-    found = []
+    every = []
     for file in sorted(folder.glob("*/*.json")):
         try:
             latest = json.loads(file.read_text("utf-8"))["checkpoint"]["latest"] or {}
         except (OSError, ValueError, KeyError):
             continue
-        found.append(State(file.parent.name, file.stem, latest.get("resources") or ()))
-    return found
+        every.append(State(file.parent.name, file.stem, latest.get("resources") or ()))
+    return every
 
 
 def name_of(row: Row) -> str:

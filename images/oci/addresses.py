@@ -9,17 +9,17 @@ from components.oci.registry import registry_host
 from components.plan.model import JobPlan, Plan
 from images import wanted as images_wanted
 from images.errors import ImageError
-from images.wanted import Wanted
+from images.wanted import WantedImage
 
 # Stands in the words of a dry run where nobody was asked.
 UNKNOWN_NAMESPACE = "<namespace>"
 
 
-def namespace_of(image: Wanted) -> str:
+def namespace_of(image: WantedImage) -> str:
     return image.path.partition("/")[0]
 
 
-def repository_of(image: Wanted) -> str:
+def repository_of(image: WantedImage) -> str:
     """As the registry lists it: without host, namespace and tag."""
     return image.path.partition("/")[2]
 
@@ -30,10 +30,12 @@ def needs_namespace(plan: Plan, registry: str) -> bool:
     return any("${namespace}" in text or ("${registry}" in text and not registry) for text in texts)
 
 
-def wanted(plan: Plan, namespace: str, registry: str = "", only: str | None = None) -> tuple[list[Wanted], list[str]]:
+def wanted_images(
+    plan: Plan, namespace: str, registry: str = "", only: str | None = None
+) -> tuple[list[WantedImage], list[str]]:
     """The images to build, and in words why some jobs have none. `registry` is what ${registry} stands for, if told."""
     names = {"namespace": namespace, "registry": registry or _registry(plan, namespace)}
-    return images_wanted.wanted(plan, names, built_with_ads, only)
+    return images_wanted.wanted_images(plan, names, built_with_ads, only)
 
 
 def _registry(plan: Plan, namespace: str) -> str:

@@ -10,7 +10,7 @@ from images.errors import ImageError
 from images.login import Endpoint
 from images.oci import addresses, registry, shapes
 from images.oci.token import TOKEN_USER, token
-from images.wanted import Wanted
+from images.wanted import WantedImage
 from provider.oci.session import Session
 
 
@@ -20,12 +20,12 @@ class OciImages:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def wanted(
+    def wanted_images(
         self, plan: Plan, namespace: str, registry: str, only: str | None, dry_run: bool
-    ) -> tuple[list[Wanted], list[str]]:
+    ) -> tuple[list[WantedImage], list[str]]:
         if not namespace and addresses.needs_namespace(plan, registry):
             namespace = addresses.UNKNOWN_NAMESPACE if dry_run else self._namespace()
-        return addresses.wanted(plan, namespace, registry, only)
+        return addresses.wanted_images(plan, namespace, registry, only)
 
     def _namespace(self) -> str:
         return registry.namespace(self._session)
@@ -36,23 +36,23 @@ class OciImages:
     def is_arm(self, shape: str) -> bool:
         return shapes.is_arm(shape)
 
-    def judge(self, plan: Plan, image: Wanted, overwrite: bool) -> str:
+    def judge(self, plan: Plan, image: WantedImage, overwrite: bool) -> str:
         try:
-            found = registry.standing(self._session, plan, image)
+            registered = registry.look_up_image(self._session, plan, image)
         except ImageError as error:
             return str(error).partition("\n")[0]
-        if found is not None:
-            registry.judge(plan, image, found, overwrite)
+        if registered is not None:
+            registry.judge(plan, image, registered, overwrite)
         return ""
 
-    def user_of(self, image: Wanted) -> str:
+    def user_of(self, image: WantedImage) -> str:
         return f"{addresses.namespace_of(image)}/<user>"
 
     def login(self, place: Endpoint) -> tuple[str, str]:
         return TOKEN_USER, token(self._session, place)
 
-    def failure(self, said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
-        return registry.failure(said, plan, image, login)
+    def explain_failure(self, output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
+        return registry.explain_failure(output, plan, image, login)
 
 
 def make(plan: Plan, environment: Mapping[str, str]) -> OciImages:

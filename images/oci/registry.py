@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the registry is asked before a push, and what it means when one fails."""
+"""What is checked in the registry before a push, and why a push fails."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from components.oci.plan import oci_plan
 from components.plan.model import Plan
 from images.errors import ImageError
 from images.oci.addresses import namespace_of, repository_of
-from images.wanted import Wanted
+from images.wanted import WantedImage
 from provider.base.errors import ProviderError
 from provider.oci.session import Session
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What of an image is in the registry already."""
+class RegisteredImage:
+    """What the registry already has of an image."""
 
     repository: bool
     immutable: bool = False
@@ -27,44 +27,44 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Meaning:
-    """What a push's last words tell, and what to do; `{…}` are filled in."""
+class PushFailure:
+    """One kind of failed push: how the tool's last lines show it, its cause, and what to do. `{…}` are filled in."""
 
     pattern: str
     cause: str
     remedy: str
 
 
-# The first that fits is told: OCIR answers an unknown caller with `denied` as well.
-MEANINGS = (
-    Meaning(
+# The first match counts: OCIR answers an unknown caller with `denied` as well.
+PUSH_FAILURES = (
+    PushFailure(
         r"anonymous|unauthori[sz]ed|authentication required|no basic auth|incorrect username",
         "{host} got no login, or did not accept it",
         "Log in, with an auth token as password (Console: your profile, Auth tokens): {login}\n"
         "A federated user is '{namespace}/oracleidentitycloudservice/<user>'",
     ),
-    Meaning(
+    PushFailure(
         r"immutable|cannot be overwritten|tag .*already exists",
         "the repository is immutable and has {tag} already",
         "Give the image a new tag in the stack file, then build and push that",
     ),
-    Meaning(
+    PushFailure(
         r"denied|forbidden|\b403\b",
         "the user who is logged in to {host} may not push to {repository}",
         "Pushing needs `manage repos` (REPOSITORY_UPDATE): `trainyard access {stack}` shows who has it",
     ),
-    Meaning(
+    PushFailure(
         r"name unknown|name_unknown|repository .*not found|\b404\b",
         "the repository {repository} does not exist",
         "Make it first: {make}",
     ),
-    Meaning(
+    PushFailure(
         r"no such image|not found in local storage|image not known|does not exist locally|unable to find image|"
         r"tag does not exist|no such file or directory|locating image",
         "{address} was not built on this machine",
         "Build it first: trainyard image build {stack}",
     ),
-    Meaning(
+    PushFailure(
         r"no such host|connection refused|timed? ?out|timeout|unreachable|name resolution|tls|certificate",
         "{host} cannot be reached",
         "Check the network, a proxy, and that the stack's region is the right one",
@@ -72,79 +72,86 @@ MEANINGS = (
 )  # fmt: skip
 
 
-# The repository, and the components without which the engine makes none of the parts it is asked for.
+# The repository and the components around it: the engine makes a targeted part only together with its parents.
 _TARGETS = ("**::trainyard:oci:Access::access", "**::trainyard:oci:Storage::storage", "**::repository")
 _WITHOUT = "To go on without asking OCI: --namespace NAME (Console: your profile, Tenancy, Object storage namespace)"
 
 
-def failure(said: str, plan: Plan, image: Wanted, login: str) -> ImageError:
-    """Why a push failed, from the words the tool ended with."""
+def explain_failure(output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
+    """Why a push failed, from the last lines of the tool."""
     facts = {
         "host": image.host, "address": image.address, "repository": repository_of(image), "tag": image.tag,
         "namespace": namespace_of(image), "login": login, "stack": plan.stack, "make": make_words(plan),
     }  # fmt: skip
-    last = said.casefold()
-    for meaning in MEANINGS:
-        if re.search(meaning.pattern, last):
-            return ImageError(f"{meaning.cause}\n{meaning.remedy}".format(**facts))
+    last = output.casefold()
+    for failure in PUSH_FAILURES:
+        if re.search(failure.pattern, last):
+            return ImageError(f"{failure.cause}\n{failure.remedy}".format(**facts))
     return ImageError("the push failed\nThe last lines above say why; the next try continues with what was pushed")
 
 
 def make_words(plan: Plan) -> str:
-    """How the repository of a stack comes to be, before anything else of it."""
+    """The command that makes a stack's repository before the rest of the stack."""
     targets = " ".join(f"--target '{one}'" for one in _TARGETS)
     return f"pulumi up -s {plan.stack} {targets}"
 
 
 def namespace(session: Session) -> str:
-    """The tenancy's namespace, as the cloud tells it."""
-    asked = _asked(lambda: session.client("object_storage").get_namespace().data)
-    return str(asked)
+    """The tenancy's namespace, from OCI."""
+    answer = _ask_oci(lambda: session.client("object_storage").get_namespace().data)
+    return str(answer)
 
 
-def standing(session: Session, plan: Plan, image: Wanted) -> Standing | None:
-    """What the registry has; None where nobody can tell: the repository belongs to another compartment."""
+def look_up_image(session: Session, plan: Plan, image: WantedImage) -> RegisteredImage | None:
+    """What the registry has. None if the repository may be in another compartment, where we cannot look."""
     place = oci_plan(plan).compartment
     if place is None:
         return None
-    client = _asked(lambda: session.client("artifacts", plan.region))
+    client = _ask_oci(lambda: session.client("artifacts", plan.region))
     where = {"compartment_id": place}
-    found = _asked(lambda: client.list_container_repositories(display_name=repository_of(image), **where).data.items)
-    if not found:
-        return Standing(False) if plan.registry.create and repository_of(image) == plan.registry.repository else None
-    wanted = {"repository_id": found[0].id, "version": image.tag, **where}
-    images = _asked(lambda: client.list_container_images(**wanted).data.items)
+    repositories = _ask_oci(
+        lambda: client.list_container_repositories(display_name=repository_of(image), **where).data.items
+    )
+    if not repositories:
+        return (
+            RegisteredImage(False)
+            if plan.registry.create and repository_of(image) == plan.registry.repository
+            else None
+        )
+    wanted = {"repository_id": repositories[0].id, "version": image.tag, **where}
+    images = _ask_oci(lambda: client.list_container_images(**wanted).data.items)
     if not images:
-        return Standing(True)
-    # The list leaves it out.
-    immutable = _asked(lambda: client.get_container_repository(found[0].id).data.is_immutable)
-    return Standing(True, bool(immutable), str(images[0].digest))
+        return RegisteredImage(True)
+    # The list of repositories does not contain this field.
+    immutable = _ask_oci(lambda: client.get_container_repository(repositories[0].id).data.is_immutable)
+    return RegisteredImage(True, bool(immutable), str(images[0].digest))
 
 
-def judge(plan: Plan, image: Wanted, found: Standing, overwrite: bool) -> None:
+def judge(plan: Plan, image: WantedImage, registered: RegisteredImage, overwrite: bool) -> None:
     """Raises where a push would do harm or cannot work."""
-    if not found.repository:
-        # OCI would make one: in the root compartment, where the stack's own can then not be made.
+    if not registered.repository:
+        # OCI would make the repository in the root compartment. The stack could then not make its own.
         raise ImageError(f"the repository {repository_of(image)} does not exist yet\nMake it first: {make_words(plan)}")
-    if found.digest and found.immutable:
+    if registered.digest and registered.immutable:
         raise ImageError(
-            f"{repository_of(image)} is immutable and has {image.tag} already ({found.digest})\n"
+            f"{repository_of(image)} is immutable and has {image.tag} already ({registered.digest})\n"
             "Give the image a new tag in the stack file, then build and push that"
         )
-    if found.digest and not overwrite:
+    if registered.digest and not overwrite:
         raise ImageError(
-            f"{repository_of(image)} has {image.tag} already ({found.digest}): later runs would get another image\n"
+            f"{repository_of(image)} has {image.tag} already ({registered.digest}): "
+            "later runs would get another image\n"
             "Give the image a new tag in the stack file, or add --overwrite"
         )
 
 
-def _asked(call: Callable[[], Any]) -> Any:
+def _ask_oci(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except ProviderError as error:
         raise ImageError(f"{error.cause}\n{error.remedy}\n{_WITHOUT}") from None
     except Exception as error:
-        # Told by its module, because importing the SDK for its exceptions would cost every command half a second.
+        # Recognised by its module, because importing the SDK for its exceptions would cost every command half a second.
         if type(error).__module__.partition(".")[0] not in ("oci", "requests", "urllib3"):
             raise
         why = getattr(error, "message", None) or error

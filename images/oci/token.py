@@ -22,11 +22,11 @@ def token(session: Session, place: Endpoint) -> str:
         raise ImageError(f"{error.cause}\n{error.remedy}") from None
     try:
         answer = base.session.get(f"{place.url}{TOKEN_PATH}", auth=base.signer, timeout=_SECONDS)
-        found = answer.json().get("token", "") if answer.status_code == 200 else ""
+        token_text = answer.json().get("token", "") if answer.status_code == 200 else ""
     except (OSError, ValueError) as error:
         raise ImageError(f"{place.host} cannot be asked for a token: {error}\nCheck the network or the proxy") from None
-    if not found:
+    if not token_text:
         raise ImageError(
             f"{place.host} gave no token: it answered {answer.status_code}\nCheck that the API key is the tenancy's"
         )
-    return str(found)
+    return str(token_text)

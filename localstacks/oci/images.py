@@ -26,8 +26,8 @@ def ready_images(cloud: Cloud, plan: Plan, borrowed: str = "", stacks: Path = ST
     names = {"namespace": cloud.namespace, "registry": borrowed or host + plan.registry.repository}
     chosen: dict[str, str] = {}
     for job in plan.jobs.values():
-        found, image = environment_of(job, stacks), expand(job.image, names)
-        chosen[image] = chosen.get(image) or (found.name if isinstance(found, Environment) else "")
-    for image, environment in chosen.items():
+        environment, image = environment_of(job, stacks), expand(job.image, names)
+        chosen[image] = chosen.get(image) or (environment.name if isinstance(environment, Environment) else "")
+    for image, environment_name in chosen.items():
         if image.startswith(host):
-            admin.push_when_repository_exists(cloud, image, environment)
+            admin.push_when_repository_exists(cloud, image, environment_name)

@@ -11,14 +11,14 @@ from components.oci.plan import oci_plan
 from components.plan.model import Plan, RunPlan
 from localcloud.control import Cloud
 from localstacks.file import LocalFile
-from localstacks.going import Going
 from localstacks.oci import types
 from localstacks.oci.buckets import empty_buckets
 from localstacks.oci.file import stand_in
-from localstacks.oci.going import Look
 from localstacks.oci.images import ready_images
-from localstacks.oci.results import printed, results
+from localstacks.oci.removal import RemovalReader
+from localstacks.oci.results import list_results, read_last_lines
 from localstacks.oci.stand_ins.resources import StandIns
+from localstacks.removal import Removal
 from localstacks.states import Row, State
 from provider.base.asking import Tell
 from schemas.names import plural
@@ -32,8 +32,8 @@ class OciLocalPlatform:
     def lost_with_job(self, runs: int) -> str:
         return f"OCI deletes the job with the records of its {plural(runs, 'run')}"
 
-    def described(self, row: Row) -> str:
-        return types.described(row)
+    def describe_resource(self, row: Row) -> str:
+        return types.describe_resource(row)
 
     def is_named(self, row: Row, by: State, inputs: str) -> bool:
         return types.is_named(row, by, inputs)
@@ -47,16 +47,16 @@ class OciLocalPlatform:
     def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str, stacks: Path) -> None:
         ready_images(cloud, plan, borrowed, stacks)
 
-    def printed(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
-        return printed(cloud, run_id, tell)
+    def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+        return read_last_lines(cloud, run_id, tell)
 
-    def results(
+    def list_results(
         self, cloud: Cloud, outputs: Mapping[str, Any], run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
-        return results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
+        return list_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
 
-    def going(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Going:
-        return Look(cloud, tell).going(rows, kept)
+    def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
+        return RemovalReader(cloud, tell).describe_removal(rows, kept)
 
     def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
         return empty_buckets(cloud, rows, tell)

@@ -25,7 +25,7 @@ MOST_NAMED = 20
 LINES_READ = 100
 
 
-def printed(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
     """The last lines of a job run, as anybody would read them; none where the stack keeps no logs."""
     call = call_of("up", tell)
     session = session_of(cloud, DEPLOYER)
@@ -37,7 +37,9 @@ def printed(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
         return ["(what it printed could not be read just now)"]
 
 
-def results(cloud: Cloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell) -> Iterator[str]:
+def list_results(
+    cloud: Cloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
+) -> Iterator[str]:
     """The objects that its present start has left, and what its result says; `nodes` has the main one first."""
     launch = run.nodes[0].launch if run.nodes else {}
     attempt_folder = str(launch.get("folder") or "").removeprefix("${bucket}/")

@@ -20,7 +20,7 @@ _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NAMED = {BUCKET: "bucket", REPOSITORY: "imagePushAddress", DYNAMIC_GROUP: "runsGroup"}
 
 
-def described(row: Row) -> str:
+def describe_resource(row: Row) -> str:
     """`security list demo-local-nodes`."""
     kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
     return f"{kind} {name_of(row)}"

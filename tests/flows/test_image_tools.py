@@ -222,7 +222,7 @@ def _is_pulled_back(yard: Yard, digest: str) -> None:
     folder = yard.folder / "login"
     folder.mkdir()
     session = Session(profile="deployer", config_file=str(yard.cloud.config_file))
-    login = image_login.signed_in(BUILDAH, folder, place, TOKEN_USER, token(session, place))
+    login = image_login.login_variables(BUILDAH, folder, place, TOKEN_USER, token(session, place))
     address = place.address(yard.address)
     yard.buildah("pull", "--quiet", "--tls-verify=false", f"docker://{address}", **login)
     told = json.loads(yard.buildah("inspect", "--type", "image", address))

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from localcloud.control import Cloud
-from localstacks.file import localized
+from localstacks.file import localize
 from localstacks.oci.file import stand_in
 from localstacks.oci.stand_ins.resources import StandIns
 from provider.oci.session import Session
@@ -29,7 +29,7 @@ def stood_in(cloud: Cloud, name: str, subnet: str = "") -> None:
         config["trainyard:network"]["subnet"] = subnet
     known = plan(name)
     stand_ins = StandIns(cloud, print, known.network)
-    localized(config, known, lambda file: stand_in(file, known, cloud, stand_ins), STACKS)
+    localize(config, known, lambda file: stand_in(file, known, cloud, stand_ins), STACKS)
 
 
 def made(cloud: Cloud) -> list[tuple[str, str, str]]:

@@ -61,8 +61,8 @@ def _side(model: str, end: str, rules: Iterable[SecurityRule], services: str) ->
 
 def _services(session: Session) -> Any:
     """All of the region's services behind one gateway, as OCI offers them."""
-    found = session.client("core").list_services().data
-    return next(service for service in found if service.name.startswith("All "))
+    services = session.client("core").list_services().data
+    return next(service for service in services if service.name.startswith("All "))
 
 
 def _models() -> Any:

@@ -236,13 +236,13 @@ class StandIns:
     def _worked(self, key: str, client: Any, answer: Any) -> str:
         request, deadline = answer.headers["opc-work-request-id"], time.monotonic() + _SECONDS
         what, read = f"Read the work request of {key}", partial(client.get_work_request, request)
-        while (told := ask(self._tell, what, read).data).status not in ("SUCCEEDED", "FAILED"):
+        while (request := ask(self._tell, what, read).data).status not in ("SUCCEEDED", "FAILED"):
             if time.monotonic() > deadline:
                 break
             time.sleep(0.05)
-        if told.status != "SUCCEEDED":
-            raise ProviderError(f"What stands in for {key} was not made: its work request is {told.status}.", AGAIN)
-        return str(told.resources[0].identifier)
+        if request.status != "SUCCEEDED":
+            raise ProviderError(f"What stands in for {key} was not made: its work request is {request.status}.", AGAIN)
+        return str(request.resources[0].identifier)
 
     def _named(
         self, key: str, create: Callable[[str], Any], get: Callable[[], Any], identify: Callable[[Any], str]
@@ -261,8 +261,8 @@ class StandIns:
 
     def _repository(self, name: str) -> Any:
         client = self._session.client("artifacts")
-        found = client.list_container_repositories(self._cloud.compartment, display_name=name).data.items
-        return client.get_container_repository(found[0].id).data
+        repositories = client.list_container_repositories(self._cloud.compartment, display_name=name).data.items
+        return client.get_container_repository(repositories[0].id).data
 
     def _save(self) -> None:
         draft = self._file.with_suffix(f".{os.getpid()}.new")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from images.errors import ImageError
-from images.login import ENDPOINT_VARIABLE, Endpoint, endpoint, signed_in
+from images.login import ENDPOINT_VARIABLE, Endpoint, endpoint, login_variables
 from images.tools import NAMES, TOOLS
 
 ROW = dict(zip(NAMES, TOOLS, strict=True))
@@ -46,7 +46,7 @@ def test_what_is_no_endpoint_is_said(told: str) -> None:
 
 @pytest.mark.parametrize("name", ["podman", "buildah"])
 def test_podman_and_buildah_read_one_file(name: str, tmp_path: Path) -> None:
-    told = signed_in(ROW[name], tmp_path, Endpoint("iad.ocir.io"), "BEARER_TOKEN", "secret")
+    told = login_variables(ROW[name], tmp_path, Endpoint("iad.ocir.io"), "BEARER_TOKEN", "secret")
     assert list(told) == ["REGISTRY_AUTH_FILE"]
     assert _login(Path(told["REGISTRY_AUTH_FILE"]), "iad.ocir.io") == "BEARER_TOKEN:secret"
 
@@ -59,7 +59,7 @@ def test_docker_keeps_its_context_and_nobodys_other_logins(tmp_path: Path, monke
         json.dumps({"currentContext": "vm", "credsStore": "desktop", "auths": {"docker.io": {"auth": "x"}}})
     )
     monkeypatch.setenv("DOCKER_CONFIG", str(usual))
-    told = signed_in(ROW["docker"], own, Endpoint("iad.ocir.io"), "BEARER_TOKEN", "secret")
+    told = login_variables(ROW["docker"], own, Endpoint("iad.ocir.io"), "BEARER_TOKEN", "secret")
     assert told == {"DOCKER_CONFIG": str(own)}
     config = json.loads((own / "config.json").read_text())
     assert config["currentContext"] == "vm"
@@ -73,5 +73,5 @@ def test_docker_without_a_configuration_gets_one(tmp_path: Path, monkeypatch: py
     own = tmp_path / "own"
     own.mkdir()
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "none"))
-    signed_in(ROW["docker"], own, Endpoint("127.0.0.1:1"), "BEARER_TOKEN", "secret")
+    login_variables(ROW["docker"], own, Endpoint("127.0.0.1:1"), "BEARER_TOKEN", "secret")
     assert _login(own / "config.json", "127.0.0.1:1") == "BEARER_TOKEN:secret"

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from images.errors import ImageError
-from images.oci.addresses import wanted
-from images.oci.registry import MEANINGS, Standing, failure, judge
+from images.oci.addresses import wanted_images
+from images.oci.registry import PUSH_FAILURES, RegisteredImage, explain_failure, judge
 from schemas.model import Registry
 from tests.support.samples import plan
 
@@ -33,7 +33,7 @@ SAID = [
 
 def _told(said: str) -> str:
     made = plan(registry=Registry("vision/dt"))
-    return str(failure(said, made, wanted(made, "acme")[0][0], LOGIN))
+    return str(explain_failure(said, made, wanted_images(made, "acme")[0][0], LOGIN))
 
 
 @pytest.mark.parametrize(("said", "told"), SAID)
@@ -46,7 +46,7 @@ def test_last_words_get_a_cause_and_a_remedy(said: str, told: str) -> None:
 
 def test_every_meaning_is_met_by_some_words() -> None:
     told = [_told(said) for said, _ in SAID]
-    for one in MEANINGS:
+    for one in PUSH_FAILURES:
         start = one.cause.rpartition("}")[2]
         assert any(start in text for text in told), one.cause
 
@@ -54,17 +54,17 @@ def test_every_meaning_is_met_by_some_words() -> None:
 @pytest.mark.parametrize(
     ("found", "overwrite", "refused"),
     [
-        (Standing(True), False, ""),
-        (Standing(True, immutable=True), False, ""),
-        (Standing(False), True, "does not exist yet\nMake it first: pulumi up -s vision-dev"),
-        (Standing(True, digest=DIGEST), False, "--overwrite"),
-        (Standing(True, digest=DIGEST), True, ""),
-        (Standing(True, immutable=True, digest=DIGEST), True, "new tag"),
+        (RegisteredImage(True), False, ""),
+        (RegisteredImage(True, immutable=True), False, ""),
+        (RegisteredImage(False), True, "does not exist yet\nMake it first: pulumi up -s vision-dev"),
+        (RegisteredImage(True, digest=DIGEST), False, "--overwrite"),
+        (RegisteredImage(True, digest=DIGEST), True, ""),
+        (RegisteredImage(True, immutable=True, digest=DIGEST), True, "new tag"),
     ],
 )
-def test_a_push_that_would_do_harm_is_refused(found: Standing, overwrite: bool, refused: str) -> None:
+def test_a_push_that_would_do_harm_is_refused(found: RegisteredImage, overwrite: bool, refused: str) -> None:
     made = plan()
-    image = wanted(made, "acme")[0][0]
+    image = wanted_images(made, "acme")[0][0]
     if not refused:
         judge(made, image, found, overwrite)
         return

@@ -13,7 +13,7 @@ import yaml
 from localcloud.control import Cloud
 from localcloud.environments.find import Environment, MissingEnvironment
 from localstacks import environments
-from localstacks.file import LocalFile, localized
+from localstacks.file import LocalFile, localize
 from localstacks.oci.file import stand_in
 from localstacks.oci.stand_ins.resources import KINDS
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
@@ -59,7 +59,7 @@ def local(name: str, **changes: Any) -> tuple[Any, Made]:
 
 
 def made_local(name: str, config: dict[str, Any], made: Made) -> LocalFile:
-    return localized(config, plan(name), lambda file: stand_in(file, plan(name), CLOUD, made), STACKS)  # type: ignore[arg-type]
+    return localize(config, plan(name), lambda file: stand_in(file, plan(name), CLOUD, made), STACKS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -140,8 +140,8 @@ def test_what_this_machine_can_train_is_left_as_it_is(monkeypatch: pytest.Monkey
 
 def test_code_that_lies_elsewhere_is_not_trained_here() -> None:
     job = plan("oci-dask-ml").jobs["clusters"]
-    assert environments.untrained(job, STACKS) == "its code comes from git"
-    assert environments.untrained(replace(job, code=None), STACKS) == "its code is in its image"
+    assert environments.why_untrained(job, STACKS) == "its code comes from git"
+    assert environments.why_untrained(replace(job, code=None), STACKS) == "its code is in its image"
 
 
 def test_the_organization_of_a_used_stack_is_that_of_the_local_backend() -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from localstacks.results import own_lines, speaking
+from localstacks.results import own_lines, reporting_nodes
 from tests.support.examples import plan
 
 SAID = [
@@ -27,4 +27,4 @@ def test_nodes_that_run_the_command_speak_and_those_that_failed() -> None:
     run = plan("local").jobs["line"].runs["base"]
     states = {"scheduler-0": "SUCCEEDED", "worker-0": "SUCCEEDED", "worker-1": "FAILED"}
     nodes = [{"name": name, "state": state} for name, state in states.items()]
-    assert [node["name"] for node in speaking(run, nodes)] == ["scheduler-0", "worker-1"]
+    assert [node["name"] for node in reporting_nodes(run, nodes)] == ["scheduler-0", "worker-1"]

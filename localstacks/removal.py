@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stack takes with it when it goes, said before anything is removed: live runs, records, logs, data."""
+"""What is lost when a stack is taken down, shown before anything is removed: live runs, records, logs, data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runstatus.words import duration
 
 @dataclass(frozen=True)
 class LiveRun:
-    """A run that has not ended, and since when it goes on."""
+    """A run that has not ended, and when it began."""
 
     title: str
     state: str
@@ -22,8 +22,8 @@ class LiveRun:
 
 
 @dataclass(frozen=True)
-class Going:
-    """`live` runs are ended; `lines` say what else goes, or stays, with what is in it."""
+class Removal:
+    """`live` runs will be ended. `lines` describe what else goes or stays, and what is in it."""
 
     live: tuple[LiveRun, ...]
     lines: tuple[str, ...]

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from localcloud.control import Cloud
-from localstacks.going import Going, LiveRun
 from localstacks.oci.sessions import DEPLOYER, session_of
 from localstacks.oci.types import BUCKET, JOB, LOG, REPOSITORY
+from localstacks.removal import LiveRun, Removal
 from localstacks.states import Row, name_of
 from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
@@ -23,7 +23,7 @@ from schemas.names import plural
 _MOST_COUNTED = 1000
 
 
-class Look:
+class RemovalReader:
     """Into the local cloud, for what a state does not say."""
 
     def __init__(self, cloud: Cloud, tell: Tell) -> None:
@@ -31,11 +31,11 @@ class Look:
         self._tell = tell
         self._session = session_of(cloud, DEPLOYER)
 
-    def going(self, rows: Sequence[Row], kept: Sequence[Row]) -> Going:
+    def describe_removal(self, rows: Sequence[Row], kept: Sequence[Row]) -> Removal:
         """`rows` are removed, `kept` stay."""
         runs = self._job_runs({row["id"] for row in rows if row["type"] == JOB})
         live = _together([run for run in runs if run.lifecycle_state not in TERMINAL])
-        return Going(live, (*self._records(rows, runs), *self._data(rows, "goes"), *self._data(kept, "stays")))
+        return Removal(live, (*self._records(rows, runs), *self._data(rows, "goes"), *self._data(kept, "stays")))
 
     def _records(self, rows: Sequence[Row], runs: Sequence[Any]) -> Iterator[str]:
         logs = [name_of(row) for row in rows if row["type"] == LOG]
@@ -65,8 +65,8 @@ class Look:
             return []
         list_all = sdk.module("pagination").list_call_get_all_results
         operation = self._session.client("data_science").list_job_runs
-        found = self._ask("List the job runs", lambda: list_all(operation, self._cloud.compartment).data)
-        return [run for run in found if run.job_id in jobs and run.lifecycle_state != "DELETED"]
+        runs = self._ask("List the job runs", lambda: list_all(operation, self._cloud.compartment).data)
+        return [run for run in runs if run.job_id in jobs and run.lifecycle_state != "DELETED"]
 
     def _objects(self, row: Row) -> str:
         client = self._session.client("object_storage")
