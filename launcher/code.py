@@ -47,10 +47,10 @@ def _git(words: list[str], environment: Mapping[str, str]) -> None:
     except FileNotFoundError:
         raise LaunchError("the code comes from git, and this image has no git: add it, or use `code: FOLDER`") from None
     except subprocess.TimeoutExpired:
-        raise MissingError(f"git {words[0]} took longer than {_SECONDS} s: see whether the node may reach it") from None
+        raise MissingError(f"git {words[0]} took longer than {_SECONDS} s: check that the node can reach it") from None
     if done.returncode:
         said = done.stdout.decode(errors="replace").strip().splitlines()
-        raise MissingError(f"the code cannot be had from git: {said[-1] if said else f'code {done.returncode}'}")
+        raise MissingError(f"the code cannot be cloned from git: {said[-1] if said else f'code {done.returncode}'}")
 
 
 def _ssh(root: Path, key: bytes) -> str:

@@ -259,8 +259,8 @@ class Desk:
             allowed = number(self.environment, ACCESS_VARIABLE, ACCESS_SECONDS)
             if now - self._refused_since > allowed:
                 self._refuse(
-                    f"{self.folder.uri} is closed to this run: {error}. The stack's access lets runs read and write"
-                    " there (`trainyard access` shows it); see also that the bucket exists"
+                    f"this run may not use {self.folder.uri}: {error}. Check that the bucket exists, and that the"
+                    " stack's access lets runs read and write there (`trainyard access` shows it)"
                 )
                 return
         self.say(f"{error}; trying again")

@@ -124,7 +124,7 @@ class Launch:
             if first <= rank < first + role.replicas:
                 return role
             first += role.replicas
-        raise LaunchError(f"rank {rank} is none of the run's {self.nodes} nodes: start it anew through its stack")
+        raise LaunchError(f"the run has no rank {rank}: it has {self.nodes} nodes. Start it again through its stack")
 
     def ranks_of(self, name: str) -> range:
         """The ranks of a role's nodes."""
@@ -153,13 +153,13 @@ def read(environment: Mapping[str, str]) -> Launch:
     found = document.get("version") if isinstance(document, dict) else None
     if found not in VERSIONS:
         read_here = " and ".join(map(str, VERSIONS))
-        raise LaunchError(f"{VARIABLE} has version {found}, this image reads {read_here}: build the image anew")
+        raise LaunchError(f"{VARIABLE} has version {found}, this image reads {read_here}: rebuild the image")
     try:
         launch = _launch(document, platforms.identity_of(document, environment))
         launch = replace(launch, gang=launch.gang and not launch.elastic)
     except KeyError as error:
         raise LaunchError(
-            f"{VARIABLE} lacks {error}: build the image anew, or use the trainyard it was built with"
+            f"{VARIABLE} lacks {error}: rebuild the image, or use the trainyard it was built with"
         ) from None
     except (ValueError, TypeError, AttributeError) as error:
         raise LaunchError(f"{VARIABLE} is not a launch document: {error}") from None

@@ -98,7 +98,7 @@ class Fence:
     def goes_on(self) -> bool:
         """Whether this node may write one more object; StoreError where it may, but is not heard just now."""
         if not self.over and self._unheard():
-            raise StoreError(0, "the object store has not been reached for too long to write on")
+            raise StoreError(0, "the object store has been out of reach for so long that this node must not write")
         return not self.over
 
     def guarded(self, file: IO[bytes]) -> IO[bytes]:
@@ -118,7 +118,7 @@ class Fence:
                     raise
                 if wait.waited > access_seconds or not wait.turn(_LOOK_SECONDS):
                     self.over = True
-                    self.say(f"checkpoints of this start are not kept: {error}")
+                    self.say(f"checkpoints of this start are not uploaded: {error}")
                     return False
         return True
 
@@ -138,7 +138,7 @@ class Fence:
         with self._lock:
             if newest != self.start and not self.over:
                 self.over = True
-                self.say("a newer start of this run keeps the checkpoints from now on, and this one none any more")
+                self.say("a newer start of this run writes the checkpoints from now on, and this one no longer does")
         return listed
 
     def _older_writers(self, listed: list[Stored], heard: dict[tuple[str, str], float]) -> list[str]:

@@ -46,7 +46,9 @@ class Identity:
 
     def rank(self) -> int:
         """This node's rank, where the document leaves it to the platform."""
-        raise LaunchError("the launch document names no `rank`, and nothing here tells one: start it through its stack")
+        raise LaunchError(
+            "the launch document has no `rank`, and neither has this platform: start the run by its stack"
+        )
 
     def start(self, rank: int, nodes: int) -> str:
         """The name of this start of the run, alike on all nodes; empty where only the attempt tells starts apart."""
@@ -66,7 +68,7 @@ class Identity:
 
     def secret(self, name: str, say: Voice) -> bytes:
         """The content of a secret that the platform keeps."""
-        raise LaunchError(f"the code's repository needs the secret {name}, and nothing here keeps secrets for a node")
+        raise LaunchError(f"the code's repository needs the secret {name}, but this platform keeps no secrets")
 
     def unpacked(self) -> Path | None:
         """Where the platform unpacks the job's code."""

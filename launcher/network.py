@@ -18,7 +18,9 @@ def own_address(environment: Mapping[str, str], towards: str) -> str:
     """The address that others reach us by: what the platform says, else the source of what we send towards one."""
     told = environment.get(ADDRESS_VARIABLE)
     if not told and not towards:
-        raise LaunchError(f"{ADDRESS_VARIABLE} is not set: a store that is a folder does not tell a node its address")
+        raise LaunchError(
+            f"{ADDRESS_VARIABLE} is not set: without a store on the network, a node cannot find out its own address"
+        )
     return told or source_towards(towards)
 
 

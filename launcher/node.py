@@ -27,8 +27,8 @@ from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, REA
 from launcher.waiting import StoppedError, Wait, patience
 from launcher.workplace import Workplace
 
-_REMEDY = "see whether it started (capacity, limits, image) and what it printed, then raise `attempt`"
-_RESTORE_REMEDY = "cancel the run's earlier starts that still live, then raise `attempt`"
+_REMEDY = "check whether it started (capacity, limits, image) and what it printed, then raise `attempt`"
+_RESTORE_REMEDY = "cancel the run's earlier starts that are still running, then raise `attempt`"
 # How long nodes may go on by themselves once the run has succeeded without them.
 LINGER_VARIABLE = "TRAINYARD_LINGER_SECONDS"
 LINGER_SECONDS = 30.0
@@ -157,7 +157,7 @@ class Node:
             return stalled
         culprit = self._restarting(self.desk.board)
         if culprit is not None:
-            return f"rank {self.launch.label(culprit)} failed and all start again"
+            return f"rank {self.launch.label(culprit)} failed, so all ranks start again"
         found = self._verdict(self.desk.board)
         if found is None or (found.succeeded and self.launch.elastic):
             return ""
@@ -194,11 +194,11 @@ class Node:
     def _explained(self, found: Verdict) -> str:
         label = self.launch.label(found.rank)
         if found.code == 0 or (found.succeeded and found.code is None):
-            return f"the run is complete: rank {label} was the last that mattered"
+            return f"the run is complete: rank {label} was the last one it needed"
         how = "was lost" if found.code is None else f"failed with {exits.described(found.code)}"
         if self.launch.elastic and found.rank:
             how += f", and training needs {self.launch.fewest} nodes (`minNodes`)"
-        return f"rank {label} {how}" + (", which by its completion policy does not fail the run" * found.succeeded)
+        return f"rank {label} {how}" + (", which does not fail the run (completion policy)" * found.succeeded)
 
     def _decide(self, ended: Ended) -> int | None:
         """The code to end with; None to start again."""
@@ -253,7 +253,7 @@ class Node:
         """The others have decided: to start again together, or that the run is over."""
         known = self._known()
         if self._restarting(known) is not None:
-            self.say(f"stopped: {why}" if why else "what this node serves starts again, and so does it")
+            self.say(f"stopped: {why}" if why else "the nodes that this service serves start again, so it does too")
             self._generation += 1
             return None
         found = self._verdict(known)
@@ -265,7 +265,7 @@ class Node:
         retries = self.retries.may(code, self._ran)
         alone = self.desk is None or not self.desk.watches or not self._takes_all(self.launch.rank)
         if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch.gang)):
-            self.say("another node has finished already, so nothing can start again")
+            self.say("another node has finished already, so this node cannot start again")
             retries = False
         if not alone and self.desk is not None:
             self._claimed = True
@@ -308,7 +308,7 @@ class Node:
         self.pin.undo()
         saved = self.workplace.finish() if self._saved is None else self._saved
         if code == 0 and not saved and how != STOPPED:
-            why, code, how = "what it wrote could not be put into the bucket", exits.TEMPORARY, FAILED
+            why, code, how = "its output could not be uploaded to the bucket", exits.TEMPORARY, FAILED
             self.say(why)
         state = {SUCCEEDED: "succeeded", FAILED: "failed", STOPPED: "stopped"}[how]
         self.reporter.change(state=state, code=code, reason=self.say.masked(why), culprit=culprit)
@@ -316,5 +316,6 @@ class Node:
             if self.desk.watches and not (self._claimed and how in (FAILED, SUCCEEDED)):
                 self.desk.end(self._generation, how, code)
             if not self.desk.close(_POST_SECONDS):
-                self.say(f"could not tell the others: {self.desk.refused or 'the object store does not serve'}")
+                why = self.desk.refused or "the object store does not answer"
+                self.say(f"the other nodes do not know how this one ended: {why}")
         return code

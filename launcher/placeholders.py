@@ -61,7 +61,7 @@ def filled(text: str, values: Mapping[str, str], where: str) -> str:
     def value(match: re.Match[str]) -> str:
         if match[1] not in values:
             known = ", ".join(f"{{{name}}}" for name in sorted(values))
-            raise LaunchError(f"`{where}` asks for {match[0]}, which nothing answers; there are {known}")
+            raise LaunchError(f"`{where}` has the unknown placeholder {match[0]}; known ones are {known}")
         return values[match[1]]
 
     return _PLACEHOLDER.sub(value, text)

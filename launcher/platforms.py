@@ -55,7 +55,7 @@ def store_of(uri: str) -> ModuleType:
         if scheme in row.stores:
             return import_module(row.stores[scheme])
     schemes = ", ".join(f"{scheme}://" for row in ROWS for scheme in row.stores)
-    raise LaunchError(f"this image cannot open `{uri}`, only {schemes}: build it anew if the address is right")
+    raise LaunchError(f"this image cannot open `{uri}`, only {schemes}: rebuild it if the address is right")
 
 
 def peers_of(source: str) -> ModuleType:
@@ -63,7 +63,7 @@ def peers_of(source: str) -> ModuleType:
     for row in ROWS:
         if source in row.peers:
             return import_module(row.peers[source])
-    raise LaunchError(f"peers come from `{source}`, which this image does not know: build it anew")
+    raise LaunchError(f"peers come from `{source}`, which this image does not know: rebuild it")
 
 
 def identity_of(document: Mapping[str, Any], environment: Mapping[str, str]) -> Identity:

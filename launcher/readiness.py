@@ -83,7 +83,7 @@ class Readiness:
             self._succeeded = True
             return ""
         if self._attempt.last_line:
-            self._heard = f", and said: {self._attempt.last_line}"
+            self._heard = f", and printed: {self._attempt.last_line}"
         if code in _NEVER:
             raise LaunchError(f"{words} ended with {exits.described(code)}{self._heard}: {_REMEDY}")
         if code is None:

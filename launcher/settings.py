@@ -23,7 +23,7 @@ def number(environment: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value < 0:
-        raise LaunchError(f"{name} is {text!a}, which is not a number from 0: correct it, or leave it out")
+        raise LaunchError(f"{name} is {text!a}, which is not a number of 0 or more: correct it, or leave it out")
     return value
 
 
@@ -31,7 +31,7 @@ def flag(environment: Mapping[str, str], name: str) -> bool:
     """On or off, and nothing that could be taken for either."""
     text = environment.get(name, "")
     if text not in (*_OFF, *_ON):
-        raise LaunchError(f"{name} is {text!a}: write 1 to have it, 0 or nothing to do without")
+        raise LaunchError(f"{name} is {text!a}: write 1 to turn it on, 0 or nothing to turn it off")
     return text in _ON
 
 
@@ -39,7 +39,7 @@ def writable_folder(environment: Mapping[str, str], name: str) -> str:
     """A folder that may be written; empty where none is named."""
     path = environment.get(name, "")
     if path and not (Path(path).is_dir() and os.access(path, os.W_OK)):
-        raise LaunchError(f"{name} is {path!a}, which is not a folder that may be written: make it, or leave it out")
+        raise LaunchError(f"{name} is {path!a}, which is not a writable folder: create it, or leave it out")
     return path
 
 

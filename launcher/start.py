@@ -25,7 +25,7 @@ VARIABLES = {
     "TRAINYARD_NODE_ADDRESS": "this node's address, where it is not the one that leads to the bucket",
     "TRAINYARD_WAIT_SECONDS": "how long to wait for the other nodes (1800)",
     "TRAINYARD_READY_SECONDS": "how long to wait for the framework's own services (300)",
-    "TRAINYARD_GRACE_SECONDS": "how long processes may take to end when asked to (6)",
+    "TRAINYARD_GRACE_SECONDS": "how long processes may take to end before they are killed (6)",
     "TRAINYARD_LINGER_SECONDS": "how long nodes may go on once the run has succeeded without them (30)",
     "TRAINYARD_LOST_SECONDS": "after how long without a sign of life a node counts as lost (60)",
     "TRAINYARD_STALL_SECONDS": "after how long without any activity a gang counts as stalled; 0: never (1800)",
@@ -36,8 +36,8 @@ VARIABLES = {
     "TRAINYARD_PIN_LIBRARY": "the library that keeps data ports to their range",
 }
 EXIT_CODES = (
-    "ends with the code of what it ran; 75 when peers or the bucket did not come, 78 when it cannot work as told, 124\n"
-    "when all ranks stalled"
+    "ends with the code of what it ran; 75 when other nodes or the bucket could not be reached, 78 when its\n"
+    "configuration is wrong, 124 when all ranks stalled"
 )
 
 
@@ -49,8 +49,8 @@ def main(arguments: list[str]) -> int:
         print(_HELP + "\n".join(f"  {name:{width}}  {what}" for name, what in named.items()) + f"\n\nIt {EXIT_CODES}.")
         return 0
     if arguments not in ([], ["--check"]):
-        asked = terminal(" ".join(arguments))
-        print(f"launcher: `{asked}` is not understood: see python -m launcher --help", file=sys.stderr)
+        shown = terminal(" ".join(arguments))
+        print(f"launcher: unknown arguments `{shown}`: see python -m launcher --help", file=sys.stderr)
         return 64
     environment = dict(os.environ)
     try:

@@ -133,7 +133,9 @@ class Sync:
                 body = file if self.fence is None else self.fence.guarded(file)
                 etag = self.folder.put_file(self._object(name), body, stamp[0], stamp[1] / 1e9, md5)
         except FencedError:
-            raise StoreError(0, f"{name} was being put while this node was away for too long") from None
+            raise StoreError(
+                0, f"the upload of {name} was stopped: this node did not reach the object store for too long"
+            ) from None
         except (FileNotFoundError, ChangedError):
             return 0
         except (PermissionError, UnicodeEncodeError) as error:
@@ -151,7 +153,7 @@ class Sync:
         if name not in self._passed_over:
             self._passed_over.add(name)
             reason = "its name is not UTF-8" if isinstance(why, UnicodeEncodeError) else str(why)
-            self.say(f"{name!a} is not put into the bucket: {reason}")
+            self.say(f"{name!a} is not uploaded to the bucket: {reason}")
         return 0
 
     def _object(self, name: str) -> str:

@@ -56,7 +56,7 @@ class Wait:
 
     def missed(self) -> str:
         """What to say when the time is over."""
-        return f"{self.what()} did not come within {self.seconds:.0f} s: {self.remedy}"
+        return f"gave up after {self.seconds:.0f} s: waited for {self.what()}. Remedy: {self.remedy}"
 
 
 def patience(environment: Mapping[str, str]) -> float:

@@ -97,7 +97,7 @@ class Workplace:
             with self._lock:
                 count = self._checkpoints.restore()
         except (StoreError, OSError) as error:
-            raise MissingError(f"checkpoints cannot be fetched from {self.launch.checkpoints}: {error}") from None
+            raise MissingError(f"checkpoints cannot be downloaded from {self.launch.checkpoints}: {error}") from None
         if count:
             self.say(f"{count} file{'s' * (count > 1)} of checkpoints restored from {self.launch.checkpoints}")
         if self._thread is None:
@@ -115,7 +115,7 @@ class Workplace:
                 troubled = False
             except (StoreError, OSError) as error:
                 if not troubled:
-                    self.say(f"checkpoints are not kept just now, and tried again: {error}")
+                    self.say(f"checkpoints cannot be uploaded at the moment, trying again: {error}")
                 troubled = True
 
     def before_the_end(self) -> None:
@@ -131,7 +131,7 @@ class Workplace:
             with self._lock:
                 self._checkpoints.everything(whole)
         except (StoreError, OSError) as error:
-            self.say(f"checkpoints could not be kept: {error}")
+            self.say(f"checkpoints could not be uploaded: {error}")
             return False
         return True
 
@@ -152,7 +152,7 @@ class Workplace:
         try:
             count = sum(self._sync(folder, uri, below).everything(whole=True) for folder in sorted(folders))
         except (StoreError, OSError) as error:
-            self.say(f"what was written to {self.output} could not be put into the bucket: {error}")
+            self.say(f"the files in {self.output} could not be uploaded to the bucket: {error}")
             return False
         if count:
             self.say(f"{count} file{'s' * (count > 1)} of output put into {uri}/{below}")

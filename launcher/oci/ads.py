@@ -66,8 +66,8 @@ class Ads:
         ended = any(item.name == STOP for item in listed)
         if ended and not self._looked:
             raise LaunchError(
-                f"{self.folder.uri} holds `{STOP}`, so images built with ADS would end at once: it is of an earlier"
-                " start of this job. Remove that folder, then start again"
+                f"{self.folder.uri} holds `{STOP}` of an earlier start of this job, so images built with ADS would end"
+                " at once. Remove that folder, then start again"
             )
         self._looked = True
         found = self._nodes(listed, {event.address for event in ours.values()}, since)

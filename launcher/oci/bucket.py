@@ -40,7 +40,7 @@ class BucketFolder:
     def __init__(self, uri: str, connection: Connection) -> None:
         match = _URI.fullmatch(uri)
         if not match:
-            raise LaunchError(f"`{uri}` is no folder in a bucket: oci://<bucket>@<namespace>/<folder>")
+            raise LaunchError(f"`{uri}` is not a folder in a bucket: write oci://<bucket>@<namespace>/<folder>")
         bucket, namespace, prefix = match.groups()
         self.uri = uri
         self.host = connection.host_name

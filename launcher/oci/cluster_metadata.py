@@ -18,7 +18,7 @@ def find(asked: Asked) -> dict[int, str]:
     """Reads the file whenever it has changed, until it names every rank."""
     path = asked.environment.get(VARIABLE)
     if not path:
-        raise LaunchError(f"{VARIABLE} is not set: in node groups OCI Data Science names the file of addresses by it")
+        raise LaunchError(f"{VARIABLE} is not set: OCI Data Science sets it to the file of addresses in node groups")
     missing = list(range(asked.launch.nodes))
     asked.wait.what = lambda: named(asked.launch, missing)
     seen: tuple[int, int, int] | None = None

@@ -81,10 +81,10 @@ class Connection:
             self.close()
             waited = time.monotonic() - started
             if waited > self.seconds or self.stopped():
-                raise StoreError(0, f"the object store at {self.host} did not serve for {waited:.0f} s: {problem}")
+                raise StoreError(0, f"the object store at {self.host} did not answer for {waited:.0f} s: {problem}")
             if waited > _SAY_AFTER and not said:
                 said = True
-                self._say(f"the object store does not serve ({problem}); trying for {self.seconds:.0f} s")
+                self._say(f"the object store does not answer ({problem}); trying for {self.seconds:.0f} s")
             time.sleep(random.uniform(pause / 2, pause))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -129,7 +129,7 @@ class Connection:
         offset = cloud - time.time()
         if abs(offset - self._signer.offset) > _SKEW_SECONDS:
             self._signer.offset = offset
-            self._say(f"this node's clock is off by {-offset:.0f} s; requests are signed by the cloud's clock")
+            self._say(f"this node's clock is off by {-offset:.0f} s; requests are signed with the cloud's time")
 
     def _headers(self, method: str, target: str) -> dict[str, str]:
         if method != "GET":

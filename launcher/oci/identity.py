@@ -38,7 +38,7 @@ class Own(Identity):
         """Node groups share one document: OCI numbers their nodes."""
         text = self.environment.get("NODE_RANK", "")
         if not text.isdigit():
-            raise LaunchError("NODE_RANK is not set: in node groups OCI Data Science tells each node its rank by it")
+            raise LaunchError("NODE_RANK is not set: OCI Data Science sets it to the node's rank in node groups")
         return int(text)
 
     def start(self, rank: int, nodes: int) -> str:

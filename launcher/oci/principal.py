@@ -85,5 +85,5 @@ def _endpoint(environment: Mapping[str, str], client: str, address: str) -> str:
             return url.rstrip("/")
     region = environment.get(_REGION)
     if not region:
-        raise LaunchError(f"{_REGION} is not set, so OCI's services are not known: {_NEEDED}")
+        raise LaunchError(f"{_REGION} is not set, so the addresses of OCI's services are not known: {_NEEDED}")
     return "https://" + address.format(region=region)

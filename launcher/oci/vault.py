@@ -21,6 +21,6 @@ def read(environment: Mapping[str, str], ocid: str, say: Voice) -> bytes:
         bundle = json.loads(connection.call("GET", f"/20190301/secretbundles/{ocid}").content)
         return base64.b64decode(bundle["secretBundleContent"]["content"])
     except (StoreError, ValueError, KeyError) as error:
-        raise MissingError(f"the secret that opens the code's repository cannot be read: {error}") from None
+        raise MissingError(f"the secret with the key of the code's repository cannot be read: {error}") from None
     finally:
         connection.close()

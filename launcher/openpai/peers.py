@@ -14,6 +14,6 @@ def find(asked: Asked) -> dict[int, str]:
         for index in range(role.replicas):
             name = f"PAI_HOST_IP_{role.name}_{index}"
             if not asked.environment.get(name):
-                raise LaunchError(f"{name} is not set: OpenPAI tells every task's address by such variables")
+                raise LaunchError(f"{name} is not set: OpenPAI sets such a variable to the address of each task")
             addresses.append(asked.environment[name])
     return dict(enumerate(addresses))

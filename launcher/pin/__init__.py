@@ -43,8 +43,9 @@ class Pin:
             return {"LD_PRELOAD": loaded, "TRAINYARD_PIN_PORTS": f"{ports[0]}-{ports[1]}"}
         if not self._by_kernel(ports, interface):
             self.say(
-                f"warning: data ports are not kept to {ports[0]}-{ports[1]} here: there is no {_NAME} (our images have"
-                f" it; {VARIABLE} names another) and the kernel's range may not be set. Open `data: all`, or use them"
+                f"warning: data ports are not kept to {ports[0]}-{ports[1]} here: there is no {_NAME} and the kernel's"
+                f" port range cannot be set. Use our images, which have {_NAME}, name a copy of it in {VARIABLE}, or"
+                " open `data: all`"
             )
         return {}
 

@@ -180,7 +180,7 @@ class Driver:
             client = WorkerNotificationClient(*self.services[main], 0)
             client.notify_hosts_updated(int(time.time()), HostUpdateResult.added)
         except Exception as error:  # whatever it is, it is tried again
-            self.world.say(f"rank 0 could not be told that a node wants to join, and is told again: {error}")
+            self.world.say(f"rank 0 could not be told that a node wants to join, trying again: {error}")
 
 
 def handler_for(driver: Driver) -> type[Any]:

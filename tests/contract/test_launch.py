@@ -110,7 +110,7 @@ def test_documents_of_earlier_releases_are_read_as_they_were(state: Path) -> Non
 def test_another_version_is_refused_with_the_remedy() -> None:
     node = next(nodes("oci-pytorch-ddp"))
     later = {**node.launch, "version": max(VERSIONS) + 1}
-    with pytest.raises(LaunchError, match="build the image anew"):
+    with pytest.raises(LaunchError, match="rebuild the image"):
         read({VARIABLE: json.dumps(later)})
 
 

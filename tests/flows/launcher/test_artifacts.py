@@ -93,7 +93,7 @@ def test_a_file_that_no_bucket_takes_does_not_lose_the_others(place: Place, tmp_
         names = {name.partition("/output/")[2] for name in place.objects(f"{run.folder}/output/")}
         assert {"good", "ü", "a" * 250} <= names
         assert not names & {"pipe", "link"}
-        assert "'\\udcff\\udcfe' is not put into the bucket: its name is not UTF-8" in run.launchers[0].text
+        assert "'\\udcff\\udcfe' is not uploaded to the bucket: its name is not UTF-8" in run.launchers[0].text
 
 
 def test_a_gang_that_starts_again_goes_on_from_its_checkpoints(place: Place, tmp_path: Path) -> None:
@@ -238,4 +238,4 @@ def test_a_bucket_that_is_closed_to_the_run_says_so(place: Place, tmp_path: Path
         run.start(TRAINYARD_ACCESS_SECONDS="3")
         assert run.codes() == [78, 78]
         assert "no-such-bucket" in run.launchers[0].text
-        assert "is closed to this run" in run.launchers[0].text
+        assert "this run may not use " in run.launchers[0].text

@@ -31,7 +31,7 @@ def test_a_repository_that_is_not_there_is_said(place: Place, tmp_path: Path) ->
     spec = planned("pytorch", {"main": 1}, ports={"data": "all"}, code=code, command="python main.py")
     with nodes(place, tmp_path / "nodes", spec, "git-nowhere") as run:
         assert run.start().codes() == [75]
-        assert "the code cannot be had from git: " in run.launchers[0].text
+        assert "the code cannot be cloned from git: " in run.launchers[0].text
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def test_a_password_in_a_repository_s_address_is_not_printed(tmp_path: Path) -> 
     subprocess.run(["git", "update-server-info"], cwd=tmp_path / "repository", check=True)
     roles = {"main": 1}
     with served(tmp_path / "repository") as address:
-        for path, words, code in (("/.git", "****@127.0.0.1", 0), ("/nowhere/", "cannot be had from git", 75)):
+        for path, words, code in (("/.git", "****@127.0.0.1", 0), ("/nowhere/", "cannot be cloned from git", 75)):
             found = Code(git=Git(address + path, None, None, None))
             spec = planned("pytorch", roles, ports={"data": "all"}, code=found, command="python main.py")
             with nodes(None, tmp_path / f"nodes-{code}", spec, "git-password") as run:

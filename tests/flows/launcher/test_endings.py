@@ -54,7 +54,7 @@ def test_a_gang_starts_again_together(place: Place, tmp_path: Path, name: str, f
         lives = first.count(",") + 2
         assert len(list(tmp_path.glob("life-*"))) == 3 * lives
         assert place.status(run, 2)["tries"] == lives
-        assert "rank 1 (worker-0) failed and all start again" in run.launchers[2].text
+        assert "rank 1 (worker-0) failed, so all ranks start again" in run.launchers[2].text
 
 
 def test_retries_of_one_do_not_count_for_the_others(place: Place, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_node_that_never_comes_is_named(place: Place, tmp_path: Path) -> None:
     with nodes(place, tmp_path, gang(), "never") as run:
         start(run, "0:0;1:0;2:0", 0, 1, TRAINYARD_WAIT_SECONDS="15")
         assert run.codes() == [75, 75]
-        assert "rank 2 (worker-1) did not come within 15 s: see whether it started" in run.shown()
+        assert "gave up after 15 s: waited for rank 2 (worker-1). Remedy: check whether it started" in run.shown()
 
 
 @pytest.mark.parametrize("stage", ["waiting", "running"])

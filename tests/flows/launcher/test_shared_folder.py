@@ -66,7 +66,7 @@ def test_nodes_meet_train_and_go_on_in_a_shared_folder(tmp_path: Path) -> None:
     with sharing(tmp_path, "first", **given) as run:
         assert run.start(FAILS="1").codes() == [0, 0], run.shown()
         assert f"code of {url} cloned at {commit[:12]}" in run.launchers[1].text
-        assert "stopped: rank 1 (worker-0) failed and all start again" in run.launchers[0].text
+        assert "stopped: rank 1 (worker-0) failed, so all ranks start again" in run.launchers[0].text
         assert "[0] step 2 helps []" in run.launchers[0].text
     left = tmp_path / "shared" / "train" / "base"
     assert (left / "1" / "first" / "output" / "model").read_text() == "0 after 2"

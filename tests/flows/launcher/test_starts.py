@@ -111,7 +111,7 @@ while life == 1 and not all(map(os.path.exists, ("life-0-2", "life-1-2"))) and t
             started.code()
         run.start(0).start(1, **late)
         assert run.codes() == [0, 0]
-        assert "rank 1 (worker-0) failed and all start again" in run.launchers[0].text
+        assert "rank 1 (worker-0) failed, so all ranks start again" in run.launchers[0].text
         assert sorted(path.name for path in tmp_path.glob("life-*")) == [
             f"life-{rank}-{life}" for rank in (0, 1) for life in (0, 1, 2)
         ]
@@ -170,7 +170,7 @@ def test_an_old_start_writes_no_checkpoint_after_the_new_one_has_restored(
         if how == "asleep":
             launcher.send_signal(signal.SIGCONT)
         if how != "killed":
-            old.launchers[0].says("a newer start of this run keeps the checkpoints from now on")
+            old.launchers[0].says("a newer start of this run writes the checkpoints from now on")
             written = old.launchers[0].text.count("wrote")
             waited(lambda: old.launchers[0].text.count("wrote") > written + 15)
         assert place.objects(kept) == restored

@@ -154,7 +154,7 @@ def test_giving_up_shows_the_last_line_of_the_command(tmp_path: Path) -> None:
         assert run.start(0).codes() == [75]
         run.launchers[0].says(
             r"gave up after 2\.5 s: waited for `.*check\.py 127\.0\.0\.2,127\.0\.0\.3 \d+ 3` to succeed: "
-            r".*, and said: 127\.0\.0\.2 is asleep"
+            r".*, and printed: 127\.0\.0\.2 is asleep"
         )
 
 
@@ -162,7 +162,7 @@ def test_giving_up_shows_the_last_line_of_the_command(tmp_path: Path) -> None:
     ("words", "reason"),
     [
         ('"chekc"', "`chekc` is not in this image: correct `awaits_command` in the framework's file, or the image"),
-        ('"sh", "-c", "chekc"', "ended with code 127 (is not there), and said: sh: 1: chekc: not found: correct"),
+        ('"sh", "-c", "chekc"', "ended with code 127 (is not there), and printed: sh: 1: chekc: not found: correct"),
     ],
 )
 def test_a_command_that_is_not_there_ends_the_node_at_once(tmp_path: Path, words: str, reason: str) -> None:

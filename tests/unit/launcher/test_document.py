@@ -33,10 +33,10 @@ ROOT = Path(__file__).parents[3]
         ("", "is not set"),
         ("{", "is not JSON"),
         ("[]", "has version None"),
-        (json.dumps({"version": 9}), "build the image anew"),
-        (json.dumps(document(roles=[])), "rank 0 is none of the run's 0 nodes"),
+        (json.dumps({"version": 9}), "rebuild the image"),
+        (json.dumps(document(roles=[])), "the run has no rank 0: it has 0 nodes"),
         (json.dumps(document(rank=None, peers={"from": "cluster-metadata"})), "NODE_RANK is not set"),
-        (json.dumps(document(rank=None, folder=None, checkpoints=None)), "nothing here tells one"),
+        (json.dumps(document(rank=None, folder=None, checkpoints=None)), "neither has this platform"),
         (json.dumps(document(role="worker")), "belongs to the role `main`"),
         (json.dumps({key: value for key, value in document().items() if key != "gang"}), "lacks 'gang'"),
         (json.dumps(document(ports=3)), "is not a launch document"),
@@ -67,7 +67,7 @@ def test_a_rank_of_openpai_follows_from_its_task() -> None:
 def test_a_placeholder_nobody_answers_is_named_with_those_there_are() -> None:
     assert filled("{rank} of {nodes}", {"rank": "1", "nodes": "2"}, "command") == "1 of 2"
     assert filled('{"json": {}}', {}, "TF_CONFIG") == '{"json": {}}'
-    with pytest.raises(LaunchError, match=r"`command` asks for \{rang\}.*\{rank\}"):
+    with pytest.raises(LaunchError, match=r"`command` has the unknown placeholder \{rang\}.*\{rank\}"):
         filled("{rang}", {"rank": "1"}, "command")
 
 
@@ -128,7 +128,7 @@ def test_what_is_not_understood_is_refused() -> None:
 def test_a_document_that_is_wrong_ends_with_78_and_no_traceback() -> None:
     done = run(rank=7)
     assert done.returncode == 78
-    assert "rank 7 is none of the run's 3 nodes" in done.stdout
+    assert "the run has no rank 7: it has 3 nodes" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
 
 

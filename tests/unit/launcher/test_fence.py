@@ -130,7 +130,7 @@ def test_nothing_of_an_old_start_is_written_after_a_new_one_has_restored(
     assert written[-1] == "restored"
     assert (old.over, new.over) == (True, False)
     assert len(said(old)) == 1
-    assert "a newer start of this run keeps the checkpoints" in said(old)[0]
+    assert "a newer start of this run writes the checkpoints" in said(old)[0]
     assert not [name for name in store.objects if "old" in name], "what it left is tidied away"
 
 
@@ -229,7 +229,7 @@ def test_a_folder_that_is_closed_is_waited_for_as_long_as_access_may_take() -> N
     one = made(store, "new")
     one.enter(wait(), 0.0)
     assert one.over
-    assert said(one) == ["checkpoints of this start are not kept: refused"]
+    assert said(one) == ["checkpoints of this start are not uploaded: refused"]
     with one.writing() as may:
         assert not may
     late = made(store, "late")

@@ -61,13 +61,13 @@ def test_a_start_s_name_that_is_no_folder_s_is_refused(name: str) -> None:
 def test_what_only_a_platform_has_is_not_assumed() -> None:
     identity = launch(0, {"NODE_RANK": "0", "HOME": "/root"}, **SHARED).identity
     assert (identity.git(), identity.unpacked(), dict(identity.outputs("/output"))) == (None, None, {})
-    with pytest.raises(LaunchError, match="needs the secret key, and nothing here keeps secrets"):
+    with pytest.raises(LaunchError, match="needs the secret key, but this platform keeps no secrets"):
         identity.secret("key", Voice())
 
 
 def test_a_store_nobody_knows_is_named_with_those_there_are() -> None:
     for uri in ("s3://bucket/train", "bucket/train", "/runs/train"):
-        with pytest.raises(LaunchError, match=rf"cannot open `{uri}`, only oci://, file://: build it anew"):
+        with pytest.raises(LaunchError, match=rf"cannot open `{uri}`, only oci://, file://: rebuild it"):
             opener({}, Voice())(uri)
     for uri in ("file://host/runs", "file:runs", "file:///runs?x", "oci://bucket/train"):
         with pytest.raises(
