@@ -74,11 +74,11 @@ def rehearse(
     plan = _plan(file)
     from rehearsal.report import RENDERERS
     from rehearsing.platform import rehearsal_platform_of
-    from rehearsing.stage import Wishes, rehearsed
+    from rehearsing.stage import RehearsalOptions, run_rehearsal
 
-    wishes = Wishes(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation)
+    options = RehearsalOptions(nodes, code == "built-in", prove, confirm, seed, minutes, keep, isolation)
     try:
-        report = rehearsed(file, plan, wishes, rehearsal_platform_of(plan.platform), say_aside)
+        report = run_rehearsal(file, plan, options, rehearsal_platform_of(plan.platform), say_aside)
     except StackFileError as error:
         end_with_findings(error.judged, "text")
     SHOWS[form](RENDERERS[form](report))

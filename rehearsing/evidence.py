@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rehearsal left: read from the cloud's doors and from its API, as values for `rehearsal`."""
+"""Reads what a rehearsal left, from the local cloud and its API, as values for `rehearsal`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rehearsal.model import RankSeen, RunSeen
 from rehearsal.traffic import RehearsedNode, Traffic, read_traffic
 from rehearsing.people import People
 from rehearsing.platform import RehearsalPlatform
-from rehearsing.runs import Started
+from rehearsing.runs import StartedRun
 from runstatus import seen as runs_seen
 from runstatus.dropped import nodes_of
 
@@ -23,7 +23,7 @@ from runstatus.dropped import nodes_of
 def _loads(
     nodes: tuple[RehearsedNode, ...], seen: runs_seen.RunStatus, documents: Mapping[str, Mapping[str, Any]]
 ) -> dict[int, NodeLoad]:
-    """By rank, where firewalls were in force: nothing else counts what a node exchanges."""
+    """The load by rank. Only enforced firewalls count traffic, so ranks without them are left out."""
     loads = {}
     for node, of in zip(nodes, seen.nodes, strict=True):
         document = documents[of.run.id]
@@ -33,13 +33,13 @@ def _loads(
     return loads
 
 
-def _duty(started: Started, node: RehearsedNode) -> Duty:
+def _duty(started: StartedRun, node: RehearsedNode) -> Duty:
     launch = next(one.launch for one in started.run.nodes if one.role == node.role)
     return node_duty(launch, next(role.carries for role in started.job.roles if role.called == node.role))
 
 
 class Evidence:
-    """Gathered run by run, told as a whole."""
+    """Collects evidence run by run, and returns it for the whole rehearsal."""
 
     def __init__(
         self, platform: RehearsalPlatform, cloud: Cloud, who: People, outputs: Mapping[str, Any], tell: Tell
@@ -49,7 +49,7 @@ class Evidence:
         self._documents: list[tuple[Mapping[str, Any], tuple[RehearsedNode, ...]]] = []
         self._names: dict[str, str] = {platform.caller(cloud): who.words}
 
-    def of_run(self, started: Started, seen: runs_seen.RunStatus | None, why: str, code: str, where: str) -> RunSeen:
+    def of_run(self, started: StartedRun, seen: runs_seen.RunStatus | None, why: str, code: str, where: str) -> RunSeen:
         """A run at its end, with what its nodes' firewalls saw kept for the whole."""
         job, run = started.job, started.run
         if seen is None:
@@ -93,7 +93,7 @@ class Evidence:
         return read_traffic(self._documents)
 
     def dropped_now(self, runs: Iterable[str]) -> list[Mapping[str, Any]]:
-        """Live: what has been dropped so far."""
+        """What has been dropped so far, while the run goes on."""
         return [row for _, document in self._ask(runs) for row in document["dropped"]]
 
     def calls(self) -> tuple[RecordedCall, ...]:
@@ -102,5 +102,5 @@ class Evidence:
     def last_call(self) -> int:
         return max((int(row["id"]) for row in admin.list_calls(self._cloud)), default=0)
 
-    def grounds(self) -> AccessFacts:
-        return self._platform.grounds(self._cloud)
+    def access_facts(self) -> AccessFacts:
+        return self._platform.access_facts(self._cloud)

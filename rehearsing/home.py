@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A local cloud for one rehearsal: made for it, removed with it, and never the one a person works with."""
+"""A local cloud for one rehearsal. It is made and removed with the rehearsal, apart from the person's own cloud."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from localcloud import control, processes
 from localstacks.place import default_home
 
 OWNER = "owner.json"
-# Beside it, while it is being made or removed, nobody else sweeps.
 _FOLDER = "rehearsals"
 
 
 @contextmanager
-def thrown_away(stack: str, keep: bool = False) -> Iterator[Path]:
+def temporary_home(stack: str, keep: bool = False) -> Iterator[Path]:
     """A folder for all that a rehearsal makes. Whatever ends the rehearsal ends its cloud and removes the folder."""
     root = default_home().resolve() / _FOLDER
     root.mkdir(parents=True, exist_ok=True)
@@ -41,7 +40,7 @@ def thrown_away(stack: str, keep: bool = False) -> Iterator[Path]:
 
 
 def sweep(root: Path) -> None:
-    """Removes what a rehearsal that was killed has left: one whose process is gone."""
+    """Remove what killed rehearsals have left: those whose process is gone."""
     for home in root.iterdir():
         try:
             owner = json.loads((home / OWNER).read_text())
@@ -53,7 +52,7 @@ def sweep(root: Path) -> None:
 
 
 def _remove(home: Path) -> None:
-    """Once begun it is finished: a second Ctrl-C would leave a cloud behind."""
+    """Stop the cloud and remove the folder. Ignores signals: a second Ctrl-C would leave a cloud behind."""
     held = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with suppress(OSError):

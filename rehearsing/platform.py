@@ -19,7 +19,7 @@ from rehearsal.model import Artifact
 from rehearsal.mutations import RuleMutation, StatementMutation
 from rehearsal.planned import PlannedNeeds
 from rehearsing.people import People
-from rehearsing.runs import Answers, Started, Watch
+from rehearsing.runs import Answers, RunWatch, StartedRun
 from runstatus.seen import RunStatus
 
 Mutation = RuleMutation | StatementMutation
@@ -31,50 +31,50 @@ class RehearsalPlatform(Protocol):
     def local(self) -> LocalPlatform: ...
 
     def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        """The plan by which access is given, and what had to be made that exists elsewhere."""
+        """The plan that gives access, and remarks on what was made because it exists elsewhere."""
 
     def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
-        """Makes the groups that the stack names and that exist elsewhere; says which."""
+        """Make the groups that the stack names but that exist elsewhere, with a remark for each."""
 
-    def people(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        """In whose name runs are started. `granted` is the plan that says to whom access is given."""
+    def people_of(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+        """The people who start the runs. `granted` is the plan that says to whom access is given."""
 
-    def needed(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
+    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
         """The rules and statements that the plans ask for; network and access may be those of other stacks."""
 
-    def everyday(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
-        """What people do around their runs, as far as the stack grants it."""
+    def act_as_people(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+        """Make the calls that people make around their runs. Those that the stack does not grant are refused."""
 
     def look_at_metrics(self, who: People, cloud: Cloud) -> None:
         """What people do after a run."""
 
     def answers(self, cloud: Cloud, outputs: Outputs, place: Place) -> Answers:
-        """What only the cloud can answer."""
+        """The values that only the cloud knows."""
 
     def start(
         self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
-    ) -> Started:
+    ) -> StartedRun:
         """Starts a run in the name of its people, or says why it did not start."""
 
-    def watch(self, who: People, plan: Plan, started: Started, tell: Tell) -> Watch:
-        """A look at the run, for as long as one likes."""
+    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
+        """A watch on the run."""
 
     def caller(self, cloud: Cloud) -> str:
-        """What the cloud's record of calls names the people by."""
+        """The name of the people in the cloud's record of calls."""
 
-    def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: Started) -> Iterator[Artifact]:
+    def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
         """What a run left in the bucket, as its people see it."""
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
         """What the ranks that did not succeed printed last, as the run's people read it."""
 
-    def grounds(self, cloud: Cloud) -> AccessFacts:
-        """What decisions on access rest on: the policies in force."""
+    def access_facts(self, cloud: Cloud) -> AccessFacts:
+        """The facts that decide access: the policies in force."""
 
     def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
         """The cloud without one rule or statement, as long as the context lasts."""
 
 
 def rehearsal_platform_of(name: str) -> RehearsalPlatform:
-    found: RehearsalPlatform = import_module(f"rehearsing.{platform_folder(name)}.platform").PLATFORM
-    return found
+    platform: RehearsalPlatform = import_module(f"rehearsing.{platform_folder(name)}.platform").PLATFORM
+    return platform

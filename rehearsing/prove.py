@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predictions of a proof, put to the test: the mutation is made for real, the job runs again, and what was predicted
-must be seen. A sample, by a seed: each takes a run.
+"""Tests a sample of a proof's predictions: makes the mutation in the cloud, runs the job again, and looks for the
+predicted outcome. Each prediction takes a run, so a seed chooses a few.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from localcloud import admin
 from rehearsal.judgement import Observations
 from rehearsal.mutations import RuleMutation, rule_mutations, statement_mutations
 from rehearsal.proof import MutationOutcome, rule_outcome, statement_outcome
-from rehearsing.again import Again, replace_attempt
 from rehearsing.evidence import Evidence
 from rehearsing.platform import Mutation
-from rehearsing.runs import Started
+from rehearsing.repeatable import RepeatableRun, replace_attempt
+from rehearsing.runs import StartedRun
 
 
-def confirmed(again: Sequence[Again], seen: Observations, many: int, seed: int) -> tuple[MutationOutcome, ...]:
-    """The outcomes that a run of their own showed as well, and those that it did not show."""
+def confirm_predictions(
+    again: Sequence[RepeatableRun], seen: Observations, many: int, seed: int
+) -> tuple[MutationOutcome, ...]:
+    """The outcomes of the sampled mutations, each after a run of its own."""
     if not again:
         return ()
     chosen = sample(seen, again[0], many, seed)
@@ -30,7 +32,7 @@ def confirmed(again: Sequence[Again], seen: Observations, many: int, seed: int) 
     )
 
 
-def sample(seen: Observations, again: Again, many: int, seed: int) -> list[tuple[Mutation, MutationOutcome]]:
+def sample(seen: Observations, again: RepeatableRun, many: int, seed: int) -> list[tuple[Mutation, MutationOutcome]]:
     """Deletions that are predicted to make this very run fail, half of each kind while there are."""
     own = f"{again.job.name}/{again.run.name}"
     by_rules = [(one, rule_outcome(one, seen.traffic, seen.planned)) for one in rule_mutations(seen.traffic.rules)]
@@ -53,14 +55,14 @@ def sample(seen: Observations, again: Again, many: int, seed: int) -> list[tuple
     return chosen
 
 
-def _confirm(again: Again, mutation: Mutation, predicted: MutationOutcome) -> MutationOutcome:
+def _confirm(again: RepeatableRun, mutation: Mutation, predicted: MutationOutcome) -> MutationOutcome:
     again.tell(f"rehearse: confirming by a run: {mutation.title}")
     evidence = Evidence(again.platform, again.cloud, again.who, again.outputs, again.tell)
     since = evidence.last_call()
     with again.platform.without(again.cloud, mutation):
         started = again.start()
         noticed = _noticed(again, mutation, started, evidence, since)
-        seen, why = again.watched(started, noticed)
+        seen, why = again.watch_to_end(started, noticed)
         failed = bool(started.refused) or seen is None or seen.state != "SUCCEEDED"
         shown = noticed()
     if not shown and not failed:
@@ -70,7 +72,9 @@ def _confirm(again: Again, mutation: Mutation, predicted: MutationOutcome) -> Mu
     return replace(predicted, because=f"{how}: {predicted.because}")
 
 
-def _noticed(again: Again, mutation: Mutation, started: Started, evidence: Evidence, since: int) -> Callable[[], bool]:
+def _noticed(
+    again: RepeatableRun, mutation: Mutation, started: StartedRun, evidence: Evidence, since: int
+) -> Callable[[], bool]:
     """Whether what was predicted has happened: packets of the rule's kind are dropped, or a call is refused."""
     ids = {node.id for node in started.nodes}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of a rehearsal: what they are told, that they were started, and watching them to their end."""
+"""The runs of a rehearsal: the values they get, their start, and how they are watched to their end."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from schemas.model import EnvValue, Secret
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
-class Watch(Protocol):
-    """One run that was started: looked at again and again."""
+class RunWatch(Protocol):
+    """A started run, to look at repeatedly."""
 
     def look(self) -> RunStatus | None: ...
     def cancel(self) -> None: ...
@@ -30,23 +30,23 @@ class Watch(Protocol):
 
 @dataclass(frozen=True)
 class Answers:
-    """What only the cloud could answer, now that the stack is up."""
+    """The values of placeholders that only the cloud knows, once the stack is up."""
 
-    known: Mapping[str, str]
+    values: Mapping[str, str]
 
     def environment(self, values: Mapping[str, EnvValue]) -> dict[str, str]:
         return {
-            name: value.value or "" if isinstance(value, Secret) else expand(value, self.known)
+            name: value.value or "" if isinstance(value, Secret) else expand(value, self.values)
             for name, value in values.items()
         }
 
     def document(self, value: Mapping[str, Any]) -> str:
-        return expand(json.dumps(value, sort_keys=True, separators=(",", ":")), self.known)
+        return expand(json.dumps(value, sort_keys=True, separators=(",", ":")), self.values)
 
 
 @dataclass(frozen=True)
-class Started:
-    """A run that was asked for; `refused` says why it did not start."""
+class StartedRun:
+    """A run that was to start. `refused` says why it did not."""
 
     job: JobPlan
     run: RunPlan
@@ -54,15 +54,15 @@ class Started:
     refused: str = ""
 
 
-def watched(
-    watch: Watch, started: Started, minutes: float, tell: Tell, enough: Callable[[], bool] = lambda: False
+def watch_to_end(
+    watch: RunWatch, started: StartedRun, minutes: float, tell: Tell, enough: Callable[[], bool] = lambda: False
 ) -> tuple[RunStatus | None, str]:
-    """The run at its end; if it lasts too long (or `enough` was seen) it is cancelled, and why is told."""
-    deadline, said, why = time.monotonic() + minutes * 60, Said(tell), ""
+    """The run at its end. It is cancelled if it takes too long or `enough` is true; the text then says why."""
+    deadline, shown, why = time.monotonic() + minutes * 60, RunProgress(tell), ""
     while True:
         run = watch.look()
         if run is not None:
-            said.tell(run)
+            shown.tell(run)
         if run is None or run.over:
             return run, why
         late = time.monotonic() > deadline
@@ -72,8 +72,8 @@ def watched(
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
-class Said:
-    """Progress on stderr: a line for each change of a rank, none for a rank that goes on."""
+class RunProgress:
+    """Progress on stderr: one line for each change of a rank."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell

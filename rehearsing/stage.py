@@ -23,22 +23,22 @@ from provider.base.asking import Tell
 from rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
 from rehearsal.model import Rehearsal, RunSeen
 from rehearsal.proof import prove
-from rehearsing.again import Again
 from rehearsing.evidence import Evidence
 from rehearsing.files import Script, plan_with_runs, prepare, prepare_used, program_of
-from rehearsing.home import thrown_away
-from rehearsing.idle import compared
+from rehearsing.home import temporary_home
+from rehearsing.idle import compare_with_idle
 from rehearsing.people import People
 from rehearsing.platform import RehearsalPlatform
-from rehearsing.prove import confirmed
+from rehearsing.prove import confirm_predictions
+from rehearsing.repeatable import RepeatableRun
 from schemas.names import plural
 
 _TAIL = 30
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the command was asked for."""
+class RehearsalOptions:
+    """The options of `trainyard rehearse`."""
 
     nodes: int | None = None
     built_in: bool = False
@@ -52,7 +52,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stack that is up on its own cloud. `plan` is what is up there, `written` what the team wrote."""
+    """A stack that is up on its own cloud. `plan` is the plan of what is up, `written` that of the team's file."""
 
     home: Path
     place: Place
@@ -69,38 +69,45 @@ class Stage:
     unisolated: str = ""
 
 
-def rehearsed(file: Path, plan: Plan, wishes: Wishes, platform: RehearsalPlatform, tell: Tell) -> Rehearsal:
-    """The report; `tell` is given the progress. Whatever happens, nothing is left (unless it is to be kept)."""
+def run_rehearsal(
+    file: Path, plan: Plan, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell
+) -> Rehearsal:
+    """Rehearse a stack and return the report. `tell` prints progress. Nothing is left behind unless `keep` is set."""
     began = time.monotonic()
-    with thrown_away(plan.stack, wishes.keep) as home:
-        stage = _set_up(file, plan, home, wishes, platform, tell)
-        who = platform.people(stage.cloud, stage.plan, stage.granted, stage.outputs)
+    with temporary_home(plan.stack, options.keep) as home:
+        stage = _set_up(file, plan, home, options, platform, tell)
+        who = platform.people_of(stage.cloud, stage.plan, stage.granted, stage.outputs)
         _tell(tell, f"{plan.stack} is up; its runs are started by {who.words}")
-        platform.everyday(who, stage.cloud, stage.outputs)
+        platform.act_as_people(who, stage.cloud, stage.outputs)
         evidence = Evidence(platform, stage.cloud, who, stage.outputs, tell)
-        runs = tuple(_runs(stage, who, evidence, wishes))
+        runs = tuple(_runs(stage, who, evidence, options))
         platform.look_at_metrics(who, stage.cloud)
         calls = evidence.calls()
-        runs, not_compared = compared(runs, _finished(stage, who, runs, wishes), evidence)
+        runs, not_compared = compare_with_idle(runs, _runs_that_succeeded(stage, who, runs, options), evidence)
         seen = Observations(
-            plan.stack, time.monotonic() - began, runs, evidence.read_traffic(), calls, evidence.grounds(),
-            platform.needed(stage.plan, stage.network, stage.granted), (*stage.not_proven, *not_compared),
+            plan.stack, time.monotonic() - began, runs, evidence.read_traffic(), calls, evidence.access_facts(),
+            platform.planned_needs(stage.plan, stage.network, stage.granted), (*stage.not_proven, *not_compared),
         )  # fmt: skip
         report = judge_rehearsal(seen)
-        if wishes.prove:
+        if options.prove:
             proof = prove(seen.traffic, seen.calls, seen.grounds, seen.planned)
             report = replace(report, proof=proof)
-            if wishes.confirm:
+            if options.confirm:
                 report = replace(
-                    report, confirmed=confirmed(_passed(stage, who, report, wishes), seen, wishes.confirm, wishes.seed)
+                    report,
+                    confirmed=confirm_predictions(
+                        _runs_that_passed(stage, who, report, options), seen, options.confirm, options.seed
+                    ),
                 )
-        if wishes.keep:
+        if options.keep:
             _kept(home, tell)
         return replace(report, seconds=time.monotonic() - began)
 
 
-def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes, platform: RehearsalPlatform, tell: Tell) -> Stage:
-    script = prepare(file, plan, home, wishes.nodes, wishes.built_in)
+def _set_up(
+    file: Path, plan: Plan, home: Path, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell
+) -> Stage:
+    script = prepare(file, plan, home, options.nodes, options.built_in)
     differences = [
         *script.mapped.differences,
         *(f"job {job}: not rehearsed: {why}" for job, whys in script.mapped.not_rehearsed.items() for why in whys),
@@ -110,7 +117,7 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes, platform: Rehear
     with (home / "pulumi.log").open("w") as output:
 
         def place_of(name: str) -> Place:
-            place = Place(name, home / "stacks", tell, home, output, wishes.isolation)
+            place = Place(name, home / "stacks", tell, home, output, options.isolation)
             place.env["TRAINYARD_ARTIFACTS"] = str(home / "artifacts")
             return place
 
@@ -136,13 +143,13 @@ def _set_up(file: Path, plan: Plan, home: Path, wishes: Wishes, platform: Rehear
 
 
 def _unisolated(cloud: Cloud) -> str:
-    """Why the team's code does not run here at all: its rules would not hold it, and nobody asked to go without."""
+    """Why the team's code does not run here: its rules cannot be enforced, and nobody allowed a run without them."""
     reason = "" if admin.allows_missing_isolation(cloud) else admin.why_not_enforced(cloud)
     return f"this machine cannot enforce its security rules: {reason}. {REMEDY}" if reason else ""
 
 
 def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, platform: RehearsalPlatform, tell: Tell) -> Plan:
-    """The stack that this one takes from comes first; gives its plan."""
+    """Bring up the stack from which this one takes a part. Returns its plan."""
     used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
     its_plan = plan_file(used.file, tell)
@@ -158,11 +165,11 @@ def _up(place: Place, tell: Tell) -> None:
         raise LocalStackError("\n".join([f"`pulumi up` of {place.stack} failed:", *log[-_TAIL:]]))
 
 
-def _runs(stage: Stage, who: People, evidence: Evidence, wishes: Wishes) -> Iterator[RunSeen]:
-    to_start = _starter(stage, who, wishes)
+def _runs(stage: Stage, who: People, evidence: Evidence, options: RehearsalOptions) -> Iterator[RunSeen]:
+    to_start = _starter(stage, who, options)
     for job in stage.plan.jobs.values():
         reason = _not_rehearsed(stage, job)
-        code, where = _code(stage, job, wishes), _environment_words(stage, job)
+        code, where = _code(stage, job, options), _environment_words(stage, job)
         for run in job.runs.values():
             if reason:
                 yield RunSeen(job.name, run.name, job.framework, reason=reason)
@@ -170,32 +177,36 @@ def _runs(stage: Stage, who: People, evidence: Evidence, wishes: Wishes) -> Iter
             _tell(stage.tell, f"running {job.name}/{run.name}: {plural(job.nodes, 'node')}")
             one = to_start(job, run)
             started = one.start()
-            seen, why = one.watched(started)
+            seen, why = one.watch_to_end(started)
             yield evidence.of_run(started, seen, why, code, where)
 
 
-def _passed(stage: Stage, who: People, report: Rehearsal, wishes: Wishes) -> list[Again]:
+def _runs_that_passed(stage: Stage, who: People, report: Rehearsal, options: RehearsalOptions) -> list[RepeatableRun]:
     """The runs that passed, to be started again."""
-    return _again(stage, who, [(run.job, run.run) for run in report.runs if run.verdict == "passed"], wishes)
+    return _repeat(stage, who, [(run.job, run.run) for run in report.runs if run.verdict == "passed"], options)
 
 
-def _finished(stage: Stage, who: People, runs: Iterable[RunSeen], wishes: Wishes) -> list[Again]:
+def _runs_that_succeeded(
+    stage: Stage, who: People, runs: Iterable[RunSeen], options: RehearsalOptions
+) -> list[RepeatableRun]:
     """The runs all of whose ranks ended well, to be started again."""
     well = [run for run in runs if run.ranks and all(rank.state == SUCCEEDED for rank in run.ranks)]
-    return _again(stage, who, [(run.job, run.run) for run in well], wishes)
+    return _repeat(stage, who, [(run.job, run.run) for run in well], options)
 
 
-def _again(stage: Stage, who: People, names: Iterable[tuple[str, str]], wishes: Wishes) -> list[Again]:
-    again = _starter(stage, who, wishes)
+def _repeat(
+    stage: Stage, who: People, names: Iterable[tuple[str, str]], options: RehearsalOptions
+) -> list[RepeatableRun]:
+    again = _starter(stage, who, options)
     return [again(stage.plan.jobs[job], stage.plan.jobs[job].runs[run]) for job, run in names]
 
 
-def _starter(stage: Stage, who: People, wishes: Wishes) -> Callable[[JobPlan, RunPlan], Again]:
+def _starter(stage: Stage, who: People, options: RehearsalOptions) -> Callable[[JobPlan, RunPlan], RepeatableRun]:
     answers = stage.platform.answers(stage.cloud, stage.outputs, stage.place)
 
-    def again(job: JobPlan, run: RunPlan) -> Again:
-        return Again(
-            stage.platform, stage.cloud, who, stage.plan, job, run, stage.outputs, answers, wishes.minutes, stage.tell
+    def again(job: JobPlan, run: RunPlan) -> RepeatableRun:
+        return RepeatableRun(
+            stage.platform, stage.cloud, who, stage.plan, job, run, stage.outputs, answers, options.minutes, stage.tell
         )
 
     return again
@@ -207,21 +218,21 @@ def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
         return stage.unisolated
     if not (stage.place.file.parent / "code" / job.name).exists():
         return "; ".join(stage.script.mapped.not_rehearsed.get(job.name, ()))
-    found = environment_of(job, stage.place.file.parent)
-    if isinstance(found, MissingEnvironment):
-        remedy = f" ({found.remedy})" if found.remedy else ""
-        return f"no local environment for {job.framework}: {found.reason}{remedy}"
+    environment = environment_of(job, stage.place.file.parent)
+    if isinstance(environment, MissingEnvironment):
+        remedy = f" ({environment.remedy})" if environment.remedy else ""
+        return f"no local environment for {job.framework}: {environment.reason}{remedy}"
     return ""
 
 
 def _environment_words(stage: Stage, job: JobPlan) -> str:
-    found = environment_of(job, stage.place.file.parent)
-    return "" if isinstance(found, MissingEnvironment) else f"environment {found.name}"
+    environment = environment_of(job, stage.place.file.parent)
+    return "" if isinstance(environment, MissingEnvironment) else f"environment {environment.name}"
 
 
-def _code(stage: Stage, job: JobPlan, wishes: Wishes) -> str:
+def _code(stage: Stage, job: JobPlan, options: RehearsalOptions) -> str:
     own = stage.written.jobs[job.name].code
-    built_in = wishes.built_in or not (own and own.folder)
+    built_in = options.built_in or not (own and own.folder)
     return "built-in" if built_in and program_of(stage.written, job.name) else "own"
 
 

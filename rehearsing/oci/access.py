@@ -22,10 +22,10 @@ def stand_in_access(cloud: Cloud, plan: OciPlan, used: Plan | None) -> tuple[Pla
     if used is not None and "access" in plan.taken:
         return used, []
     wanted = replace(plan.access, create=True, mode="least-privilege")
-    asked = replace(plan, access=wanted)
+    with_access = replace(plan, access=wanted)
     deployer, models = session_of(cloud, DEPLOYER), import_module("oci.identity.models")
-    dynamic_group(deployer, cloud, wanted.runs_group, matching_rule(asked, "runs"))
-    for name, lines in policies(asked).items():
+    dynamic_group(deployer, cloud, wanted.runs_group, matching_rule(with_access, "runs"))
+    for name, lines in policies(with_access).items():
         place = cloud.tenancy if lines[0].attached_to_tenancy else cloud.compartment
         details = models.CreatePolicyDetails(
             compartment_id=place,
@@ -34,7 +34,7 @@ def stand_in_access(cloud: Cloud, plan: OciPlan, used: Plan | None) -> tuple[Pla
             statements=[line.text for line in lines],
         )
         deployer.client("identity").create_policy(details)
-    return asked, ["policies and groups exist elsewhere: the least that the stack needs stands in for them"]
+    return with_access, ["policies and groups exist elsewhere: the least that the stack needs stands in for them"]
 
 
 def stand_in_groups(cloud: Cloud, plan: OciPlan) -> Iterator[str]:

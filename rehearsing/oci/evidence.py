@@ -19,7 +19,7 @@ from provider.oci.job_runs import start_of
 from rehearsal.calls import AccessFacts, PolicyInForce, canonical
 from rehearsal.model import Artifact
 from rehearsing.people import People
-from rehearsing.runs import Started
+from rehearsing.runs import StartedRun
 from runstatus.seen import RunStatus
 
 _LAST_LINES = 12
@@ -31,7 +31,7 @@ def caller(cloud: Cloud) -> str:
     return str(session_of(cloud, USER).credentials["user"])
 
 
-def artifacts(cloud: Cloud, who: People, outputs: Mapping[str, Any], started: Started) -> Iterator[Artifact]:
+def artifacts(cloud: Cloud, who: People, outputs: Mapping[str, Any], started: StartedRun) -> Iterator[Artifact]:
     """What lies in the run's output folder in the bucket, as its people see it."""
     folder = str(started.run.nodes[0].launch.get("folder") or "").partition("/")[2]
     if not folder or not started.nodes:
@@ -63,7 +63,7 @@ def last_lines(who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
             yield from (f"[{node.rank} {node.run.name}] {line}" for line in lines)
 
 
-def grounds(cloud: Cloud) -> AccessFacts:
+def access_facts(cloud: Cloud) -> AccessFacts:
     """The policies in force, read as the deployer."""
     identity = session_of(cloud, DEPLOYER).client("identity")
     below = identity.list_compartments(cloud.tenancy).data

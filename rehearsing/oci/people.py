@@ -19,7 +19,7 @@ from rehearsing.oci.access import dynamic_group
 from rehearsing.people import People
 
 
-def people(cloud: Cloud, plan: OciPlan, granted: OciAccessPlan, outputs: Mapping[str, Any]) -> People:
+def people_of(cloud: Cloud, plan: OciPlan, granted: OciAccessPlan, outputs: Mapping[str, Any]) -> People:
     """`granted` says to whom access is given: in the stack, or in the one it takes its access from."""
     deployer = session_of(cloud, DEPLOYER)
     if granted.users_group:
@@ -33,16 +33,16 @@ def people(cloud: Cloud, plan: OciPlan, granted: OciAccessPlan, outputs: Mapping
 
 
 def _join(deployer: Session, cloud: Cloud, name: str) -> None:
-    """The tenancy's one plain user becomes a member of the group, which is made where it is not there."""
+    """The tenancy's one plain user becomes a member of the group. The group is made if it does not exist."""
     identity, models = deployer.client("identity"), import_module("oci.identity.models")
-    found = identity.list_groups(cloud.tenancy, name=name).data
-    if not found:
+    groups = identity.list_groups(cloud.tenancy, name=name).data
+    if not groups:
         details = models.CreateGroupDetails(compartment_id=cloud.tenancy, name=name, description="of a rehearsal")
-        found = [identity.create_group(details).data]
+        groups = [identity.create_group(details).data]
     user = session_of(cloud, USER).credentials["user"]
-    members = identity.list_user_group_memberships(cloud.tenancy, user_id=user, group_id=found[0].id).data
+    members = identity.list_user_group_memberships(cloud.tenancy, user_id=user, group_id=groups[0].id).data
     if not members:
-        identity.add_user_to_group(models.AddUserToGroupDetails(user_id=user, group_id=found[0].id))
+        identity.add_user_to_group(models.AddUserToGroupDetails(user_id=user, group_id=groups[0].id))
 
 
 def _notebook(deployer: Session, cloud: Cloud, outputs: Mapping[str, Any]) -> Session:
@@ -56,22 +56,22 @@ def _notebook(deployer: Session, cloud: Cloud, outputs: Mapping[str, Any]) -> Se
         notebook_session_configuration_details=machine,
     )
     made = deployer.client("data_science").create_notebook_session(details).data
-    told = admin.issue_resource_principal(cloud, made.id)
+    principal = admin.issue_resource_principal(cloud, made.id)
     signer = import_module("oci.auth.signers").EphemeralResourcePrincipalSigner(
-        session_token=told["OCI_RESOURCE_PRINCIPAL_RPST"],
-        private_key=told["OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"],
+        session_token=principal["OCI_RESOURCE_PRINCIPAL_RPST"],
+        private_key=principal["OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"],
         region=cloud.region,
     )
     return Session(endpoints=host_overrides(cloud.env), region=cloud.region, signer=signer)
 
 
-def everyday(who: People, cloud: Cloud, outputs: Mapping[str, Any]) -> None:
-    """What people do around their runs, as far as the stack grants it: the record of calls says what was refused."""
+def act_as_people(who: People, cloud: Cloud, outputs: Mapping[str, Any]) -> None:
+    """Make the calls that people make around their runs. The cloud's record of calls says which were refused."""
     storage = who.session.client("object_storage")
     science, bucket = who.session.client("data_science"), str(outputs["bucket"])
     namespace, name = cloud.namespace, ".trainyard-rehearsal"
     if (profile := who.profile) is not None:
-        _tried(lambda: admin.push_image(cloud, f"{outputs['imagePushAddress']}:rehearsal", profile=profile))
+        _try(lambda: admin.push_image(cloud, f"{outputs['imagePushAddress']}:rehearsal", profile=profile))
     for call in (
         lambda: storage.head_bucket(namespace, bucket),
         lambda: storage.get_bucket(namespace, bucket),
@@ -84,7 +84,7 @@ def everyday(who: People, cloud: Cloud, outputs: Mapping[str, Any]) -> None:
         lambda: science.get_project(outputs["projectId"]),
         lambda: science.list_jobs(cloud.compartment),
     ):
-        _tried(call)
+        _try(call)
     if outputs.get("logGroupId") and outputs.get("logId"):
         logging = who.session.client("logging")
         for call in (
@@ -92,7 +92,7 @@ def everyday(who: People, cloud: Cloud, outputs: Mapping[str, Any]) -> None:
             lambda: logging.list_logs(outputs["logGroupId"]),
             lambda: logging.get_log(outputs["logGroupId"], outputs["logId"]),
         ):
-            _tried(call)
+            _try(call)
 
 
 def look_at_metrics(who: People, cloud: Cloud) -> None:
@@ -101,15 +101,15 @@ def look_at_metrics(who: People, cloud: Cloud) -> None:
     monitoring, namespace = who.session.client("monitoring"), "oci_datascience_jobrun"
     now = datetime.now(UTC)
     listed = models.ListMetricsDetails(namespace=namespace)
-    asked = models.SummarizeMetricsDataDetails(
+    query = models.SummarizeMetricsDataDetails(
         namespace=namespace, query="CpuUtilization[1m].mean()", start_time=now - timedelta(hours=1), end_time=now
     )
-    _tried(lambda: monitoring.list_metrics(cloud.compartment, listed))
-    _tried(lambda: monitoring.summarize_metrics_data(cloud.compartment, asked))
+    _try(lambda: monitoring.list_metrics(cloud.compartment, listed))
+    _try(lambda: monitoring.summarize_metrics_data(cloud.compartment, query))
 
 
-def _tried(call: Callable[[], Any]) -> None:
-    """A refusal is evidence, not an end."""
+def _try(call: Callable[[], Any]) -> None:
+    """Make a call. A refusal is evidence, so it does not end the rehearsal."""
     from localcloud.control import CloudError
 
     try:

@@ -16,10 +16,10 @@ from rehearsal.calls import AccessFacts
 from rehearsal.model import Artifact
 from rehearsal.planned import PlannedNeeds
 from rehearsing.oci import access, evidence, mutations, people, runs
-from rehearsing.oci.planned import planned
+from rehearsing.oci.planned import planned_needs
 from rehearsing.people import People
 from rehearsing.platform import Mutation, Outputs
-from rehearsing.runs import Answers, Started, Watch
+from rehearsing.runs import Answers, RunWatch, StartedRun
 from runstatus.seen import RunStatus
 
 
@@ -34,14 +34,14 @@ class OciRehearsalPlatform:
     def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
         return access.stand_in_groups(cloud, oci_plan(plan))
 
-    def people(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        return people.people(cloud, oci_plan(plan), oci_plan(granted).access, outputs)
+    def people_of(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+        return people.people_of(cloud, oci_plan(plan), oci_plan(granted).access, outputs)
 
-    def needed(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
-        return planned(oci_plan(plan), oci_plan(network_of), oci_plan(access_of))
+    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
+        return planned_needs(oci_plan(plan), oci_plan(network_of), oci_plan(access_of))
 
-    def everyday(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
-        people.everyday(who, cloud, outputs)
+    def act_as_people(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+        people.act_as_people(who, cloud, outputs)
 
     def look_at_metrics(self, who: People, cloud: Cloud) -> None:
         people.look_at_metrics(who, cloud)
@@ -51,23 +51,23 @@ class OciRehearsalPlatform:
 
     def start(
         self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
-    ) -> Started:
+    ) -> StartedRun:
         return runs.start(who, oci_plan(plan), job, run, outputs, answers, tell)
 
-    def watch(self, who: People, plan: Plan, started: Started, tell: Tell) -> Watch:
+    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
         return runs.watch(who, oci_plan(plan), started, tell)
 
     def caller(self, cloud: Cloud) -> str:
         return evidence.caller(cloud)
 
-    def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: Started) -> Iterator[Artifact]:
+    def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
         return evidence.artifacts(cloud, who, outputs, started)
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
         return evidence.last_lines(who, seen, tell)
 
-    def grounds(self, cloud: Cloud) -> AccessFacts:
-        return evidence.grounds(cloud)
+    def access_facts(self, cloud: Cloud) -> AccessFacts:
+        return evidence.access_facts(cloud)
 
     def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
         return mutations.without(cloud, mutation)

@@ -19,20 +19,20 @@ from provider.oci.platform import OciRunPlatform
 from provider.runs.check import with_defaults
 from provider.runs.model import NodeRun, run_spec
 from rehearsing.people import People
-from rehearsing.runs import Answers, Started
+from rehearsing.runs import Answers, StartedRun
 from runstatus.oci.looker import Looker
 from runstatus.seen import RunStatus, WantedRuns
 
 
 def answers(cloud: Cloud, outputs: Mapping[str, Any], place: Place) -> Answers:
     """What the placeholders of OCI stand for, now that the stack is up."""
-    known = {
+    values = {
         "namespace": cloud.namespace,
         "registry": str(outputs["imagePushAddress"]),
         "bucket": str(outputs["bucketUri"]),
         **{f"secret.{name}": ocid for name, ocid in _secrets(place).items()},
     }
-    return Answers(known)
+    return Answers(values)
 
 
 def _secrets(place: Place) -> dict[str, str]:
@@ -45,7 +45,7 @@ def _secrets(place: Place) -> dict[str, str]:
 
 def start(
     who: People, plan: OciPlan, job: JobPlan, run: RunPlan, outputs: Mapping[str, Any], answers: Answers, tell: Tell
-) -> Started:
+) -> StartedRun:
     where = Where(
         outputs["jobs"][job.name]["id"], outputs["projectId"], None, outputs.get("logGroupId"), outputs.get("logId")
     )
@@ -56,26 +56,26 @@ def start(
     try:
         made.extend(OciRunPlatform(who.session).ensure(call_of("rehearse", tell), spec, ()))
     except ProviderError as refused:
-        return Started(job, run, tuple(made), f"{who.words} could not start it: {refused.cause}")
-    return Started(job, run, tuple(made))
+        return StartedRun(job, run, tuple(made), f"{who.words} could not start it: {refused.cause}")
+    return StartedRun(job, run, tuple(made))
 
 
 @dataclass
-class Watch:
-    """`rehearsing.platform.Watch`."""
+class OciRunWatch:
+    """`rehearsing.runs.RunWatch`."""
 
     who: People
-    started: Started
+    started: StartedRun
     looker: Looker
 
     def look(self) -> RunStatus | None:
-        found = self.looker.look()
-        return found[0] if found else None
+        runs = self.looker.look()
+        return runs[0] if runs else None
 
     def cancel(self) -> None:
         OciRunPlatform(self.who.session).cancel(self.looker.call, list(self.started.nodes))
 
 
-def watch(who: People, plan: OciPlan, started: Started, tell: Tell) -> Watch:
+def watch(who: People, plan: OciPlan, started: StartedRun, tell: Tell) -> OciRunWatch:
     wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
-    return Watch(who, started, Looker(who.session, call_of("rehearse", tell), plan.compartment or "", wanted))
+    return OciRunWatch(who, started, Looker(who.session, call_of("rehearse", tell), plan.compartment or "", wanted))

@@ -13,7 +13,7 @@ import yaml
 from components.oci.plan import OciPlan
 from components.plan.build import plan_of
 from rehearsal.mapping import SMALL_SHAPE, RehearsedConfig, map_config, stand_in_platform, without_runs
-from rehearsing.oci.planned import planned
+from rehearsing.oci.planned import planned_needs
 from schemas.judge import Judged, judge_config
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 from tests.support.oci_plans import on_oci
@@ -48,7 +48,7 @@ def test_the_file_itself_is_never_changed_and_what_is_made_of_it_is_sound(name: 
     for job in small.jobs.values():
         assert job.nodes == plan(name).jobs[job.name].nodes
         assert job.shape.name == SMALL_SHAPE["name"]
-    assert planned(small).rules == planned(plan(name)).rules, "the very rules of the plan"
+    assert planned_needs(small).rules == planned_needs(plan(name)).rules, "the very rules of the plan"
 
 
 @pytest.mark.parametrize("name", OCI)
@@ -100,6 +100,6 @@ def test_a_stack_of_others_is_stood_in_for_by_one_that_opens_what_is_needed(tmp_
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
     found = judged(platform, "oci-platform")
     assert found.errors == ()
-    opened = {rule.ports for rule in planned(on_oci(plan_of(found))).rules}
-    needed = {rule.ports for rule in planned(plan("oci-team")).rules}
+    opened = {rule.ports for rule in planned_needs(on_oci(plan_of(found))).rules}
+    needed = {rule.ports for rule in planned_needs(plan("oci-team")).rules}
     assert needed <= opened

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run and all that it takes to start it: once for the rehearsal, and again to compare or to confirm."""
+"""A run with all that is needed to start it: once for the rehearsal, and again to compare or to confirm."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from localcloud.control import Cloud
 from provider.base.asking import Tell
 from rehearsing.people import People
 from rehearsing.platform import RehearsalPlatform
-from rehearsing.runs import Answers, Started, watched
+from rehearsing.runs import Answers, StartedRun, watch_to_end
 from runstatus.seen import RunStatus
 
 
 @dataclass(frozen=True)
-class Again:
-    """The run that is started, and where."""
+class RepeatableRun:
+    """A run that can be started any number of times, and the place where it starts."""
 
     platform: RehearsalPlatform
     cloud: Cloud
@@ -31,19 +31,21 @@ class Again:
     minutes: float
     tell: Tell
 
-    def start(self) -> Started:
+    def start(self) -> StartedRun:
         return self.platform.start(self.who, self.plan, self.job, self.run, self.outputs, self.answers, self.tell)
 
-    def watched(self, started: Started, enough: Callable[[], bool] = lambda: False) -> tuple[RunStatus | None, str]:
+    def watch_to_end(
+        self, started: StartedRun, enough: Callable[[], bool] = lambda: False
+    ) -> tuple[RunStatus | None, str]:
         """The run at its end, and why it was cancelled. None where nothing was started."""
         if not started.nodes:
             return None, ""
         watch = self.platform.watch(self.who, self.plan, started, self.tell)
-        return watched(watch, started, self.minutes, self.tell, enough)
+        return watch_to_end(watch, started, self.minutes, self.tell, enough)
 
 
-def replace_attempt(again: Again, attempt: int) -> Again:
-    """The same run once more: its folder in the bucket is another, as for any higher attempt."""
+def replace_attempt(again: RepeatableRun, attempt: int) -> RepeatableRun:
+    """The same run as another attempt, so it has another folder in the bucket."""
     before = f"/{again.run.attempt}"
     nodes = tuple(
         replace(
