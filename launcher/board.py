@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes tell one another through the run's folder: who is there, and who has ended, how.
+"""What nodes tell one another through the run's folder: which nodes are there, and how nodes have ended.
 
-Everything is in the names of small objects below `peers/`, so that one list tells all of it:
+The names of small objects below `peers/` carry all of it, so one list request reads everything:
 
     peers/g<generation>/<rank>/<nonce>/here/<address>
     peers/g<generation>/<rank>/<nonce>/end/<how>/<code>
@@ -59,7 +59,7 @@ def sign_name(generation: int, rank: int, nonce: str, sign: int) -> str:
 
 
 def events(listed: Iterable[Stored]) -> list[Event]:
-    """What a list of the folder says; names that are none of ours are passed over."""
+    """The events that a listing of the folder shows. It skips names that the launcher did not write."""
     found = []
     for item in listed:
         parts = item.name.split("/")
@@ -125,7 +125,7 @@ class Board:
         return any(event.rank == rank and event.at >= self.since for event in self.endings())
 
     def culprit(self, generation: int) -> Event | None:
-        """Whose failure was the first in a generation: it explains those that follow within moments."""
+        """The first failure of a generation. It explains the failures that follow within moments."""
         return next((event for event in self.endings(generation) if event.how in (FAILED, RETRY)), None)
 
     def idle(self, generation: int) -> dict[int, Event]:
@@ -137,7 +137,7 @@ class Board:
         return {rank: event for rank, event in latest.items() if event.sign % 2}
 
     def gone(self, launch: Launch, lost: Iterable[int]) -> frozenset[int]:
-        """Ranks that training goes on without, those among them that were lost; empty unless it may."""
+        """Ranks that training goes on without: those that failed, and `lost`. Empty unless the run is elastic."""
         failed = (final.rank for final in self.finals(launch.gang) if not final.succeeded)
         return frozenset((*failed, *lost)) if launch.elastic else frozenset()
 

@@ -24,16 +24,16 @@ def fetch(launch: Launch, environment: Mapping[str, str], root: Path, say: Voice
     target = root / "code"
     if target.exists():
         return str(target)
-    told = {**environment, "GIT_TERMINAL_PROMPT": "0"}
+    git_environment = {**environment, "GIT_TERMINAL_PROMPT": "0"}
     if git.secret:
-        told["GIT_SSH_COMMAND"] = _ssh(root, launch.identity.secret(git.secret, say))
+        git_environment["GIT_SSH_COMMAND"] = _ssh(root, launch.identity.secret(git.secret, say))
     branch = ["--branch", git.branch] if git.branch else []
     try:
-        _git(["clone", "--quiet", *branch, "--", git.url, str(target)], told)
+        _git(["clone", "--quiet", *branch, "--", git.url, str(target)], git_environment)
     finally:
         (root / _KEY).unlink(missing_ok=True)
     if git.commit:
-        _git(["-C", str(target), "checkout", "--quiet", "--detach", git.commit, "--"], told)
+        _git(["-C", str(target), "checkout", "--quiet", "--detach", git.commit, "--"], git_environment)
     say(f"code of {git.url} cloned" + (f" at {git.commit[:12]}" if git.commit else ""))
     return str(target)
 
@@ -49,8 +49,8 @@ def _git(words: list[str], environment: Mapping[str, str]) -> None:
     except subprocess.TimeoutExpired:
         raise MissingError(f"git {words[0]} took longer than {_SECONDS} s: check that the node can reach it") from None
     if done.returncode:
-        said = done.stdout.decode(errors="replace").strip().splitlines()
-        raise MissingError(f"the code cannot be cloned from git: {said[-1] if said else f'code {done.returncode}'}")
+        lines = done.stdout.decode(errors="replace").strip().splitlines()
+        raise MissingError(f"the code cannot be cloned from git: {lines[-1] if lines else f'code {done.returncode}'}")
 
 
 def _ssh(root: Path, key: bytes) -> str:

@@ -28,10 +28,10 @@ class Work:
 def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str = "") -> Work:
     """Everything filled in, nothing started. Lines are marked with the node's rank."""
     values = {**placeholders.node_values(launch, place), **frameworks.values(launch, place.addresses)}
-    told = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
+    inherited = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
     folder = code or code_folder(launch)
-    commands = tuple(_commands(launch, values, told, folder))
-    first = commands[0].environment if commands else _environment(launch, values, told, 0)
+    commands = tuple(_commands(launch, values, inherited, folder))
+    first = commands[0].environment if commands else _environment(launch, values, inherited, 0)
     services = frameworks.helpers(launch, place, first, folder)
     if launch.start:
         words = placeholders.all_filled(launch.start, values, "start")
@@ -47,7 +47,7 @@ def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str
     return Work(tuple(services), commands, awaited) if commands else Work((), tuple(services), awaited)
 
 
-def _commands(launch: Launch, values: Mapping[str, str], told: Mapping[str, str], folder: str) -> list[Spec]:
+def _commands(launch: Launch, values: Mapping[str, str], inherited: Mapping[str, str], folder: str) -> list[Spec]:
     if not launch.command:
         return []
     # What wraps the command starts the processes itself.
@@ -61,14 +61,14 @@ def _commands(launch: Launch, values: Mapping[str, str], told: Mapping[str, str]
         else:
             words = frameworks.begun(launch, _interpreted(words))
         prefix = _prefix(launch.rank, str(local) if count > 1 else "")
-        found.append(Spec(words, _environment(launch, values, told, local), prefix, folder))
+        found.append(Spec(words, _environment(launch, values, inherited, local), prefix, folder))
     return found
 
 
-def _environment(launch: Launch, values: Mapping[str, str], told: Mapping[str, str], local: int) -> dict[str, str]:
+def _environment(launch: Launch, values: Mapping[str, str], inherited: Mapping[str, str], local: int) -> dict[str, str]:
     own = {**values, **placeholders.process_values(launch, local)}
     framework = {name: placeholders.filled(text, own, name) for name, text in launch.environment.items()}
-    return {**told, **framework}
+    return {**inherited, **framework}
 
 
 def _prefix(rank: int, part: str) -> str:

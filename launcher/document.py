@@ -10,7 +10,7 @@ from typing import Any
 
 from launcher import platforms
 from launcher.errors import LaunchError
-from launcher.identities import Git, Identity
+from launcher.identities import GitRepository, Identity
 
 VARIABLE = "TRAINYARD_LAUNCH"
 # What older images would pass over has a higher version, so that they refuse it: 2 a wait, 3 code that the document
@@ -67,7 +67,7 @@ class Launch:
     gang: bool
     folder: str | None
     checkpoints: str | None
-    git: Git | None
+    git: GitRepository | None
     peers: Mapping[str, Any]
     ports: Mapping[str, Port]
     start: tuple[str, ...]
@@ -190,7 +190,7 @@ def _launch(document: Mapping[str, Any], identity: Identity) -> Launch:
         gang=document["gang"],
         folder=document["folder"],
         checkpoints=document["checkpoints"],
-        git=Git(**document["code"]["git"]) if "code" in document else identity.git(),
+        git=GitRepository(**document["code"]["git"]) if "code" in document else identity.git(),
         peers=dict(document["peers"]),
         ports={label: _port(row) for label, row in document["ports"].items()},
         start=tuple(document["start"]),

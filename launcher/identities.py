@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a node is, as its platform tells it. A platform's own class answers what is not as it is here."""
+"""Who a node is to its platform. A platform's own class overrides the methods for which it has another answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _START = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
-class Git:
+class GitRepository:
     """A repository that every node clones. `secret` is what the platform calls the key to it."""
 
     url: str
@@ -62,7 +62,7 @@ class Identity:
             )
         return name
 
-    def git(self) -> Git | None:
+    def git(self) -> GitRepository | None:
         """Code from git that the platform tells of in its own way."""
         return None
 

@@ -16,12 +16,12 @@ _SIOCGIFADDR = 0x8915
 
 def own_address(environment: Mapping[str, str], towards: str) -> str:
     """The address that others reach us by: what the platform says, else the source of what we send towards one."""
-    told = environment.get(ADDRESS_VARIABLE)
-    if not told and not towards:
+    given = environment.get(ADDRESS_VARIABLE)
+    if not given and not towards:
         raise LaunchError(
             f"{ADDRESS_VARIABLE} is not set: without a store on the network, a node cannot find out its own address"
         )
-    return told or source_towards(towards)
+    return given or source_towards(towards)
 
 
 def source_towards(host: str) -> str:
@@ -42,9 +42,9 @@ def interface_of(address: str) -> str:
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for _, name in socket.if_nameindex():
-            asked = struct.pack("256s", name.encode()[:15])
+            request = struct.pack("256s", name.encode()[:15])
             try:
-                answer = fcntl.ioctl(any_socket.fileno(), _SIOCGIFADDR, asked)
+                answer = fcntl.ioctl(any_socket.fileno(), _SIOCGIFADDR, request)
             except OSError:
                 continue  # an interface without an address
             if socket.inet_ntoa(answer[20:24]) == address:

@@ -16,13 +16,13 @@ from launcher.errors import LaunchError, MissingError, PeerFailedError
 from launcher.peers.meeting import named
 from launcher.pin import Pin
 from launcher.placeholders import Place
-from launcher.processes import Children
+from launcher.processes import ChildProcesses
 from launcher.retries import Retries
 from launcher.say import Voice
 from launcher.settings import number
 from launcher.signals import Signals
 from launcher.stalls import Stalls
-from launcher.status import Reporter
+from launcher.status import StatusReporter
 from launcher.supervise import GRACE_SECONDS, GRACE_VARIABLE, READY_SECONDS, READY_VARIABLE, Ended, Life
 from launcher.waiting import StoppedError, Wait, patience
 from launcher.workplace import Workplace
@@ -49,10 +49,10 @@ class Node:
     environment: Mapping[str, str]
     say: Voice
     signals: Signals
-    children: Children
+    children: ChildProcesses
     desk: Desk | None
     workplace: Workplace
-    reporter: Reporter
+    reporter: StatusReporter
     pin: Pin
     stalls: Stalls
     retries: Retries
@@ -89,8 +89,8 @@ class Node:
         self.reporter.change(state="retrying" if self.retries.any or self._generation else "waiting")
         self._claimed = False
         wait = self._wait("the other nodes", _REMEDY)
-        asked = peers.Asked(self.launch, self.environment, self._generation, wait, self.desk)
-        members = peers.find(asked)
+        request = peers.PeerRequest(self.launch, self.environment, self._generation, wait, self.desk)
+        members = peers.find(request)
         address, self._main = members[self.launch.rank], members.get(0, "")
         other = next((peer for peer in members.values() if peer != address), address)
         interface = network.interface_of(network.source_towards(other)) or network.interface_of(address)
@@ -107,8 +107,8 @@ class Node:
         return Wait(self.say, lambda: what, patience(self.environment), remedy, self.signals.ended)
 
     def _live(self, place: Place) -> Ended:
-        told = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
-        work = commands.work(self.launch, place, told, self.workplace.code())
+        environment = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
+        work = commands.work(self.launch, place, environment, self.workplace.code())
         life = Life(
             self.launch, place, work, self.children, self.signals, self.say, self._outside,
             lambda: self._started(place),
@@ -121,7 +121,7 @@ class Node:
         self._ran = time.monotonic() - began
         self.stalls.end()
         self.reporter.last()
-        # Who was asked to end was looked at before; who was killed otherwise may have left half a file.
+        # A process that ended on request has been synced already. One that was killed may leave a partial file.
         self.workplace.flush(whole=bool(ended.stopped or ended.signal) or ended.code < exits.SIGNALLED)
         return ended
 
@@ -130,7 +130,7 @@ class Node:
         self.stalls.begin(self._generation, place.interface)
 
     def _release(self) -> None:
-        """The command has ended well: who serves it ends first, before the service on this node that holds them."""
+        """Runs when the command has succeeded. Nodes that serve it end first, then the service on this node."""
         if self.desk is None or not self.desk.watches or not self.launch.served:
             return
         self.reporter.last()
@@ -218,7 +218,7 @@ class Node:
         return 0 if ended.code == 0 else self._after_failure(ended.code)
 
     def _news(self, seconds: float | None) -> bool:
-        """Waits for the others' ending to explain that of this service."""
+        """Waits for the others to end. True once their end explains why this service ended."""
         if self.desk is None or not self.desk.watches:
             return False
         deadline = None if seconds is None else time.monotonic() + seconds
@@ -235,7 +235,7 @@ class Node:
         return all(network.answers(self._main, awaited.port) for awaited in self.launch.awaits)
 
     def _after_main(self, code: int) -> int | None:
-        """Nothing on this node can go on when the main node's part has ended. How that ended decides."""
+        """This node cannot go on once the main node's part has ended. How that part ended decides what happens here."""
         why = f"ended with {exits.described(code)} when the main node's part had ended"
         self.say(why)
         while not self._news(_LOOK_SECONDS):

@@ -16,7 +16,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?)\}")
 
 @dataclass(frozen=True)
 class Place:
-    """Where this node stands among its peers: their addresses (empty: gone), its own, its interface.
+    """This node among its peers: the addresses of all (empty: gone), its own address, its interface.
 
     `life` is how often it has begun before.
     """

@@ -19,48 +19,49 @@ from launcher.identities import Identity
 
 
 @dataclass(frozen=True)
-class Row:
+class PlatformModules:
     """One platform's modules. `stores` by scheme: a module with `Store`. `peers` by source: a module with `find`.
 
-    `identity`: a module with `Own` and `VARIABLES`. Variables that begin as `told` says are on its nodes only.
+    `identity`: a module with `NodeIdentity` and `VARIABLES`. Only its nodes have variables that
+    begin with one of `prefixes`.
     """
 
     stores: Mapping[str, str] = field(default_factory=dict)
     peers: Mapping[str, str] = field(default_factory=dict)
     identity: str = ""
-    told: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
 
 
-ROWS = (
-    Row(
+PLATFORMS = (
+    PlatformModules(
         stores={"oci": "launcher.oci.bucket"},
         peers={"cluster-metadata": "launcher.oci.cluster_metadata"},
         identity="launcher.oci.identity",
-        told=("JOB_RUN_OCID", "MAIN_JOB_RUN_OCID", "OCI_RESOURCE_PRINCIPAL_", "OCI__"),
+        prefixes=("JOB_RUN_OCID", "MAIN_JOB_RUN_OCID", "OCI_RESOURCE_PRINCIPAL_", "OCI__"),
     ),
-    Row(
+    PlatformModules(
         peers={"openpai": "launcher.openpai.peers"},
         identity="launcher.openpai.identity",
-        told=("PAI_",),
+        prefixes=("PAI_",),
     ),
     # A folder that all nodes mount belongs to no platform: any may have one.
-    Row(stores={"file": "launcher.shared.store"}),
+    PlatformModules(stores={"file": "launcher.shared.store"}),
 )
 
 
 def store_of(uri: str) -> ModuleType:
     """The module that opens a folder with this address."""
     scheme = _scheme(uri)
-    for row in ROWS:
+    for row in PLATFORMS:
         if scheme in row.stores:
             return import_module(row.stores[scheme])
-    schemes = ", ".join(f"{scheme}://" for row in ROWS for scheme in row.stores)
+    schemes = ", ".join(f"{scheme}://" for row in PLATFORMS for scheme in row.stores)
     raise LaunchError(f"this image cannot open `{uri}`, only {schemes}: rebuild it if the address is right")
 
 
 def peers_of(source: str) -> ModuleType:
     """The module that asks a platform for the addresses of the nodes."""
-    for row in ROWS:
+    for row in PLATFORMS:
         if source in row.peers:
             return import_module(row.peers[source])
     raise LaunchError(f"peers come from `{source}`, which this image does not know: rebuild it")
@@ -69,23 +70,23 @@ def peers_of(source: str) -> ModuleType:
 def identity_of(document: Mapping[str, Any], environment: Mapping[str, str]) -> Identity:
     """Who this node is to its platform; the neutral answers where no platform is recognised."""
     module = next(_fitting(document, environment), "")
-    own: type[Identity] = import_module(module).Own if module else Identity
+    own: type[Identity] = import_module(module).NodeIdentity if module else Identity
     return own(document, environment)
 
 
 def _fitting(document: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
     """The document comes first: somebody may try a node by hand on a machine of another platform."""
-    rows = [row for row in ROWS if row.identity]
+    rows = [row for row in PLATFORMS if row.identity]
     source, scheme = document["peers"]["from"], _scheme(document["folder"] or "")
     yield from (row.identity for row in rows if source in row.peers)
     yield from (row.identity for row in rows if scheme in row.stores)
-    yield from (row.identity for row in rows if any(name.startswith(row.told) for name in environment))
+    yield from (row.identity for row in rows if any(name.startswith(row.prefixes) for name in environment))
 
 
 def variables() -> dict[str, str]:
     """What each platform's own variables are for, by name: for `--help`."""
     found: dict[str, str] = {}
-    for row in ROWS:
+    for row in PLATFORMS:
         found.update(import_module(row.identity).VARIABLES if row.identity else {})
     return found
 

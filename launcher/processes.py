@@ -63,7 +63,7 @@ class Attempt:
         return exits.of_process(code) if read else None
 
 
-class Children:
+class ChildProcesses:
     """Everything this node runs. One thread passes on what they say."""
 
     def __init__(self, complaint: re.Pattern[bytes] | None = None) -> None:

@@ -11,7 +11,7 @@ from launcher import exits, frameworks, network
 from launcher.document import Awaited, Launch
 from launcher.errors import LaunchError
 from launcher.placeholders import Place
-from launcher.processes import Attempt, Children, Spec
+from launcher.processes import Attempt, ChildProcesses, Spec
 from launcher.say import Voice
 
 _ASK_EVERY = 0.2
@@ -31,7 +31,7 @@ class Readiness:
     launch: Launch
     place: Place
     awaited: Spec | None
-    children: Children
+    children: ChildProcesses
     say: Voice
     _asked: float = field(default=0.0, init=False)
     _said: float = field(default_factory=time.monotonic, init=False)

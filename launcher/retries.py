@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a node that failed starts again, after what pause, and until when.
 
-A transient failure is tried again and not counted, one that nobody can explain as often as the role allows, and a
-permanent one never. What is not counted needs another end: the run's maximum runtime.
+A transient failure is retried and not counted. A failure of unknown kind is retried as often as the role allows. A
+permanent failure is never retried. Retries that are not counted end with the run's maximum runtime.
 """
 
 from __future__ import annotations

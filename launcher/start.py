@@ -72,24 +72,24 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.activity import Meter, noise_of
     from launcher.node import Node
     from launcher.pin import Pin
-    from launcher.processes import Children
+    from launcher.processes import ChildProcesses
     from launcher.retries import Retries
     from launcher.signals import Signals
     from launcher.starts import placed
-    from launcher.status import Reporter
+    from launcher.status import StatusReporter
     from launcher.stores import opener
     from launcher.workplace import Workplace
 
     say = Voice(f"{launch.rank}.launcher", secret_values(environment, launch.secrets))
     launch, open_folder = placed(launch), opener(environment, say)
-    signals, children = Signals(), Children(noise_of(launch.framework, launch.processes).complaint)
+    signals, children = Signals(), ChildProcesses(noise_of(launch.framework, launch.processes).complaint)
     workplace = Workplace(launch, environment, say, open_folder)
     desk = None
     if launch.folder is not None:
         from launcher.desk import Desk
 
         desk = Desk(launch, launch.folder, open_folder, environment, say)
-    reporter = Reporter(launch, desk, str(workplace.progress))
+    reporter = StatusReporter(launch, desk, str(workplace.progress))
     limit = settings.number(environment, stalls.VARIABLE, launch.stall_minutes * 60)
     meter = Meter(lambda: children.written, str(workplace.progress))
     watch = stalls.Stalls(launch, limit, desk, meter, say, lambda: children.last_line, reporter.idle)

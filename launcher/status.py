@@ -40,7 +40,7 @@ class Status:
 
 
 @dataclass
-class Reporter:
+class StatusReporter:
     """Keeps the status object up to date. Without a desk there is nobody to tell."""
 
     launch: Launch

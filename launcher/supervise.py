@@ -12,7 +12,7 @@ from launcher.commands import Work
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError
 from launcher.placeholders import Place
-from launcher.processes import Children, Spec
+from launcher.processes import ChildProcesses, Spec
 from launcher.readiness import Readiness
 from launcher.say import Voice
 from launcher.signals import Signals
@@ -40,7 +40,7 @@ class Life:
     launch: Launch
     place: Place
     work: Work
-    children: Children
+    children: ChildProcesses
     signals: Signals
     say: Voice
     outside: Callable[[], str]
@@ -60,7 +60,7 @@ class Life:
         grace = self.grace
         try:
             ended = self._run()
-            # Who was signalled has had its time; the platform's patience is short too.
+            # After a signal the processes have had their grace already, and the platform does not wait long.
             grace = 0.0 if ended.signal else grace
             return ended
         finally:
@@ -121,7 +121,7 @@ class Life:
         return Ended(0)
 
     def _signalled(self) -> Ended:
-        """The handler has passed the signal on; what does not end in time is ended."""
+        """The handler has passed the signal on. Processes that do not end in time are killed."""
         deadline = time.monotonic() + self.grace
         while [spec for spec in self.children.running if not spec.helper] and time.monotonic() < deadline:
             time.sleep(_TURN)

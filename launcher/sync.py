@@ -24,7 +24,7 @@ Stamp = tuple[int, int]
 
 @dataclass
 class Sync:
-    """What lies below `local` and below `remote` in the bucket; who else writes there uses other names, or the same.
+    """Keeps what is below `local` also below `remote` in the bucket. Other nodes may write there too.
 
     With a `fence`, nothing is put or removed once a newer start has the place.
     """
@@ -42,7 +42,7 @@ class Sync:
     _passed_over: set[str] = field(default_factory=set)
 
     def restore(self) -> int:
-        """Fetches what the bucket has and this node has not, or has otherwise; how many files that were."""
+        """Downloads files that this node lacks, or has in another version. Returns their number."""
         fetched = 0
         prefix = f"{self.remote}/" if self.remote else ""
         for item in self.folder.list(prefix):
@@ -59,7 +59,7 @@ class Sync:
         return fetched
 
     def changed(self) -> int:
-        """Puts what has changed and is at rest: as it was at the last look, and open for writing to nobody."""
+        """Uploads files that have changed and are complete: unchanged since the last look, not open for writing."""
         found = dict(self._files())
         ready = [
             name
@@ -80,14 +80,14 @@ class Sync:
             return sum(self._upload(name, found[name]) for name in ready)
 
     def before_the_end(self) -> None:
-        """Remembers what is being written just now: who writes it will not live to finish it."""
+        """Remembers the files that are open for writing now: their writers are about to be killed."""
         prefix = len(str(self.local)) + 1
         self._doubtful |= {path[prefix:] for path in open_for_writing(self.local)}
 
     def everything(self, whole: bool) -> int:
-        """Puts all that has changed, once nobody writes any more; how many files.
+        """Uploads all that has changed, once no process writes any more. Returns the number of files.
 
-        `whole` False: the writers were killed, and what has changed since the last look may be half of a file.
+        `whole` False: the writers were killed, so a file that has changed since the last look may be partial.
         """
         found = dict(self._files())
         ready = [
@@ -149,7 +149,7 @@ class Sync:
         return 1
 
     def _pass_over(self, name: str, why: Exception) -> int:
-        """One file that cannot be kept must not lose the others; it is said once."""
+        """A file that cannot be uploaded must not stop the others. The log names it once."""
         if name not in self._passed_over:
             self._passed_over.add(name)
             reason = "its name is not UTF-8" if isinstance(why, UnicodeEncodeError) else str(why)
@@ -160,7 +160,7 @@ class Sync:
         return f"{self.remote}/{name}" if self.remote else name
 
     def _remove(self, gone: list[str]) -> None:
-        """What this node had put and its script then removed goes from the bucket too: scripts keep the last few."""
+        """Removes from the bucket what this node uploaded and its script deleted: scripts keep the last few."""
         for name in gone:
             if self.fence is not None and not self.fence.goes_on():
                 return

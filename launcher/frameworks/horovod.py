@@ -24,10 +24,10 @@ def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder
         raise LaunchError("Horovod's rendezvous needs one port: give the stack's `ports` a number for `rendezvous`")
     if launch.elastic:
         met = len([address for address in place.addresses if address])
-        told = ["horovod_elastic.py", *map(str, (met, launch.processes, launch.fewest))]
+        program = ["horovod_elastic.py", *map(str, (met, launch.processes, launch.fewest))]
     else:
-        told = ["horovod_rendezvous.py", ",".join(f"{address}:{launch.processes}" for address in place.addresses)]
-    words = [sys.executable, "-u", str(_SERVERS / told[0]), place.address, str(port[0]), *told[1:]]
+        program = ["horovod_rendezvous.py", ",".join(f"{address}:{launch.processes}" for address in place.addresses)]
+    words = [sys.executable, "-u", str(_SERVERS / program[0]), place.address, str(port[0]), *program[1:]]
     return [Spec(words, environment, f"[{launch.rank}.rendezvous] ", folder, helper=True)]
 
 

@@ -51,8 +51,8 @@ class Ads:
     def announcement(self, address: str) -> tuple[str, dict[str, str]]:
         """This node's file: its name and what it says."""
         name = "MAIN_config.json" if self.mode == _MAIN else f"{self.mode}_{self.job_run}_config.json"
-        told = {"ip": address, "folder": self.folder.uri}
-        return name, {key: text.format(**told) for key, text in self.files[self.mode].items()}
+        values = {"ip": address, "folder": self.folder.uri}
+        return name, {key: text.format(**values) for key, text in self.files[self.mode].items()}
 
     def farewell(self) -> tuple[str, str]:
         """What the main node leaves when it ends for good."""
@@ -72,10 +72,10 @@ class Ads:
         self._looked = True
         found = self._nodes(listed, {event.address for event in ours.values()}, since)
         free = [rank for rank in range(1, self.launch.nodes) if rank not in ours]
-        told = {0: found[_MAIN][0]} if found[_MAIN] and 0 not in ours else {}
-        told.update({rank: found[_WORKER][place] for place, rank in enumerate(free[: len(found[_WORKER])])})
-        self.members = frozenset(told)
-        signs = [Event(0, rank, f"ads-{address}", since, address=address) for rank, address in told.items()]
+        addresses = {0: found[_MAIN][0]} if found[_MAIN] and 0 not in ours else {}
+        addresses.update({rank: found[_WORKER][place] for place, rank in enumerate(free[: len(found[_WORKER])])})
+        self.members = frozenset(addresses)
+        signs = [Event(0, rank, f"ads-{address}", since, address=address) for rank, address in addresses.items()]
         # The file says that the cluster has ended, not how: a job run's own state tells that.
         return signs + [Event(0, sign.rank, sign.nonce, since, how=SUCCEEDED) for sign in signs if ended]
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from launcher.errors import LaunchError
-from launcher.oci.connection import Answer, Connection
+from launcher.oci.connection import Connection, StoreAnswer
 from launcher.oci.principal import Signer, storage_endpoint
 from launcher.say import Voice
 from launcher.stores import Stored, StoreError
@@ -125,6 +125,6 @@ class BucketFolder:
         return f"{self._base}/{quote(self._prefix + name)}"
 
     @staticmethod
-    def _etag(answer: Answer) -> str:
+    def _etag(answer: StoreAnswer) -> str:
         headers: Mapping[str, str] = answer.headers
         return headers.get("etag", "")

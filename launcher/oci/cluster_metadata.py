@@ -7,31 +7,31 @@ import json
 import os
 
 from launcher.errors import LaunchError, MissingError
-from launcher.peers import Asked
+from launcher.peers import PeerRequest
 from launcher.peers.meeting import named
 
 VARIABLE = "CLUSTER_NODES_METADATA_FILE"
 _INTERVAL = 0.1
 
 
-def find(asked: Asked) -> dict[int, str]:
+def find(request: PeerRequest) -> dict[int, str]:
     """Reads the file whenever it has changed, until it names every rank."""
-    path = asked.environment.get(VARIABLE)
+    path = request.environment.get(VARIABLE)
     if not path:
         raise LaunchError(f"{VARIABLE} is not set: OCI Data Science sets it to the file of addresses in node groups")
-    missing = list(range(asked.launch.nodes))
-    asked.wait.what = lambda: named(asked.launch, missing)
+    missing = list(range(request.launch.nodes))
+    request.wait.what = lambda: named(request.launch, missing)
     seen: tuple[int, int, int] | None = None
     addresses: dict[int, str] = {}
     while True:
         stamp = _stamp(path)
         if stamp is not None and stamp != seen:
             seen, addresses = stamp, _read(path, addresses)
-            missing[:] = [rank for rank in range(asked.launch.nodes) if rank not in addresses]
+            missing[:] = [rank for rank in range(request.launch.nodes) if rank not in addresses]
         if not missing:
-            return {rank: addresses[rank] for rank in range(asked.launch.nodes)}
-        if not asked.wait.turn(_INTERVAL):
-            raise MissingError(asked.wait.missed())
+            return {rank: addresses[rank] for rank in range(request.launch.nodes)}
+        if not request.wait.turn(_INTERVAL):
+            raise MissingError(request.wait.missed())
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

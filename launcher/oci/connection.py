@@ -27,7 +27,7 @@ _SAY_AFTER = 5.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class StoreAnswer:
     """What came back; the content of a file that was asked for goes to `into` instead."""
 
     headers: Mapping[str, str]
@@ -59,7 +59,7 @@ class Connection:
     def call(
         self, method: str, target: str, body: Body = None, headers: Mapping[str, str] | None = None,
         into: IO[bytes] | None = None,
-    ) -> Answer:  # fmt: skip
+    ) -> StoreAnswer:  # fmt: skip
         """Tries until it is answered, refused, or `seconds` have passed."""
         started, said, pause, unsigned = time.monotonic(), False, 0.1, 0
         while True:
@@ -88,7 +88,9 @@ class Connection:
             time.sleep(random.uniform(pause / 2, pause))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _once(self, method: str, target: str, body: Body, headers: Mapping[str, str], into: IO[bytes] | None) -> Answer:
+    def _once(
+        self, method: str, target: str, body: Body, headers: Mapping[str, str], into: IO[bytes] | None
+    ) -> StoreAnswer:
         if body is not None and not isinstance(body, bytes):
             body.seek(0)
         if into is not None:
@@ -102,17 +104,17 @@ class Connection:
             content = response.read(65536)
             self._refuse(response, content, target)
         if into is None:
-            return Answer({name.lower(): value for name, value in response.getheaders()}, response.read())
+            return StoreAnswer({name.lower(): value for name, value in response.getheaders()}, response.read())
         while chunk := response.read(1 << 20):
             into.write(chunk)
-        return Answer({name.lower(): value for name, value in response.getheaders()}, b"")
+        return StoreAnswer({name.lower(): value for name, value in response.getheaders()}, b"")
 
     def _refuse(self, response: http.client.HTTPResponse, content: bytes, target: str) -> None:
         if response.status == 401:
             self._learn_clock(response.getheader("Date"))
         try:
-            told: Any = json.loads(content)
-            text = f"{told['code']}: {told['message']}"
+            error: Any = json.loads(content)
+            text = f"{error['code']}: {error['message']}"
         except (ValueError, KeyError, TypeError):
             text = response.reason
         # Of a wrong digest the object store says so by name.

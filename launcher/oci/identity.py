@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.errors import LaunchError
-from launcher.identities import Git, Identity
+from launcher.identities import GitRepository, Identity
 from launcher.say import Voice
 from launcher.settings import flag
 
@@ -31,7 +31,7 @@ _URL, _BRANCH, _COMMIT, _SECRET = (
 _OUTPUT = "OCI__SYNC_DIR"
 
 
-class Own(Identity):
+class NodeIdentity(Identity):
     """What OCI tells a node, and what scripts made for ADS expect."""
 
     def rank(self) -> int:
@@ -56,10 +56,10 @@ class Own(Identity):
             )
         return of_job_run(main)
 
-    def git(self) -> Git | None:
+    def git(self) -> GitRepository | None:
         """As images of ADS are told, too."""
         url, *rest = (self.environment.get(name, "") for name in (_URL, _BRANCH, _COMMIT, _SECRET))
-        return Git(url, *rest) if url else None
+        return GitRepository(url, *rest) if url else None
 
     def secret(self, name: str, say: Voice) -> bytes:
         """From the vault, by its OCID."""

@@ -16,7 +16,7 @@ _JOB, _ATTEMPTS = "PAI_JOB_NAME", ("FC_FRAMEWORK_ATTEMPT_INSTANCE_UID", "FC_FRAM
 _LETTERS = 12
 
 
-class Own(Identity):
+class NodeIdentity(Identity):
     """What the environment of a task says."""
 
     def rank(self) -> int:

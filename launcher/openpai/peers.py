@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from launcher.errors import LaunchError
-from launcher.peers import Asked
+from launcher.peers import PeerRequest
 
 
-def find(asked: Asked) -> dict[int, str]:
+def find(request: PeerRequest) -> dict[int, str]:
     """Everything is known at once."""
     addresses = []
-    for role in asked.launch.roles:
+    for role in request.launch.roles:
         for index in range(role.replicas):
             name = f"PAI_HOST_IP_{role.name}_{index}"
-            if not asked.environment.get(name):
+            if not request.environment.get(name):
                 raise LaunchError(f"{name} is not set: OpenPAI sets such a variable to the address of each task")
-            addresses.append(asked.environment[name])
+            addresses.append(request.environment[name])
     return dict(enumerate(addresses))

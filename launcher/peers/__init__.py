@@ -12,7 +12,7 @@ from launcher.desk import Desk
 from launcher.document import Launch
 from launcher.waiting import Wait
 
-# Each has `find(asked)`, which gives addresses by rank, as the platforms' own have.
+# Each has `find(request)`, which gives addresses by rank, as the platforms' own have.
 _MODULES = {
     "bucket": "launcher.peers.bucket",
     "list": "launcher.peers.fixed",
@@ -20,7 +20,7 @@ _MODULES = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class PeerRequest:
     """What a source of peers may need. `wait.what` is set by the source."""
 
     launch: Launch
@@ -30,17 +30,17 @@ class Asked:
     desk: Desk | None
 
 
-def find(asked: Asked) -> dict[int, str]:
+def find(request: PeerRequest) -> dict[int, str]:
     """Addresses of all that take part, by rank; MissingError naming who did not come."""
-    source = asked.launch.peers["from"]
+    source = request.launch.peers["from"]
     module = import_module(_MODULES[source]) if source in _MODULES else platforms.peers_of(source)
-    found: dict[int, str] = module.find(asked)
-    if source != "bucket" and asked.desk is not None and asked.desk.watches:
-        asked.desk.arrive(asked.generation, found[asked.launch.rank])
-        if asked.generation:
+    found: dict[int, str] = module.find(request)
+    if source != "bucket" and request.desk is not None and request.desk.watches:
+        request.desk.arrive(request.generation, found[request.launch.rank])
+        if request.generation:
             # The addresses are as they were, but all must have ended before anyone starts again.
             from launcher.peers.meeting import gather
 
-            members = gather(asked.launch, asked.desk, asked.generation, asked.wait)
+            members = gather(request.launch, request.desk, request.generation, request.wait)
             found = {rank: found[rank] for rank in members}
     return found

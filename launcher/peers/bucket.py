@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from launcher import network
 from launcher.errors import LaunchError, MissingError
-from launcher.peers import Asked
+from launcher.peers import PeerRequest
 from launcher.peers.meeting import gather
 
 
-def find(asked: Asked) -> dict[int, str]:
+def find(request: PeerRequest) -> dict[int, str]:
     """Arrives, then waits until all have."""
-    if asked.desk is None:
+    if request.desk is None:
         raise LaunchError("peers come from the bucket, but the launch document names no `folder`")
-    address = network.own_address(asked.environment, asked.desk.folder.host)
-    if asked.launch.nodes == 1:
+    address = network.own_address(request.environment, request.desk.folder.host)
+    if request.launch.nodes == 1:
         return {0: address}
-    if asked.generation and asked.desk.strangers is not None and asked.desk.strangers.members:
-        raise MissingError(asked.desk.strangers.alone)
-    asked.desk.arrive(asked.generation, address)
-    return gather(asked.launch, asked.desk, asked.generation, asked.wait)
+    if request.generation and request.desk.strangers is not None and request.desk.strangers.members:
+        raise MissingError(request.desk.strangers.alone)
+    request.desk.arrive(request.generation, address)
+    return gather(request.launch, request.desk, request.generation, request.wait)

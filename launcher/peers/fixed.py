@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from launcher.errors import LaunchError
-from launcher.peers import Asked
+from launcher.peers import PeerRequest
 
 
-def find(asked: Asked) -> dict[int, str]:
+def find(request: PeerRequest) -> dict[int, str]:
     """As they are written."""
-    addresses = tuple(str(address) for address in asked.launch.peers["addresses"])
-    if len(addresses) != asked.launch.nodes:
-        raise LaunchError(f"`peers` lists {len(addresses)} addresses for {asked.launch.nodes} nodes")
+    addresses = tuple(str(address) for address in request.launch.peers["addresses"])
+    if len(addresses) != request.launch.nodes:
+        raise LaunchError(f"`peers` lists {len(addresses)} addresses for {request.launch.nodes} nodes")
     return dict(enumerate(addresses))

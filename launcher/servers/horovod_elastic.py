@@ -134,17 +134,17 @@ class World:
             self.say(f"{len(members)} of at least {self.least} nodes are there: waiting for others to come back")
 
     def _begin(self, members: list[str]) -> None:
-        told = self.ranks(members, self.processes)
-        self.begun(told)
+        slots = self.ranks(members, self.processes)
+        self.begun(slots)
         gone = [host for host in self._members if host not in members]
         self._members = members
-        self._slots = {(slot.hostname, slot.local_rank): slot for slot in told}
+        self._slots = {(slot.hostname, slot.local_rank): slot for slot in slots}
         self._ready.clear()
         self._round += 1
         nodes = ", ".join(str(node_of(host)) for host in members)
         without = f"; gone: {', '.join(str(node_of(host)) for host in gone)}" if gone else ""
         self.say(
-            f"Horovod's world {self._round}: {len(told)} processes on nodes {nodes} in the order of ranks{without}"
+            f"Horovod's world {self._round}: {len(slots)} processes on nodes {nodes} in the order of ranks{without}"
         )
         self._changed.notify_all()
 
@@ -247,16 +247,16 @@ def main(arguments: list[str]) -> int:
         return slots
 
     address, port, nodes, processes, least = arguments
-    world = World(int(nodes), int(processes), int(least), ranks, lambda told: server.init(told), _say)
+    world = World(int(nodes), int(processes), int(least), ranks, lambda slots: server.init(slots), _say)
     driver = Driver(world, INVALID_SLOT_INFO)
     server = Server((address, int(port)), handler_for(driver), 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     _say(f"Horovod's elastic rendezvous serves {least} to {nodes} nodes at {address}:{port}")
-    told = 0.0
+    told_at = 0.0
     while True:
-        if world.tick() and time.monotonic() - told > _TELL_AGAIN_SECONDS:
+        if world.tick() and time.monotonic() - told_at > _TELL_AGAIN_SECONDS:
             driver.tell()
-            told = time.monotonic()
+            told_at = time.monotonic()
         time.sleep(_TURN)
 
 

@@ -21,11 +21,11 @@ _PATIENCE = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "60"}
 
 def main(words: list[str]) -> int:
     """Only comes back where it could not join."""
-    told = os.environ
-    rendezvous = told["HOROVOD_GLOO_RENDEZVOUS_ADDR"], int(told["HOROVOD_GLOO_RENDEZVOUS_PORT"])
+    environment = os.environ
+    rendezvous = environment["HOROVOD_GLOO_RENDEZVOUS_ADDR"], int(environment["HOROVOD_GLOO_RENDEZVOUS_PORT"])
     try:
         line = socket.create_connection(rendezvous, timeout=_SAY_EVERY)
-        who = f"{told['HOROVOD_HOSTNAME']}:{told['HOROVOD_LOCAL_RANK']}"
+        who = f"{environment['HOROVOD_HOSTNAME']}:{environment['HOROVOD_LOCAL_RANK']}"
         line.sendall(f"POST /join/{who} HTTP/1.0\r\n\r\n".encode())
         place = json.loads(_answer(line))
     except (OSError, ValueError) as error:
@@ -35,7 +35,7 @@ def main(words: list[str]) -> int:
     line.settimeout(None)
     line.set_inheritable(True)
     try:
-        os.execvpe(words[0], words, {**_PATIENCE, **told, **place})
+        os.execvpe(words[0], words, {**_PATIENCE, **environment, **place})
     except OSError as error:
         print(f"`{words[0]}` cannot be started: {error.strerror}", flush=True)
         return _NOT_THERE

@@ -12,15 +12,15 @@ import pytest
 from launcher import peers
 from launcher.board import Board, Event, end_name, events, here_name, seconds
 from launcher.errors import LaunchError, MissingError
-from launcher.peers import Asked
+from launcher.peers import PeerRequest
 from launcher.say import Voice
 from launcher.stores import Stored
 from launcher.waiting import StoppedError, Wait
 from tests.support.documents import launch
 
 
-def asked(source: dict[str, object], environment: dict[str, str], seconds: float = 30.0) -> Asked:
-    return Asked(launch(peers=source), environment, 0, Wait(Voice(), lambda: "peers", seconds, "do this"), None)
+def request(source: dict[str, object], environment: dict[str, str], seconds: float = 30.0) -> PeerRequest:
+    return PeerRequest(launch(peers=source), environment, 0, Wait(Voice(), lambda: "peers", seconds, "do this"), None)
 
 
 def test_the_metadata_file_is_read_until_it_names_everybody(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_the_metadata_file_is_read_until_it_names_everybody(tmp_path: Path) -> N
     for timer in timers:
         timer.start()
     try:
-        found = peers.find(asked({"from": "cluster-metadata"}, {"CLUSTER_NODES_METADATA_FILE": str(file)}))
+        found = peers.find(request({"from": "cluster-metadata"}, {"CLUSTER_NODES_METADATA_FILE": str(file)}))
     finally:
         for timer in timers:
             timer.join()
@@ -50,14 +50,14 @@ def test_who_is_not_in_the_metadata_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         MissingError, match=r"after 0 s: waited for ranks 1 \(worker-0\), 2 \(worker-1\)\. Remedy: do this"
     ):
-        peers.find(asked({"from": "cluster-metadata"}, {"CLUSTER_NODES_METADATA_FILE": str(file)}, 0.3))
+        peers.find(request({"from": "cluster-metadata"}, {"CLUSTER_NODES_METADATA_FILE": str(file)}, 0.3))
 
 
 def test_openpai_names_every_task() -> None:
     told = {"PAI_HOST_IP_main_0": "10.1.0.1", "PAI_HOST_IP_worker_0": "10.1.0.2", "PAI_HOST_IP_worker_1": "10.1.0.3"}
-    assert peers.find(asked({"from": "openpai"}, told)) == {0: "10.1.0.1", 1: "10.1.0.2", 2: "10.1.0.3"}
+    assert peers.find(request({"from": "openpai"}, told)) == {0: "10.1.0.1", 1: "10.1.0.2", 2: "10.1.0.3"}
     with pytest.raises(LaunchError, match="PAI_HOST_IP_worker_1 is not set"):
-        peers.find(asked({"from": "openpai"}, {**told, "PAI_HOST_IP_worker_1": ""}))
+        peers.find(request({"from": "openpai"}, {**told, "PAI_HOST_IP_worker_1": ""}))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_openpai_names_every_task() -> None:
 )
 def test_sources_that_cannot_be_used(source: dict[str, object], why: str) -> None:
     with pytest.raises(LaunchError, match=why):
-        peers.find(asked(source, {}))
+        peers.find(request(source, {}))
 
 
 def test_a_wait_ends_when_the_node_is_asked_to() -> None:

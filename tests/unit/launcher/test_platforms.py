@@ -92,6 +92,6 @@ def test_only_the_chooser_names_what_platforms_bring() -> None:
         if any(node.value.startswith(own) for own in OWN)
     }
     assert named == {"platforms.py"}
-    rows = [*platforms.ROWS]
+    rows = [*platforms.PLATFORMS]
     modules = {module for row in rows for module in (*row.stores.values(), *row.peers.values(), row.identity) if module}
     assert {module.rpartition(".")[0] for module in modules} == OWN
