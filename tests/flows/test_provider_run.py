@@ -225,7 +225,7 @@ def test_cancel_keeps_what_was_started(world: World) -> None:
 
 def test_too_slow_is_said_with_what_to_do(world: World) -> None:
     inputs = world.inputs(nodes=[node("main", 0, SECONDS_TO_RUN=LONG)], timeouts={"started": 0.01, "finished": 0.01})
-    with pytest.raises(Failed, match=r"is not finished after 0.02 minutes(.|\n)*again to go on waiting") as failed:
+    with pytest.raises(Failed, match=r"is not finished after 0.02 minutes(.|\n)*again to wait for it") as failed:
         world.engine.create(RUN, "run", inputs)
     assert failed.value.kept is not None
     world.engine.delete(failed.value.kept)

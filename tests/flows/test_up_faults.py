@@ -64,7 +64,7 @@ def test_a_limit_and_no_capacity_are_said_and_the_next_up_goes_on_from_there(tea
     admin.add_fault(team.cloud, "no-capacity", shape="VM.Standard.E4.*")
     said = _diagnostics(_failed_up(team), "trainyard:index:Run (line/base)")
     assert "Out of host capacity for 1 node(s) of shape VM.Standard.E4.Flex" in said[0]
-    assert "try later, or another shape" in said[1]
+    assert "Try later, or use another shape" in said[1]
 
     admin.clear_faults(team.cloud)
     assert summary(team.trainyard("up", "local")) == {"created": 1, "unchanged": 20}
