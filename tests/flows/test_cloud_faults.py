@@ -243,4 +243,4 @@ def test_the_command(world: World) -> None:
     assert refusal(lambda: world.clients.network.list_vcns(world.compartment)) == (429, "TooManyRequests")
     assert "struck 1 of 1 calls" in invoke(command, ["faults", "list", *home]).output
     assert invoke(command, ["faults", "clear", *home]).output == "Ended 1 fault.\n"
-    assert "Nothing goes wrong" in invoke(command, ["faults", "list", *home]).output
+    assert "No faults are set." in invoke(command, ["faults", "list", *home]).output

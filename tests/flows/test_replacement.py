@@ -197,7 +197,7 @@ def test_versioning_that_was_on_is_suspended_and_not_turned_off(changes: Changes
         cwd=changes.folder, env=changes.env, capture_output=True, text=True, timeout=LONGEST_SECONDS,
     )  # fmt: skip
     assert refused.returncode != 0
-    assert "OCI can only suspend that, not turn it off" in refused.stdout
+    assert "OCI can suspend a bucket's versioning, but not turn it off" in refused.stdout
     assert "versioning: suspended" in refused.stdout
     assert changes.up({BUCKET: {**bucket, "versioning": "Suspended"}})["updated"] == 1
     found = Clients(cloud).storage.get_bucket(cloud.namespace, "data").data
