@@ -209,8 +209,10 @@ def test_a_log_is_made_for_the_run_where_asked(world: World) -> None:
 
 
 _NODE = """
-import json, os
-peers = json.load(open(os.environ['CLUSTER_NODES_METADATA_FILE']))
+import json, os, time
+# The file fills as nodes come.
+while len(peers := json.load(open(os.environ['CLUSTER_NODES_METADATA_FILE']))) < int(os.environ['NODE_COUNT']):
+    time.sleep(0.05)
 print(os.environ['NODE_RANK'], 'of', os.environ['NODE_COUNT'], [peer['Rank'] for peer in peers])
 raise SystemExit(int(os.environ['NODE_RANK'] == os.environ.get('FAILS')))
 """
