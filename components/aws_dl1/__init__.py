@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from catalog.tables import table
-from components.plan.platform import AccessReport, Meeting, Words
+from components.plan.platform import AccessReport, Meeting, Platform, Words
 from schemas.model import Layout, Run
 
 if TYPE_CHECKING:
@@ -19,17 +19,13 @@ if TYPE_CHECKING:
     from schemas.aws_dl1.model import AwsDl1Stack
 
 
-class AwsDl1Platform:
+class AwsDl1Platform(Platform):
     way_to_services = "through the gateway endpoint of S3, or NAT"
-    names_code = True
 
     def lower(self, stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
         from components.aws_dl1.lower import lower
 
         return lower(stack, plan)
-
-    def circumstances(self, stack: AwsDl1Stack) -> frozenset[str]:
-        return frozenset()
 
     def meeting(self, layout: Layout) -> Meeting:
         return Meeting("bucket", "addresses are exchanged in the bucket")
@@ -40,9 +36,6 @@ class AwsDl1Platform:
         environment: Mapping[str, str] = table("aws_dl1")["environment"]
         return repeat(environment, len(ranks))
 
-    def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
-        return {}
-
     def words(self, plan: AwsDl1Plan) -> Words:
         from components.aws_dl1.words import words
 
@@ -52,9 +45,6 @@ class AwsDl1Platform:
         from components.aws_dl1.access_report import build_report
 
         return build_report(plan)
-
-    def registry(self, plan: AwsDl1Plan, namespace: str) -> str:
-        return f"{plan.account or namespace}.dkr.ecr.{plan.region}.amazonaws.com/{plan.registry.repository}"
 
 
 PLATFORM = AwsDl1Platform()

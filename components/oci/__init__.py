@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.plan.platform import AccessReport, Meeting, Words
+from components.plan.platform import AccessReport, Meeting, Platform, Words
 from schemas.model import Layout, Run
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _MEETINGS: Mapping[Layout, Meeting] = {
 }
 
 
-class OciPlatform:
+class OciPlatform(Platform):
     way_to_services = "through the service gateway"
     # Images of earlier releases know the variables `OCI__RUNTIME_…` only.
     names_code = False
@@ -60,11 +60,6 @@ class OciPlatform:
         from components.oci.access_report import build_report
 
         return build_report(plan, deployers)
-
-    def registry(self, plan: OciPlan, namespace: str) -> str:
-        from components.oci.registry import registry_host
-
-        return f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
 
     def deploy(self, plan: OciPlan, folder: Path) -> dict[str, Any]:
         from components.oci.deploy import deploy

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,19 +51,19 @@ class AccessReport(Protocol):
 
 
 class Platform(Protocol):
-    @property
-    def way_to_services(self) -> str:
-        """How nodes reach bucket, registry and logs: `through the service gateway`."""
+    """What has a body is what most platforms answer: a platform's own class inherits it."""
 
-    @property
-    def names_code(self) -> bool:
-        """Whether launch documents name the repository of the code, and not the platform in a way of its own."""
+    # How nodes reach bucket, registry and logs: `through the service gateway`.
+    way_to_services: str
+    # Whether launch documents name the repository of the code. Else the platform names it in a way of its own.
+    names_code: bool = True
 
     def lower(self, stack: Any, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
         """The plan with what only this platform has. `stack` is the platform's own Stack."""
 
     def circumstances(self, stack: Any) -> frozenset[str]:
         """Words under `when` in catalog/access.toml that hold because of this platform."""
+        return frozenset()
 
     def meeting(self, layout: Layout) -> Meeting: ...
 
@@ -70,17 +71,16 @@ class Platform(Protocol):
         self, job: ResolvedJob, part: RolePart, names: Mapping[str, str], run: Run, ranks: range
     ) -> Iterator[Mapping[str, str]]:
         """Variables of each node of a role, in addition to its launch document: images of this platform read them."""
+        return repeat({}, len(ranks))
 
     def group_environment(self, job: ResolvedJob) -> Mapping[str, str]:
         """The same for the layout `node-groups`, in which all nodes of a role have the same variables."""
+        return {}
 
     def words(self, plan: Any) -> Words: ...
 
     def access_report(self, plan: Any, deployers: str) -> AccessReport:
         """`deployers`: the group that runs `pulumi up`. Raises ValueError if the platform does not allow that name."""
-
-    def registry(self, plan: Any, namespace: str) -> str:
-        """The address of the stack's repository. `namespace`: the account's name in that address."""
 
 
 class Deploys(Protocol):
