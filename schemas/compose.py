@@ -21,7 +21,7 @@ COMPOSED = FOLDER / "stack.schema.json"
 PLATFORM_KEY = "trainyard:platform"
 _DEFS = "#/$defs/"
 _LONGEST_LINE = 118
-# What the sections of two platforms may say in different ways.
+# The definition of all keys. It differs on every platform: one of the keys is the region.
 _WHOLE = "config"
 
 
@@ -55,23 +55,20 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 def compose_for_editors() -> dict[str, Any]:
     """The schema for editors: the definitions of the default platform, and what differs on the others."""
-    first = default_platform()
-    whole = dict(schema_of(first))
+    first, *others = platforms()
+    whole = schema_of(first)
     definitions = dict(whole["$defs"])
-    choices = []
-    for platform in platforms():
-        own = _renamed(platform, definitions) if platform != first else {}
-        definitions |= own
-        choices.append((platform, own.get(f"{platform}.{_WHOLE}", definitions[_WHOLE])))
-    definitions[_WHOLE] = _chosen([platform for platform, _ in choices], definitions)
-    definitions[f"{first}.{_WHOLE}"] = choices[0][1]
+    for platform in others:
+        definitions |= _renamed(platform, definitions)
+    definitions[f"{first}.{_WHOLE}"] = definitions[_WHOLE]
+    definitions[_WHOLE] = _chosen(first, others)
     return {**whole, "$defs": definitions}
 
 
-def _chosen(names: list[str], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _chosen(first: str, others: list[str]) -> dict[str, Any]:
     """The configuration by what `trainyard:platform` says; a file that says nothing is the first platform's."""
-    chosen: dict[str, Any] = {"$ref": f"{_DEFS}{names[0]}.{_WHOLE}"}
-    for name in reversed(names[1:]):
+    chosen: dict[str, Any] = {"$ref": f"{_DEFS}{first}.{_WHOLE}"}
+    for name in reversed(others):
         says = {"properties": {PLATFORM_KEY: {"const": name}}, "required": [PLATFORM_KEY]}
         chosen = {"if": says, "then": {"$ref": f"{_DEFS}{name}.{_WHOLE}"}, "else": chosen}
     return chosen
