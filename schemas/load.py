@@ -171,7 +171,7 @@ def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
     close = []
     for key in config:
         namespace, _, name = key.partition(":")
-        if name and namespace not in namespaces() and _nearly_ours(namespace):
+        if name and _nearly_ours(namespace) and namespace not in namespaces():
             keys = (
                 own.removeprefix(NAMESPACE)
                 for own in schema_of(platform_of({"config": config}))["$defs"]["config"]["properties"]
@@ -183,7 +183,7 @@ def _namespace_problems(config: Mapping[str, Any]) -> list[Problem]:
 
 def _nearly_ours(namespace: str) -> bool:
     ours = NAMESPACE.removesuffix(":")
-    if abs(len(namespace) - len(ours)) > 2:
+    if namespace == ours or abs(len(namespace) - len(ours)) > 2:
         return False
     from difflib import SequenceMatcher  # costs more to import than most files need
 
