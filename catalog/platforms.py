@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from catalog.tables import table
@@ -22,3 +25,14 @@ def default_platform() -> str:
 def platform_folder(name: str) -> str:
     """What a platform's folder is called in each room that has one: a name that Python can import."""
     return name.replace("-", "_")
+
+
+@cache
+def platforms_in(room: str) -> tuple[str, ...]:
+    """The platforms that have a folder in this room."""
+    return tuple(name for name in platforms() if find_spec(f"{room}.{platform_folder(name)}"))
+
+
+def import_platform(room: str, platform: str, module: str = "") -> Any:
+    """A platform's folder in a room, or a module of it. No room imports one before it is needed."""
+    return import_module(".".join(filter(None, (room, platform_folder(platform), module))))

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Protocol
 
-from catalog.platforms import platform_folder, platforms
+from catalog.platforms import import_platform, platforms_in
 from components.plan.model import Plan
 from images.errors import ImageError
 from images.login import Endpoint
@@ -42,10 +40,10 @@ class ImagePlatform(Protocol):
 
 def image_platform_of(plan: Plan, environment: Mapping[str, str]) -> ImagePlatform:
     """The platform that a plan is made for; `environment` says where its cloud is and who calls."""
-    able = [name for name in platforms() if find_spec(f"images.{platform_folder(name)}")]
+    able = platforms_in("images")
     if plan.platform not in able:
         raise ImageError(
             f"{plan.stack} runs on {plan.platform}\nImages are built for stacks of {' and '.join(able)} so far"
         )
-    made: ImagePlatform = import_module(f"images.{platform_folder(plan.platform)}.platform").make(plan, environment)
+    made: ImagePlatform = import_platform("images", plan.platform, "platform").make(plan, environment)
     return made

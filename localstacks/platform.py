@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from catalog.platforms import platform_folder, platforms
+from catalog.platforms import import_platform, platforms
 from components.plan.model import Plan, RunPlan
 from localcloud.control import Cloud
 from localstacks.file import LocalFile
@@ -60,5 +59,5 @@ class LocalPlatform(Protocol):
 def local_platform() -> LocalPlatform:
     """The one platform so far that the local cloud stands in for."""
     (name,) = (name for name, row in platforms().items() if row.get("local"))
-    platform: LocalPlatform = import_module(f"localstacks.{platform_folder(name)}.platform").PLATFORM
+    platform: LocalPlatform = import_platform("localstacks", name, "platform").PLATFORM
     return platform

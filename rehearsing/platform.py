@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from importlib import import_module
 from typing import Any, Protocol
 
-from catalog.platforms import platform_folder
+from catalog.platforms import import_platform
 from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud.control import Cloud
 from localstacks.place import Place
@@ -76,5 +75,5 @@ class RehearsalPlatform(Protocol):
 
 
 def rehearsal_platform_of(name: str) -> RehearsalPlatform:
-    platform: RehearsalPlatform = import_module(f"rehearsing.{platform_folder(name)}.platform").PLATFORM
+    platform: RehearsalPlatform = import_platform("rehearsing", name, "platform").PLATFORM
     return platform

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
-from catalog.platforms import default_platform, platform_folder, platforms
+from catalog.platforms import default_platform, import_platform, platforms_in
 from provider.base.asking import Tell
 from runstatus.seen import RunStatus, WantedRuns
 
@@ -53,8 +51,7 @@ class RunLook(Protocol):
 
 def run_look(question: Question) -> RunLook:
     name = str(question.config.get("trainyard:platform") or default_platform())
-    room = f"runstatus.{platform_folder(name)}"
-    if name not in platforms() or find_spec(room) is None:
+    if name not in platforms_in("runstatus"):
         raise UnknownPlaceError(f"the stack runs on {name}: `trainyard runs` cannot show runs there yet")
-    made: RunLook = import_module(f"{room}.platform").make(question)
+    made: RunLook = import_platform("runstatus", name, "platform").make(question)
     return made

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from catalog.platforms import platform_folder
+from catalog.platforms import import_platform
 from schemas.model import Stack
 
 if TYPE_CHECKING:
@@ -31,5 +30,5 @@ class StackFile(Protocol):
 
 @cache
 def stack_file(platform: str) -> StackFile:
-    part: StackFile = import_module(f"schemas.{platform_folder(platform)}").STACK_FILE
+    part: StackFile = import_platform("schemas", platform).STACK_FILE
     return part

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Protocol
 
-from catalog.platforms import platform_folder
+from catalog.platforms import import_platform
 from components.plan.launch import RolePart
 from components.plan.model import Plan
 from components.plan.resolved import ResolvedJob
@@ -92,14 +91,10 @@ class Deploys(Protocol):
 
 @cache
 def platform_of(name: str) -> Platform:
-    platform: Platform = _imported(name)
+    platform: Platform = import_platform("components", name).PLATFORM
     return platform
 
 
 def deploying_platform_of(name: str) -> Deploys:
-    platform: Deploys = _imported(name)
+    platform: Deploys = import_platform("components", name).PLATFORM
     return platform
-
-
-def _imported(name: str) -> Any:
-    return import_module(f"components.{platform_folder(name)}").PLATFORM

@@ -5,16 +5,16 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from catalog.platforms import platforms_in
 from provider.base.errors import InputFailure
 from provider.base.values import UNKNOWN, Properties, Secret
 from provider.runs.model import LAYOUTS, UNTIL
-from provider.runs.platform import with_runs
 
 REQUIRED = ("platform", "job", "project", "compartment", "displayName", "nodes")
 _DEFAULTS = {"layout": "run-per-node", "until": "started", "attempt": 1}
 _OPTIONAL = ("tags", "image", "maximumRuntimeMinutes", "logGroup", "log", "timeouts")
 INPUTS = frozenset({*REQUIRED, *_DEFAULTS, *_OPTIONAL})
-_CHOICES = {"platform": with_runs(), "layout": LAYOUTS, "until": UNTIL}
+_CHOICES = {"platform": platforms_in("provider"), "layout": LAYOUTS, "until": UNTIL}
 _NODE_KEYS = frozenset({"name", "role", "rank", "environment", "arguments", "replicas", "minimumSuccess"})
 _TIMEOUTS = frozenset({"access", "started", "finished"})
 

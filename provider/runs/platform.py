@@ -6,12 +6,9 @@ is one of its own. The module is imported only when a run names the platform.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Protocol
 
-from catalog.platforms import platform_folder, platforms
+from catalog.platforms import import_platform, platforms_in
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
@@ -65,7 +62,7 @@ class RunPlatforms:
         """The platform of a run. An imported run has only its id."""
         if named := inputs.get("platform"):
             return self[named]
-        for name in with_runs():
+        for name in platforms_in("provider"):
             if _module(name).knows(run_id):
                 return self[name]
         raise ProviderError(
@@ -73,11 +70,5 @@ class RunPlatforms:
         )
 
 
-@cache
-def with_runs() -> tuple[str, ...]:
-    """The platforms that have a folder in this room."""
-    return tuple(name for name in platforms() if find_spec(f"provider.{platform_folder(name)}"))
-
-
 def _module(name: str) -> Any:
-    return import_module(f"provider.{platform_folder(name)}.platform")
+    return import_platform("provider", name, "platform")
