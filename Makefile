@@ -8,7 +8,7 @@ STACK ?= local
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 ROOMS := __main__.py catalog cli components engine iam images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas
 
-.PHONY: help setup up preview down test torture check bench lock clean
+.PHONY: help setup up preview down test torture check bench dist lock clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -48,7 +48,11 @@ preview: setup ## what `make up` would change
 down: setup ## takes the stack down again and stops the local cloud
 	@.venv/bin/trainyard down $(STACK) --local
 
+# A release leaves tests and benchmarks in the repository.
+in_repository = [ -d tests ] || { echo "trainyard: this is a release; tests and benchmarks are in the repository" >&2; exit 1; }
+
 check: .venv/ready ## format, lint, types, import contracts, unit tests: under a minute
+	@$(in_repository)
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet .
 	@.venv/bin/mypy --no-error-summary
 	@contracts=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$contracts"; exit 1; }
@@ -60,10 +64,16 @@ test: setup check ## every test, in small seeded samples
 	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal tests --ignore tests/unit
 
 torture: setup ## the full counts; writes docs/reliability.md
+	@$(in_repository)
 	@TRAINYARD_TORTURE=1 $(PY) -m tests.torture
 
 bench: setup ## ratios against a floor or a peer; docs/performance.md says what they mean
+	@$(in_repository)
 	@$(PY) -m bench
+
+dist: ## a release in dist/: what a team unpacks beside its repository, its changes, and checksums
+	@$(in_repository)
+	@$(PYTHON) -m release
 
 lock: ## new requirement locks, from pyproject.toml and the lists of the local environments
 	@$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --disable-pip-version-check pip-tools uv

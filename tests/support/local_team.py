@@ -35,10 +35,14 @@ NOT_MADE = ("tenancy", "compartment", "group", "user", "user-group-membership", 
 class Team:
     """A team's own repository of stack files beside this checkout, with the stacks it asks for.
 
-    Its stack `local` is the small one beside this file, or with `shipped` that of `make up`.
+    Its stack `local` is the small one beside this file, or with `shipped` that of `make up`. `project` is the checkout
+    or the release that the team works with, `python` the interpreter of its environment.
     """
 
-    def __init__(self, root: Path, *stacks: str, shipped: bool = False) -> None:
+    def __init__(
+        self, root: Path, *stacks: str, shipped: bool = False, project: Path = ROOT, python: str = sys.executable
+    ) -> None:
+        self.project, self.python = project, python
         self.stacks = root / "team" / "stacks"
         self.home = root / "home"
         own = SHIPPED if shipped else ONE_NODE
@@ -50,8 +54,8 @@ class Team:
 
     def run(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "cli", *words], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS,
-            stdin=stdin,
+            [self.python, "-m", "cli", *words], cwd=self.project, capture_output=True, text=True,
+            timeout=LONGEST_SECONDS, stdin=stdin,
             env={**os.environ, "TRAINYARD_HOME": str(self.home), "PULUMI_OPTION_COLOR": "never"},
         )  # fmt: skip
 
@@ -84,8 +88,24 @@ class Team:
     def pulumi(self, *words: str, more: Mapping[str, str] = NOTHING) -> subprocess.CompletedProcess[str]:
         """Plain Pulumi, with nothing of ours but the endpoint of the cloud in its environment."""
         return subprocess.run(
-            ["pulumi", *words], cwd=ROOT, env=self.env(more), capture_output=True, text=True, timeout=LONGEST_SECONDS
-        )
+            ["pulumi", *words], cwd=self.project, env=self.env(more), capture_output=True, text=True,
+            timeout=LONGEST_SECONDS,
+        )  # fmt: skip
+
+    def take_over(self, recording: Path) -> None:
+        """Makes the stack `local` the recorded one: its file, its code, its state and what opens its secrets."""
+        shutil.copy(recording / "Pulumi.local.yaml", self.stacks)
+        if (recording / "local").exists():
+            shutil.copytree(recording / "local", self.stacks / "local", dirs_exist_ok=True)
+        copies = self.home / "pulumi" / "stacks"
+        copies.mkdir(parents=True)
+        shutil.copy(recording / "passphrase", self.home / "pulumi")
+        shutil.copy(recording / "local-file.yaml", copies / "Pulumi.local.yaml")
+        (copies / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
+        for words in (["init", "local", "--no-select"], ["import", "--file", str(recording / "state.json")]):
+            where = [] if words[0] == "init" else ["--stack", "local"]
+            done = self.pulumi("stack", *words, *where, "--cwd", str(copies), "--non-interactive")
+            assert done.returncode == 0, done.stderr
 
     def on_stack(self, command: str, *words: str) -> str:
         """A Pulumi command on the first stack, which is up, by its copied file."""

@@ -6,7 +6,6 @@ in the CHANGELOG.
 """
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +44,7 @@ def _announced(recording: Path) -> dict[str, set[str]]:
 def test_an_earlier_release_is_taken_over_without_replacement(recording: Path, tmp_path: Path) -> None:
     team = Team(tmp_path)
     try:
-        shutil.copy(recording / "Pulumi.local.yaml", team.stacks)
-        if (recording / "local").exists():
-            shutil.copytree(recording / "local", team.stacks / "local", dirs_exist_ok=True)
-        copies = team.home / "pulumi" / "stacks"
-        copies.mkdir(parents=True)
-        shutil.copy(recording / "passphrase", team.home / "pulumi")
-        shutil.copy(recording / "local-file.yaml", copies / "Pulumi.local.yaml")
-        (copies / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
-        for words in (["init", "local", "--no-select"], ["import", "--file", str(recording / "state.json")]):
-            where = [] if words[0] == "init" else ["--stack", "local"]
-            done = team.pulumi("stack", *words, *where, "--cwd", str(copies), "--non-interactive")
-            assert done.returncode == 0, done.stderr
+        team.take_over(recording)
         seen = team.attempt("preview", "local", "--json", "--diff")
         assert seen.returncode == 0, seen.stdout + seen.stderr
         told = json.loads(seen.stdout[seen.stdout.index("{") :])
