@@ -38,17 +38,19 @@ def other_region(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
 
 
 @rule("TY306", "an image outside the stack's repository", severity="warning")
-def other_repository(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
+def other_repository(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     ours = stack.repository_name
     for image in images_of(stack):
-        match = _OCIR.fullmatch(image.host)
-        if match is None or stack.access.mode == "proof-of-concept":
+        if image.name.startswith(f"{OURS}/"):
+            # Repositories do not nest: a longer path is another repository, which nobody makes.
+            message = f"`{OURS}` is the repository `{ours}`, and `{image.name}` is another one, which is not made"
+            tag = "-".join(filter(None, (image.name.rpartition("/")[2], image.tag)))
+            yield Wrong(path_of(image), message, f"tell images apart by their tags: `{OURS}:{tag}`")
+            continue
+        if not _OCIR.fullmatch(image.host) or stack.access.mode == "proof-of-concept":
             continue
         repository = image.name.split("/", 2)[-1]
         if repository != ours:
             message = f"`{repository}` is not the stack's repository `{ours}`, the only one that the runs may read"
-            yield Wrong(
-                path_of(image),
-                message,
-                f"write `{OURS}:<tag>`, or name this repository under `registry: {{ existing: … }}`",
-            )
+            remedy = f"write `{OURS}:<tag>`, or name this repository under `registry: {{ existing: … }}`"
+            yield Wrong(path_of(image), message, remedy)
