@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "access": ("cli.access:access", "Show who may do what, in words, and what the deployer needs."),
     "check": ("cli.check:check", "Check stack files: shape and meaning, with file, line, reason and remedy."),
     "cloud": ("cli.cloud:cloud", "Control the local cloud: start, stop, status, reset, log, env, faults, push."),
+    "data": ("cli.data:data", "Move files to and from a stack's bucket: put, get, list."),
     "down": ("cli.down:down", "Take a stack down from the local cloud."),
     "environments": ("cli.environments:environments", "List or make what stands in for images on this machine."),
     "image": ("cli.image:image", "Build or push the images of a stack's jobs."),
@@ -26,7 +27,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "cli.rehearse:rehearse",
         "Try a stack on a local cloud of its own: training, rules and access, for real.",
     ),
-    "runs": ("cli.runs:runs", "Show what runs are doing (states by rank, logs, progress), or end them."),
+    "runs": (
+        "cli.runs:runs",
+        "Show what runs are doing (states by rank, logs, progress), fetch what they left, or end them.",
+    ),
     "up": ("cli.up:up", "Bring a stack up on the local cloud."),
 }
 

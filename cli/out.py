@@ -16,7 +16,7 @@ from launcher.escaping import json_text, terminal, terminal_lines
 
 # Colours, as click writes them. No other escape sequence is printed.
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
-_UP, _ERASE_BELOW = "\x1b[{}F", "\x1b[J"
+_UP, _ERASE_BELOW, _THIS_LINE = "\x1b[{}F", "\x1b[J", "\r\x1b[K"
 
 
 def say(text: object = "", err: bool = False) -> None:
@@ -42,6 +42,11 @@ def draw(lines: Sequence[str], over: int) -> None:
     """Draw lines over the last `over` lines."""
     back = _UP.format(over) if over else ""
     click.echo(back + _ERASE_BELOW + "\n".join(map(terminal, lines)), color=True)
+
+
+def redraw_aside(line: str) -> None:
+    """Draw one line of progress over the one before, on stderr. An empty line erases it."""
+    click.echo(_THIS_LINE + terminal(line), nl=False, err=True, color=True)
 
 
 def data(text: str) -> None:

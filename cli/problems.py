@@ -24,6 +24,7 @@ _IN_WORDS = frozenset(
         "engine.versions.EngineError",
         "localcloud.control.CloudError",
         "provider.base.errors.ProviderError",
+        "transfers.errors.TransferError",
     }
 )
 # A disk, a quota or a file-size limit that is full, or a device that fails: nothing of ours to mend.

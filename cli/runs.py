@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from cli.running import running_cloud
 from launcher.escaping import terminal
 from runstatus.platform import Question, RunLook, UnknownPlaceError, run_look
 from runstatus.seen import RunStatus, WantedRuns
+from schemas.names import suggestion
 from schemas.source import read
 
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ class RunSelection:
     """Where a person looks, and for which runs."""
 
     look: RunLook
-    wanted: WantedRuns
+    question: Question
 
-    def runs(self, deeply: bool = True) -> list[RunStatus]:
+    @property
+    def wanted(self) -> WantedRuns:
+        return self.question.wanted
+
+    def runs(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         """The runs of the selection. If there are none, the command says so and ends."""
-        runs = self.look.look(deeply)
+        runs = self.look.look(deeply, history)
         if not runs:
             raise click.ClickException(self.nothing())
         return runs
@@ -53,9 +58,17 @@ class RunSelection:
         named = "/".join(filter(None, (self.wanted.job, self.wanted.run)))
         of = f" of the stack {self.wanted.stack}" if self.wanted.stack else ""
         return (
-            f"No runs{f' {named}' if named else ''}{of} in {self.look.where}.\n"
+            f"No runs{f' {named}' if named else ''}{of} in {self.look.where}{self._meant(named)}.\n"
             "`trainyard runs` shows all runs; a stack's runs start with `pulumi up` (`trainyard up --local`)."
         )
+
+    def _meant(self, named: str) -> str:
+        """The run of this stack that is called most like it."""
+        if not named:
+            return ""
+        others = run_look(replace(self.question, wanted=WantedRuns(self.wanted.stack))).look(deeply=False)
+        titles = dict.fromkeys(run.title if self.wanted.run else run.job for run in others)
+        return f": {suggestion(named, titles)}" if titles else ""
 
 
 def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,8 +99,9 @@ def _select_runs(
     config = _config(stack, stacks, optional=cloud is not None)
     job, _, name = (run or "").partition("/")
     wanted = WantedRuns(_stack_name(stack), job or None, name or None)
+    question = Question(config, cloud, compartment, wanted, say_aside)
     try:
-        return RunSelection(run_look(Question(config, cloud, compartment, wanted, say_aside)), wanted)
+        return RunSelection(run_look(question), question)
     except UnknownPlaceError as error:
         raise click.UsageError(str(error)) from None
 
@@ -123,6 +137,7 @@ def runs() -> None:
     trainyard runs --local                    every run on the local cloud
     trainyard runs watch vision-prod resnet   the runs of a job until they end
     trainyard runs logs vision-prod resnet/base --follow
+    trainyard runs outputs vision-prod resnet/base --to ./results
     trainyard runs cancel vision-prod resnet/base
 
     Credentials are those of every OCI client, or those that `trainyard cloud env` sets. To start a run again, write a
@@ -198,6 +213,32 @@ def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: f
         time.sleep(every)
     if not any(node.log for run in runs_now for node in run.nodes):
         raise click.ClickException("these runs keep no log; `trainyard:logs` in the stack file turns logs on and off")
+
+
+@runs.command()
+@click.option("--to", type=click.Path(path_type=Path), metavar="DIR", help="Fetch the files into this folder.")
+@click.option("--history", is_flag=True, help="Earlier attempts too.")
+@click.option("--overwrite", is_flag=True, help="With --to: replace files that have another content.")
+@click.option("--profile", metavar="NAME", help="The profile of your credentials.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
+)
+@run_arguments
+def outputs(
+    selection: RunSelection, to: Path | None, history: bool, overwrite: bool, profile: str | None, form: str
+) -> None:
+    """List the files that runs left in the bucket, or fetch them with --to.
+
+    Files go to DIR/JOB/RUN/, with --history to DIR/JOB/RUN/ATTEMPT/. Of a run that is still going there is what it has
+    left so far. Nothing is written outside of DIR, and no link in it is followed.
+    """
+    from cli import outputs as commands
+
+    shown = commands.find_outputs(selection, "get" if to else "list", history, profile)
+    if to is not None:
+        commands.fetch(shown, to, overwrite)
+    else:
+        commands.show(shown, selection.wanted, form)
 
 
 @runs.command()

@@ -33,7 +33,10 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """`dropped`: packets that the rules of the plan stopped. None where nobody can tell, as on a real cloud."""
+    """`dropped`: packets that the rules of the plan stopped. None where nobody can tell, as on a real cloud.
+
+    `folder`: the address of the folder where this start of the run keeps its files. None if no launcher was told one.
+    """
 
     stack: str
     job: str
@@ -42,6 +45,7 @@ class RunStatus:
     created: datetime
     nodes: tuple[NodeStatus, ...]
     dropped: tuple[DroppedResult, ...] | None = None
+    folder: str | None = None
 
     @property
     def state(self) -> str:

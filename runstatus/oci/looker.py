@@ -79,8 +79,8 @@ class Looker:
             shown = self._launch(run.id) if deeply else ()
             launched += shown
             nodes += _nodes(run, shown)
+        folder = next((one.folder for one in launched if one.folder), None)
         if deeply:
-            folder = next((one.folder for one in launched if one.folder), None)
             nodes = [replace(node, launcher_status=self._launcher_status(folder, node)) for node in nodes]
         tags = runs[0].freeform_tags
         seen = RunStatus(
@@ -90,6 +90,7 @@ class Looker:
             attempt=launched[0].attempt if launched else None,
             created=min(run.time_accepted for run in runs),
             nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
+            folder=folder,
         )
         # What succeeded missed nothing.
         return replace(seen, dropped=self.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen

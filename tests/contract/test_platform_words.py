@@ -17,7 +17,18 @@ from catalog.platforms import platform_folder, platforms
 
 ROOT = Path(__file__).resolve().parents[2]
 # Rooms in which each platform has a folder of its own.
-ROOMS = ("schemas", "components", "launcher", "provider", "images", "localstacks", "rehearsing", "runstatus", "catalog")
+ROOMS = (
+    "schemas",
+    "components",
+    "launcher",
+    "provider",
+    "images",
+    "localstacks",
+    "rehearsing",
+    "runstatus",
+    "transfers",
+    "catalog",
+)
 NAMES = re.compile(
     r"\b(?:oci|ocir?|ocids?|oracle|aws|amazon|openpai)\b|oracle|tenancy|compartment|dynamic.group", re.IGNORECASE
 )

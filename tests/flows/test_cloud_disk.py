@@ -11,24 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.cloud_fixture import LONGEST_SECONDS
+from tests.support.mounts import mount_namespace
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / "tests" / "flows" / "disk_work.py"
 
 
-def _namespace() -> list[str]:
-    """Words before a command that may then mount; without the privilege for it, the test is not for this machine."""
-    words = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
-    told = subprocess.run([*words, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True)
-    if told.returncode:
-        pytest.skip(f"no mount namespaces here: {told.stderr.strip()}")
-    return words
-
-
 def test_a_full_disk_is_said_in_words_and_loses_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()
-    command = [*_namespace(), sys.executable, str(WORK), str(folder)]
+    command = [*mount_namespace(), sys.executable, str(WORK), str(folder)]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=4 * LONGEST_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -49,7 +41,12 @@ def test_where_there_is_no_room_a_command_says_so(words: str, options: str, reas
     script = f'mount -t tmpfs -o {options} tmpfs "$TRAINYARD_HOME" && exec "{sys.executable}" -m cli {words}'
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TRAINYARD_HOME": str(tmp_path)}
     done = subprocess.run(
-        [*_namespace(), "sh", "-c", script], cwd=ROOT, env=env, capture_output=True, text=True, timeout=LONGEST_SECONDS
+        [*mount_namespace(), "sh", "-c", script],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_SECONDS,
     )
     assert done.returncode == 1
     assert re.search(rf"^Error: .*{reason}", done.stderr, re.MULTILINE | re.IGNORECASE), done.stderr[-3000:]

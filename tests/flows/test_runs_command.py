@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,15 @@ def trainyard(world: World, command: str, *more: str, env: Mapping[str, str] = o
     )
 
 
+def runs_bucket(world: World) -> Any:
+    """The storage client, once the bucket is there that the runs' documents name."""
+    storage, models = world.clients.storage, oci.object_storage.models
+    with suppress(oci.exceptions.ServiceError):
+        details = models.CreateBucketDetails(name="runs", compartment_id=world.compartment)
+        storage.create_bucket(world.clients.cloud.namespace, details)
+    return storage
+
+
 @contextmanager
 def watching(world: World, command: str, *more: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
@@ -95,10 +104,7 @@ def test_states_by_rank_with_what_the_launcher_says(world: World, job: str) -> N
     made = start(world, job, "listed")
     for one in made:
         eventually(lambda one=one: world.read(one), lambda run: run.lifecycle_state == "IN_PROGRESS")  # type: ignore[misc]
-    namespace, storage = world.clients.cloud.namespace, world.clients.storage
-    storage.create_bucket(
-        namespace, oci.object_storage.models.CreateBucketDetails(name="runs", compartment_id=world.compartment)
-    )
+    namespace, storage = world.clients.cloud.namespace, runs_bucket(world)
     status = {"rank": 0, "state": "waiting", "progress": {"step": 7}, "reason": ""}
     start_folder = f"line/listed/1/{job_runs.start_of(made[0].id, {})}"
     storage.put_object(namespace, "runs", f"{start_folder}/status/0.json", json.dumps(status))
@@ -188,6 +194,54 @@ def test_by_environment_as_the_user_of_the_profile(world: World, job: str, tmp_p
     assert refused.returncode == 1
     assert "trainyard access" in refused.stderr, "what to do about it"
     assert "Traceback" not in refused.stderr
+
+
+def test_outputs_of_runs_are_listed_and_fetched(world: World, job: str, tmp_path: Path) -> None:
+    storage, namespace = runs_bucket(world), world.clients.cloud.namespace
+    made = start(world, job, "kept", nodes=1)
+    folder = f"line/kept/1/{job_runs.start_of(made[0].id, {})}"
+    files = {"model.pt": b"weights", "workdir/snapshot.pt": b"s", "rank-1/x": b"", "\x1b[2J/evil": b"e"}
+    for name, content in files.items():
+        storage.put_object(namespace, "runs", f"{folder}/output/{name}", content)
+    storage.put_object(namespace, "runs", f"{folder}/status/0.json", b"{}")
+
+    listed = trainyard(world, "outputs", "line/kept")
+    assert listed.returncode == 0, listed.stderr
+    assert "still going: what is there so far" in listed.stdout
+    assert f"oci://runs@{namespace}/{folder}/output/" in listed.stdout
+    assert "  7 bytes  " in listed.stdout
+    assert "4 files, 9 bytes" in listed.stdout
+    assert "Fetch them with: trainyard runs outputs demo line/kept --to DIR" in listed.stdout
+    assert "\x1b" not in listed.stdout
+    (shown,) = json.loads(trainyard(world, "outputs", "line/kept", "--format", "json").stdout)
+    assert {file["name"]: file["size"] for file in shown["files"]} == {n: len(c) for n, c in files.items()}
+
+    end(world, made)
+    world.finished(made[0])
+    fetched = trainyard(world, "outputs", "line/kept", "--to", str(tmp_path / "results"))
+    assert fetched.returncode == 1
+    assert "not fetched: " in fetched.stderr
+    assert "evil" in fetched.stderr
+    below = tmp_path / "results" / "line" / "kept"
+    got = {str(path.relative_to(below)): path.read_bytes() for path in below.rglob("*") if path.is_file()}
+    assert got == {name: content for name, content in files.items() if "evil" not in name}
+    meant = trainyard(world, "outputs", "line/kep")
+    assert meant.returncode == 1
+    assert "did you mean `line/kept`?" in meant.stderr
+
+
+def test_names_of_runs_do_not_leave_the_folder_either(world: World, job: str, tmp_path: Path) -> None:
+    """Whoever may start job runs chooses their tags."""
+    storage, namespace = runs_bucket(world), world.clients.cloud.namespace
+    made = start(world, job, "../../../out", nodes=1)
+    folder = f"line/../../../out/1/{job_runs.start_of(made[0].id, {})}"
+    storage.put_object(namespace, "runs", f"{folder}/output/x", b"x", enable_strict_url_encoding=True)
+    end(world, made)
+    world.finished(made[0])
+    fetched = trainyard(world, "outputs", "line/../../../out", "--to", str(tmp_path / "a" / "b" / "c"))
+    assert fetched.returncode == 1, fetched.stdout
+    assert "not fetched: " in fetched.stderr
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("platform", ["openpai", "told", "../oci"])

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard runs outputs`: the files that runs left in the bucket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.data import as_json, object_line
+from cli.moving import end_with, progress, size_words
+from cli.out import json_data, say, say_aside
+from launcher.escaping import terminal
+from runstatus.seen import RunStatus, WantedRuns
+from schemas.names import plural
+from transfers.account import Account
+from transfers.platform import Store, StoredObject, StoreRequest, store_opener
+
+if TYPE_CHECKING:
+    from cli.runs import RunSelection
+
+# In the folder of a run's start (docs/contracts.md).
+_OUTPUT = "output/"
+
+
+@dataclass(frozen=True)
+class RunOutput:
+    """A run and its folder of output files, as names in the bucket begin. `many`: other attempts are shown, too."""
+
+    run: RunStatus
+    store: Store
+    prefix: str
+    many: bool
+
+    @property
+    def address(self) -> str:
+        return f"{self.store.address}/{self.prefix}"
+
+    def files(self) -> Iterator[StoredObject]:
+        return self.store.list(self.prefix)
+
+    def path(self, item: StoredObject) -> str:
+        """Where it goes below the folder of all runs. The names of job and run are a stranger's, too."""
+        attempt = [str(self.run.attempt)] if self.many else []
+        return "/".join([self.run.job, self.run.name, *attempt, item.name[len(self.prefix) :]])
+
+
+def find_outputs(selection: RunSelection, purpose: str, history: bool, profile: str | None) -> list[RunOutput]:
+    """Those of the runs that were chosen. Runs without a folder are named."""
+    question = selection.question
+    request = StoreRequest(purpose, None, question.config, question.cloud, profile, say_aside)
+    opener, found = store_opener(request), []
+    for run in selection.runs(history=history):
+        if run.folder is None:
+            say_aside(
+                f"{terminal(run.title)}: nobody knows where it keeps its files; its image has no launcher of ours"
+            )
+            continue
+        store, folder = opener.folder(run.folder)
+        found.append(RunOutput(run, store, f"{folder}/{_OUTPUT}", history))
+    return found
+
+
+def show(outputs: Sequence[RunOutput], wanted: WantedRuns, form: str) -> None:
+    """Lists the files of each run, and says how to fetch them."""
+    if form == "json":
+        json_data(json.dumps([_json(output) for output in outputs], indent=2))
+        return
+    for output in outputs:
+        run = output.run
+        going = "" if run.over else ", still going: what is there so far"
+        say(f"{terminal(run.title)}  {run.state}{going}  {terminal(output.address)}")
+        count = total = 0
+        for item in output.files():
+            say(f"  {object_line(item, item.name[len(output.prefix) :])}")
+            count, total = count + 1, total + item.size
+        say(f"  {plural(count, 'file')}, {size_words(total)}" if count else "  nothing there")
+    chosen = " ".join(filter(None, (wanted.stack, "/".join(filter(None, (wanted.job, wanted.run))))))
+    say(f"Fetch them with: trainyard runs outputs {chosen} --to DIR".replace("  ", " "))
+
+
+def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
+    """Fetches the files of each run into a folder of its own."""
+    from transfers.get import Get, Wanted
+    from transfers.targets import open_target
+
+    if not outputs:
+        raise click.exceptions.Exit(1)
+    account = Account()
+    with open_target(to) as place, progress(account, "Fetching"):
+        for output in outputs:
+            # One store for all of them is likely, but runs of one stack may have kept their files in two.
+            fetching = Get(output.store, place, account, overwrite)
+            fetching.fetch(Wanted(item, output.path(item)) for item in output.files())
+    if not account.expected_bytes + account.moved + account.there + len(account.problems):
+        say("These runs have left no files so far.")
+        return
+    end_with(account, "fetched", f"into {to}")
+
+
+def _json(output: RunOutput) -> dict[str, object]:
+    run = output.run
+    files = [{**as_json(item), "name": item.name[len(output.prefix) :]} for item in output.files()]
+    return {
+        "stack": run.stack, "job": run.job, "run": run.name, "attempt": run.attempt, "state": run.state,
+        "over": run.over, "where": output.address, "files": files,
+    }  # fmt: skip

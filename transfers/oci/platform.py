@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCI's object storage, as `transfers.platform` asks for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provider.base.asking import call_of
+from provider.base.resource import Call
+from provider.oci.calls import attempt
+from provider.oci.session import Session
+from provider.oci.status_place import parse_folder
+from schemas.oci.model import OciStack
+from transfers.errors import TransferError
+from transfers.oci.refusals import Caller
+from transfers.oci.store import BucketStore
+from transfers.platform import StoreRequest
+
+PROFILE_KEY = "oci:configFileProfile"
+COMPARTMENT_KEY = "trainyard:compartment"
+_FILE, _PROFILE = "OCI_CONFIG_FILE", "OCI_CONFIG_PROFILE"
+
+
+@dataclass(frozen=True)
+class OciOpener:
+    """`transfers.platform.StoreOpener`, by the same credentials as every client of OCI's."""
+
+    request: StoreRequest
+    session: Session
+    call: Call
+
+    def bucket(self, name: str) -> BucketStore:
+        client = self.session.client("object_storage")
+        namespace = str(attempt(self.call, "Ask for the namespace", lambda: client.get_namespace().data))
+        return self._store(namespace, name)
+
+    def folder(self, address: str) -> tuple[BucketStore, str]:
+        place = parse_folder(address)
+        if place is None:
+            raise TransferError(f"`{address}` is not a folder in a bucket of OCI's")
+        return self._store(place.namespace, place.bucket), place.prefix
+
+    def _store(self, namespace: str, bucket: str) -> BucketStore:
+        request = self.request
+        here = request.cloud.compartment if request.cloud else str(request.config.get(COMPARTMENT_KEY) or "")
+        stack = request.stack if isinstance(request.stack, OciStack) else None
+        caller = Caller(_name(self.session), request.purpose, bucket, here, stack, request.cloud is not None)
+        return BucketStore(self.session, self.call, namespace, bucket, caller.explain)
+
+
+def make(request: StoreRequest) -> OciOpener:
+    return OciOpener(request, _session(request), call_of(request.purpose, request.tell))
+
+
+def _session(request: StoreRequest) -> Session:
+    if request.cloud is None:
+        config = request.config
+        return Session.of({"region": config.get("oci:region"), "profile": request.profile or config.get(PROFILE_KEY)})
+    return Session.of({"profile": request.profile or _local_profile(request.cloud.env)}, request.cloud.env)
+
+
+def _local_profile(variables: Mapping[str, str]) -> str | None:
+    """The profile that `trainyard cloud env` set for this very cloud; other variables are another cloud's."""
+    same = os.environ.get(_FILE) == variables[_FILE]
+    return os.environ.get(_PROFILE) if same else None
+
+
+def _name(session: Session) -> str:
+    credentials: Mapping[str, Any] = session.credentials
+    who = f"the user {credentials['user']}" if credentials.get("user") else "the holder of a session token"
+    return f"{who} (profile `{session.profile or 'DEFAULT'}`)"

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a platform provides so that files can be moved to and from its store; each platform's folder answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from catalog.platforms import default_platform, import_platform, platforms_in
+from provider.base.asking import Tell
+from schemas.model import Stack
+from transfers.errors import TransferError
+
+if TYPE_CHECKING:
+    from localcloud.control import Cloud
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """`checksum` as checksums.py explains it; empty where the store states none. `modified` is RFC 3339."""
+
+    name: str
+    size: int
+    checksum: str
+    etag: str
+    modified: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A part of an upload that is not complete yet."""
+
+    size: int
+    md5: str
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A slice of an open file, with its MD5 in base64. It may be read again and again."""
+
+    file: int
+    start: int
+    size: int
+    md5: str
+
+
+class Sink(Protocol):
+    """Takes the bytes of a range."""
+
+    def restart(self) -> None:
+        """The bytes come from the beginning, again if an attempt was cut off."""
+
+    def take(self, block: bytes) -> None: ...
+
+
+class Store(Protocol):
+    """One bucket, used by several threads. Busy answers and lost connections are tried again inside.
+
+    ObjectChangedError: the object is not the one that was looked at (`replaces`, None where there was none).
+    """
+
+    # The address of the bucket, as people and stack files write it.
+    address: str
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        """Objects whose names begin so, in order of their names."""
+
+    def look(self, name: str) -> tuple[StoredObject, int | None] | None:
+        """One object and the size of its parts, where the client that put it wrote that down. None: no such object."""
+
+    def read(self, item: StoredObject, start: int, length: int, sink: Sink) -> None: ...
+
+    def put(self, name: str, content: Content, replaces: StoredObject | None) -> None:
+        """Puts a whole object. ContentChangedError: the bytes have another MD5."""
+
+    def begin(self, name: str, part_bytes: int, replaces: StoredObject | None) -> str:
+        """Begins an upload in parts; its identifier."""
+
+    def parts(self, name: str, upload: str) -> dict[int, StoredPart] | None:
+        """The parts that have arrived, by number from 1. None: there is no such upload any more."""
+
+    def put_part(self, name: str, upload: str, number: int, content: Content) -> None: ...
+
+    def commit(self, name: str, upload: str, parts: Mapping[int, StoredPart], replaces: StoredObject | None) -> str:
+        """Makes an object of the parts; its checksum."""
+
+    def abandon(self, name: str, upload: str) -> None:
+        """Removes an upload and its parts, as far as the caller may."""
+
+
+@dataclass(frozen=True)
+class StoreRequest:
+    """As whom, and for what.
+
+    `purpose`: list, get or put. `stack` and `config` come from the stack's file, None and empty where there is none.
+    `cloud`: on the local cloud. `profile`: the caller's, else the one that every client would take.
+    """
+
+    purpose: str
+    stack: Stack | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    cloud: Cloud | None = None
+    profile: str | None = None
+    tell: Tell = lambda line: None
+
+
+class StoreOpener(Protocol):
+    """Opens stores as one caller."""
+
+    def bucket(self, name: str) -> Store: ...
+
+    def folder(self, address: str) -> tuple[Store, str]:
+        """The store that a folder's address names, and the folder's name in it."""
+
+
+def store_opener(request: StoreRequest) -> StoreOpener:
+    """Raises TransferError where the platform has no store that trainyard knows."""
+    name = str(request.config.get("trainyard:platform") or default_platform())
+    if name not in platforms_in("transfers"):
+        raise TransferError(
+            f"the stack runs on {name}: trainyard does not know where runs keep files there, so it cannot move any"
+        )
+    made: StoreOpener = import_platform("transfers", name, "platform").make(request)
+    return made
