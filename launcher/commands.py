@@ -18,8 +18,12 @@ from launcher.processes import Spec
 
 @dataclass(frozen=True)
 class Work:
-    """`services` first; `commands` when nothing is lacking any more, and `awaited`, if there is one, has succeeded."""
+    """`services` first; `commands` when nothing is lacking any more, and `awaited`, if there is one, has succeeded.
 
+    All of them work in `folder`.
+    """
+
+    folder: str
     services: tuple[Spec, ...]
     commands: tuple[Spec, ...]
     awaited: Spec | None = None
@@ -44,7 +48,9 @@ def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str
         words = _interpreted(placeholders.all_filled(launch.awaits_command, values, "awaits_command"))
         awaited = Spec(words, first, "", folder)
     # A node that serves without a command waits before it serves.
-    return Work(tuple(services), commands, awaited) if commands else Work((), tuple(services), awaited)
+    if not commands:
+        return Work(folder, (), tuple(services), awaited)
+    return Work(folder, tuple(services), commands, awaited)
 
 
 def _commands(launch: Launch, values: Mapping[str, str], inherited: Mapping[str, str], folder: str) -> list[Spec]:

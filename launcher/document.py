@@ -14,8 +14,8 @@ from launcher.identities import GitRepository, Identity
 
 VARIABLE = "TRAINYARD_LAUNCH"
 # What older images would pass over has a higher version, so that they refuse it: 2 a wait, 3 code that the document
-# names.
-VERSIONS = (1, 2, 3)
+# names, 4 files to keep.
+VERSIONS = (1, 2, 3, 4)
 # Where the document says nothing of it.
 STALL_MINUTES = 30
 
@@ -81,6 +81,7 @@ class Launch:
     retries: int
     stall_minutes: int
     secrets: tuple[str, ...]
+    keep: tuple[str, ...]
 
     @property
     def run(self) -> str:
@@ -204,6 +205,7 @@ def _launch(document: Mapping[str, Any], identity: Identity) -> Launch:
         retries=document["retry"]["count"],
         stall_minutes=int(document.get("stallMinutes", STALL_MINUTES)),
         secrets=tuple(document["secrets"]),
+        keep=tuple(document.get("keep", ())),
     )
 
 

@@ -109,6 +109,7 @@ class Node:
     def _live(self, place: Place) -> Ended:
         environment = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
         work = commands.work(self.launch, place, environment, self.workplace.code())
+        self.workplace.begin(work.folder)
         life = Life(
             self.launch, place, work, self.children, self.signals, self.say, self._outside,
             lambda: self._started(place),
@@ -215,7 +216,7 @@ class Node:
             return self._after_main(ended.code)
         if self.launch.service and self._news(None if ended.code == 0 else _NEWS_SECONDS):
             return self._after_stop("")
-        return 0 if ended.code == 0 else self._after_failure(ended.code)
+        return self._finish(SUCCEEDED, 0, "") if ended.code == 0 else self._after_failure(ended.code)
 
     def _news(self, seconds: float | None) -> bool:
         """Waits for the others to end. True once their end explains why this service ended."""

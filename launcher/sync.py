@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import os
 import stat
@@ -15,10 +16,18 @@ from pathlib import Path
 from launcher.fence import Fence, FencedError
 from launcher.say import Voice
 from launcher.stores import NOT_TAKEN, ChangedError, Folder, StoreError
+from launcher.walking import open_file
 
 # Drafts by the usual names: their writers will rename them.
-_DRAFTS = (".tmp", ".temp", ".part", ".partial", "~", ".trainyard-new")
+DRAFTS = (".tmp", ".temp", ".part", ".partial", "~", ".trainyard-new")
 _CHUNK = 1 << 20
+# So many files that cannot be uploaded are named one by one. A script may make any number of them.
+_MOST_NAMED = 20
+# Why a file was not uploaded that somebody changed or removed meanwhile.
+CHANGED = "it changed while it was uploaded"
+NOT_UTF_8 = "its name is not UTF-8"
+# It was removed, or a link leads there by now, in its own place or in that of a folder above it.
+_GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
 Stamp = tuple[int, int]
 
 
@@ -113,48 +122,72 @@ class Sync:
             folders.sort()
             for name in sorted(names):
                 path = Path(parent) / name
-                stamp = None if name.endswith(_DRAFTS) or path.is_symlink() else _stamp(path)
+                stamp = None if name.endswith(DRAFTS) or path.is_symlink() else _stamp(path)
                 if stamp is not None:
                     yield str(path.relative_to(self.local)), stamp
 
     def _upload(self, name: str, stamp: Stamp) -> int:
-        """One file; 0 when it changed meanwhile, which the bucket notices by the digest."""
-        path = self.local / name
+        """One file; 0 if it was not uploaded. One that changed comes again, and others are named."""
+        why = self.put(name, stamp)
+        if why and why != CHANGED:
+            self._pass_over(name, why)
+        return 0 if why else 1
+
+    def put(self, name: str, stamp: Stamp) -> str:
+        """Uploads one file. Returns why that was not possible, which must not stop the others; empty if it was."""
         if self.fence is not None and not self.fence.goes_on():
-            return 0
+            return CHANGED
         try:
-            with open(path, "rb") as file:
-                digest = hashlib.md5(usedforsecurity=False)
-                while chunk := file.read(_CHUNK):
-                    digest.update(chunk)
-                if _stamp(path) != stamp:
-                    return 0
-                md5 = base64.b64encode(digest.digest()).decode()
-                body = file if self.fence is None else self.fence.guarded(file)
-                etag = self.folder.put_file(self._object(name), body, stamp[0], stamp[1] / 1e9, md5)
+            etag = self._send(name, stamp)
         except FencedError:
             raise StoreError(
                 0, f"the upload of {name} was stopped: this node did not reach the object store for too long"
             ) from None
-        except (FileNotFoundError, ChangedError):
-            return 0
-        except (PermissionError, UnicodeEncodeError) as error:
-            return self._pass_over(name, error)
+        except ChangedError:
+            return CHANGED
+        except UnicodeEncodeError:
+            return NOT_UTF_8
+        except PermissionError as error:
+            return str(error.strerror)
         except StoreError as error:
             if error.status != NOT_TAKEN:
                 raise
-            return self._pass_over(name, error)
+            return str(error)
+        if etag is None:
+            return CHANGED
         self._known[name] = (stamp, etag)
         self._put.add(name)
-        return 1
+        return ""
 
-    def _pass_over(self, name: str, why: Exception) -> int:
-        """A file that cannot be uploaded must not stop the others. The log names it once."""
-        if name not in self._passed_over:
-            self._passed_over.add(name)
-            reason = "its name is not UTF-8" if isinstance(why, UnicodeEncodeError) else str(why)
-            self.say(f"{name!a} is not uploaded to the bucket: {reason}")
-        return 0
+    def _send(self, name: str, stamp: Stamp) -> str | None:
+        """The etag of the object; None if the file changed meanwhile, which the bucket notices by the digest."""
+        try:
+            opened = open_file(os.path.realpath(self.local), name)
+        except OSError as error:
+            if error.errno in _GONE:
+                return None
+            raise
+        with open(opened, "rb") as file:
+            digest, left = hashlib.md5(usedforsecurity=False), stamp[0]
+            # No further than the file went when it was chosen: it may grow faster than it is read.
+            while left > 0 and (chunk := file.read(min(left, _CHUNK))):
+                digest.update(chunk)
+                left -= len(chunk)
+            if stamp_of(os.fstat(file.fileno())) != stamp:
+                return None
+            md5 = base64.b64encode(digest.digest()).decode()
+            body = file if self.fence is None else self.fence.guarded(file)
+            return self.folder.put_file(self._object(name), body, stamp[0], stamp[1] / 1e9, md5)
+
+    def _pass_over(self, name: str, why: str) -> None:
+        """A file that cannot be uploaded. The log names it once."""
+        if name in self._passed_over:
+            return
+        self._passed_over.add(name)
+        if len(self._passed_over) <= _MOST_NAMED:
+            self.say(f"{name!a} is not uploaded to the bucket: {why}")
+        elif len(self._passed_over) == _MOST_NAMED + 1:
+            self.say("more files are not uploaded to the bucket for reasons like these")
 
     def _object(self, name: str) -> str:
         return f"{self.remote}/{name}" if self.remote else name
@@ -175,9 +208,12 @@ def _stamp(path: Path) -> Stamp | None:
         found = path.stat()
     except OSError:
         return None
-    if not stat.S_ISREG(found.st_mode):
-        return None
-    return found.st_size, found.st_mtime_ns
+    return stamp_of(found) if stat.S_ISREG(found.st_mode) else None
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """What another content of a file changes."""
+    return status.st_size, status.st_mtime_ns
 
 
 def open_for_writing(folder: Path) -> set[str]:

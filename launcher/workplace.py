@@ -14,6 +14,9 @@ from launcher.desk import ACCESS_SECONDS, ACCESS_VARIABLE, LOST_SECONDS, LOST_VA
 from launcher.document import Launch
 from launcher.errors import MissingError
 from launcher.fence import SUFFIX, Fence
+from launcher.leavings import Kept, Leavings
+from launcher.losses import Loss, amount, count, words
+from launcher.patterns import Patterns
 from launcher.say import Voice
 from launcher.settings import number, writable_folder
 from launcher.starts import name_of
@@ -22,6 +25,9 @@ from launcher.sync import Sync
 from launcher.waiting import Wait
 
 PLACE_VARIABLE = "TRAINYARD_PLACE"
+# Beside the output: what training made in its working directory.
+WORKING_DIRECTORY = "workdir"
+_NO_BUCKET = "this run has no bucket"
 _LOOK_SECONDS = 2.0
 
 
@@ -36,6 +42,7 @@ class Workplace:
     root: Path = field(init=False)
     _checkpoints: Sync | None = field(default=None, init=False)
     _fence: Fence | None = field(default=None, init=False)
+    _leavings: Leavings = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _done: threading.Event = field(default_factory=threading.Event, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
@@ -50,6 +57,8 @@ class Workplace:
         if self.launch.checkpoints is not None:
             self._fence = self._fence_of(self.launch.checkpoints)
             self._checkpoints = self._sync(self.checkpoints, self.launch.checkpoints, "", self._fence)
+        own = frozenset(os.path.realpath(folder) for folder in (self.root, *self._outputs()))
+        self._leavings = Leavings(self.environment, Patterns.of(self.launch.keep), own)
 
     def _sync(self, local: Path, uri: str, below: str, fence: Fence | None = None) -> Sync:
         return Sync(local, self.open_folder(uri), below, self.say, fence)
@@ -87,6 +96,10 @@ class Workplace:
     def code(self) -> str:
         """The folder of code that comes from git; empty where the image has it, or the platform brings it."""
         return fetch(self.launch, self.environment, self.root, self.say)
+
+    def begin(self, folder: str) -> None:
+        """Training is about to begin in this folder: what it makes there is looked for in the end."""
+        self._leavings.begin(folder)
 
     def restore(self, wait: Wait) -> None:
         """The bucket's checkpoints, before every life; from then on they are kept there."""
@@ -136,24 +149,74 @@ class Workplace:
         return True
 
     def finish(self) -> bool:
-        """Puts the output into the bucket; False where that failed, and then the folder is left."""
+        """Puts what the run leaves into the bucket, and names the rest; False where the output could not be put, and
+        then the folder is left."""
         self._done.set()
-        if self.launch.folder is not None and not self._save(self.launch.folder):
-            return False
-        import shutil
+        kept, lost, cut = self._leavings.look()
+        if self.launch.folder is None:
+            saved = True
+            lost += self._without_bucket(kept)
+        else:
+            saved = self._save(self.launch.folder)
+            saved = self._save_made(self.launch.folder, kept, lost) and saved
+        for line in words(lost, bucket=self.launch.folder is not None):
+            self.say(line)
+        if cut:
+            self.say("there are too many files, or too deep folders, to look at all: others may be lost with this node")
+        if saved:
+            import shutil
 
-        with self._lock:
-            shutil.rmtree(self.root, ignore_errors=True)
-        return True
+            with self._lock:
+                shutil.rmtree(self.root, ignore_errors=True)
+        return saved
+
+    def _outputs(self) -> list[Path]:
+        return sorted({self.output, *map(Path, self.launch.identity.outputs(str(self.output)).values())})
+
+    @property
+    def _below(self) -> str:
+        return "output" if self.launch.rank == 0 else f"output/rank-{self.launch.rank}"
 
     def _save(self, uri: str) -> bool:
-        below = "output" if self.launch.rank == 0 else f"output/rank-{self.launch.rank}"
-        folders = {self.output, *map(Path, self.launch.identity.outputs(str(self.output)).values())}
         try:
-            count = sum(self._sync(folder, uri, below).everything(whole=True) for folder in sorted(folders))
+            number_put = sum(self._sync(one, uri, self._below).everything(whole=True) for one in self._outputs())
         except (StoreError, OSError) as error:
             self.say(f"the files in {self.output} could not be uploaded to the bucket: {error}")
             return False
-        if count:
-            self.say(f"{count} file{'s' * (count > 1)} of output put into {uri}/{below}")
+        if number_put:
+            self.say(f"{count(number_put)} of output put into {uri}/{self._below}")
         return True
+
+    def _save_made(self, uri: str, kept: list[Kept], lost: list[Loss]) -> bool:
+        """Puts the files that training made in its working directory. Only those that the job's `keep:` names have to
+        be there in the end: nobody asked for the others."""
+        if not kept:
+            return True
+        remote = f"{self._below}/{self._free_name()}"
+        sync = self._sync(Path(self._leavings.folder), uri, remote)
+        files, size, trouble, whole = 0, 0, "", True
+        for one in kept:
+            try:
+                why = trouble or sync.put(one.name, one.stamp)
+            except (StoreError, OSError) as error:
+                why = trouble = f"could not be uploaded: {error}"
+            if why:
+                lost.append(Loss(one.name, one.stamp[0], why, inside=True))
+                whole = whole and not (trouble and one.asked)
+            else:
+                files, size = files + 1, size + one.stamp[0]
+        if files:
+            made = f"{count(files)} ({amount(size)}) that training made in its working directory"
+            self.say(f"{made} put into {uri}/{remote}")
+        return whole
+
+    def _free_name(self) -> str:
+        """A folder beside the output that the script has not put there itself."""
+        name = WORKING_DIRECTORY
+        while any(os.path.lexists(folder / name) for folder in self._outputs()):
+            name += "_"
+        return name
+
+    def _without_bucket(self, kept: list[Kept]) -> list[Loss]:
+        made = [Loss(one.name, one.stamp[0], _NO_BUCKET) for one in kept]
+        return made + [Loss(path, size, _NO_BUCKET) for path, size in self._leavings.whole(self._outputs())]

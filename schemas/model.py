@@ -242,6 +242,7 @@ class Job:
     block_storage_gb: int = 100
     maximum_runtime_minutes: int = 1440
     stall_minutes: int = STALL_MINUTES
+    keep: tuple[str, ...] = ()  # globs of files in the working directory
     runs: Mapping[str, Run] = field(default_factory=dict)
     was: Was = Was()
 

@@ -37,6 +37,7 @@ def job_plan(stack: Stack, resolved: ResolvedJob, platform: Platform) -> JobPlan
         block_storage_gb=job.block_storage_gb,
         maximum_runtime_minutes=job.maximum_runtime_minutes,
         stall_minutes=stall_minutes(resolved),
+        keep=job.keep,
         runs={key: _run(stack, resolved, key, parts, platform) for key in job.runs},
     )
 

@@ -18,6 +18,8 @@ VERSION = 1
 VERSION_WITH_WAITS = 2
 # Of a document that names the code, which those do not know either.
 VERSION_WITH_CODE = 3
+# Of a document that says which files to keep. A launcher that passed it over would lose them.
+VERSION_WITH_KEEP = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ def role_part(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code:
     return RolePart(
         role=role,
         called=job.called(role),
-        launch={**_launch(stack, job, role), **(_code(job) if names_code else {})},
+        launch={**_launch(stack, job, role), **(_code(job) if names_code else {}), **_keep(job)},
         words=words,
         runs_command=job.framework.roles[role].runs_command,
         peers=peers,
@@ -109,6 +111,10 @@ def _code(job: ResolvedJob) -> dict[str, Any]:
         return {}
     named = {"url": git.url, "branch": git.branch, "commit": git.commit, "secret": git.secret}
     return {"version": VERSION_WITH_CODE, "code": {"git": {key: value for key, value in named.items() if value}}}
+
+
+def _keep(job: ResolvedJob) -> dict[str, Any]:
+    return {"version": VERSION_WITH_KEEP, "keep": list(job.spec.keep)} if job.spec.keep else {}
 
 
 def stall_minutes(job: ResolvedJob) -> int:

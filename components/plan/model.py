@@ -156,6 +156,7 @@ class JobPlan:
     block_storage_gb: int
     maximum_runtime_minutes: int
     stall_minutes: int  # 0: nothing watches for stalls
+    keep: tuple[str, ...]
     runs: Mapping[str, RunPlan]
 
     @property

@@ -202,6 +202,8 @@ def _job(job: JobPlan) -> Iterator[str]:
         git = job.code.git
         version = (git.commit or git.branch or "its default branch") if git else ""
         rows.append(("code", f"{git.url} at {version}" if git else f"folder {job.code.folder}"))
+    if job.keep:
+        rows.append(("keeps", f"{', '.join(job.keep)} of the working directory, of any size"))
     rows += [("data", f"{item.bucket or 'the bucket'}/{item.prefix} at {item.mount}") for item in job.inputs]
     rows += [(f"role {role.name}", _role(role)) for role in job.roles]
     rows.append(("ranks", job.ranks))

@@ -153,3 +153,21 @@ def own_bucket(stack: Stack, _: Facts) -> Iterator[Wrong]:
             if item.bucket in (None, stack.bucket.name, stack.bucket.existing) and not item.prefix:
                 message = "mounts the stack's whole bucket, with all checkpoints"
                 yield Wrong(at("jobs", name, "inputs", index), message, "add `prefix`")
+
+
+@rule("TY827", "files to keep outside of the working directory")
+def keep(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for index, pattern in enumerate(job.keep):
+            if (why := _outside(pattern)) is not None:
+                remedy = "write a path below the working directory; let the script write others to $TRAINYARD_OUTPUT"
+                yield Wrong(at("jobs", name, "keep", index), f"`{pattern[:80]}` {why}", remedy)
+
+
+def _outside(pattern: str) -> str | None:
+    parts = pattern.split("/")
+    if pattern.startswith(("/", "~", "$")):
+        return "does not begin in the working directory"
+    if ".." in parts:
+        return "leads out of the working directory"
+    return None if any(part not in ("", ".") for part in parts) else "names no file"

@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from catalog.frameworks import sound
-from components.plan.launch import VERSION, VERSION_WITH_WAITS
+from components.plan.launch import VERSION, VERSION_WITH_KEEP, VERSION_WITH_WAITS
 from components.plan.model import NodePlan
 from launcher.document import VARIABLE, VERSIONS, read
 from launcher.errors import LaunchError
@@ -23,7 +23,8 @@ from launcher.status import Status
 from localcloud.api.ocids import fixed_ocid
 from provider.oci.job_runs import start_of
 from runstatus import launcher_status
-from tests.support.examples import EXAMPLES, plan
+from tests.support.examples import EXAMPLES, plan, stack
+from tests.support.oci_plans import oci_plan
 
 UPGRADE = Path(__file__).parents[1] / "upgrade"
 MAIN = fixed_ocid("datasciencejobrun", "main", "iad")
@@ -63,7 +64,7 @@ def test_ranks_are_counted_once_and_the_main_role_is_first(name: str) -> None:
 
 def test_writer_reader_and_schema_speak_of_the_same_versions() -> None:
     assert {node.launch["version"] for node in nodes("oci-pytorch-ddp")} == {VERSION}
-    assert {VERSION, VERSION_WITH_WAITS} < set(VERSIONS)
+    assert {VERSION, VERSION_WITH_WAITS, VERSION_WITH_KEEP} < set(VERSIONS)
     assert list(VERSIONS) == SCHEMA["properties"]["version"]["enum"]
 
 
@@ -79,10 +80,25 @@ def test_code_that_the_document_names_is_what_the_schema_describes() -> None:
         == git
         == {name: git[name] for name in SCHEMA["properties"]["code"]["properties"]["git"]["properties"]}
     )
-    with pytest.raises(jsonschema.ValidationError, match="3 was expected"):
+    with pytest.raises(jsonschema.ValidationError, match=r"2 is not one of \[3, 4\]"):
         jsonschema.validate({**written, "version": 2}, SCHEMA)
     with pytest.raises(LaunchError, match="unexpected keyword argument 'tag'"):
         read({VARIABLE: json.dumps({**written, "code": {"git": {**git, "tag": "v1"}}})})
+
+
+def test_what_to_keep_is_in_the_document_of_its_job_alone() -> None:
+    """In no other document: their bytes stay. A launcher that would pass it over refuses its version."""
+    written_stack = stack("oci-pytorch-ddp")
+    job = replace(written_stack.jobs["resnet"], keep=("model.pt", "results/**"))
+    made = oci_plan(replace(written_stack, jobs={"resnet": job}))
+    for before, node in zip(nodes("oci-pytorch-ddp"), made.jobs["resnet"].runs["base"].nodes, strict=False):
+        written = json.loads(json.dumps(node.launch))
+        jsonschema.validate(written, SCHEMA)
+        assert written == {**before.launch, "version": VERSION_WITH_KEEP, "keep": ["model.pt", "results/**"]}
+        assert read({VARIABLE: json.dumps(written)}).keep == ("model.pt", "results/**")
+        with pytest.raises(jsonschema.ValidationError, match="4 was expected"):
+            jsonschema.validate({**written, "version": 3}, SCHEMA)
+    assert all("keep" not in node.launch for name in EXAMPLES for node in nodes(name))
 
 
 def test_what_a_launcher_says_of_itself_reaches_those_who_read_it() -> None:

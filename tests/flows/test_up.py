@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from localcloud import control
+from localstacks.oci.sessions import DEPLOYER, session_of
 from tests.support.local_team import ROOT, SEALED, Team, ended, summary
 
 pytestmark = pytest.mark.engine
@@ -91,14 +92,34 @@ def test_new_arguments_or_images_replace_the_run_and_nothing_else(team: Team) ->
     assert "[diff: ]" not in seen
 
 
+# Files where a tutorial writes them, on a node that has a /tmp of its own.
+TUTORIAL = """
+for name, size in {"snapshot.pt": 10, "large.bin": 51_000_000, "wanted.bin": 51_000_000, "/tmp/model.pt": 2000}.items():
+    with open(name, "wb") as file:
+        file.truncate(size)
+print("about to fail")
+raise SystemExit(3)
+"""
+
+
 def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> None:
-    (team.stacks / "local" / "train.py").write_text("print('about to fail')\nraise SystemExit(3)\n")
+    """What it wrote where a tutorial writes it is kept all the same, or named in its log."""
+    (team.stacks / "local" / "train.py").write_text(TUTORIAL)
+    team.change("maximumRuntimeMinutes: 60", "maximumRuntimeMinutes: 60\n      keep: ['want*.bin']")
     done = team.run("up", "local", "--local", "--stacks", str(team.stacks))
     output = done.stdout + done.stderr
     assert done.returncode != 0
     assert "about to fail" in output
     assert "exit code 3" in output.lower() or "code 3" in output, output
     assert "Traceback" not in output
+    storage = session_of(team.cloud, DEPLOYER).client("object_storage")
+    listed = storage.list_objects(team.cloud.namespace, "demo-local-training", fields="size").data.objects
+    kept = {item.name.partition("/output/")[2]: item.size for item in listed if "/output/" in item.name}
+    assert kept == {"workdir/snapshot.pt": 10, "workdir/wanted.bin": 51_000_000}
+    log = team.trainyard("runs", "logs", "local", "line/base")
+    named = re.findall(r"\.launcher\]   (.*)", log.partition("that training made will be lost with this node")[2])
+    assert named == ["51.0 MB  large.bin: larger than 50 MB", "2.0 kB  /tmp/model.pt: outside of the working directory"]
+    assert 'give the job `keep: ["large.bin"]`' in log
 
 
 def test_a_state_that_a_full_disk_cut_off_is_taken_up_from_the_one_before(team: Team) -> None:

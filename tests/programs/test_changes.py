@@ -35,9 +35,21 @@ def moved(before: Recording, after: Recording) -> set[str]:
         (lambda job: job.update(env={"SEED": "7"}), {"resnet/base", "resnet/tuned"}),
         (lambda job: job.update(image="${registry}:1.5"), {"resnet/base", "resnet/tuned"}),
         (lambda job: job.update(maximumRuntimeMinutes=90), {"resnet/base", "resnet/tuned"}),
+        (lambda job: job.update(keep=["model.pt"]), {"resnet/base", "resnet/tuned"}),
         (lambda job: job.update(blockStorageGb=200), {"resnet"}),
     ],
-    ids=["args", "env of a run", "attempt", "run removed", "command", "env", "image", "maximum runtime", "disk"],
+    ids=[
+        "args",
+        "env of a run",
+        "attempt",
+        "run removed",
+        "command",
+        "env",
+        "image",
+        "maximum runtime",
+        "keep",
+        "disk",
+    ],
 )
 def test_a_change_moves_what_it_is_about_and_no_more(
     change: Callable[[Config], Any], expected: set[str], changed: Written

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from catalog import frameworks
 from launcher import exits
+from launcher.caches import CACHES
+from launcher.leavings import ALL_BYTES, FILE_BYTES, MOST_FILES
 from launcher.placeholders import Place, node_values, process_values
 from tests.support.documents import launch
 
@@ -33,3 +35,15 @@ def test_the_page_lists_the_codes_of_each_kind() -> None:
 def test_the_page_names_what_each_framework_is_told() -> None:
     for name in ("dask", "pytorch"):
         assert all(f"`{variable}`" in PAGE for variable in frameworks.framework(name).environment), name
+
+
+def test_the_page_lists_what_is_not_kept_and_why() -> None:
+    for row in CACHES:
+        listed = next(line for line in PAGE.splitlines() if line.startswith(f"| `{row.names[0]}`"))
+        assert re.findall(r"`([^`]+)`", listed) == list(row.names)
+        assert row.why in listed
+        assert ("directly in the working directory" in listed) == row.at_top
+    silent, named = PAGE.split("These are not kept, but named")
+    assert all(f"| `{row.names[0]}`" in (named if row.named else silent) for row in CACHES)
+    limits = (f"{FILE_BYTES // 1_000_000} MB", f"{ALL_BYTES // 1_000_000} MB", f"{MOST_FILES:,} files")
+    assert all(limit in silent for limit in limits)

@@ -27,6 +27,7 @@ def stack() -> OciStack:
         code=Code(git=Git("https://example.com/train.git", commit="abc123")),
         env={"HF_TOKEN": Secret(TOKEN), "PLAIN": "seen"},
         inputs=(Input("/data", prefix="images/"),),
+        keep=("model.pt", "results/**"),
         runs={"base": Run(), "tuned": Run(args=("--lr", "0.1"), attempt=2, until="finished")},
     )
     return OciStack(
@@ -97,6 +98,7 @@ def test_the_text_tells_what_each_run_does(plan: OciPlan) -> None:
     assert "worker-1: worker, rank 2" in lines
     assert any("https://example.com/train.git at abc123" in line for line in lines)
     assert any("the bucket/images/ at /data" in line for line in lines)
+    assert any("model.pt, results/** of the working directory, of any size" in line for line in lines)
 
 
 def test_the_text_tells_how_nodes_find_their_rank_and_one_another(plan: OciPlan) -> None:

@@ -153,6 +153,7 @@ FINE: dict[str, dict[str, str]] = {
     },
     "a flexible shape": {"shape": "{ name: VM.Standard.E4.Flex, ocpus: 4, memoryGb: 64 }"},
     "the least and the longest": {"job": "blockStorageGb: 50\n      maximumRuntimeMinutes: 43200"},
+    "files of the working directory": {"job": "keep: [snapshot.pt, ./a..b/*.csv, 'runs/**/[!x]?.pt', results/, '**']"},
     "a day's wait": {"run": "{ until: finished }"},
     "all must succeed, in runs of their own": {
         "roles": "{ main: 1, worker: { replicas: 3, completion: { minSucceeded: -1 } } }"

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What training left on the node outside its output folder (docs/decisions/0016).
+
+Files that it made in its working directory are kept with the output, within limits. All others are named.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from launcher.caches import Cache, cache_of, is_tagged
+from launcher.losses import Loss
+from launcher.patterns import Patterns
+from launcher.sync import DRAFTS, NOT_UTF_8, Stamp, stamp_of
+from launcher.walking import Budget, regular_files
+
+FILE_BYTES, ALL_BYTES, MOST_FILES = 50_000_000, 500_000_000, 1000
+# Of all places together, and how long it may take to look at them.
+_ENTRIES, _SECONDS = 100_000, 10.0
+_TICK_SECONDS, _LONGEST_TICK_SECONDS = 0.001, 0.05
+_TEMPORARY = "/tmp"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder where training may write. `moment`: the file system's own time when training began, in nanoseconds.
+
+    `shared`: programs that are not ours may write there, too.
+    """
+
+    path: str
+    moment: int
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file of the working directory that goes into the bucket. `asked`: the job's `keep:` names it."""
+
+    name: str
+    stamp: Stamp
+    asked: bool
+
+
+@dataclass
+class Leavings:
+    """Looks at the places where a script writes what nobody gave it a folder for. `own`: what is kept already."""
+
+    environment: Mapping[str, str]
+    keep: Patterns
+    own: frozenset[str]
+    _places: list[Place] = field(default_factory=list, init=False)
+
+    @property
+    def folder(self) -> str:
+        """The working directory; empty before training has begun."""
+        return self._places[0].path if self._places else ""
+
+    def begin(self, folder: str) -> None:
+        """Training is about to begin in this folder. What an earlier life of it made was not there at the start."""
+        if self._places:
+            return
+        first = os.path.realpath(folder)
+        temporary = {os.path.realpath(path) for path in (_TEMPORARY, self.environment.get("TMPDIR") or _TEMPORARY)}
+        elsewhere = temporary | {os.path.realpath(self.environment.get("HOME") or folder)}
+        self._places.append(Place(first, _moment(first)))
+        for path in sorted(elsewhere):
+            if not _is_below(path, first):
+                self._places.append(Place(path, _moment(path), shared=path in temporary))
+
+    def look(self) -> tuple[list[Kept], list[Loss], bool]:
+        """What is kept, what is lost, and whether there was too much to look at."""
+        if not self._places:
+            return [], [], False
+        budget = Budget(_ENTRIES, _SECONDS)
+        choice = _Choice(self.keep)
+        for name, status in self._made(self._places[0], budget):
+            choice.add(name, status)
+        kept, lost = choice.made()
+        for place in self._places[1:]:
+            for name, status in self._made(place, budget):
+                lost.append(Loss(os.path.join(place.path, name), status.st_size, "outside of the working directory"))
+        return kept, lost, budget.cut
+
+    def whole(self, folders: Sequence[Path]) -> Iterator[tuple[str, int]]:
+        """All files of these folders by their paths, with their sizes."""
+        budget = Budget(_ENTRIES, _SECONDS)
+        for folder in folders:
+            for name, status in regular_files(os.path.realpath(folder), lambda *_: True, budget):
+                yield str(folder / name), status.st_size
+
+    def _made(self, place: Place, budget: Budget) -> Iterator[tuple[str, os.stat_result]]:
+        """The files that were created or changed since the start. Only a change gives a file a later ctime."""
+        others = {*self.own, *(other.path for other in self._places)} - {place.path}
+        for name, status in regular_files(place.path, self._entering(place, others), budget):
+            of_others = place.shared and status.st_uid != os.geteuid()
+            if status.st_ctime_ns > place.moment and not of_others and not _silent(cache_of(name, is_folder=False)):
+                yield name, status
+
+    def _entering(self, place: Place, others: set[str]) -> Callable[[str, os.stat_result, int], bool]:
+        def enters(name: str, status: os.stat_result, folder: int) -> bool:
+            if os.path.join(place.path, name) in others:
+                return False
+            if place.shared and (status.st_ctime_ns <= place.moment or status.st_uid != os.geteuid()):
+                return False
+            spelled = self.keep.spell(name.rpartition("/")[2])
+            return spelled or not (_silent(cache_of(name, is_folder=True)) or is_tagged(folder))
+
+        return enters
+
+
+@dataclass
+class _Choice:
+    """Sorts the files of the working directory: those of upper folders first, then small ones, while there is room."""
+
+    keep: Patterns
+    _asked: list[Kept] = field(default_factory=list)
+    _others: list[Kept] = field(default_factory=list)
+    _cached: dict[str, tuple[int, int, str]] = field(default_factory=dict)
+    _lost: list[Loss] = field(default_factory=list)
+
+    def add(self, name: str, status: os.stat_result) -> None:
+        if not _is_utf_8(name):
+            self._lost.append(Loss(name, status.st_size, NOT_UTF_8, inside=True))
+        elif self.keep.match(name):
+            self._asked.append(Kept(name, stamp_of(status), asked=True))
+        elif (cache := _cache_above(name)) is not None:
+            top, row = cache
+            size, files, _ = self._cached.get(top, (0, 0, ""))
+            self._cached[top] = (size + status.st_size, files + 1, row.why)
+        elif name.endswith(DRAFTS):
+            self._lost.append(Loss(name, status.st_size, "a draft by its name", inside=True))
+        else:
+            self._others.append(Kept(name, stamp_of(status), asked=False))
+
+    def made(self) -> tuple[list[Kept], list[Loss]]:
+        lost = [*self._lost]
+        for top, (size, files, why) in self._cached.items():
+            lost.append(Loss(top, size, why, inside=True, files=files))
+        kept: list[Kept] = []
+        room = ALL_BYTES
+        for one in sorted(self._others, key=lambda one: (one.name.count("/"), one.stamp[0], one.name)):
+            size = one.stamp[0]
+            why = _too_much(size, room, len(kept))
+            if why:
+                lost.append(Loss(one.name, size, why, inside=True))
+            else:
+                room -= size
+                kept.append(one)
+        return [*sorted(self._asked, key=lambda one: one.name), *kept], lost
+
+
+def _too_much(size: int, room: int, files: int) -> str:
+    if size > FILE_BYTES:
+        return f"larger than {FILE_BYTES // 1_000_000} MB"
+    if size > room:
+        return f"more than {ALL_BYTES // 1_000_000} MB together"
+    return f"more than {MOST_FILES:,} files" if files >= MOST_FILES else ""
+
+
+def _cache_above(name: str) -> tuple[str, Cache] | None:
+    """The uppermost folder of a file, or the file itself, that a row names: with a slash behind a folder."""
+    parts: Sequence[str] = name.split("/")
+    for count in range(1, len(parts) + 1):
+        path, is_folder = "/".join(parts[:count]), count < len(parts)
+        row = cache_of(path, is_folder)
+        if row is not None and row.named:
+            return path + "/" * is_folder, row
+    return None
+
+
+def _silent(row: Cache | None) -> bool:
+    return row is not None and not row.named
+
+
+def _is_utf_8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _moment(folder: str) -> int:
+    """The time now by the clock of the file system that the folder is on. What is created after this call is later."""
+    with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, prefix=".trainyard-") as mark:
+        first = os.fstat(mark.fileno()).st_ctime_ns
+        deadline = time.monotonic() + _LONGEST_TICK_SECONDS
+        while time.monotonic() < deadline:
+            os.utime(mark.fileno())
+            if os.fstat(mark.fileno()).st_ctime_ns > first:
+                return first
+            time.sleep(_TICK_SECONDS)
+        return first - 1  # a file system of whole seconds: rather one file too many than one too few
+    return time.time_ns()

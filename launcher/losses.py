@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that nobody keeps, as the log names them: the largest ones, each with its size, and how to keep them."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_MOST_NAMED = 10
+_LONGEST_NAME = 160
+_WITHOUT_BUCKET = "Nothing is kept for a run without a bucket: let the script write to a folder that outlives the node."
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A file, or a folder of `files`. `inside`: in the working directory, so that `keep:` can name it."""
+
+    name: str
+    size: int
+    why: str
+    inside: bool = False
+    files: int = 1
+
+
+def words(losses: Sequence[Loss], bucket: bool) -> Iterator[str]:
+    """The lines of the log; none if nothing is lost. `bucket`: the run has one, so files could be kept."""
+    if not losses:
+        return
+    files, size = sum(loss.files for loss in losses), sum(loss.size for loss in losses)
+    yield f"{count(files)} ({amount(size)}) that training made will be lost with this node:"
+    largest = sorted(losses, key=lambda loss: (-loss.size, loss.name))
+    for loss in largest[:_MOST_NAMED]:
+        several = f", {count(loss.files)}" if loss.files > 1 else ""
+        yield f"  {amount(loss.size)}{several}  {shown(loss.name)}: {loss.why}"
+    if rest := largest[_MOST_NAMED:]:
+        yield f"  and {sum(loss.files for loss in rest):,} more ({amount(sum(loss.size for loss in rest))})"
+    yield _remedy(largest) if bucket else _WITHOUT_BUCKET
+
+
+def _remedy(losses: Sequence[Loss]) -> str:
+    inside = [loss.name for loss in losses if loss.inside]
+    example = next((name for name in inside if name.isprintable() and len(name) <= _LONGEST_NAME), "")
+    outside = "write it below the folder $TRAINYARD_OUTPUT"
+    if not example:
+        return f"To keep such a file, {outside}."
+    pattern = glob.escape(example.rstrip("/")) + ("/**" if example.endswith("/") else "")
+    named = json.dumps([pattern], ensure_ascii=False)
+    return f"To keep such a file of the working directory, give the job `keep: {named}`. Or {outside}."
+
+
+def count(files: int) -> str:
+    return f"{files:,} file{'s' * (files != 1)}"
+
+
+def amount(size: float) -> str:
+    """A size as people read it, in powers of 1000."""
+    unit = 0
+    while size >= 999.95 and unit < len(_UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:.1f} {_UNITS[unit]}" if unit else f"{size:.0f} B"
+
+
+def shown(name: str) -> str:
+    """A name in one line of the log. What cannot be shown is spelled as Python spells it."""
+    text = name if name.isprintable() else ascii(name)[1:-1]
+    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 40]}…{text[-39:]}"

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walks and opens what a script left in a folder. Its names and folders are hostile: no link is followed, a folder may
+become a link meanwhile, and the walk ends after a number of entries and a time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+# An object's name has 1024 bytes at most. So nothing that lies deeper could be kept.
+DEEPEST = 512
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without waiting: somebody may have put a pipe in the place of a file.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+# Whether to go into a folder: its name, its status, and the folder itself, open.
+Enters = Callable[[str, os.stat_result, int], bool]
+
+
+@dataclass
+class Budget:
+    """How many entries several walks may look at together, and until when. `cut`: something was not looked at."""
+
+    entries: int
+    seconds: float
+    cut: bool = field(default=False, init=False)
+    _until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._until = time.monotonic() + self.seconds
+
+    def spend(self) -> bool:
+        """False once there is nothing left."""
+        self.entries -= 1
+        if self.entries < 0 or time.monotonic() > self._until:
+            self.cut = True
+            return False
+        return True
+
+
+def regular_files(root: str, enters: Enters, budget: Budget) -> Iterator[tuple[str, os.stat_result]]:
+    """Files by their paths below the root, those in the upper folders first. Other file systems are not entered."""
+    device, left = -1, deque([""])
+    while left:
+        name = left.popleft()
+        try:
+            folder = open_below(root, name, _FOLDER)
+        except OSError:
+            continue  # gone, a link by now, or closed to us
+        try:
+            status = os.fstat(folder)
+            device = device if name else status.st_dev
+            if status.st_dev != device or (name and not enters(name, status, folder)):
+                continue
+            for below, entry in _entries(name, folder, budget):
+                if stat.S_ISREG(entry.st_mode):
+                    yield below, entry
+                elif stat.S_ISDIR(entry.st_mode):
+                    if below.count("/") < DEEPEST:
+                        left.append(below)
+                    else:
+                        budget.cut = True
+        finally:
+            os.close(folder)
+
+
+def _entries(name: str, folder: int, budget: Budget) -> Iterator[tuple[str, os.stat_result]]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not budget.spend():
+                    return
+                try:
+                    yield (f"{name}/{entry.name}" if name else entry.name), entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue  # removed meanwhile
+    except OSError:
+        return
+
+
+def open_file(root: str, name: str) -> int:
+    """A regular file below the root, for reading. OSError if it is none, or if a link leads there."""
+    file = open_below(root, name, _FILE)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def open_below(root: str, name: str, flags: int) -> int:
+    """Opens a path below the root, one folder after the other, so that nobody can put a link in its way."""
+    *folders, last = [root, *name.split("/")] if name else [root]
+    held = os.open(folders.pop(0), _FOLDER) if folders else None
+    try:
+        for part in folders:
+            inner = os.open(part, _FOLDER, dir_fd=held)
+            os.close(held)  # type: ignore[arg-type]  # open: there was a root
+            held = inner
+        return os.open(last, flags, dir_fd=held)
+    finally:
+        if held is not None:
+            os.close(held)
