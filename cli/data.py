@@ -17,7 +17,6 @@ from cli.out import json_data, say, say_aside
 from cli.planning import end_with_findings, stack_file
 from cli.running import running_cloud
 from launcher.escaping import terminal
-from schemas.judge import judge_file
 from schemas.load import load_file
 from schemas.model import Stack
 from schemas.names import plural, suggestion
@@ -73,6 +72,8 @@ def _open(
 ) -> StackBucket:
     loaded = load_file(file, str(file))
     if loaded.stack is None:
+        from schemas.judge import judge_file
+
         end_with_findings(judge_file(file, str(file)), "text")
     cloud = running_cloud(home) if local or home else None
     request = StoreRequest(purpose, loaded.stack, loaded.source.data["config"], cloud, profile, say_aside)

@@ -13,7 +13,6 @@ import click
 
 from cli.out import redraw_aside, say, say_aside
 from launcher.escaping import terminal
-from runstatus.words import duration
 from schemas.names import plural
 from transfers.account import Account
 
@@ -64,6 +63,8 @@ def progress(account: Account, verb: str) -> Iterator[None]:
 
 
 def _line(account: Account, verb: str, seconds: float) -> str:
+    from runstatus.words import duration  # what is over in two seconds needs no words for it
+
     done, expected = account.done_bytes, account.expected_bytes
     rate = account.sent_bytes / seconds
     left = f", {duration((expected - done) / rate)} left" if rate and expected > done else ""

@@ -7,17 +7,17 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from catalog.platforms import platforms
 from cli.out import say_aside
-from cli.render import show
-from components.plan.model import Plan
-from localstacks.planning import StackFileError, plan_file
-from schemas.judge import Judged
 from schemas.names import suggestion
+
+if TYPE_CHECKING:
+    from components.plan.model import Plan
+    from schemas.judge import Judged
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,6 +55,9 @@ def stack_file(named: str, stacks: Path) -> Path:
 
 def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
     """The plan of a stack. Errors are printed as `trainyard check` prints them, and end the command."""
+    # Commands that need a stack file's name only do not wait for what makes plans.
+    from localstacks.planning import StackFileError, plan_file
+
     try:
         return plan_file(stack_file(named, stacks), say_aside)
     except StackFileError as error:
@@ -63,6 +66,8 @@ def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
 
 def end_with_findings(judged: Judged, form: str) -> NoReturn:
     """Ends the command as `trainyard check` would: with 2 when the file cannot be read."""
+    from cli.render import show
+
     show([judged], form)
     sys.exit(2 if any(finding.code == "TY001" for finding in judged.findings) else 1)
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from schemas.judge import Judged, judge_file
 from schemas.model import Stack
-from schemas.neighbours import find_neighbours
 from transfers.errors import TransferError
 
 
 def bucket_name(file: Path, stack: Stack) -> str:
     """TransferError if the bucket belongs to a stack whose file does not lie beside this one."""
-    owners: dict[str, Stack] = {}
-    if stack.answer("bucket") == "taken":
-        judged: list[Judged] = [judge_file(file)]
-        owners = {one.stack.name: one.stack for one in find_neighbours([file], judged) if one.stack}
+    owners = _beside(file) if stack.answer("bucket") == "taken" else {}
     seen = {stack.name}
     while stack.answer("bucket") == "taken" and stack.uses is not None:
         name = stack.uses.stack.rpartition("/")[2]
@@ -28,3 +23,11 @@ def bucket_name(file: Path, stack: Stack) -> str:
         seen.add(name)
         stack = owners[name]
     return stack.bucket_name
+
+
+def _beside(file: Path) -> dict[str, Stack]:
+    """The stacks of this folder that the file's stack uses, and those that these use."""
+    from schemas.judge import judge_file
+    from schemas.neighbours import find_neighbours
+
+    return {one.stack.name: one.stack for one in find_neighbours([file], [judge_file(file)]) if one.stack}

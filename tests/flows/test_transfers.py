@@ -288,6 +288,52 @@ def test_a_get_that_was_killed_goes_on(place: Place, large: bytes) -> None:
     assert not work.exists()
 
 
+def test_a_bad_line_only_costs_time(place: Place, large: bytes) -> None:
+    """Busy answers, connections that end, and calls that succeed without an answer."""
+    contents = {"large": large, **{f"small-{number}": bytes([number]) * number for number in range(5)}}
+    (place.folder / "images").mkdir()
+    for name, content in contents.items():
+        (place.folder / "images" / name).write_bytes(content)
+    for operation in ("PutObject", "UploadPart", "CommitMultipartUpload", "GetObject", "ListObjects"):
+        admin.add_fault(place.cloud, "status", operations=operation, status=503, times=1)
+        admin.add_fault(place.cloud, "drop", operations=operation, times=1)
+        admin.add_fault(place.cloud, "lost-answer", operations=operation, times=1)
+    try:
+        place.run("put", "images")
+        place.run("get", "data/images", "--to", "copy")
+    finally:
+        admin.clear_faults(place.cloud)
+    assert files_below(place.folder / "copy") == contents
+    assert place.uploads() == []
+
+
+def test_the_bucket_of_the_stack_that_a_stack_uses(place: Place) -> None:
+    place.object("data/x", b"x")
+    owner = place.stacks / "Pulumi.demo.yaml"
+    text = owner.read_text().replace("environment: dev", "environment: user")
+    uses = "  trainyard:uses: {{ stack: acme/trainyard/{}, take: [bucket] }}\n"
+    user = place.stacks / "Pulumi.user.yaml"
+    user.write_text("".join(line for line in text.splitlines(True) if "bucket:" not in line) + uses.format("demo"))
+    words = [word if word != "demo" else "user" for word in place.words("list")]
+    listed = subprocess.run(words, cwd=place.folder, env=place.env, capture_output=True, text=True)
+    assert f"oci://{place.bucket}@{NAMESPACE}" in listed.stdout, listed.stderr
+    owner.rename(place.folder / "Pulumi.demo.yaml")
+    lost = subprocess.run(words, cwd=place.folder, env=place.env, capture_output=True, text=True)
+    assert '--bucket "$(pulumi stack output bucket -s acme/trainyard/demo)"' in lost.stderr
+    named = subprocess.run([*words, "--bucket", place.bucket], cwd=place.folder, env=place.env, capture_output=True)
+    assert named.returncode == 0
+
+
+def test_as_whom_the_environment_says(place: Place) -> None:
+    """Without --local: what `trainyard cloud env` sets is enough, and says who asks."""
+    words = place.words("list")[:-2]
+    for profile, code in (("deployer", 0), ("user", 1)):
+        env = {**place.env, **place.cloud.env_for(profile)}
+        for more in ([], ["--home", str(place.cloud.home)]):
+            done = subprocess.run([*words, *more], cwd=place.folder, env=env, capture_output=True, text=True)
+            assert done.returncode == code, done.stderr
+
+
 def test_two_puts_at_once_meet(place: Place, large: bytes) -> None:
     (place.folder / "large").write_bytes(large)
     with place.process("put", "large") as one, place.process("put", "large") as other:

@@ -6,16 +6,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from provider.base.asking import call_of
+from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.oci.calls import attempt
 from provider.oci.session import Session
 from provider.oci.status_place import parse_folder
 from schemas.oci.model import OciStack
 from transfers.errors import TransferError
-from transfers.oci.refusals import Caller
 from transfers.oci.store import BucketStore
 from transfers.platform import StoreRequest
 
@@ -44,11 +45,16 @@ class OciOpener:
         return self._store(place.namespace, place.bucket), place.prefix
 
     def _store(self, namespace: str, bucket: str) -> BucketStore:
+        return BucketStore(self.session, self.call, namespace, bucket, partial(self._explain, bucket))
+
+    def _explain(self, bucket: str, error: ProviderError) -> ProviderError:
+        from transfers.oci.refusals import Caller  # knows all about statements; most calls are not refused
+
         request = self.request
         here = request.cloud.compartment if request.cloud else str(request.config.get(COMPARTMENT_KEY) or "")
         stack = request.stack if isinstance(request.stack, OciStack) else None
         caller = Caller(_name(self.session), request.purpose, bucket, here, stack, request.cloud is not None)
-        return BucketStore(self.session, self.call, namespace, bucket, caller.explain)
+        return caller.explain(error)
 
 
 def make(request: StoreRequest) -> OciOpener:
