@@ -13,11 +13,13 @@ from urllib.parse import quote, urlsplit
 
 from localcloud.control import Cloud, CloudError
 from localcloud.isolation import WHERE_POSSIBLE
+from provider.runs.progress import ProgressPoint
 
 PUSH_PATH = "/.trainyard/images"
 TOKENS_PATH = "/.trainyard/tokens"
 FAULTS_PATH = "/.trainyard/faults"
 EVIDENCE_PATH = "/.trainyard/evidence"
+PROGRESS_PATH = "/.trainyard/progress"
 HOSTS_PATH = "/.trainyard/hosts"
 DEPLOYER = "deployer"
 CALLS_PATH = "/.trainyard/calls"
@@ -87,6 +89,13 @@ def read_evidence(cloud: Cloud, run: str) -> dict[str, Any]:
     """What the firewalls of a run's nodes have seen so far: rules, flows and dropped packets."""
     evidence: dict[str, Any] = _ask(cloud, "GET", f"{EVIDENCE_PATH}?run={quote(run, safe='')}")
     return evidence
+
+
+def read_progress(cloud: Cloud, bucket: str, folder: str) -> dict[int, list[ProgressPoint]]:
+    """What the nodes of a run said of their progress since it began, by rank."""
+    path = f"{PROGRESS_PATH}?bucket={quote(bucket, safe='')}&folder={quote(folder, safe='')}"
+    ranks = _ask(cloud, "GET", path)["ranks"]
+    return {int(rank): [ProgressPoint(*point) for point in points] for rank, points in ranks.items()}
 
 
 def why_not_enforced(cloud: Cloud) -> str:

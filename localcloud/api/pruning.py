@@ -17,10 +17,11 @@ from localcloud.api.retries import VALID_SECONDS
 from localcloud.api.store import StateStore
 
 EVERY_SECONDS = 60.0
-# How many deleted resources, work requests and log lines are kept.
+# How many deleted resources, work requests, log lines and points of progress are kept.
 DELETED_KEPT = 10_000
 WORK_REQUESTS_KEPT = 10_000
 LINES_KEPT = 1_000_000
+PROGRESS_KEPT = 200_000
 METRICS_KEPT_SECONDS = 90 * 86400.0
 SERVER_LOG_BYTES = 32 * 1024 * 1024
 # At most so many rows at a time, so that no client has to wait.
@@ -49,7 +50,8 @@ def prune(store: StateStore) -> int:
         for rows, kept in ((_DELETED, DELETED_KEPT), (_WORK_REQUESTS, WORK_REQUESTS_KEPT)):
             oldest = f"SELECT sequence FROM {rows} ORDER BY sequence DESC LIMIT 1 OFFSET {kept - 1}"
             gone += _remove(store, rows, oldest)
-        gone += _remove(store, "log_lines WHERE 1", f"SELECT max(sequence) - {LINES_KEPT - 1} FROM log_lines")
+        for table, most in (("log_lines", LINES_KEPT), ("progress", PROGRESS_KEPT)):
+            gone += _remove(store, f"{table} WHERE 1", f"SELECT max(sequence) - {most - 1} FROM {table}")
         for rows, seconds in (("metrics WHERE time", METRICS_KEPT_SECONDS), ("retries WHERE created", VALID_SECONDS)):
             gone += store.connection.execute(f"DELETE FROM {rows} < ?", (clock.now() - seconds,)).rowcount
     return gone

@@ -44,6 +44,7 @@ class Application:
     def __init__(self, cloud: LocalCloud, router: Router) -> None:
         self._cloud = cloud
         self._router = router
+        self._console = page.Console(cloud)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -77,7 +78,7 @@ class Application:
             name = route[0].name if route else ""
             request = replace(request, query=query_parameters(request.target.partition("?")[2]))
             if page.is_console(request):
-                return page.answer(self._cloud, request), "console"
+                return await self._console.answer(request), "console"
             if registry.is_registry(request):
                 return await registry.answer(self._cloud, request, body.to_file)
             call, admitted = await self._build_call(request, body, route)

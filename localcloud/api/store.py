@@ -57,6 +57,10 @@ CREATE TABLE IF NOT EXISTS metrics (
     dimensions TEXT NOT NULL, time REAL NOT NULL, value REAL NOT NULL, count INTEGER NOT NULL, metadata TEXT NOT NULL,
     PRIMARY KEY (compartment, namespace, resource_group, name, dimensions, time)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS by_time ON metrics (time);
+CREATE TABLE IF NOT EXISTS progress (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT, bucket TEXT NOT NULL, name TEXT NOT NULL, moment REAL NOT NULL,
+    point TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS by_status ON progress (bucket, name, sequence);
 CREATE TABLE IF NOT EXISTS retries (
     token TEXT NOT NULL, principal TEXT NOT NULL, operation TEXT NOT NULL, digest TEXT NOT NULL,
     status INTEGER NOT NULL, headers TEXT NOT NULL, body TEXT NOT NULL, resource TEXT NOT NULL, created REAL NOT NULL,

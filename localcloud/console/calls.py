@@ -30,7 +30,7 @@ def last_calls(home: Path) -> dict[str, Any]:
             rows.append([match["time"], call["status"], call["method"], path, call["told"], reason, call["took"]])
             reason = ""
     columns = ["time", "status", "", "path", "operation", "refused because", "took"]
-    return {"name": "newest first", "open": True, "tables": [{"columns": columns, "rows": rows[: -SHOWN - 1 : -1]}]}
+    return {"name": "newest first", "tables": [{"columns": columns, "rows": rows[: -SHOWN - 1 : -1]}]}
 
 
 def _tail(path: Path) -> list[str]:

@@ -20,8 +20,20 @@ def network(store: StateStore, many: int) -> Iterator[dict[str, Any]]:
             "state": ", ".join(vcn.body.get("cidrBlocks") or []),
             "facts": [["id", vcn.id], *_gateways(store, vcn)],
             "tables": list(_tables(store, vcn, many)),
-            "open": True,
         }
+
+
+def unused_defaults(store: StateStore, many: int) -> Iterator[dict[str, Any]]:
+    """The lists and tables that come with each VCN and that no subnet uses."""
+    for vcn in store.select("kind = 'vcn' AND live ORDER BY sequence DESC LIMIT ?", (many,)):
+        tables = [table for resource, table in _rules(store, vcn, many) if _is_unused_default(store, vcn, resource)]
+        if tables:
+            yield {"name": vcn.name, "state": _text(vcn.body, "id"), "tables": tables}
+
+
+def _is_unused_default(store: StateStore, vcn: StoredResource, resource: StoredResource) -> bool:
+    defaults = (vcn.body.get("defaultSecurityListId"), vcn.body.get("defaultRouteTableId"))
+    return resource.id in defaults and not store.mentioning(resource.id, ("subnet",))
 
 
 def _gateways(store: StateStore, vcn: StoredResource) -> Iterator[list[str]]:
@@ -34,24 +46,28 @@ def _tables(store: StateStore, vcn: StoredResource, many: int) -> Iterator[Table
     if subnets:
         columns = ["subnet", "addresses", "public addresses", "route table", "security lists"]
         yield {"columns": columns, "rows": [_subnet(store, subnet) for subnet in subnets]}
+    for resource, table in _rules(store, vcn, many):
+        if not _is_unused_default(store, vcn, resource):
+            yield table
+    for group in store.live("network-security-group", parent=vcn.id)[:many]:
+        rows = [_rule(store, _DIRECTIONS[rule["direction"]], rule) for rule in _list(group, "rules")]
+        yield {"title": f"Security group {group.name}", "columns": RULE_COLUMNS, "rows": rows}
+
+
+def _rules(store: StateStore, vcn: StoredResource, many: int) -> Iterator[tuple[StoredResource, Table]]:
+    """Route tables with routes, and security lists."""
     for table in store.live("route-table", parent=vcn.id)[:many]:
         rows = [
             [_text(rule, "destination"), _name(store, _text(rule, "networkEntityId"))]
             for rule in _list(table, "routeRules")
         ]
         if rows:
-            yield {"title": f"Route table {table.name}", "columns": ["to", "through"], "rows": rows}
+            yield table, {"title": f"Route table {table.name}", "columns": ["to", "through"], "rows": rows}
     for security in store.live("security-list", parent=vcn.id)[:many]:
         rules = [("in", rule) for rule in _list(security, "ingressSecurityRules")]
         rules += [("out", rule) for rule in _list(security, "egressSecurityRules")]
-        yield {
-            "title": f"Security list {security.name}",
-            "columns": RULE_COLUMNS,
-            "rows": [_rule(store, direction, rule) for direction, rule in rules],
-        }
-    for group in store.live("network-security-group", parent=vcn.id)[:many]:
-        rows = [_rule(store, _DIRECTIONS[rule["direction"]], rule) for rule in _list(group, "rules")]
-        yield {"title": f"Security group {group.name}", "columns": RULE_COLUMNS, "rows": rows}
+        rows = [_rule(store, direction, rule) for direction, rule in rules]
+        yield security, {"title": f"Security list {security.name}", "columns": RULE_COLUMNS, "rows": rows}
 
 
 _DIRECTIONS = {"INGRESS": "in", "EGRESS": "out"}

@@ -1,94 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows /console/data. Users chose the names in it, so all of it reaches the page as text only.
-"use strict";
+// Asks for what changed, and shows it. It does nothing while nobody sees the page.
+import { facts, make, patchChildren } from "./elements.js";
+import { keyOf, openAtFirst, runsSection } from "./runs.js";
+import { idOf, isOpen, plainSection, remember } from "./sections.js";
 
 const EVERY_MILLISECONDS = 3000;
-const SHORT = 24; // so many characters are not broken into lines
-const closedOrOpened = new Map(); // what the reader did to each item outlives a refresh
-let shown = "";
+const TIMES = 20; // a slow answer is asked for less often
+const sections = new Map(); // by title, with the tag of what is shown
+const shown = new Map(); // the elements of the sections beside the runs, by title
+const details = new Map(); // of runs that are or were open, by key
+let place = [];
+let atFirst = null;
+let timer = 0;
+let working = false;
+let again = false;
 
-function make(tag, text, className) {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  if (className) made.className = className;
-  return made;
+async function get(path) {
+  const answer = await fetch(path, { cache: "no-store" });
+  if (!answer.ok) throw new Error(`answered ${answer.status}`);
+  return answer.json();
 }
 
-function facts(pairs) {
-  const list = make("dl");
-  for (const [name, value] of pairs) list.append(make("dt", name), make("dd", value));
-  return list;
-}
-
-function table({ title, columns, rows }) {
-  const made = make("table");
-  if (title) made.append(make("caption", title));
-  const head = make("tr");
-  for (const column of columns) head.append(make("th", column));
-  made.append(head);
-  for (const row of rows) {
-    const line = make("tr");
-    row.forEach((cell, index) => line.append(make("td", cell, style(columns[index], cell))));
-    made.append(line);
+async function readSections() {
+  const have = [...sections.values()].map(({ tag }) => tag).join(".");
+  const data = await get(`/console/data?have=${have}`);
+  place = data.facts;
+  for (const section of data.sections) {
+    if (sections.get(section.title)?.tag === section.tag) continue;
+    sections.set(section.title, section);
+    if (!section.runs) shown.set(section.title, plainSection(section));
   }
-  const frame = make("div", undefined, "wide");
-  frame.append(made);
-  return frame;
 }
 
-function style(column, cell) {
-  const verdict = column === "answer" ? (cell >= "400" ? "refused" : "allowed") : "";
-  return cell.length <= SHORT ? `short ${verdict}` : verdict;
+function openRuns() {
+  const { runs } = sections.get("Runs");
+  atFirst ??= runs.length ? openAtFirst(runs) : null;
+  return runs.filter((run) => isOpen(keyOf(run), isOpenAtFirst(run)));
 }
 
-function item(section, found) {
-  const made = make("details");
-  const key = JSON.stringify([section, found.name, found.facts ? found.facts[0] : ""]);
-  made.open = closedOrOpened.has(key) ? closedOrOpened.get(key) : Boolean(found.open);
-  made.addEventListener("toggle", () => closedOrOpened.set(key, made.open));
-  const summary = make("summary", found.name);
-  if (found.state) summary.append(" ", make("span", found.state, "state"));
-  made.append(summary);
-  if (found.facts) made.append(facts(found.facts));
-  for (const one of found.tables || []) made.append(table(one));
-  if (found.text && found.text.length) made.append(make("pre", found.text.join("\n")));
-  return made;
+// A run that begins while the page is open is shown at once.
+function isOpenAtFirst(run) {
+  return Boolean(atFirst) && (atFirst.has(keyOf(run)) || (!run.over && !details.has(run.key) && atFirst.size < 6 && Boolean(atFirst.add(keyOf(run)))));
 }
 
-function section({ title, empty, items }) {
-  const made = make("section");
-  made.id = title.toLowerCase().replaceAll(" ", "-");
-  made.append(make("h2", title));
-  for (const one of items) made.append(item(title, one));
-  if (!items.length) made.append(make("p", empty, "empty"));
-  return made;
+async function readRun(run) {
+  const before = details.get(run.key);
+  if (before?.final) return;
+  try {
+    const answer = await get(`/console/run?id=${encodeURIComponent(run.key)}&have=${before?.tag ?? ""}`);
+    details.set(run.key, answer.ranks ? answer : before);
+    details.get(run.key).final = run.over;
+  } catch (error) {
+    if (!before) throw error;
+  }
 }
 
-function show(data) {
-  const first = make("section");
-  first.append(facts(data.facts));
-  document.getElementById("sections").replaceChildren(first, ...data.sections.map(section));
-  const links = data.sections.map(({ title }) => {
-    const link = make("a", title);
-    link.href = `#${title.toLowerCase().replaceAll(" ", "-")}`;
-    return link;
-  });
-  document.getElementById("contents").replaceChildren(...links);
+function show() {
+  const open = new Set(openRuns().map(keyOf));
+  const made = [...sections.values()].map((section) => (section.runs ? runsSection(section, details, open, Date.now()) : shown.get(section.title)?.cloneNode(true)));
+  const about = make("section", undefined, "", { "aria-label": "This cloud" });
+  about.dataset.key = "about";
+  about.append(facts(place));
+  patchChildren(document.getElementById("sections"), [...made.filter(Boolean), about]);
+  const links = [...sections.values()].filter(({ items, empty }) => empty || items?.length).map(({ title }) => make("a", title, "", { href: `#${idOf(title)}` }));
+  patchChildren(document.getElementById("contents"), links);
 }
 
 async function refresh() {
+  if (working) {
+    again = true;
+    return;
+  }
+  working = true;
+  clearTimeout(timer);
+  const began = performance.now();
   const status = document.getElementById("status");
   try {
-    const answer = await fetch("/console/data", { cache: "no-store" });
-    if (!answer.ok) throw new Error(`answered ${answer.status}`);
-    const text = await answer.text();
-    if (text !== shown) show(JSON.parse(text));
-    shown = text;
-    status.textContent = `as of ${new Date().toLocaleTimeString()}, read-only`;
+    await readSections();
+    show();
+    for (const run of openRuns()) await readRun(run);
+    show();
+    document.getElementById("clock").textContent = `as of ${new Date().toLocaleTimeString()}, read-only`;
+    status.textContent = "";
   } catch (error) {
     status.textContent = `not answering (${error.message}); shown is what was there before`;
   }
-  setTimeout(refresh, EVERY_MILLISECONDS);
+  working = false;
+  if (document.hidden) return;
+  const pause = Math.max(EVERY_MILLISECONDS, TIMES * (performance.now() - began));
+  timer = setTimeout(refresh, again ? 0 : pause);
+  again = false;
 }
 
+document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : refresh()));
+matchMedia("(max-width: 40rem)").addEventListener("change", () => sections.size && show());
+// `toggle` does not bubble: it is caught on its way down.
+document.addEventListener("toggle", ({ target }) => {
+  const key = target.dataset?.key;
+  if (!key || isOpen(key, !target.open) === target.open) return;
+  remember(key, target.open);
+  if (target.open && target.classList.contains("run")) refresh();
+}, true);
 refresh();

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from provider.oci import job_runs
 
 _URI = re.compile(r"oci://([^@/]+)@([^/]+)/(.+)")
+# As stack files have it: a document that asks for more was not written by a stack.
+_MOST_REPLICAS = 10_000
 
 
 class StatusFolder(NamedTuple):
@@ -43,3 +45,17 @@ def parse_folder(uri: str | None) -> StatusFolder | None:
     """Reads `oci://bucket@namespace/prefix`. None for any other text."""
     parts = _URI.fullmatch(uri or "")
     return StatusFolder(parts[2], parts[1], parts[3]) if parts else None
+
+
+def ranks_of(document: Mapping[str, Any]) -> tuple[int, ...]:
+    """Those of the document's role: ranks follow the order of roles. Empty where the document is none of ours."""
+    first = 0
+    try:
+        for role in document.get("roles", ()):
+            replicas = min(int(role["replicas"]), _MOST_REPLICAS)
+            if role["name"] == document.get("role"):
+                return tuple(range(first, first + replicas))
+            first += replicas
+    except (KeyError, TypeError, ValueError):
+        return ()
+    return ()

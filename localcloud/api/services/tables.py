@@ -18,6 +18,7 @@ from localcloud.api.services import (
     network,
     object_storage,
     people,
+    progress_door,
     secrets,
     token_door,
 )
@@ -26,6 +27,7 @@ from localcloud.api.services import (
 def operations() -> list[ApiOperation]:
     modules = (
         identity, people, network, object_storage, artifacts, logs, metrics, data_science, secrets, limits,
-        work_requests, calls_door, evidence_door, faults_door, token_door,
+        work_requests, calls_door, evidence_door, faults_door, progress_door,
+        token_door,
     )  # fmt: skip
     return [row for module in modules for row in module.operations()]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 
-from localcloud.api import clock, tenancy
+from localcloud.api import clock, progress, tenancy
 from localcloud.api.errors import ApiError, etag_mismatch, invalid
 from localcloud.api.http import FilePart, Json, Reply, Upload
 from localcloud.api.operations import ApiCall
@@ -62,6 +62,7 @@ def put(call: ApiCall) -> Reply:
     item = StoredObject(bucket.id, name, upload.size, upload.md5, kept, created)
     upload.path.rename(call.cloud.objects / item.file)
     stored.keep(call, bucket, item)
+    progress.remember(call.store, bucket.id, name, call.cloud.objects / item.file, item.modified)
     return Reply(200, headers={**item.receipt, "opc-content-md5": upload.md5})
 
 

@@ -16,7 +16,7 @@ from localcloud.api.targets import STANDS_FOR
 ROWS = tables.operations()
 OWN = frozenset({
     "PushContainerImage", "ListCalls", "ListFaults", "AddFault", "ClearFaults", "ClearFault", "IssueToken",
-    "ReadEvidence", "ReadHosts",
+    "ReadEvidence", "ReadHosts", "ReadProgress",
 })  # fmt: skip
 # No document at hand says which permission these need: they are for the tenancy's administrators, until one does.
 ADMINISTRATORS_ONLY = frozenset({"GetResourceAvailability", "ListLimitDefinitions", "ListLimitValues"})

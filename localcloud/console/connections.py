@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who of a run talked with whom: what the firewalls of its hosts let through, what they dropped, what nobody used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address, ip_network
+from typing import Any
+
+from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, addresses_of
+from localcloud.console.runs import RunNode, TrainingRun
+
+_PROTOCOLS = {"1": "icmp", "6": "tcp", "17": "udp", "all": "all"}
+_SERVICES = {OBJECT_STORAGE_ADDRESS: "Object Storage", SERVICES_ADDRESS: "OCI services"}
+ELSEWHERE, ANYWHERE = "other addresses", "anywhere"
+NO_ROLE = "node"
+# So many roles, outside places and rows are shown. The rest is counted, or goes by a common name.
+_MOST_ROLES, _MOST_OUTSIDE, _MOST_ROWS, _MOST_PORTS = 8, 6, 60, 4
+_OTHER_ROLES = "other roles"
+Row = dict[str, Any]
+Evidence = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """One rule on all nodes together."""
+
+    direction: str
+    protocol: str
+    peer: str
+    ports: tuple[int, int] | None
+    why: str
+
+    def fits(self, direction: str, protocol: str, port: int, address: str) -> bool:
+        return (
+            self.direction == direction
+            and self.protocol in ("all", protocol)
+            and (self.ports is None or self.ports[0] <= port <= self.ports[1])
+            and any(_address(address) in network for network in _networks(self.peer))
+        )
+
+    @property
+    def text(self) -> str:
+        if self.protocol == "all":
+            return "every protocol"
+        return f"{self.protocol} {_range(self.ports)}"
+
+
+@dataclass
+class _Seen:
+    """The evidence of all nodes of a run."""
+
+    roles: dict[str, str] = field(default_factory=dict)
+    drops: Counter[str] = field(default_factory=Counter)
+    rules: dict[tuple[str, str, int], _Rule] = field(default_factory=dict)
+    used: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    holders: dict[tuple[str, str, int], dict[str, None]] = field(default_factory=dict)
+    flows: list[Evidence] = field(default_factory=list)
+    dropped: list[Evidence] = field(default_factory=list)
+
+    def name(self, address: str) -> str:
+        return self.roles.get(address) or _SERVICES.get(address) or address
+
+    def rule_for(self, direction: str, protocol: str, port: int, address: str) -> _Rule | None:
+        fitting = [
+            key for key, rule in self.rules.items() if rule.fits(direction, protocol, port, address)
+        ]  # fmt: skip
+        return self.rules[max(fitting, key=lambda key: self.used[key])] if fitting else None
+
+
+def connections(run: TrainingRun, documents: Mapping[str, Evidence]) -> Row:
+    """The drawing of a run's network: boxes, rows of connections, and how many rules were used."""
+    reasons = [str(one["reason"]) for one in documents.values() if not one["enforced"]]
+    seen = _Seen()
+    addresses = dict(_addresses(run, documents))
+    roles = _role_names(run)
+    seen.roles = {address: roles[node.role] for address, node in addresses.items()}
+    for document in documents.values():
+        _read(seen, document)
+    rows = [*_dropped(seen), *_used(seen), *_unused(seen)]
+    named = _named_places(rows, roles.values())
+    shown = [{**row, **{end: _shown_places(row[end], named) for end in ("from", "to")}} for row in rows[:_MOST_ROWS]]
+    used = sum(1 for key in seen.rules if seen.used[key])
+    return {
+        "reason": "; ".join(dict.fromkeys(reasons))[:500],
+        "roles": [
+            {"name": role, "nodes": list(_nodes(seen, run, roles, role, addresses))}
+            for role in dict.fromkeys(roles.values())
+        ],
+        "rows": shown,
+        "left": len(rows) - len(shown),
+        "rules": {"used": used, "unused": len(seen.rules) - used},
+        "connections": sum(row["count"] for row in rows if row["kind"] == "used"),
+        "dropped": sum(row["count"] for row in rows if row["kind"] == "dropped"),
+    }
+
+
+def _nodes(
+    seen: _Seen, run: TrainingRun, roles: Mapping[str, str], role: str, addresses: Mapping[str, RunNode]
+) -> Iterator[Row]:
+    address_of = {node.rank: address for address, node in addresses.items()}
+    for node in run.nodes:
+        if roles[node.role] == role:
+            address = address_of.get(node.rank, "")
+            yield {"rank": node.rank, "name": node.run.name, "address": address, "dropped": seen.drops[address]}
+
+
+def _addresses(run: TrainingRun, documents: Mapping[str, Evidence]) -> Iterator[tuple[str, RunNode]]:
+    """A job run of one node says rank 0 of it. One of node groups says each node's."""
+    members = Counter(node.run.id for node in run.nodes)
+    for node in run.nodes:
+        for row in documents.get(node.run.id, {}).get("nodes", ()):
+            if row["address"] and (members[node.run.id] == 1 or row["rank"] == node.rank):
+                yield str(row["address"]), node
+
+
+def _role_names(run: TrainingRun) -> dict[str, str]:
+    roles = list(dict.fromkeys(node.role for node in run.nodes))
+    return {role: (role or NO_ROLE) if place < _MOST_ROLES else _OTHER_ROLES for place, role in enumerate(roles)}
+
+
+def _read(seen: _Seen, document: Evidence) -> None:
+    own = {row["rank"]: str(row["address"]) for row in document["nodes"]}
+    for row in document["rules"]:
+        key = (str(row["list"]), str(row["direction"]), int(row["index"]))
+        ports = (int(row["ports"][0]), int(row["ports"][1])) if row["ports"] else None
+        protocol = _PROTOCOLS.get(str(row["protocol"]), str(row["protocol"]))
+        seen.rules[key] = _Rule(key[1], protocol, str(row["peer"]), ports, str(row.get("description") or ""))
+        seen.used[key] += int(row["connections"]) + int(row["packets"])
+        seen.holders.setdefault(key, {})[seen.name(own.get(row["node"], ""))] = None
+    seen.flows += document["flows"]
+    seen.dropped += document["dropped"]
+
+
+def _dropped(seen: _Seen) -> Iterator[Row]:
+    answered = {(flow["from"], flow["to"]) for flow in seen.flows if flow["direction"] == "egress"}
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    for flow in seen.dropped:
+        source, target = str(flow["from"]), str(flow["to"])
+        # Late packets of a connection that the node had made and ended.
+        if flow["direction"] == "ingress" and source not in seen.roles and (target, source) in answered:
+            continue
+        seen.drops[source if source in seen.roles else target] += int(flow["packets"])
+        owner = seen.name(target if flow["direction"] == "ingress" else source)
+        why = f"no {flow['direction']} rule of {owner} lets it through"
+        counts[seen.name(source), seen.name(target), _port(flow), why] += int(flow["packets"])
+    for (source, target, what, why), count in counts.most_common():
+        yield _row("dropped", [source], [target], what, count, why)
+
+
+def _used(seen: _Seen) -> Iterator[Row]:
+    """Connections between nodes as the firewall of the called one counted them, others where they were counted."""
+    counts: Counter[tuple[str, str, _Rule | None]] = Counter()
+    ports: dict[tuple[str, str, _Rule | None], dict[str, None]] = {}
+    for flow in seen.flows:
+        source, target, inwards = str(flow["from"]), str(flow["to"]), flow["direction"] == "ingress"
+        if not inwards and target in seen.roles:
+            continue
+        protocol = _PROTOCOLS.get(str(flow["protocol"]), str(flow["protocol"]))
+        rule = seen.rule_for(flow["direction"], protocol, int(flow["port"]), source if inwards else target)
+        key = (seen.name(source), seen.name(target), rule)
+        counts[key] += int(flow["connections"])
+        ports.setdefault(key, {})[_port(flow)] = None
+    for key, count in counts.most_common():
+        source, target, rule = key
+        yield _row("used", [source], [target], _joined(list(ports[key])), count, rule.why if rule else "")
+
+
+def _unused(seen: _Seen) -> Iterator[Row]:
+    for key, rule in seen.rules.items():
+        if seen.used[key]:
+            continue
+        peers = list(dict.fromkeys(_peers(seen, rule)))
+        holders = list(seen.holders[key])
+        inwards = rule.direction == "ingress"
+        if inwards or not set(peers) <= set(seen.roles.values()):
+            ends = (peers, holders) if inwards else (holders, peers)
+            yield _row("allowed", *ends, rule.text, 0, rule.why)
+
+
+def _peers(seen: _Seen, rule: _Rule) -> Iterator[str]:
+    """The roles that a rule's peer covers, and the name of what it covers besides."""
+    networks = _networks(rule.peer)
+    inside = [role for address, role in seen.roles.items() if any(_address(address) in one for one in networks)]
+    if any(one.prefixlen == 0 for one in networks):
+        yield ANYWHERE
+    elif addresses_of(rule.peer):
+        yield from (_SERVICES[address] for address in addresses_of(rule.peer))
+    else:
+        yield from inside or [rule.peer]
+
+
+def _row(kind: str, source: Sequence[str], target: Sequence[str], what: str, count: int, why: str) -> Row:
+    return {"kind": kind, "from": list(source), "to": list(target), "what": what, "count": count, "why": why}
+
+
+def _named_places(rows: Iterable[Row], roles: Iterable[str]) -> frozenset[str]:
+    """The roles, and the first few places outside the run. The other places share one name."""
+    ends = dict.fromkeys(name for row in rows for end in ("from", "to") for name in row[end])
+    inside = frozenset(roles)
+    return inside | frozenset([name for name in ends if name not in inside][:_MOST_OUTSIDE])
+
+
+def _shown_places(names: Sequence[str], named: frozenset[str]) -> list[str]:
+    return list(dict.fromkeys(name if name in named else ELSEWHERE for name in names))
+
+
+@lru_cache(maxsize=4096)
+def _address(text: str) -> IPv4Address | IPv6Address:
+    return ip_address(text)
+
+
+@lru_cache(maxsize=1024)
+def _networks(peer: str) -> tuple[IPv4Network, ...]:
+    blocks = addresses_of(peer) or (peer,)
+    try:
+        networks = [ip_network(block, strict=False) for block in blocks]
+    except ValueError:  # the OCID of a group, for example
+        return ()
+    return tuple(network for network in networks if isinstance(network, IPv4Network))
+
+
+def _port(flow: Evidence) -> str:
+    protocol = str(flow["protocol"])
+    return f"{_PROTOCOLS.get(protocol, protocol)} {flow['port']}"
+
+
+def _range(ports: tuple[int, int] | None) -> str:
+    if ports is None:
+        return "every port"
+    return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
+
+
+def _joined(ports: list[str]) -> str:
+    left = len(ports) - _MOST_PORTS
+    return ", ".join(ports[:_MOST_PORTS]) + (f" and {left} more" if left > 0 else "")

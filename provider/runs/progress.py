@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What training scripts say of their progress, as numbers over time. A script may write anything: all of it is bounded.
+
+The local cloud and `trainyard runs watch` both draw these numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from catalog.tables import table
+
+T = TypeVar("T")
+# So many points of a rank are kept.
+MOST_POINTS = 240
+MOST_METRICS = 8
+_LONGEST_NAME = 60
+# So many keys of a line are read.
+_MOST_KEYS = 200
+# What the launcher writes for numbers that JSON does not have.
+_NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressPoint:
+    """One line of progress. A metric is None where the script wrote no finite number: its curve has a gap there."""
+
+    moment: float
+    step: float | None = None
+    total: float | None = None
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """Everything but the moment, as values of JSON."""
+        return self.step, self.total, dict(self.metrics)
+
+    def written(self) -> str:
+        return json.dumps(self.content, separators=(",", ":"))
+
+
+def read_point(moment: float, line: Any) -> ProgressPoint | None:
+    """The numbers of a line. None if it has none."""
+    if not isinstance(line, Mapping):
+        line = {"progress": line}
+    values = dict(_numbers(line))
+    step, total = _count(values)
+    names = sorted(values.keys() - _count_names(), key=_importance(list(values)))
+    point = ProgressPoint(moment, step, total, {name: values[name] for name in names[:MOST_METRICS]})
+    return point if point.step is not None or point.metrics else None
+
+
+def written_point(moment: float, text: str) -> ProgressPoint:
+    """What `ProgressPoint.written` gave."""
+    step, total, metrics = json.loads(text)
+    return ProgressPoint(moment, step, total, metrics)
+
+
+def metric_names(points: Sequence[ProgressPoint]) -> list[str]:
+    """The metrics of these points, the most telling first. One that never was a number is none."""
+    seen = {name: None for point in points for name, value in point.metrics.items() if value is not None}
+    return sorted(seen, key=_importance(list(seen)))[:MOST_METRICS]
+
+
+def thin(points: Sequence[T], most: int) -> list[T]:
+    """At most so many, evenly chosen; the first and the last are always among them."""
+    if len(points) <= most:
+        return list(points)
+    apart = (len(points) - 1) / (most - 1)
+    return [points[round(number * apart)] for number in range(most)]
+
+
+def crowded(moments: Sequence[float]) -> int | None:
+    """Which point to leave out where a rank has more than it may have: the one whose neighbours are nearest together.
+
+    So the points stay evenly spread over the whole run. The first and the last always stay.
+    """
+    if len(moments) <= MOST_POINTS:
+        return None
+    return min(range(1, len(moments) - 1), key=lambda place: moments[place + 1] - moments[place - 1])
+
+
+def _numbers(line: Mapping[Any, Any]) -> Iterator[tuple[str, float | None]]:
+    for key, value in list(line.items())[:_MOST_KEYS]:
+        number = _number(value)
+        if number is not None or (isinstance(value, str) and value in _NOT_FINITE):
+            yield str(key)[:_LONGEST_NAME], number
+
+
+def _number(value: Any) -> float | None:
+    if type(value) not in (int, float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _count(values: Mapping[str, float | None]) -> tuple[float | None, float | None]:
+    for row in table("progress")["count"]:
+        step = values.get(row["name"])
+        if step is not None:
+            totals = (values.get(name) for name in row["totals"])
+            return step, next((total for total in totals if total is not None and total > 0), None)
+    return None, None
+
+
+def _count_names() -> set[str]:
+    rows = table("progress")["count"]
+    return {name for row in rows for name in (row["name"], *row["totals"])}
+
+
+def _importance(order: list[str]) -> Any:
+    first: list[str] = table("progress")["metric"]["first"]
+    places = {name: place for place, name in enumerate([*first, *(name for name in order if name not in first)])}
+    return lambda name: places[name]
