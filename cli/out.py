@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -34,14 +34,18 @@ def say_in_colour(text: str, colour: bool) -> None:
     if not colour:
         say(text)
         return
+    click.echo(_but_colours(text, terminal_lines), color=True)
+
+
+def _but_colours(text: str, escape: Callable[[str], str]) -> str:
     parts = _COLOUR.split(text)
-    click.echo("".join(part if place % 2 else terminal_lines(part) for place, part in enumerate(parts)), color=True)
+    return "".join(part if place % 2 else escape(part) for place, part in enumerate(parts))
 
 
 def draw(lines: Sequence[str], over: int) -> None:
-    """Draw lines over the last `over` lines."""
+    """Draw lines, with click's own colours, over the last `over` lines. The caller has escaped foreign text."""
     back = _UP.format(over) if over else ""
-    click.echo(back + _ERASE_BELOW + "\n".join(map(terminal, lines)), color=True)
+    click.echo(back + _ERASE_BELOW + "\n".join(_but_colours(line, terminal) for line in lines), color=True)
 
 
 def redraw_aside(line: str) -> None:

@@ -93,6 +93,15 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_selection
 
 
+every_option = click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    metavar="SECONDS",
+    help="Look again after this many seconds.",
+)
+
+
 def _select_runs(
     stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, compartment: str | None
 ) -> RunSelection:
@@ -165,22 +174,21 @@ def list_(selection: RunSelection, history: bool, form: str) -> None:
 
 
 @runs.command()
-@click.option(
-    "--every",
-    type=click.FloatRange(min=0.1),
-    default=2.0,
-    metavar="SECONDS",
-    help="Look again after this many seconds.",
-)
+@every_option
 @run_arguments
 def watch(selection: RunSelection, every: float) -> None:
     """Show runs until all of them have ended. Exits with 1 when one did not succeed.
 
-    On a terminal the table is refreshed in place; elsewhere each change is one line.
+    On a terminal the table is refreshed in place, with a curve of what each rank reports; elsewhere each change is one
+    line.
     """
-    from cli.runs_text import Screen
+    from cli.runs_watch import Screen
+    from cli.sparkline import levels_of
+    from runstatus.history import ProgressHistory
 
-    screen = Screen(sys.stdout.isatty())
+    moves = os.environ.get("TERM") != "dumb"
+    history = ProgressHistory(selection.look.recall)
+    screen = Screen(history, sys.stdout.isatty(), moves, _colour() and moves, levels_of(sys.stdout))
     while True:
         runs_now = selection.runs()
         screen.show(runs_now, datetime.now(UTC))
@@ -193,13 +201,7 @@ def watch(selection: RunSelection, every: float) -> None:
 @runs.command()
 @click.option("--follow", "-f", is_flag=True, help="Print new lines until the runs have ended.")
 @click.option("--rank", "ranks", type=int, multiple=True, help="Print only this rank's lines; may be repeated.")
-@click.option(
-    "--every",
-    type=click.FloatRange(min=0.1),
-    default=2.0,
-    metavar="SECONDS",
-    help="Look again after this many seconds.",
-)
+@every_option
 @run_arguments
 def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: float) -> None:
     """Print the output of runs. The ranks are merged in the order of time, and each line has its rank."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of a run that the rules stopped, by who wanted them. Only the firewalls of the local cloud tell."""
+"""What the rules let through and stopped in a run. Only the firewalls of the local cloud tell."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from rehearsal.judgement import wanted_drops
-from rehearsal.model import DroppedResult
 from rehearsal.traffic import RehearsedNode, read_traffic
-from runstatus.seen import RunStatus
+from runstatus.seen import ConnectionsSeen, RunStatus
 
 
 @dataclass
@@ -20,9 +19,9 @@ class Witness:
     """Asks the local cloud; of a run that is over once."""
 
     cloud: Cloud
-    _over: dict[str, tuple[DroppedResult, ...] | None] = field(default_factory=dict)
+    _over: dict[str, ConnectionsSeen | None] = field(default_factory=dict)
 
-    def __call__(self, run: RunStatus) -> tuple[DroppedResult, ...] | None:
+    def __call__(self, run: RunStatus) -> ConnectionsSeen | None:
         """None where no firewall watched, or its evidence is gone."""
         first = run.nodes[0].run.id
         if first not in self._over:
@@ -32,7 +31,7 @@ class Witness:
             self._over[first] = results
         return self._over[first]
 
-    def _ask(self, run: RunStatus) -> tuple[DroppedResult, ...] | None:
+    def _ask(self, run: RunStatus) -> ConnectionsSeen | None:
         try:
             documents = {
                 identifier: admin.read_evidence(self.cloud, identifier)
@@ -41,15 +40,23 @@ class Witness:
         except CloudError:
             return None
         nodes = nodes_of(run, documents)
-        own = {
+        members = {
             identifier: [node for node, of in zip(nodes, run.nodes, strict=True) if of.run.id == identifier]
             for identifier in documents
         }
-        seen = read_traffic((document, own[identifier]) for identifier, document in documents.items())
+        seen = read_traffic((document, members[identifier]) for identifier, document in documents.items())
         # Everything here is of one run, whose name stands above.
         prefix = f"{run.title} "
-        return tuple(replace(one, pair=one.pair.replace(prefix, ""), missing=one.missing.replace(prefix, ""))
-                     for one in wanted_drops(seen)) if seen.enforced else None  # fmt: skip
+        dropped = tuple(
+            replace(one, pair=one.pair.replace(prefix, ""), missing=one.missing.replace(prefix, ""))
+            for one in wanted_drops(seen)
+        )
+        own = {node.address for node in nodes}
+        # Both ends count a connection between two nodes.
+        flows = (flow for flow in seen.flows if flow.direction == "ingress" or flow.target not in own)
+        used = sum(1 for rule in seen.rules if rule.connections or rule.packets)
+        counted = sum(flow.count for flow in flows)
+        return ConnectionsSeen(dropped, counted, used, len(seen.rules) - used) if seen.enforced else None
 
 
 def nodes_of(seen: RunStatus, documents: Mapping[str, Mapping[str, Any]]) -> tuple[RehearsedNode, ...]:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import default_platform, import_platform, platforms_in
 from provider.base.asking import Tell
+from provider.runs.progress import ProgressPoint
 from runstatus.seen import RunStatus, WantedRuns
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class RunLook(Protocol):
 
     def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
         """What the runs printed since the last time, each line with its rank. No ranks: all of them."""
+
+    def recall(self, run: RunStatus) -> Mapping[int, Sequence[ProgressPoint]]:
+        """What the ranks reported before, as far as the place itself remembers it."""
 
     def cancel(self, run: RunStatus) -> None:
         """Asks every rank of the run to stop."""

@@ -32,8 +32,18 @@ class NodeStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionsSeen:
+    """What the firewalls of a run's nodes counted: `count` connections, and the packets that no rule let through."""
+
+    dropped: tuple[DroppedResult, ...]
+    count: int
+    used_rules: int
+    unused_rules: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunStatus:
-    """`dropped`: packets that the rules of the plan stopped. None where nobody can tell, as on a real cloud.
+    """`connections`: what firewalls counted. None where nobody can tell, as on a real cloud.
 
     `folder`: the address of the folder where this start of the run keeps its files. None if no launcher was told one.
     """
@@ -44,7 +54,7 @@ class RunStatus:
     attempt: int | None
     created: datetime
     nodes: tuple[NodeStatus, ...]
-    dropped: tuple[DroppedResult, ...] | None = None
+    connections: ConnectionsSeen | None = None
     folder: str | None = None
 
     @property
@@ -54,6 +64,10 @@ class RunStatus:
     @property
     def over(self) -> bool:
         return all(node.run.over for node in self.nodes)
+
+    @property
+    def dropped(self) -> tuple[DroppedResult, ...] | None:
+        return None if self.connections is None else self.connections.dropped
 
     @property
     def title(self) -> str:

@@ -7,21 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from provider.base.resource import Call
 from provider.oci import job_runs, logs, status_place
 from provider.oci.calls import attempt, read_if_exists, refusal
 from provider.oci.session import Session
 from runstatus import launcher_status
-from runstatus.seen import NodeStatus, RunStatus, WantedRuns
-
-if TYPE_CHECKING:
-    from rehearsal.model import DroppedResult
+from runstatus.seen import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns
 
 _PAGE = 100
-# As stack files have it: a document that asks for more was not written by a stack.
-_MOST_REPLICAS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +41,7 @@ class Looker:
     call: Call
     compartment: str
     wanted: WantedRuns
-    witness: Callable[[RunStatus], tuple[DroppedResult, ...] | None] = lambda run: None
+    witness: Callable[[RunStatus], ConnectionsSeen | None] = lambda run: None
     _launched: dict[str, tuple[Launched, ...]] = field(default_factory=dict)
     _ended: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
@@ -93,7 +88,7 @@ class Looker:
             folder=folder,
         )
         # What succeeded missed nothing.
-        return replace(seen, dropped=self.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen
+        return replace(seen, connections=self.witness(seen)) if deeply and seen.state != "SUCCEEDED" else seen
 
     def _launch(self, run_id: str) -> tuple[Launched, ...]:
         if run_id not in self._launched:
@@ -171,23 +166,9 @@ def _launched(run: Any) -> Iterator[Launched]:
     for configuration in configurations:
         variables = getattr(configuration, "environment_variables", None) or {}
         document = status_place.launch_document(variables)
-        ranks = _ranks(document) if groups else (node[2],)
+        ranks = status_place.ranks_of(document) if groups else (node[2],)
         role, times = document.get("role"), document.get("attempt")
         folder = status_place.status_folder(document, run.id, variables)
         yield Launched(
             role if isinstance(role, str) else node[1], ranks, times if type(times) is int else 1, folder, place
         )
-
-
-def _ranks(document: Mapping[str, Any]) -> tuple[int, ...]:
-    """Those of the document's role: ranks follow the order of roles. Empty where the document is none of ours."""
-    first = 0
-    try:
-        for role in document.get("roles", ()):
-            replicas = min(int(role["replicas"]), _MOST_REPLICAS)
-            if role["name"] == document.get("role"):
-                return tuple(range(first, first + replicas))
-            first += replicas
-    except (KeyError, TypeError, ValueError):
-        return ()
-    return ()

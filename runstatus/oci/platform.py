@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from localcloud import admin
+from localcloud.control import Cloud, CloudError
 from provider.base.asking import call_of
+from provider.oci import status_place
 from provider.oci.platform import OciRunPlatform
 from provider.oci.session import Session
+from provider.runs.progress import ProgressPoint
 from runstatus.dropped import Witness
 from runstatus.oci.logs import LogMerger
 from runstatus.oci.looker import Looker
@@ -24,6 +28,7 @@ class OciLook:
     """`runstatus.platform.RunLook`."""
 
     looker: Looker
+    cloud: Cloud | None = None
     _merged: dict[frozenset[int], LogMerger] = field(default_factory=dict)
 
     @property
@@ -36,6 +41,15 @@ class OciLook:
     def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
         merged = self._merged.setdefault(ranks, LogMerger(self.looker.session, self.looker.call, ranks))
         return merged.new(runs)
+
+    def recall(self, run: RunStatus) -> Mapping[int, Sequence[ProgressPoint]]:
+        place = status_place.parse_folder(run.folder)
+        if self.cloud is None or place is None:
+            return {}
+        try:
+            return admin.read_progress(self.cloud, place.bucket, place.prefix)
+        except CloudError:  # progress is a help, states are told without it
+            return {}
 
     def cancel(self, run: RunStatus) -> None:
         alive = [node.run for node in run.nodes if not node.run.over]
@@ -56,4 +70,4 @@ def make(question: Question) -> OciLook:
     looker = Looker(session, call_of("runs", question.tell), compartment, question.wanted)
     if cloud is not None:
         looker.witness = Witness(cloud)
-    return OciLook(looker)
+    return OciLook(looker, cloud)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from cli.runs_text import Screen, about, as_json, text
+from cli.runs_text import about, as_json, text
+from cli.runs_watch import Screen
 from provider.oci.logs import LogLine
 from provider.runs.model import NodeRun
 from runstatus.causes import find_cause
+from runstatus.history import ProgressHistory
 from runstatus.launcher_status import parse_status
 from runstatus.oci.logs import LogMerger
 from runstatus.seen import NodeStatus, RunStatus
@@ -52,7 +54,7 @@ def test_programs_are_given_everything() -> None:
 
 
 def test_where_output_is_piped_only_changes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Screen(terminal=False)
+    screen = Screen(ProgressHistory(lambda run: {}), is_terminal=False)
     screen.show([run(node(0), node(1))], NOW)
     screen.show([run(node(0), node(1))], NOW)
     screen.show([run(node(0), node(1, "SUCCEEDED"))], NOW)
@@ -69,7 +71,7 @@ def test_on_a_terminal_the_table_is_drawn_over_itself(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("LINES", "4")
-    screen = Screen(terminal=True)
+    screen = Screen(ProgressHistory(lambda run: {}), is_terminal=True)
     screen.show([run(node(0), node(1), node(2))], NOW)
     screen.show([run(node(0), node(1), node(2))], NOW)
     first, second = capsys.readouterr().out.split("\x1b[J")[1:]
@@ -131,8 +133,8 @@ def test_whatever_a_status_holds_is_shown_harmlessly(content: Any) -> None:
 
     plain = json.loads(as_json(seen), parse_constant=refuse)
     assert len(json.dumps(plain)) < 20_000
-    screen = Screen(terminal=False)
-    for shown in (text(seen, NOW), text(seen, NOW, colour=True), *screen._changes(seen)):
+    screen = Screen(ProgressHistory(lambda run: {}), is_terminal=False)
+    for shown in (text(seen, NOW), text(seen, NOW, colour=True), *screen._changes(seen, NOW)):
         written = shown.replace("\x1b[31m", "", 1).replace("\x1b[1m", "", 1).replace("\x1b[0m", "", 1)
         assert not any(ord(letter) < 32 and letter != "\n" for letter in written)
         assert max(map(len, shown.split("\n"))) < 2000
