@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "cli.runs:runs",
         "Show what runs are doing (states by rank, logs, progress), fetch what they left, or end them.",
     ),
+    "secret": ("cli.secret:secret", "Write secrets into stack files, encrypted by the stack's own key."),
     "up": ("cli.up:up", "Bring a stack up on the local cloud."),
 }
 

@@ -68,6 +68,12 @@ def ask(question: str, abort: bool = False) -> bool:
     return click.confirm(terminal(question), abort=abort)
 
 
+def ask_secret(question: str) -> str:
+    """Ask for a value that the terminal does not show."""
+    answer: str = click.prompt(terminal(question), hide_input=True, err=True)
+    return answer
+
+
 def harmless(problem: click.ClickException) -> click.ClickException:
     """The same error with an escaped message, because messages often repeat what somebody wrote."""
     problem.message = terminal_lines(str(problem.message))  # type: ignore[misc]  # click reads it when it shows it

@@ -26,12 +26,22 @@ class LocalFile:
     remarks: list[str] = field(default_factory=list)
 
 
-def localize(written: Mapping[str, Any], plan: Plan, stand_in: Callable[[LocalFile], None], stacks: Path) -> LocalFile:
-    """The configuration of a stack file for this cloud. `stand_in` makes what stands in for others on the way."""
+def localize(
+    written: Mapping[str, Any],
+    plan: Plan,
+    stand_in: Callable[[LocalFile], None],
+    stacks: Path,
+    keeps_secrets: bool = False,
+) -> LocalFile:
+    """The configuration of a stack file for this cloud. `stand_in` makes what stands in for others on the way.
+
+    `keeps_secrets`: the key of local stacks encrypted them.
+    """
     made = LocalFile(deepcopy(dict(written)))
     stand_in(made)
     _uses(made)
-    _secrets(made)
+    if not keeps_secrets:
+        _secrets(made)
     _runs(made, plan, stacks)
     return made
 
@@ -73,6 +83,10 @@ def _runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
         for key in runs:
             runs[key] = {**(runs[key] or {}), "until": "accepted"}
         made.remarks.append(f"job {name}: `up` only waits until its runs are accepted, because {reason}")
+
+
+def holds_secrets(config: Config) -> bool:
+    return any(_secure(config))
 
 
 def _secure(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:

@@ -24,7 +24,7 @@ from engine.tools import tools_home
 from engine.trusted import open_lock
 from localcloud import control
 from localstacks.errors import LocalStackError
-from localstacks.file import LocalFile, localize
+from localstacks.file import LocalFile, holds_secrets, localize
 from localstacks.platform import LocalPlatform
 from localstacks.states import PROJECT_NAME, State, states
 from provider.base.asking import Tell
@@ -32,6 +32,8 @@ from schemas.source import read
 
 PROJECT = Path(__file__).resolve().parents[1]
 SALT = "encryptionsalt"
+# Of a file whose secrets a service encrypts.
+_OTHER_KEYS = ("secretsprovider", "encryptedkey")
 PROJECT_FILE = f"name: {PROJECT_NAME}\nruntime: python\n"
 # Pulumi's own words for it: nothing to ask, nothing to draw that a log could not hold.
 QUIET = ("--non-interactive", "--skip-preview", "--yes")
@@ -104,8 +106,9 @@ class Place:
         copy, written = self.local_file(), read(self.file).data
         with self._alone():
             stand_in = partial(platform.stand_in, plan=plan, cloud=cloud, tell=self._tell)
-            local = localize(written["config"], plan, stand_in, self.file.parent)
-        salt = {SALT: text} if (text := self._salt()) else {}
+            opens = SALT in written and self._opens()
+            local = localize(written["config"], plan, stand_in, self.file.parent, keeps_secrets=opens)
+        salt = {SALT: text} if (text := written[SALT] if opens else self._salt()) else {}
         # Its own order of keys; texts as long as they are.
         _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
         if self.stack not in self.stacks():
@@ -114,6 +117,24 @@ class Place:
             pairs = (word for path, value in local.secrets.items() for word in ("--secret", f"{path}={value}"))
             self._engine("config", "set-all", "--path", "--stack", self.stack, *pairs)
         return local
+
+    def has_foreign_secrets(self) -> bool:
+        """Whether another key than that of local stacks encrypted secrets of the stack's file, or is to do so."""
+        written = read(self.file).data
+        if SALT in written:
+            return not self._opens()
+        # So that a secret can be set: Pulumi asks for the stack.
+        if self.stack not in self.stacks():
+            self._init()
+        return any(key in written for key in _OTHER_KEYS) or holds_secrets(written["config"])
+
+    def _opens(self) -> bool:
+        """Whether the key of local stacks opens all secrets of the stack's file. What it shows is not looked at."""
+        if self.stack not in self.stacks():
+            self._init()
+        words = ["pulumi", "config", "--show-secrets", "--json", "--non-interactive", "--stack", self.stack]
+        words += ["--config-file", str(self.file), "--cwd", str(self.local_file().parent)]
+        return subprocess.run(words, env=self.env, capture_output=True).returncode == 0
 
     def _init(self) -> None:
         try:

@@ -171,9 +171,7 @@ def _wrong_type(error: Any, path: Path, _: str) -> Iterator[Problem]:
 
 def _must_be_secret(path: Path) -> Problem:
     key = ".".join(str(part) for part in path[1:])
-    return Problem(
-        "TY015", path, "is not a secret that Pulumi encrypted", f"`pulumi config set --secret --path '{key}'`"
-    )
+    return Problem("TY015", path, "is not a secret that Pulumi encrypted", f"`trainyard secret set STACK '{key}'`")
 
 
 def _does_not_fit(value: Any, path: Path, wanted: str, explained: str | None = None) -> Problem:

@@ -101,7 +101,9 @@ def secret_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
         if not isinstance(value, str) or "${" in value or _is_harmless(name, value):
             continue
         if _SECRET_NAME.search(name) and not _OF_LANGUAGE.search(name):
-            yield Wrong(path, f"`{name}` looks like a secret, and its value is in plain text", _make_secret(path))
+            yield Wrong(
+                path, f"`{name}` looks like a secret, and its value is in plain text", _make_secret(stack, path)
+            )
 
 
 def _is_harmless(name: str, value: str) -> bool:
@@ -113,7 +115,9 @@ def _is_harmless(name: str, value: str) -> bool:
 def secret_value(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for path, name, value, _job in _variables(stack):
         if isinstance(value, str) and not _SECRET_NAME.search(name) and looks_secret(value):
-            yield Wrong(path, f"the value of `{name}` looks like a secret, and it is in plain text", _make_secret(path))
+            yield Wrong(
+                path, f"the value of `{name}` looks like a secret, and it is in plain text", _make_secret(stack, path)
+            )
 
 
 @rule("TY504", "a secret in a command, an address or a tag")
@@ -170,5 +174,5 @@ def _is_random_piece(piece: str) -> bool:
     return len(set(kinds)) == 3 and changes > len(piece) / 3 and entropy > 3.5
 
 
-def _make_secret(path: Path) -> str:
-    return f"`pulumi config set --secret --path '{'.'.join(str(part) for part in path[1:])}'`"
+def _make_secret(stack: Stack, path: Path) -> str:
+    return f"`trainyard secret set {stack.name} '{'.'.join(str(part) for part in path[1:])}'`"

@@ -2,14 +2,18 @@
 """A secret in every place where one can stand, searched for wherever Pulumi and the local cloud write for people."""
 
 import hashlib
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.support.local_team import SEALED, Team
+from tests.support.local_team import LONGEST_SECONDS, ROOT, SEALED, Team
 
 pytestmark = pytest.mark.engine
 
@@ -83,3 +87,69 @@ def test_no_secret_is_written_where_people_read(team: Team) -> None:
         assert not [path for path in written if value.encode() in path.read_bytes()]
         assert not [text for text in said if value in text]
     assert "Nothing is left" in team.trainyard("down", "local")
+
+
+def set_secret(team: Team, *words: str, value: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    """Where no pulumi is on PATH, as `make setup` leaves it."""
+    path = os.pathsep.join(
+        folder for folder in os.environ["PATH"].split(os.pathsep) if not Path(folder, "pulumi").exists()
+    )
+    return subprocess.run(
+        [sys.executable, "-m", "cli", "secret", "set", "local", *words, "--stacks", str(team.stacks)], cwd=ROOT,
+        env={**os.environ, "TRAINYARD_HOME": str(team.home), "PATH": path, **env}, input=value, capture_output=True,
+        text=True, timeout=LONGEST_SECONDS,
+    )  # fmt: skip
+
+
+def test_a_secret_of_a_local_stack_is_set_and_used(team: Team) -> None:
+    """What TY502 says to type is enough: with it the file is right, and the run gets the value."""
+    team.change("      code: ./local", "      # Said once.\n      env: { HF_TOKEN: hf_plain }\n      code: ./local")
+    checked = team.run("check", str(team.file)).stdout
+    assert "trainyard secret set local 'trainyard:jobs.line.env.HF_TOKEN'" in checked
+    done = set_secret(team, "trainyard:jobs.line.env.HF_TOKEN", "--local", value="of: mine\n")
+    assert done.returncode == 0, done.stderr
+    assert set_secret(team, "jobs.line.runs.base.env.OTHER", "--local", value="other").returncode == 0
+    text = team.file.read_text()
+    assert "# Said once." in text
+    assert "mine" not in text + done.stdout + done.stderr
+    written = yaml.safe_load(text)["config"]["trainyard:jobs"]["line"]
+    assert set(written["env"]["HF_TOKEN"]) == set(written["runs"]["base"]["env"]["OTHER"]) == {"secure"}
+    assert team.run("check", str(team.file)).returncode == 0
+    assert "stand-in" not in team.trainyard("preview", "local")
+    folder = str(team.home / "pulumi" / "stacks")
+    shown = team.pulumi("config", "--show-secrets", "--json", "--stack", "local", "--cwd", folder).stdout
+    job = json.loads(shown)["trainyard:jobs"]["objectValue"]["line"]
+    assert (job["env"]["HF_TOKEN"], job["runs"]["base"]["env"]["OTHER"]) == ("of: mine", "other")
+
+
+def test_a_file_keeps_to_one_key(team: Team) -> None:
+    plant(team)
+    before = team.file.read_text()
+    refused = set_secret(team, "jobs.line.env.TOKEN", "--local", value="x")
+    assert refused.returncode == 1
+    assert "has secrets of another key" in refused.stderr
+    missing = set_secret(team, "jobs.lime.env.TOKEN", "--local", value="x")
+    assert "did you mean `line`?" in missing.stderr
+    assert "the value is empty" in set_secret(team, "jobs.line.env.TOKEN", "--local").stderr
+    assert team.file.read_text() == before
+
+
+def test_a_secret_of_a_real_stack_is_set_by_its_own_key(team: Team, tmp_path: Path) -> None:
+    """In the user's own backend, whose state nobody else touches."""
+    (tmp_path / "state").mkdir()
+    own = {"PULUMI_BACKEND_URL": (tmp_path / "state").as_uri(), "PULUMI_CONFIG_PASSPHRASE": "own",
+           "PULUMI_HOME": str(tmp_path / "own"), "PULUMI_SKIP_UPDATE_CHECK": "true"}  # fmt: skip
+    absent = set_secret(team, "jobs.line.env.TOKEN", value="mine", **own)
+    assert absent.returncode == 1
+    assert "Traceback" not in absent.stderr
+    command = re.search(r"(/\S+/pulumi stack init local)", absent.stderr)
+    assert command, absent.stderr
+    # Not in this checkout: the engine writes the stack's salt beside its project.
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
+    words = [*command[1].split(), "--non-interactive"]
+    subprocess.run(words, cwd=tmp_path, env={**os.environ, **own}, check=True, capture_output=True)
+    done = set_secret(team, "jobs.line.env.TOKEN", value="mine", **own)
+    assert done.returncode == 0, done.stderr
+    assert "v1:" in yaml.safe_load(team.file.read_text())["config"]["trainyard:jobs"]["line"]["env"]["TOKEN"]["secure"]
+    # Another key than that of local stacks: they take a stand-in, as before.
+    assert "1 secret of the file replaced by stand-ins" in team.trainyard("preview", "local")
