@@ -16,6 +16,8 @@ VARIABLE = "TRAINYARD_LAUNCH"
 # What older images would pass over has a higher version, so that they refuse it: 2 a wait, 3 code that the document
 # names, 4 files to keep.
 VERSIONS = (1, 2, 3, 4)
+# Frameworks with an elastic mode, by the name of their option.
+_ELASTIC = ("horovod", "torchrun")
 # Where the document says nothing of it.
 STALL_MINUTES = 30
 
@@ -105,14 +107,19 @@ class Launch:
 
     @property
     def elastic(self) -> bool:
-        """Whether Horovod's own elastic mode runs: nodes may go and come back while the others go on in memory."""
-        return self.framework == "horovod" and bool(self.options.get("elastic"))
+        """Whether the framework's own elastic mode runs: nodes may go and come back while the others go on."""
+        return self.framework in _ELASTIC and bool(self.options.get("elastic"))
 
     @property
     def fewest(self) -> int:
         """With so many nodes training goes on; with fewer it is over."""
         least = int(self.options.get("minNodes") or 0)
         return min(least or self.nodes, self.nodes) if self.elastic else self.nodes
+
+    def says(self, placeholder: str) -> bool:
+        """Whether anything that this node starts has the placeholder in it."""
+        texts = (*self.start, *self.wrap, *self.command, *self.awaits_command, *self.environment.values())
+        return any(placeholder in text for text in texts)
 
     def spares(self, rank: int, gone: int) -> bool:
         """Whether training goes on without this node, when so many are gone with it. Nobody stands in for rank 0."""

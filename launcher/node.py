@@ -101,7 +101,7 @@ class Node:
         self.reporter.change(address=address, waitedSeconds=round(wait.waited, 3))
         addresses = tuple(members.get(rank, "") for rank in range(self.launch.nodes))
         self._lives += 1
-        return Place(addresses, address, interface, self._lives - 1)
+        return Place(addresses, address, interface, self._lives - 1, self.workplace.scratch)
 
     def _wait(self, what: str, remedy: str) -> Wait:
         return Wait(self.say, lambda: what, patience(self.environment), remedy, self.signals.ended)

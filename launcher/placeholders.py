@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from launcher.document import Launch
 from launcher.errors import LaunchError
@@ -18,13 +19,14 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?)\}")
 class Place:
     """This node among its peers: the addresses of all (empty: gone), its own address, its interface.
 
-    `life` is how often it has begun before.
+    `life` is how often it has begun before. `scratch` is a folder with a short path, if the node needs one.
     """
 
     addresses: tuple[str, ...]
     address: str
     interface: str
     life: int = 0
+    scratch: str = "<scratch>"
 
 
 def node_values(launch: Launch, place: Place) -> dict[str, str]:
@@ -32,13 +34,16 @@ def node_values(launch: Launch, place: Place) -> dict[str, str]:
     values = {
         "rank": str(launch.rank),
         "nodes": str(launch.nodes),
+        "fewest": str(launch.fewest),
         "role": launch.role,
         "index": str(launch.rank - launch.ranks_of(launch.role)[0]),
         "run": f"{launch.job}-{launch.name}-{launch.attempt}",
         "python": sys.executable,
+        "launcher": str(Path(__file__).parent),
         "life": str(place.life),
         "address": place.address,
         "interface": place.interface,
+        "scratch": place.scratch,
         "processes": str(launch.processes),
         "world": str(launch.nodes * launch.processes),
     }

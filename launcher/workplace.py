@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from launcher.code import fetch
@@ -29,6 +30,8 @@ PLACE_VARIABLE = "TRAINYARD_PLACE"
 WORKING_DIRECTORY = "workdir"
 _NO_BUCKET = "this run has no bucket"
 _LOOK_SECONDS = 2.0
+# The path of a socket has at most 107 bytes. HOME and TMPDIR may be long.
+_SHORT = "/tmp"
 
 
 @dataclass
@@ -82,6 +85,15 @@ class Workplace:
     def progress(self) -> Path:
         """Where a script may write a line of JSON for each step."""
         return self.root / "progress.jsonl"
+
+    @cached_property
+    def scratch(self) -> str:
+        """A folder with a short path, for sockets and what goes with them. Nothing in it is kept."""
+        if not self.launch.says("{scratch}"):
+            return ""
+        import tempfile
+
+        return tempfile.mkdtemp(prefix="trainyard-", dir=_SHORT if os.access(_SHORT, os.W_OK) else None)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -151,7 +163,11 @@ class Workplace:
     def finish(self) -> bool:
         """Puts what the run leaves into the bucket, and names the rest; False where the output could not be put, and
         then the folder is left."""
+        import shutil
+
         self._done.set()
+        if self.scratch:
+            shutil.rmtree(self.scratch, ignore_errors=True)
         kept, lost, cut = self._leavings.look()
         if self.launch.folder is None:
             saved = True
@@ -164,8 +180,6 @@ class Workplace:
         if cut:
             self.say("there are too many files, or too deep folders, to look at all: others may be lost with this node")
         if saved:
-            import shutil
-
             with self._lock:
                 shutil.rmtree(self.root, ignore_errors=True)
         return saved

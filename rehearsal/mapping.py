@@ -15,6 +15,8 @@ JOBS, ACCESS, NETWORK, USES = "trainyard:jobs", "trainyard:access", "trainyard:n
 SMALL_SHAPE = {"name": "VM.Standard.E4.Flex", "ocpus": 1, "memoryGb": 8}
 # Long enough for the slowest framework to start here, and short enough that a hanging run is noticed.
 RUNTIME_MINUTES = 30
+# Frameworks whose tensors travel by NCCL where there are GPUs.
+_BY_NCCL = frozenset({"accelerate", "horovod", "lightning", "pytorch", "torchrun"})
 
 
 @dataclass
@@ -96,7 +98,7 @@ def _shape(made: RehearsedConfig, name: str, job: JobPlan, entry: dict[str, Any]
     entry["shape"] = dict(SMALL_SHAPE)
     if "GPU" in job.shape.name.upper():
         made.differences.append(f"job {name}: {job.shape.name} has GPUs; here it trains on processors")
-        if job.framework in ("pytorch", "horovod"):
+        if job.framework in _BY_NCCL:
             made.not_rehearsed.setdefault(name, []).append("NCCL: there is no GPU here; gloo carries the tensors")
     else:
         made.differences.append(f"job {name}: a share of this machine stands in for {job.shape.name}")

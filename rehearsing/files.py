@@ -24,13 +24,17 @@ from schemas.source import read
 
 # What trains in place of a team's code, by framework or framework/strategy: a few seconds each. The examples do.
 PROGRAMS: Mapping[str, str] = {
+    "accelerate": "stacks/examples/accelerate",
     "dask": "rehearsal/programs/dask",
     "horovod/pytorch": "stacks/examples/horovod-pytorch",
     "horovod/tensorflow": "stacks/examples/horovod-tensorflow",
+    "lightning": "stacks/examples/lightning",
     "pytorch": "stacks/examples/pytorch-ddp",
+    "ray": "stacks/examples/ray",
     "tensorflow/mirrored": "stacks/examples/tensorflow-mirrored",
     "tensorflow/multi-worker-mirrored": "stacks/examples/tensorflow-multi-worker",
     "tensorflow/parameter-server": "stacks/examples/tensorflow-parameter-server",
+    "torchrun": "stacks/examples/torchrun",
 }
 FRAMEWORKS = "trainyard:frameworks"
 

@@ -110,7 +110,7 @@ def _read_own(name: str, file: Path, root: Path) -> OwnFramework:
     try:
         if not Path(os.path.realpath(file)).is_relative_to(root):
             return OwnFramework(problem="is outside the project")
-        columns = tomllib.loads(file.read_text("utf-8"))
+        columns = frameworks.whole(tomllib.loads(file.read_text("utf-8")))
         row = frameworks.parse(columns)
         rows: dict[str | None, frameworks.Framework] = {None: row}
         rows |= {strategy: frameworks.parse(columns, strategy) for strategy in row.strategies}

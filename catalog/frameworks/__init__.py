@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from catalog.frameworks.columns import FrameworkError, read
+from catalog.frameworks.extending import extended
 from catalog.frameworks.sound import require_sound
 
 __all__ = ["FrameworkError"]
@@ -80,10 +81,11 @@ class StartOption:
 
 @dataclass(frozen=True, slots=True)
 class Wrap:
-    """Words put before a node's command if an option is on. They start the processes, so the command runs once."""
+    """Words put before a node's command: always, or if an option is on. They start the processes, so the command runs
+    once."""
 
-    when: str
     words: tuple[str, ...]
+    when: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A framework's file, column by column; docs/frameworks.md explains them."""
+    """A framework's file, column by column; docs/frameworks.md explains them. `extends` has been followed already."""
 
     name: str
     summary: str
@@ -129,6 +131,7 @@ class Document:
     gang: bool = False
     wraps: tuple[Wrap, ...] = ()
     stands_for: tuple[str, ...] = ()
+    extends: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,17 @@ def names() -> tuple[str, ...]:
 
 @cache
 def document(name: str) -> Mapping[str, Any]:
-    return tomllib.loads((HERE / f"{name}.toml").read_text("utf-8"))
+    return whole(tomllib.loads((HERE / f"{name}.toml").read_text("utf-8")))
+
+
+def whole(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The columns of a file together with those of the built-in framework that it extends."""
+    name = data.get("extends")
+    if name is None:
+        return data
+    if name not in names():
+        raise FrameworkError(f"`extends` must be one of {', '.join(names())}")
+    return extended(document(name), data)
 
 
 @cache
@@ -176,28 +189,28 @@ def framework(name: str, strategy: str | None = None) -> Framework:
 
 def parse(data: Mapping[str, Any], strategy: str | None = None) -> Framework:
     """A framework from a file's columns. A strategy adds roles, ports and options to those all strategies share."""
-    whole = read(Document, data)
-    chosen = strategy or whole.default_strategy
-    if chosen is not None and chosen not in whole.strategies:
+    columns = read(Document, whole(data))
+    chosen = strategy or columns.default_strategy
+    if chosen is not None and chosen not in columns.strategies:
         raise FrameworkError(f"has no strategy `{chosen}`")
-    extra = whole.strategies[chosen] if chosen else Strategy()
+    extra = columns.strategies[chosen] if chosen else Strategy()
     row = Framework(
-        name=whole.name,
-        summary=extra.summary or whole.summary,
-        rank=whole.rank,
-        roles={**whole.roles, **extra.roles},
-        ports=(*whole.ports, *extra.ports),
-        options={**whole.options, **extra.options},
-        environment={**whole.environment, **extra.environment},
-        start_options=whole.start_options,
-        reserved=whole.reserved,
+        name=columns.name,
+        summary=extra.summary or columns.summary,
+        rank=columns.rank,
+        roles={**columns.roles, **extra.roles},
+        ports=(*columns.ports, *extra.ports),
+        options={**columns.options, **extra.options},
+        environment={**columns.environment, **extra.environment},
+        start_options=columns.start_options,
+        reserved=columns.reserved,
         strategy=chosen,
-        strategies=tuple(whole.strategies),
-        ads=extra.ads or whole.ads,
-        processes=whole.processes,
-        gang=whole.gang if extra.gang is None else extra.gang,
-        wraps=whole.wraps,
-        stands_for=whole.stands_for,
+        strategies=tuple(columns.strategies),
+        ads=extra.ads or columns.ads,
+        processes=columns.processes,
+        gang=columns.gang if extra.gang is None else extra.gang,
+        wraps=columns.wraps,
+        stands_for=columns.stands_for,
     )
     require_sound(row)
     return row

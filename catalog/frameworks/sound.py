@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from catalog.frameworks import Framework, OptionRow, PortRow, StartOption
 
 # Placeholders that a node fills in. docs/launcher.md explains them.
-OF_A_NODE = frozenset(
-    {"rank", "nodes", "role", "index", "run", "python", "life", "address", "interface", "processes", "world"}
-)
+OF_A_NODE = frozenset({
+    "rank", "nodes", "fewest", "role", "index", "run", "python", "launcher", "life", "address", "interface",
+    "processes", "world", "scratch",
+})  # fmt: skip
 OF_A_PROCESS = frozenset({"local", "process"})
 OF_TENSORFLOW = frozenset({"tf_config"})
-_PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?(?::colon)?)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?(?::[a-z]+)?)\}")
+# How a port's range can be written: `8700-8800` by itself, `8700:8800`, or one end of it.
+FORMS_OF_A_PORT = ("", ":colon", ":first", ":last")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PORTS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
@@ -150,7 +153,7 @@ def _listed(names: Iterable[str]) -> str:
 def _of_texts(framework: Framework) -> Iterator[str]:
     """Placeholders that would stay as they are."""
     planned = {f"option.{name}" for name in framework.options} | {"nodes"}
-    planned |= {f"port.{port.label}{end}" for port in framework.ports for end in ("", ":colon")}
+    planned |= {f"port.{port.label}{end}" for port in framework.ports for end in FORMS_OF_A_PORT}
     node = planned | OF_A_NODE | {f"{kind}.{role}" for role in framework.roles for kind in ("address", "addresses")}
     process = node | OF_A_PROCESS | (OF_TENSORFLOW if framework.name == "tensorflow" else set())
     texts: list[tuple[str, Any, set[str]]] = [

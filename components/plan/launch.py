@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.frameworks import PortRow
+from catalog.frameworks.sound import FORMS_OF_A_PORT
 from components.plan.naming import expand
 from components.plan.resolved import ResolvedJob
 from schemas.model import STALL_MINUTES, EnvValue, Job, PortRange, Run, Secret, Stack
@@ -137,7 +138,7 @@ def _role(job: ResolvedJob, name: str) -> dict[str, Any]:
 
 def _wrap(job: ResolvedJob) -> tuple[str, ...]:
     options = job.options
-    return next((row.words for row in job.framework.wraps if options.get(row.when)), ())
+    return next((row.words for row in job.framework.wraps if row.when is None or options.get(row.when)), ())
 
 
 def _awaits(job: ResolvedJob, role: str) -> Iterator[dict[str, Any]]:
@@ -212,10 +213,16 @@ def _renamed_placeholders(job: ResolvedJob) -> dict[str, str]:
 
 
 def _port_words(row: PortRow, ports: PortRange | None) -> dict[str, str]:
+    name = f"port.{row.label}"
     if ports is None:
-        return {f"port.{row.label}": "0", f"port.{row.label}:colon": "0"}
+        return dict.fromkeys((f"{name}{form}" for form in FORMS_OF_A_PORT), "0")
     colon = str(ports.first) if ports.size == 1 else f"{ports.first}:{ports.last}"
-    return {f"port.{row.label}": str(ports), f"port.{row.label}:colon": colon}
+    return {
+        name: str(ports),
+        f"{name}:colon": colon,
+        f"{name}:first": str(ports.first),
+        f"{name}:last": str(ports.last),
+    }
 
 
 def _plain(value: object) -> str:

@@ -57,7 +57,7 @@ def folder_of(row: EnvironmentRow, interpreter: Path, base_stamp: Stamp | None) 
     recipe = {
         "format": RECIPES,
         "row": {name: value for name, value in asdict(row).items() if value and name not in _SAID_ONLY},
-        "lists": [path.read_text("utf-8") for path in row.lists],
+        "lists": [path.read_text("utf-8") for path in (*row.lists, *row.repairs)],
         "interpreter": str(interpreter.resolve()),
         "base": asdict(base_stamp) if base_stamp else None,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -93,13 +94,20 @@ def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgre
         )
     if row.built:
         _build(row, python, tell)
+    for path in row.repairs:
+        site = _site(folder)
+        shutil.copyfile(path, site / path.name)
+        (site / f"{path.stem}.pth").write_text(f"import {path.stem}\n", "utf-8")
 
 
 def _add_base_modules(base: Path, folder: Path) -> None:
     """Makes the modules of the base environment importable, after the environment's own."""
     result = subprocess.run([str(base), "-I", "-c", _SITES], capture_output=True, text=True, check=True)
-    site = next(folder.glob("lib/python*/site-packages"))
-    (site / "base.pth").write_text("\n".join(json.loads(result.stdout)) + "\n", "utf-8")
+    (_site(folder) / "base.pth").write_text("\n".join(json.loads(result.stdout)) + "\n", "utf-8")
+
+
+def _site(folder: Path) -> Path:
+    return next(folder.glob("lib/python*/site-packages"))
 
 
 def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
@@ -131,10 +139,12 @@ def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
 
 
 def _prove(row: EnvironmentRow, folder: Path) -> Stamp:
-    """Imports the modules in a process of their own, and returns what that found."""
+    """Imports the modules in a process of their own, and returns what that found. The process writes their bytecode,
+    whatever the caller's Python is told: nodes cannot write it, and would compile the modules at each start."""
     command = [str(folder / "bin" / "python"), "-c", _PROOF, ",".join(row.imports), row.proof]
     with tempfile.TemporaryDirectory() as empty:
-        result = subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
+        writes = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        result = subprocess.run(command, cwd=empty, env=writes, capture_output=True, text=True, check=False)
     if result.returncode:
         raise MakeError(f"{row.name}: made, but its modules cannot be imported:\n{result.stderr.strip()[-2000:]}")
     return Stamp(**json.loads(result.stdout.splitlines()[-1]))

@@ -15,7 +15,9 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentRow:
-    """One environment: how to make it, and what it can run. `base` is another row, or the path of an interpreter."""
+    """One environment: how to make it, and what it can run. `base` is another row, or the path of an interpreter.
+
+    `repair` is a module of `repairs/` that every process of the environment imports first."""
 
     name: str
     summary: str
@@ -31,8 +33,14 @@ class EnvironmentRow:
     proof: str = ""
     requirements: tuple[str, ...] = ()
     built: str = ""
+    repair: str = ""
     packages: Mapping[str, str] = field(default_factory=dict)
     build: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def repairs(self) -> tuple[Path, ...]:
+        """The file of the repair, if there is one."""
+        return (HERE / "repairs" / f"{self.repair}.py",) if self.repair else ()
 
     @property
     def lists(self) -> tuple[Path, ...]:

@@ -24,11 +24,12 @@ from localcloud import admin
 from localcloud.environments.find import Environment
 from provider.oci import job_runs
 from provider.oci.job_runs import MAIN_VARIABLE, start_of
-from schemas.model import Job, PortRange
+from schemas.model import NOTHING, Job, PortRange
 from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import TERMINAL, World
 from tests.support.network_world import SERVICES, Network, egress, ingress
-from tests.support.samples import plan
+from tests.support.oci_plans import oci_plan
+from tests.support.samples import stack
 
 BUCKET = "runs"
 STACK = "field"
@@ -164,12 +165,14 @@ class Field:
         *,
         without: Collection[str] = (),
         only: Callable[[SecurityRule], bool] = lambda rule: True,
+        own: Mapping[str, Mapping[str, Any]] = NOTHING,
         **variables: str,
     ) -> Iterator[Run]:
-        """Starts a job's nodes under the planned rules, without those for some ports; in the end nothing lives."""
+        """Starts a job's nodes under the planned rules, without those for some ports; in the end nothing lives. `own`:
+        the columns of a team's own frameworks."""
         number = next(self._numbers)
         name = f"r{number}"
-        planned = plan(jobs={"train": job})
+        planned = oci_plan(stack(jobs={"train": job}), own)
         subnet = self._subnet(number, [rule for rule in security_rules(planned.network).ingress if only(rule)], without)
         documents = planned.jobs["train"].runs["base"].nodes
         image = f"iad.ocir.io/{self.namespace}/frameworks/{environment.name}:1"

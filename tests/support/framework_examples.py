@@ -66,6 +66,9 @@ EXAMPLES = {
     "dask-sklearn": Example("examples/dask-sklearn", "dask", _CLUSTER, "search.py --candidates 4 --rows 200", "loss"),
     "dask-ml": Example("examples/dask-ml", "dask", _CLUSTER, "clusters.py --rows 3000 --passes 2", "loss"),
     "pytorch": Example("examples/pytorch-ddp", "pytorch", _RANKS, "train.py --epochs 2", "loss"),
+    "accelerate": Example("examples/accelerate", "accelerate", _RANKS, "train.py --epochs 2", "loss"),
+    "lightning": Example("examples/lightning", "lightning", _RANKS, "train.py --epochs 2", "loss"),
+    "ray": Example("examples/ray", "ray", {"head": 1, "worker": 2}, "train.py --epochs 3", "loss"),
     "tensorflow": Example(
         "examples/tensorflow-multi-worker", "tensorflow", _RANKS, "train.py --epochs 2", "loss",
         strategy="multi-worker-mirrored",
@@ -73,6 +76,9 @@ EXAMPLES = {
     "tensorflow-ps": Example(
         "examples/tensorflow-parameter-server", "tensorflow", {"main": 1, "ps": 1, "worker": 1}, "train.py --epochs 2",
         "loss", strategy="parameter-server",
+    ),
+    "torchrun": Example(
+        "examples/torchrun", "torchrun", _RANKS, "train.py --epochs 2", "loss", options={"elastic": True}
     ),
     "horovod-pytorch": Example(
         "examples/horovod-pytorch", "horovod", _RANKS, "train.py --epochs 2", "loss", strategy="pytorch",

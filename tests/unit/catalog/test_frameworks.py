@@ -18,7 +18,7 @@ from schemas.judge import judge_file
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "frameworks.md").read_text("utf-8")
-RAY = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]
+RAY, EXTENDING = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 PROCESSES = '\n[options.procs]\ntype = "integer"\ndefault = 1\nmeaning = "Processes."\n'
 ADS = '[ads]\ncluster = "DASK"\n[[ads.start_options]]\n'
 DASH = '\n[options.dash]\ntype = "boolean"\ndefault = true\nmeaning = "A dashboard."\n'
@@ -37,9 +37,13 @@ def every_strategy(columns: dict[str, Any]) -> None:
 
 # What is written in place of what, and what is said of it.
 WRONG: dict[str, tuple[str, str, str]] = {
-    "a column nobody knows": ('summary = "Ray"', 'summary = "Ray"\ncolour = 1', "has no column `colour`"),
-    "no name": ('name = "ray" ', "", "needs `name`"),
-    "a name that is none": ('name = "ray" ', "name = 3 ", "`name` must be a text"),
+    "a column nobody knows": (
+        'summary = "Ray for searches"',
+        'summary = "Ray for searches"\ncolour = 1',
+        "has no column `colour`",
+    ),
+    "no name": ('name = "search" ', "", "needs `name`"),
+    "a name that is none": ('name = "search" ', "name = 3 ", "`name` must be a text"),
     "roles that are none": ("[roles.head]", "[roles]\nx = 3\n[roles.head]", "`roles.x` must be a table"),
     "a role without its mode": ('mode = "MAIN"\n', "", "`roles.head` needs `mode`"),
     "a mode that ADS does not know": ('"MAIN"', '"HEAD"', "`roles.head.mode` must be one of MAIN, WORKER, PS"),
@@ -120,7 +124,11 @@ WRONG: dict[str, tuple[str, str, str]] = {
         '[options.how]\ntype = "string"\ndefault = "a"\nvalues = ["b"]\nmeaning = "How."\n[environment]',
         "`default` is not one of its `values`",
     ),
-    "a strategy that is not there": ('summary = "Ray"', 'summary = "Ray"\ndefault_strategy = "x"', "no strategy `x`"),
+    "a strategy that is not there": (
+        'summary = "Ray for searches"',
+        'summary = "Ray for searches"\ndefault_strategy = "x"',
+        "no strategy `x`",
+    ),
     "a strategy with a wrong port": (
         "[environment]",
         '[[strategies.x.ports]]\nlabel = "y"\nlistens = ["z"]\nreached_from = []\ndefault = 1\nwhy = ""\n[environment]',
@@ -146,6 +154,45 @@ def test_every_node_of_a_role_needs_something_that_listens_before_the_command() 
     assert "nothing listens there before the command: give `roles.worker` a `start`" in complaint(text)
 
 
+def test_a_file_that_extends_another_says_only_what_differs() -> None:
+    base, made = frameworks.framework("pytorch"), frameworks.parse(tomllib.loads(EXTENDING))
+    assert (made.roles, made.ports, made.options, made.wraps) == (base.roles, base.ports, base.options, base.wraps)
+    assert made.environment == {**base.environment, "PL_TRAINER_NUM_NODES": "{nodes}"}
+    assert made.gang
+    assert made.processes == "processes"
+
+
+def test_what_a_file_names_again_is_its_own() -> None:
+    text = """
+    [roles.main]
+    minimum = 1
+    mode = "MAIN"
+    why = "why"
+    runs_command = true
+    [[ports]]
+    label = "data"
+    listens = ["main"]
+    reached_from = ["main"]
+    default = 1
+    why = "why"
+    [[ports]]
+    label = "more"
+    listens = ["main"]
+    reached_from = ["main"]
+    default = 2
+    why = "why"
+    """
+    made = frameworks.parse(tomllib.loads('stands_for = ["x"]\n' + EXTENDING + text))
+    assert made.roles["main"].maximum is None
+    assert [(port.label, port.default) for port in made.ports] == [("rendezvous", 29400), ("data", 1), ("more", 2)]
+    assert made.stands_for == ("x", *frameworks.framework("pytorch").stands_for)
+
+
+@pytest.mark.parametrize("name", ['"keras"', '"lightning2"', "3", '["pytorch"]'])
+def test_only_a_built_in_framework_can_be_extended(name: str) -> None:
+    assert "`extends` must be one of accelerate, dask" in complaint(EXTENDING.replace('"pytorch"', name))
+
+
 def test_a_framework_without_roles_is_none() -> None:
     assert complaint('name = "x"\nsummary = "x"\nrank = "x"\nroles = {}') == "`roles` is empty"
 
@@ -162,13 +209,13 @@ def test_the_page_s_example_is_a_framework() -> None:
 
 
 def test_a_stack_uses_the_page_s_example_as_the_page_says(tmp_path: Path) -> None:
-    (tmp_path / "ray.toml").write_text(RAY)
+    (tmp_path / "search.toml").write_text(RAY)
     file = tmp_path / "Pulumi.search.yaml"
     file.write_text(
         "config:\n  oci:region: us-ashburn-1\n  trainyard:team: lab\n  trainyard:environment: dev\n"
         "  trainyard:tenancy: ocid1.tenancy.oc1..aaaacompany\n  trainyard:compartment: ocid1.compartment.oc1..aaaalab\n"
-        "  trainyard:access: { users: { group: scientists } }\n  trainyard:frameworks: { ray: ray.toml }\n"
-        "  trainyard:jobs:\n    search: { framework: ray, image: '${registry}:1', shape: VM.GPU.A10.1,"
+        "  trainyard:access: { users: { group: scientists } }\n  trainyard:frameworks: { search: search.toml }\n"
+        "  trainyard:jobs:\n    grid: { framework: search, image: '${registry}:1', shape: VM.GPU.A10.1,"
         " command: tune.py, roles: { head: 1, worker: 3 }, ports: { head: 6380 }, runs: { base: {} } }\n"
     )
     judged = judge_file(file)
@@ -177,11 +224,11 @@ def test_a_stack_uses_the_page_s_example_as_the_page_says(tmp_path: Path) -> Non
     opened = {(rule.source, rule.target, str(rule.ports)) for rule in plan.network.rules if "/" in rule.source}
     ways = (("head", "worker"), ("worker", "head"), ("worker", "worker"))
     assert opened == {
-        ("search/worker", "search/head", "6380"),
-        *((f"search/{one}", f"search/{other}", "10002-10101") for one, other in ways),
-        *((f"search/{one}", f"search/{other}", port) for one, other in ways for port in ("10000", "10001")),
+        ("grid/worker", "grid/head", "6380"),
+        *((f"grid/{one}", f"grid/{other}", "10002-10101") for one, other in ways),
+        *((f"grid/{one}", f"grid/{other}", port) for one, other in ways for port in ("10000", "10001")),
     }
-    head, worker = plan.jobs["search"].runs["base"].nodes[:2]
+    head, worker = plan.jobs["grid"].runs["base"].nodes[:2]
     assert head.launch["start"][-1] == "6380"
     assert worker.launch["start"][4] == "{address.head}:6380"
     assert worker.launch["command"] == []

@@ -17,16 +17,20 @@ LOCKS = sorted((HERE / "requirements").glob("*.txt"))
 # Example code -> framework, strategy and the environment its jobs run in.
 CODE = {
     "local": ("dask", None, "own"),
+    "examples/accelerate": ("accelerate", None, "pytorch-libraries"),
     "examples/dask-lightgbm": ("dask", None, "dask-ml"),
     "examples/dask-ml": ("dask", None, "dask-ml"),
     "examples/dask-sklearn": ("dask", None, "dask-ml"),
     "examples/dask-xgboost": ("dask", None, "dask-ml"),
     "examples/horovod-pytorch": ("horovod", "pytorch", "horovod-pytorch"),
     "examples/horovod-tensorflow": ("horovod", "tensorflow", "horovod-tensorflow"),
+    "examples/lightning": ("lightning", None, "pytorch-libraries"),
     "examples/pytorch-ddp": ("pytorch", None, "pytorch"),
+    "examples/ray": ("ray", None, "ray"),
     "examples/tensorflow-mirrored": ("tensorflow", "mirrored", "tensorflow"),
     "examples/tensorflow-multi-worker": ("tensorflow", "multi-worker-mirrored", "tensorflow"),
     "examples/tensorflow-parameter-server": ("tensorflow", "parameter-server", "tensorflow"),
+    "examples/torchrun": ("torchrun", None, "pytorch"),
 }
 
 
