@@ -16,6 +16,7 @@ from cli.moving import end_with, progress, size_words
 from cli.out import json_data, say, say_aside
 from launcher.escaping import terminal
 from runstatus.seen import RunStatus, WantedRuns
+from schemas.load import load_file
 from schemas.names import plural
 from transfers.account import Account
 from transfers.platform import Store, StoredObject, StoreRequest, store_opener
@@ -49,10 +50,11 @@ class RunOutput:
         return "/".join([self.run.job, self.run.name, *attempt, item.name[len(self.prefix) :]])
 
 
-def find_outputs(selection: RunSelection, purpose: str, history: bool, profile: str | None) -> list[RunOutput]:
+def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[RunOutput]:
     """Those of the runs that were chosen. Runs without a folder are named."""
     question = selection.question
-    request = StoreRequest(purpose, None, question.config, question.cloud, profile, say_aside)
+    stack = load_file(selection.file).stack if selection.file else None
+    request = StoreRequest(purpose, stack, question.config, question.cloud, question.profile, say_aside)
     opener, found = store_opener(request), []
     for run in selection.runs(history=history):
         if run.folder is None:

@@ -42,6 +42,8 @@ class RunSelection:
 
     look: RunLook
     question: Question
+    # The stack's file, where there is one.
+    file: Path | None = None
 
     @property
     def wanted(self) -> WantedRuns:
@@ -82,12 +84,13 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--local", is_flag=True, help="Show runs of the local cloud, which `trainyard up --local` started.")
     @click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="The local cloud's folder.")
     @click.option("--compartment", metavar="OCID", help="The compartment of the runs, when no stack file names it.")
+    @click.option("--profile", metavar="NAME", help="The profile of your credentials.")
     def with_selection(
         stack: str | None, run: str | None, stacks: Path, local: bool, home: Path | None, compartment: str | None,
-        **options: Any,
+        profile: str | None, **options: Any,
     ) -> None:  # fmt: skip
         cloud = running_cloud(home) if local or home else None
-        command(_select_runs(stack, run, stacks, cloud, compartment), **options)
+        command(_select_runs(stack, run, stacks, cloud, compartment, profile), **options)
 
     with_selection.__name__, with_selection.__doc__ = command.__name__, command.__doc__
     return with_selection
@@ -103,28 +106,31 @@ every_option = click.option(
 
 
 def _select_runs(
-    stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, compartment: str | None
+    stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, compartment: str | None, profile: str | None
 ) -> RunSelection:
-    config = _config(stack, stacks, optional=cloud is not None)
+    file = _file(stack, stacks, optional=cloud is not None)
     job, _, name = (run or "").partition("/")
     wanted = WantedRuns(_stack_name(stack), job or None, name or None)
-    question = Question(config, cloud, compartment, wanted, say_aside)
+    question = Question(_config(file), cloud, compartment, wanted, say_aside, profile)
     try:
-        return RunSelection(run_look(question), question)
+        return RunSelection(run_look(question), question, file)
     except UnknownPlaceError as error:
         raise click.UsageError(str(error)) from None
 
 
-def _config(stack: str | None, stacks: Path, optional: bool) -> dict[str, Any]:
-    """The stack file's text, unchecked: people can look at runs while the file has errors."""
-    if stack is None:
-        return {}
+def _file(stack: str | None, stacks: Path, optional: bool) -> Path | None:
     try:
-        file = stack_file(stack, stacks)
+        return stack_file(stack, stacks) if stack is not None else None
     except click.UsageError:
         if optional:
-            return {}
+            return None
         raise
+
+
+def _config(file: Path | None) -> dict[str, Any]:
+    """The stack file's text, unchecked: people can look at runs while the file has errors."""
+    if file is None:
+        return {}
     data = read(file).data
     config = data.get("config") if isinstance(data, dict) else None
     if not isinstance(config, dict):
@@ -221,14 +227,11 @@ def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: f
 @click.option("--to", type=click.Path(path_type=Path), metavar="DIR", help="Fetch the files into this folder.")
 @click.option("--history", is_flag=True, help="Earlier attempts too.")
 @click.option("--overwrite", is_flag=True, help="With --to: replace files that have another content.")
-@click.option("--profile", metavar="NAME", help="The profile of your credentials.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text for people, JSON for programs."
 )
 @run_arguments
-def outputs(
-    selection: RunSelection, to: Path | None, history: bool, overwrite: bool, profile: str | None, form: str
-) -> None:
+def outputs(selection: RunSelection, to: Path | None, history: bool, overwrite: bool, form: str) -> None:
     """List the files that runs left in the bucket, or fetch them with --to.
 
     Files go to DIR/JOB/RUN/, with --history to DIR/JOB/RUN/ATTEMPT/. Of a run that is still going there is what it has
@@ -236,7 +239,7 @@ def outputs(
     """
     from cli import outputs as commands
 
-    shown = commands.find_outputs(selection, "get" if to else "list", history, profile)
+    shown = commands.find_outputs(selection, "get" if to else "list", history)
     if to is not None:
         commands.fetch(shown, to, overwrite)
     else:

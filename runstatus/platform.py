@@ -24,7 +24,7 @@ class UnknownPlaceError(Exception):
 class Question:
     """Which runs, and where: on the local `cloud`, at the `place` that a person named, or where `config` says.
 
-    `config` is the stack file's, empty where no stack was named.
+    `config` is the stack file's, empty where no stack was named. `profile`: the caller's, else every client's.
     """
 
     config: Mapping[str, Any]
@@ -32,6 +32,7 @@ class Question:
     place: str | None
     wanted: WantedRuns
     tell: Tell
+    profile: str | None = None
 
 
 class RunLook(Protocol):

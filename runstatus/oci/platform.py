@@ -59,9 +59,11 @@ class OciLook:
 def make(question: Question) -> OciLook:
     config, cloud = question.config, question.cloud
     if cloud is not None:
-        session, compartment = Session.of({}, cloud.env), question.place or cloud.compartment
+        session, compartment = Session.of({"profile": question.profile}, cloud.env), question.place or cloud.compartment
     else:
-        session = Session.of({"region": config.get("oci:region"), "profile": config.get(PROFILE_KEY)})
+        session = Session.of(
+            {"region": config.get("oci:region"), "profile": question.profile or config.get(PROFILE_KEY)}
+        )
         compartment = question.place or config.get(COMPARTMENT_KEY) or ""
     if not compartment:
         raise UnknownPlaceError(

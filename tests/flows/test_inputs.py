@@ -13,7 +13,9 @@ from tests.support.local_team import Team
 pytestmark = pytest.mark.engine
 
 LOOKS = """\
+import os
 from pathlib import Path
+Path(os.environ["TRAINYARD_OUTPUT"], "sum.txt").write_text("3")
 for mount in ("measured", "own", "missing"):
     print(mount, sorted(path.name for path in Path("/trainyard-data", mount).iterdir()))
     for path in sorted(Path("/trainyard-data", mount).rglob("*")):
@@ -50,9 +52,13 @@ def test_a_job_reads_its_stacks_bucket_and_another(team: Team) -> None:
     assert "missing []" in said
     assert "bucket of-others: an empty one stands in" in said
 
-    storage.put_object(cloud.namespace, "demo-local-training", "points/first", b"1 2")
+    (team.home / "first").write_text("1 2")
+    told = team.trainyard("data", "put", "local", str(team.home / "first"), "points")
+    assert "prefix: points/" in told, "what the job's inputs say"
     jobs["line"]["runs"]["base"]["attempt"] = 2
     team.configure("jobs", jobs)
     assert "/trainyard-data/own/first 1 2" in team.trainyard("up", "local")
+    team.trainyard("runs", "outputs", "local", "line/base", "--to", str(team.home / "results"))
+    assert (team.home / "results" / "line" / "base" / "sum.txt").read_text() == "3"
     team.trainyard("down", "local")
     assert team.in_cloud() == [("bucket", "measurements")]

@@ -87,6 +87,20 @@ def runs_bucket(world: World) -> Any:
     return storage
 
 
+def as_a_user_who_may_see_runs(world: World, *words: str) -> Any:
+    """But not the bucket: that is where a person finds out what is missing."""
+    identity, models = world.clients.identity, oci.identity.models
+    statement = f"Allow group scientists to read data-science-job-runs in compartment id {world.compartment}"
+    details = models.CreatePolicyDetails(
+        compartment_id=world.compartment, name="see-runs", description="see", statements=[statement]
+    )
+    policy = identity.create_policy(details).data
+    try:
+        return trainyard(world, *words)
+    finally:
+        identity.delete_policy(policy.id)
+
+
 @contextmanager
 def watching(world: World, command: str, *more: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
@@ -225,6 +239,12 @@ def test_outputs_of_runs_are_listed_and_fetched(world: World, job: str, tmp_path
     below = tmp_path / "results" / "line" / "kept"
     got = {str(path.relative_to(below)): path.read_bytes() for path in below.rglob("*") if path.is_file()}
     assert got == {name: content for name, content in files.items() if "evil" not in name}
+    again = trainyard(world, "outputs", "line/kept", "--to", str(tmp_path / "results"))
+    assert "fetched: 0 files, 0 bytes" in again.stdout
+    refused = as_a_user_who_may_see_runs(world, "outputs", "line/kept", "--profile", "user")
+    assert refused.returncode == 1
+    assert "Allow group YOUR-GROUP to inspect objects in compartment id" in refused.stderr
+    assert "where target.bucket.name = 'runs'" in refused.stderr
     meant = trainyard(world, "outputs", "line/kep")
     assert meant.returncode == 1
     assert "did you mean `line/kept`?" in meant.stderr
