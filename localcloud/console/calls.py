@@ -29,7 +29,7 @@ def last_calls(home: Path) -> dict[str, Any]:
             path = call["target"].partition("?")[0]
             rows.append([match["time"], call["status"], call["method"], path, call["told"], reason, call["took"]])
             reason = ""
-    columns = ["time", "status", "", "path", "operation", "refused because", "took"]
+    columns = ["time", "status", "method", "path", "operation", "refused because", "took"]
     return {"name": "newest first", "tables": [{"columns": columns, "rows": rows[: -SHOWN - 1 : -1]}]}
 
 

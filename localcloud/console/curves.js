@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Curves of what the ranks of a run report, over the time since the run was accepted.
-import { draw, duration, make, number } from "./elements.js";
+import { clean, draw, duration, make, number } from "./elements.js";
 
 const WIDTH = 340, HEIGHT = 150, LEFT = 58, RIGHT = 10, TOP = 8, BOTTOM = 22;
+const NOTHING =
+  'No numbers were reported. Scripts append lines such as {"step": 10, "loss": 0.2} to $TRAINYARD_PROGRESS.';
 const COLOURS = 8; // more ranks than these are drawn alike
 const DOTTED = 25; // a line of so few points shows each of them
 
 export function curves({ names, left, ranks }) {
   const made = make("div", undefined, "curves");
-  if (ranks.some(({ steps }) => steps.some((step) => step !== null))) made.append(figure("progress (steps)", ranks, (one) => one.steps));
+  const isCounted = ranks.some(({ steps }) => steps.some((step) => step !== null));
+  if (isCounted) made.append(figure("progress (steps)", ranks, (one) => one.steps));
   for (const name of names) made.append(figure(name, ranks, (one) => one.metrics[name]));
-  if (!made.childNodes.length) return make("p", "No numbers were reported. Scripts append lines such as {\"step\": 10, \"loss\": 0.2} to $TRAINYARD_PROGRESS.", "quiet");
+  if (!made.childNodes.length) return make("p", NOTHING, "quiet");
   if (left.length) made.append(make("p", `also reported: ${left.join(", ")}`, "quiet"));
   return made;
 }
@@ -70,10 +73,13 @@ function scale(values, from, to) {
 }
 
 function plot(name, lines) {
-  const points = lines.flatMap(({ times, values }) => times.flatMap((time, at) => (values[at] === null ? [] : [[time, values[at]]])));
+  const points = lines
+    .flatMap(({ times, values }) => times.map((time, at) => [time, values[at]]))
+    .filter(([, value]) => value !== null);
   const x = scale([0, ...points.map(([time]) => time)], LEFT, WIDTH - RIGHT);
   const y = scale(points.map(([, value]) => value), HEIGHT - BOTTOM, TOP);
-  const made = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", role: "img", "aria-label": describe(name, lines) });
+  const label = clean(describe(name, lines));
+  const made = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", role: "img", "aria-label": label });
   for (const value of y.high === y.low ? [y.low] : [y.low, y.middle, y.high]) {
     const at = y.place(value);
     made.append(draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: at, y2: at, class: "grid" }));
@@ -86,8 +92,9 @@ function plot(name, lines) {
 }
 
 function curve(line, lines, x, y) {
-  const made = draw("g", { class: colour(line, lines) }, draw("title", {}, `rank ${line.rank}: ${number(lastOf(line))}`));
-  const places = line.times.map((time, at) => (line.values[at] === null ? null : [x.place(time), y.place(line.values[at])]));
+  const title = draw("title", {}, `rank ${line.rank}: ${number(lastOf(line))}`);
+  const made = draw("g", { class: colour(line, lines) }, title);
+  const places = line.values.map((value, at) => (value === null ? null : [x.place(line.times[at]), y.place(value)]));
   let path = "", pen = "M";
   for (const place of places) {
     path += place ? `${pen}${place[0].toFixed(1)} ${place[1].toFixed(1)}` : "";

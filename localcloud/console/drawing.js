@@ -5,6 +5,7 @@ import { layoutOf } from "./layout.js";
 
 const NARROW = matchMedia("(max-width: 40rem)");
 const LETTER = 7; // the width of one
+const TITLED = 8; // so many rows are in the title of a line
 const WORDS = { used: "used", allowed: "allowed, never used", dropped: "dropped" };
 
 export function network(content, ranks) {
@@ -12,8 +13,10 @@ export function network(content, ranks) {
   const { used, unused } = content.rules;
   if (content.reason) made.append(make("p", `No rule was enforced: ${content.reason}`, "warn"));
   if (!content.rows.length) return made;
-  const sum = make("p", `${plural(content.connections, "connection")} through ${plural(used, "rule")}; ${plural(unused, "rule")} never used; `);
-  sum.append(make("span", content.dropped ? `${plural(content.dropped, "packet")} dropped` : "nothing dropped", content.dropped ? "bad" : ""));
+  const counted = `${plural(content.connections, "connection")} through ${plural(used, "rule")}`;
+  const dropped = content.dropped ? `${plural(content.dropped, "packet")} dropped` : "nothing dropped";
+  const sum = make("p", `${counted}; ${plural(unused, "rule")} never used; `);
+  sum.append(make("span", dropped, content.dropped ? "bad" : ""));
   const layout = layoutOf(content.roles, content.rows, NARROW.matches);
   const figure = make("figure");
   figure.append(legend(), picture(layout, content, sum.textContent, ranks));
@@ -25,7 +28,8 @@ function legend() {
   const made = make("ul", undefined, "legend");
   for (const kind of Object.keys(WORDS)) {
     const entry = make("li");
-    const swatch = draw("svg", { viewBox: "0 0 14 7", "aria-hidden": "true", class: `edge ${kind}` }, draw("path", { d: "M0 4H14" }));
+    const attributes = { viewBox: "0 0 14 7", "aria-hidden": "true", class: `edge ${kind}` };
+    const swatch = draw("svg", attributes, draw("path", { d: "M0 4H14" }));
     entry.append(swatch, make("span", WORDS[kind]));
     made.append(entry);
   }
@@ -36,7 +40,8 @@ function picture({ width, height, boxes, lines }, content, summary, ranks) {
   const states = new Map(ranks.map((one) => [one.rank, one.state]));
   const roles = content.roles.map(({ name, nodes }) => `${name} (${plural(nodes.length, "node")})`).join(", ");
   const label = clean(`Network of ${roles}: ${summary}. The table below has every connection.`);
-  const made = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "drawing", role: "img", "aria-label": label });
+  const size = { viewBox: `0 0 ${width} ${height}`, width, height };
+  const made = draw("svg", { ...size, class: "drawing", role: "img", "aria-label": label });
   for (const line of lines) made.append(edge(line));
   for (const [name, box] of boxes) made.append(box.role ? roleBox(name, box, states) : outsideBox(name, box));
   for (const line of lines) made.append(badge(line));
@@ -47,10 +52,12 @@ function roleBox(name, box, states) {
   const nodes = plural(box.role.nodes.length, "node");
   const made = draw("g", {}, draw("title", {}, `${name}: ${nodes}`));
   made.append(draw("rect", { x: box.x, y: box.y, width: box.width, height: box.height, rx: 4, class: "box" }));
-  const title = box.role.nodes.length > 1 ? `${cut(name, (box.width - 46) / LETTER)} × ${box.role.nodes.length}` : cut(name, (box.width - 12) / LETTER);
+  const count = box.role.nodes.length;
+  const title = cut(name, (box.width - (count > 1 ? 46 : 12)) / LETTER) + (count > 1 ? ` × ${count}` : "");
   made.append(draw("text", { x: box.x + 8, y: box.y + 16, class: "box-name" }, title));
   box.role.nodes.forEach((node, at) => {
-    const x = box.x + 8 + (at % box.columns) * (box.side + 3), y = box.y + 24 + Math.floor(at / box.columns) * (box.side + 3);
+    const x = box.x + 8 + (at % box.columns) * (box.side + 3);
+    const y = box.y + 24 + Math.floor(at / box.columns) * (box.side + 3);
     made.append(nodeMark(node, x, y, box, states.get(node.rank) ?? ""));
   });
   return made;
@@ -61,7 +68,8 @@ function nodeMark(node, x, y, { side, numbered }, state) {
   const made = draw("g", { class: node.dropped ? "bad" : toneOf(state) });
   made.append(draw("title", {}, `rank ${node.rank}, ${node.name}, ${node.address || "no address"}, ${state}${drops}`));
   made.append(draw("rect", { x, y, width: side, height: side, rx: 3, class: "node" }));
-  if (numbered) made.append(draw("text", { x: x + side / 2, y: y + side / 2 + 4, class: "node-rank" }, String(node.rank)));
+  const middle = { x: x + side / 2, y: y + side / 2 + 4, class: "node-rank" };
+  if (numbered) made.append(draw("text", middle, String(node.rank)));
   return made;
 }
 
@@ -81,8 +89,9 @@ function outsideBox(name, box) {
 }
 
 function titleOf({ kind, from, to, rows, both }) {
-  const told = rows.slice(0, 8).map(({ what, count, why }) => `${what}${count ? ` (${count})` : ""}${why ? `: ${why}` : ""}`);
-  return [`${from} ${both ? "and" : "to"} ${to}: ${WORDS[kind]}`, ...told].join("\n");
+  const counted = ({ what, count }) => (count ? `${what} (${count})` : what);
+  const reasons = rows.slice(0, TITLED).map((row) => (row.why ? `${counted(row)}: ${row.why}` : counted(row)));
+  return [`${from} ${both ? "and" : "to"} ${to}: ${WORDS[kind]}`, ...reasons].join("\n");
 }
 
 function arrow([x, y, way]) {
@@ -90,7 +99,8 @@ function arrow([x, y, way]) {
 }
 
 function edge({ pair, path, head, tail }) {
-  const made = draw("g", { class: `edge ${pair.kind}` }, draw("title", {}, titleOf(pair)), draw("path", { d: path }), arrow(head));
+  const title = draw("title", {}, titleOf(pair));
+  const made = draw("g", { class: `edge ${pair.kind}` }, title, draw("path", { d: path }), arrow(head));
   if (pair.both) made.append(arrow(tail));
   return made;
 }
@@ -104,16 +114,23 @@ function badge({ pair, number, badge: [x, y] }) {
   return made;
 }
 
-function connections({ rows, left }, { lines }) {
+function placesOf(names, roles) {
+  return roles.length > 1 && roles.every(({ name }) => names.includes(name)) ? "every node" : names.join(", ");
+}
+
+function connections({ rows, left, roles }, { lines }) {
   const numbers = new Map();
-  for (const { pair, number } of lines) for (const row of pair.rows) numbers.set(row, [...(numbers.get(row) ?? []), number]);
+  for (const { pair, number } of lines) {
+    for (const row of pair.rows) numbers.set(row, [...(numbers.get(row) ?? []), number]);
+  }
   const cells = rows.map((row) => {
     const state = { used: `${row.count} ×`, allowed: "never used", dropped: plural(row.count, "packet") }[row.kind];
     return [
-      (numbers.get(row) ?? []).join(" "), row.from.join(", "), row.to.join(", "), row.what,
+      (numbers.get(row) ?? []).join(" "), placesOf(row.from, roles), placesOf(row.to, roles), row.what,
       make("span", row.kind === "dropped" ? `dropped: ${state}` : state, row.kind), row.why,
     ];
   });
   const title = `Connections and rules${left ? ` (${left} more are not shown)` : ""}`;
-  return table({ title, columns: ["#", "from", "to", "ports", "used", "why"], rows: cells, className: "wide tall", isNamed: !left });
+  const columns = ["#", "from", "to", "ports", "used", "why"];
+  return table({ title, columns, rows: cells, className: "wide tall", isNamed: !left });
 }

@@ -2,7 +2,7 @@
 // Makes elements, and brings what is shown up to date. Strangers chose the texts: they reach the page as text only.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SHORT = 24; // so many characters are not broken into lines
+const SHORT = 24, LONG = 40; // so many characters are not broken into lines, and more than so many need room
 // Control characters, and those that turn the direction of the text around them.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
@@ -57,14 +57,18 @@ export function table({ title, columns, rows, numbers = [], className, isNamed }
   return scrolling(title || "table", made, className);
 }
 
+function lengthOf(text) {
+  return String(text).length <= SHORT ? "short" : String(text).length > LONG ? "long" : "";
+}
+
 function cellOf(cell, className) {
-  if (!(cell instanceof Node)) return make("td", cell, className || (String(cell).length <= SHORT ? "short" : ""));
+  if (!(cell instanceof Node)) return make("td", cell, className || lengthOf(cell));
   const made = make("td", undefined, className || "short");
   made.append(cell);
   return made;
 }
 
-// Changes `old` into `next`, and touches nothing that stays as it is: what is open, scrolled, focused or selected there.
+// Changes `old` into `next`, and touches nothing that stays as it is: what is open, scrolled, focused or selected.
 export function patch(old, next) {
   if (old.isEqualNode(next)) return;
   if (old.nodeName !== next.nodeName) {

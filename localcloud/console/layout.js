@@ -39,8 +39,12 @@ export function layoutOf(roles, rows, isNarrow) {
   const inside = new Set(roles.map(({ name }) => name));
   const outside = [...new Set(rows.flatMap(({ from, to }) => [...from, ...to]))].filter((name) => !inside.has(name));
   const order = new Map([...roles.map(({ name }) => name), ...outside].map((name, at) => [name, at]));
-  const lines = pairsOf(rows, roles).map((pair, at) => ({ pair, number: at + 1, isLeft: inside.has(pair.from) && inside.has(pair.to) }));
-  lines.forEach((line) => (line.span = Math.abs(order.get(line.pair.from) - order.get(line.pair.to))));
+  const lines = pairsOf(rows, roles).map((pair, at) => ({
+    pair,
+    number: at + 1,
+    isLeft: inside.has(pair.from) && inside.has(pair.to),
+    span: Math.abs(order.get(pair.from) - order.get(pair.to)),
+  }));
   setDepths(lines.filter(({ isLeft }) => isLeft), size);
   const ends = endsOf(lines, order);
   const boxes = new Map();
@@ -54,7 +58,8 @@ export function layoutOf(roles, rows, isNarrow) {
 function setDepths(lines, size) {
   const most = (size.gutter - 12) / 0.75;
   const step = Math.min(DEPTH, (most - FIRST_DEPTH) / Math.max(1, lines.length - 1));
-  lines.sort((one, other) => one.span - other.span).forEach((line, at) => Object.assign(line, { at, depth: FIRST_DEPTH + at * step }));
+  lines.sort((one, other) => one.span - other.span);
+  lines.forEach((line, at) => Object.assign(line, { at, depth: FIRST_DEPTH + at * step }));
 }
 
 // The ends of lines at each side of each box, from top to bottom.

@@ -10,7 +10,7 @@ from localcloud.api.store import StateStore, StoredResource
 
 Table = dict[str, Any]
 PROTOCOLS = {"all": "all", "1": "ICMP", "6": "TCP", "17": "UDP", "58": "ICMPv6"}
-RULE_COLUMNS = ["", "protocol", "peer", "ports", "why"]
+RULE_COLUMNS = ["way", "protocol", "peer", "ports", "why"]
 
 
 def network(store: StateStore, many: int) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks for what changed, and shows it. It does nothing while nobody sees the page.
 import { facts, make, patchChildren } from "./elements.js";
-import { keyOf, openAtFirst, runsSection } from "./runs.js";
+import { MOST_OPEN, keyOf, openAtFirst, runsSection } from "./runs.js";
 import { idOf, isOpen, plainSection, remember } from "./sections.js";
 
 const EVERY_MILLISECONDS = 3000;
@@ -38,9 +38,11 @@ function openRuns() {
   return runs.filter((run) => isOpen(keyOf(run), isOpenAtFirst(run)));
 }
 
-// A run that begins while the page is open is shown at once.
+// A run that begins while the page is open is shown at once, unless there are many.
 function isOpenAtFirst(run) {
-  return Boolean(atFirst) && (atFirst.has(keyOf(run)) || (!run.over && !details.has(run.key) && atFirst.size < 6 && Boolean(atFirst.add(keyOf(run)))));
+  if (!atFirst) return false;
+  if (!run.over && atFirst.size < MOST_OPEN) atFirst.add(keyOf(run));
+  return atFirst.has(keyOf(run));
 }
 
 async function readRun(run) {
@@ -57,12 +59,16 @@ async function readRun(run) {
 
 function show() {
   const open = new Set(openRuns().map(keyOf));
-  const made = [...sections.values()].map((section) => (section.runs ? runsSection(section, details, open, Date.now()) : shown.get(section.title)?.cloneNode(true)));
+  const made = [...sections.values()].map((section) => {
+    return section.runs ? runsSection(section, details, open, Date.now()) : shown.get(section.title)?.cloneNode(true);
+  });
   const about = make("section", undefined, "", { "aria-label": "This cloud" });
   about.dataset.key = "about";
   about.append(facts(place));
   patchChildren(document.getElementById("sections"), [...made.filter(Boolean), about]);
-  const links = [...sections.values()].filter(({ items, empty }) => empty || items?.length).map(({ title }) => make("a", title, "", { href: `#${idOf(title)}` }));
+  const links = [...sections.values()]
+    .filter(({ items, empty }) => empty || items?.length)
+    .map(({ title }) => make("a", title, "", { href: `#${idOf(title)}` }));
   patchChildren(document.getElementById("contents"), links);
 }
 

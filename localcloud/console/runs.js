@@ -5,7 +5,8 @@ import { network, toneOf } from "./drawing.js";
 import { cut, duration, facts, make, number, plural, scrolling, table } from "./elements.js";
 import { openable, section } from "./sections.js";
 
-const OPEN_AT_FIRST = 2; // so many living runs are open, or else the newest run
+export const MOST_OPEN = 3; // so many living runs are opened without the reader, or else the newest run
+const LISTED = 12; // so many runs are listed, and the older ones in a fold
 const METRICS = 4, LONGEST = 24;
 
 export function keyOf(run) {
@@ -13,17 +14,23 @@ export function keyOf(run) {
 }
 
 export function openAtFirst(runs) {
-  const living = runs.filter(({ over }) => !over).slice(0, OPEN_AT_FIRST);
+  const living = runs.filter(({ over }) => !over).slice(0, MOST_OPEN);
   return new Set((living.length ? living : runs.slice(0, 1)).map(keyOf));
 }
 
 export function runsSection(content, details, open, now) {
-  return section(content, content.runs.map((run) => runItem(run, details.get(run.key), open.has(keyOf(run)), now)));
+  const items = content.runs.map((run) => runItem(run, details.get(run.key), open.has(keyOf(run)), now));
+  const older = items.splice(LISTED);
+  if (older.length) {
+    items.push(openable("older runs", make("summary", plural(older.length, "older run"))));
+    items.at(-1).append(...older);
+  }
+  return section(content, items);
 }
 
 function runItem(run, details, open, now) {
   const summary = make("summary");
-  const states = Object.entries(run.states).map(([state, count]) => `${count} ${state.toLowerCase().replaceAll("_", " ")}`);
+  const states = Object.entries(run.states).map(([state, count]) => `${count} ${state.toLowerCase()}`);
   const told = [
     run.stack, run.attempt ? `attempt ${run.attempt}` : "", plural(run.nodes, "node"),
     states.length > 1 ? states.join(", ") : "", `accepted ${run.accepted.slice(0, 19).replace("T", " ")}`,
@@ -39,7 +46,8 @@ function runItem(run, details, open, now) {
 function body(run, details, now) {
   const parts = [
     make("h3", "Progress"), curves(details.curves), make("h3", "Ranks"), ranks(details.ranks, now),
-    make("h3", "Network"), network(details.network, details.ranks), make("h3", "Output"), output(details.lines, run.title),
+    make("h3", "Network"), network(details.network, details.ranks),
+    make("h3", "Output"), output(details.lines, run.title),
   ];
   const more = openable(`facts ${run.key}`, make("summary", "Names and times"));
   more.append(facts(details.facts));
@@ -47,7 +55,8 @@ function body(run, details, now) {
 }
 
 function output(lines, title) {
-  return lines.length ? scrolling(`output of ${title}`, make("pre", lines.join("\n")), "") : make("p", "Nothing was printed to a log.", "quiet");
+  if (!lines.length) return make("p", "Nothing was printed to a log.", "quiet");
+  return scrolling(`output of ${title}`, make("pre", lines.join("\n")), "");
 }
 
 function ranks(rows, now) {
@@ -57,11 +66,13 @@ function ranks(rows, now) {
     const values = new Map(row.metrics);
     const metrics = names.map((name) => (values.has(name) ? number(values.get(name)) : ""));
     return [
-      String(row.rank), row.node, make("span", row.state, toneOf(row.state)), lasted(row, now), step(row), ...metrics, row.note,
+      String(row.rank), row.node, make("span", row.state, toneOf(row.state)), lasted(row, now), step(row), ...metrics,
+      row.note,
     ];
   });
   const numbers = [0, ...names.map((_, at) => 5 + at)];
-  return table({ columns, rows: cells, numbers, title: plural(rows.length, "rank"), className: "wide tall", isNamed: true });
+  const title = plural(rows.length, "rank");
+  return table({ columns, rows: cells, numbers, title, className: "wide tall", isNamed: true });
 }
 
 function lasted({ started, finished }, now) {
@@ -74,6 +85,7 @@ function step({ step: done, total }) {
   if (total === null) return number(done);
   const made = make("span", `${number(done)} of ${number(total)} `);
   const share = Math.min(1, Math.max(0, done / total));
-  made.append(make("progress", undefined, "", { value: String(share), max: "1", "aria-label": `${Math.round(100 * share)} percent` }));
+  const label = `${Math.round(100 * share)} percent`;
+  made.append(make("progress", undefined, "", { value: String(share), max: "1", "aria-label": label }));
   return made;
 }

@@ -30,7 +30,9 @@ function item(title, one) {
   if (one.state) summary.append(" ", make("span", one.state, "state"));
   const made = openable(JSON.stringify([title, one.name, one.facts?.[0] ?? one.state]), summary);
   if (one.facts) made.append(facts(one.facts));
-  for (const each of one.tables ?? []) made.append(table({ ...each, title: each.title ?? one.name }));
+  for (const each of one.tables ?? []) {
+    made.append(table({ ...each, title: each.title ?? one.name, isNamed: !each.title }));
+  }
   if (one.text?.length) made.append(scrolling(one.name, make("pre", one.text.join("\n"))));
   return made;
 }
