@@ -56,12 +56,12 @@ function lastOf({ values }) {
 }
 
 function describe(name, lines) {
-  const told = lines.slice(0, COLOURS).map((line) => {
+  const parts = lines.slice(0, COLOURS).map((line) => {
     const first = line.values.find((value) => value !== null);
     return `rank ${line.rank} from ${number(first)} to ${number(lastOf(line))}`;
   });
-  const rest = lines.length - told.length;
-  return `${name} over time: ${told.join(", ")}${rest > 0 ? `, and ${rest} more ranks` : ""}`;
+  const rest = lines.length - parts.length;
+  return `${name} over time: ${parts.join(", ")}${rest > 0 ? `, and ${rest} more ranks` : ""}`;
 }
 
 // Halves are compared, because the distance between two large numbers may be no number.
@@ -101,8 +101,8 @@ function curve(line, lines, x, y) {
     pen = place ? "L" : "M";
   }
   made.append(draw("path", { d: path, class: "line" }));
-  const known = places.filter(Boolean);
-  for (const [cx, cy] of known.length <= DOTTED && lines.length <= COLOURS ? known : known.slice(-1)) {
+  const placed = places.filter(Boolean);
+  for (const [cx, cy] of placed.length <= DOTTED && lines.length <= COLOURS ? placed : placed.slice(-1)) {
     made.append(draw("circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: 2.5, class: "dot" }));
   }
   return made;

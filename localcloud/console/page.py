@@ -75,8 +75,8 @@ class Console:
     async def _data(self, request: Request) -> Reply:
         have = frozenset(_TAG.findall(request.query.get("have", "")))
         if request.path == DATA:
-            return Reply(200, snapshot(self._cloud, self._runs.latest(), have), _HEADERS)
-        run = self._runs.find(request.query.get("id", ""))
+            return Reply(200, snapshot(self._cloud, await self._runs.latest(), have), _HEADERS)
+        run = await self._runs.find(request.query.get("id", ""))
         if run is None:
             return _refused(404, "there is no such run among the newest ones")
         network = await self._evidence.network(run)

@@ -31,12 +31,12 @@ export function runsSection(content, details, open, now) {
 function runItem(run, details, open, now) {
   const summary = make("summary");
   const states = Object.entries(run.states).map(([state, count]) => `${count} ${state.toLowerCase()}`);
-  const told = [
+  const about = [
     run.stack, run.attempt ? `attempt ${run.attempt}` : "", plural(run.nodes, "node"),
     states.length > 1 ? states.join(", ") : "", `accepted ${run.accepted.slice(0, 19).replace("T", " ")}`,
   ];
   summary.append(make("span", run.title, "name"), make("span", run.state, `mark ${toneOf(run.state)}`), " ");
-  summary.append(make("span", told.filter(Boolean).join(" · "), "state"));
+  summary.append(make("span", about.filter(Boolean).join(" · "), "state"));
   const made = openable(keyOf(run), summary, "run", open);
   if (details) made.append(...body(run, details, now));
   else made.append(make("p", "reading …", "quiet"));

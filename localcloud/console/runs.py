@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ _MOST_JOB_RUNS = 2_000
 _MOST_RANKS = 256
 _LONGEST_NAME = 100
 _KEPT_SECONDS = 1.0
+_AT_ONCE = 40
 Body = Mapping[str, Any]
 
 
@@ -75,43 +77,48 @@ class RunBook:
     _latest: list[TrainingRun] = field(default_factory=list)
     _changes: int = -1
     _read_at: float = 0.0
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def latest(self) -> list[TrainingRun]:
+    async def latest(self) -> list[TrainingRun]:
         """The newest runs, the newest first. A state may change with time alone, so they are not kept for long."""
-        now = time.monotonic()
-        if self._changes != self.store.changes or now > self._read_at + _KEPT_SECONDS:
-            self._latest, self._changes, self._read_at = self._read(), self.store.changes, now
-        return self._latest
+        async with self._reading:
+            if self._changes != self.store.changes or time.monotonic() > self._read_at + _KEPT_SECONDS:
+                changes = self.store.changes
+                self._latest = await self._read()
+                self._changes, self._read_at = changes, time.monotonic()
+            return self._latest
 
-    def _read(self) -> list[TrainingRun]:
+    async def find(self, key: str) -> TrainingRun | None:
+        return next((run for run in await self.latest() if run.key == key), None)
+
+    async def _read(self) -> list[TrainingRun]:
         starts: dict[tuple[str, str], list[tuple[StoredResource, _Launched]]] = {}
-        for resource, launched in self._job_runs():
+        for resource, launched in await self._job_runs():
             starts.setdefault(launched.start, []).append((resource, launched))
         return [_training_run(members[::-1]) for members in list(starts.values())[:MOST_RUNS]]
 
-    def find(self, key: str) -> TrainingRun | None:
-        return next((run for run in self.latest() if run.key == key), None)
-
-    def _job_runs(self) -> Iterator[tuple[StoredResource, _Launched]]:
+    async def _job_runs(self) -> list[tuple[StoredResource, _Launched]]:
         rows = self.store.connection.execute(
             "SELECT id, etag FROM resources WHERE kind = 'job-run' AND live ORDER BY sequence DESC LIMIT ?",
             (_MOST_JOB_RUNS,),
         ).fetchall()
-        known, self._parsed = self._parsed, {}
-        for identifier, etag in rows:
-            parsed = known.get(identifier)
+        before, self._parsed = self._parsed, {}
+        for number, (identifier, etag) in enumerate(rows):
+            parsed = before.get(identifier)
             if parsed is None or parsed[0].etag != etag:
+                if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)  # other clients of the server need not wait until all are parsed
                 resource = self.store.get(identifier)
                 if resource is None:
                     continue
                 parsed = (resource, _launched(resource))
             self._parsed[identifier] = parsed
-        yield from self._parsed.values()
+        return list(self._parsed.values())
 
 
 def _training_run(members: list[tuple[StoredResource, _Launched]]) -> TrainingRun:
     """`members` are the job runs of one start, the oldest first."""
-    first, told = members[0]
+    first, first_launched = members[0]
     tags = first.body.get("freeformTags") or {}
     named = tags.get("job") and tags.get("run")
     nodes = (node for resource, launched in members for node in _nodes(resource, launched))
@@ -119,7 +126,7 @@ def _training_run(members: list[tuple[StoredResource, _Launched]]) -> TrainingRu
         key=first.id,
         stack=str(tags.get("stack") or ""),
         title=f"{tags['job']}/{tags['run']}" if named else first.name,
-        attempt=told.attempt,
+        attempt=first_launched.attempt,
         created=first.created,
         job=str(first.body.get("jobId") or ""),
         nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))[:_MOST_RANKS]),
@@ -145,19 +152,19 @@ def _launched(resource: StoredResource) -> _Launched:
     groups = layout.get("jobNodeGroupConfigurationDetailsList") or []
     configurations = [group.get("jobConfigurationDetails") or {} for group in groups]
     configurations = configurations or [resource.body.get("jobConfigurationOverrideDetails") or {}]
-    told = [configuration.get("environmentVariables") or {} for configuration in configurations]
-    documents = [status_place.launch_document(variables) for variables in told]
+    environments = [configuration.get("environmentVariables") or {} for configuration in configurations]
+    documents = [status_place.launch_document(variables) for variables in environments]
     folders = (
         status_place.status_folder(document, resource.id, variables)
-        for document, variables in zip(documents, told, strict=True)
+        for document, variables in zip(documents, environments, strict=True)
     )
     attempt = documents[0].get("attempt")
     return _Launched(
-        start=(tags.get(job_runs.RUN_TAG, ""), job_runs.start_of(resource.id, told[0])),
+        start=(tags.get(job_runs.RUN_TAG, ""), job_runs.start_of(resource.id, environments[0])),
         names=tuple(_group_names(documents)) if groups else ((rank, role, name),),
         attempt=attempt if type(attempt) is int and abs(attempt) < 10**6 else None,
         place=next((place for place in map(status_place.parse_folder, folders) if place), None),
-        variables=tuple(sorted({name for variables in told for name in variables})),
+        variables=tuple(sorted({name for variables in environments for name in variables})),
     )
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ def test_the_job_runs_of_a_start_are_one_run(store: StateStore) -> None:
         main = add(store, run, 0)
         add(store, run, 2, main, "FAILED")
         add(store, run, 1, main)
-    second, first = RunBook(store).latest()
+    second, first = asyncio.run(RunBook(store).latest())
     assert (second.title, first.title, first.state, first.attempt) == ("j/second", "j/first", "FAILED", 1)
     assert [(node.rank, node.role, node.run.name) for node in first.nodes] == [
         (0, "worker", "w-0"), (1, "worker", "w-1"), (2, "worker", "w-2"),
@@ -62,7 +63,7 @@ def test_node_groups_are_shown_node_by_node_and_a_strangers_run_as_it_is(store: 
     strange = {"freeformTags": {"job": "x"}, "jobConfigurationOverrideDetails": unread}
     for name, body in (("groups", layout), ("stranger", strange)):
         store.add(StoredResource(f"ocid1.x.{name}", "job-run", "c", name, "IN_PROGRESS", body, parent="job"))
-    stranger, grouped = RunBook(store).latest()
+    stranger, grouped = asyncio.run(RunBook(store).latest())
     assert [node.run.name for node in grouped.nodes[:3]] == ["main-0", "worker-0", "worker-1"]
     assert len(grouped.nodes) == 256
     assert (stranger.title, len(stranger.nodes), stranger.over) == ("stranger", 1, False)
@@ -74,10 +75,10 @@ def test_a_hundred_runs_of_eight_ranks_are_read_quickly(store: StateStore) -> No
         for rank in range(1, 8):
             add(store, f"j/r{number}", rank, main)
     book = RunBook(store)
-    assert len(book.latest()) == 100
+    assert len(asyncio.run(book.latest())) == 100
     changed = add(store, "j/new", 0)
     began = time.thread_time()
-    runs = book.latest()
+    runs = asyncio.run(book.latest())
     took = time.thread_time() - began
     assert (runs[0].key, len(runs), len(runs[1].nodes)) == (changed, 100, 8)
     assert took < 0.1, "what did not change is not parsed again"
