@@ -23,7 +23,7 @@ from localstacks.environments import why_untrained
 from localstacks.file import LocalFile
 from localstacks.place import JUDGED, PROJECT, QUIET, Place
 from localstacks.platform import LocalPlatform, local_platform
-from localstacks.results import own_lines, reporting_nodes
+from localstacks.results import lost_lines, own_lines, reporting_nodes
 from provider.runs.model import TERMINAL
 
 PLATFORM: LocalPlatform = local_platform()
@@ -169,7 +169,8 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
         if why_untrained(plan.jobs[job], place.file.parent):
             continue
         for node in reporting_nodes(plan.jobs[job].runs[run], report["nodes"] or ()):
-            for line in own_lines(PLATFORM.read_last_lines(cloud, node["id"], say_aside))[-LAST_LINES:]:
+            printed = PLATFORM.read_last_lines(cloud, node["id"], say_aside)
+            for line in (*own_lines(printed)[-LAST_LINES:], *lost_lines(printed)):
                 say(terminal(f"             {line}"))
         for line in PLATFORM.list_results(cloud, outputs, plan.jobs[job].runs[run], report["nodes"] or (), say_aside):
             say(terminal(f"  left     {line}"))

@@ -28,6 +28,7 @@ def described(launch: Launch, environment: Mapping[str, str]) -> str:
         *(f"waits for port {one.port} of {'every ' * one.every}{one.role}" for one in launch.awaits),
         *(f"waits until this succeeds: {_words(spec)}" for spec in filter(None, [work.awaited])),
         *(f"starts: {_words(spec)}" for spec in work.commands),
+        *(f"keeps of the working directory, of any size: {pattern}" for pattern in launch.keep),
         *(f"sets {name}={value}" for name, value in sorted(_told(launch, work).items())),
     ]
     return Voice(secrets=secret_values(environment, launch.secrets)).masked("\n".join(lines))

@@ -81,8 +81,11 @@ def test_a_killed_rank_resumes_from_the_checkpoint_and_ends_the_same(team: Team)
     storage = oci.object_storage.ObjectStorageClient(config, service_endpoint=team.cloud.endpoint)
     bucket = ("trainyardlocal", "demo-local-training")
     names = [one.name for one in storage.list_objects(*bucket, prefix="ddp/", limit=1000).data.objects]
-    left = {name.split("/")[1]: name for name in names if "/output/" in name}
-    assert len([name for name in names if "/output/" in name]) == 2
+    output = [name for name in names if "/output/" in name]
+    left = {name.split("/")[1]: name for name in output if "/workdir/" not in name}
+    written = {(name.split("/")[1], name.rpartition("/workdir/")[2]) for name in output if "/workdir/" in name}
+    assert written == {(run, f"train-{rank}.log") for run in ("calm", "struck") for rank in range(3)}
+    assert len(output) == len(left) + len(written)
     assert [re.sub(r"/\w{12}/", "/START/", name) for name in left.values()] == [
         "ddp/calm/1/START/output/final.json", "ddp/struck/1/START/output/final.json",
     ]  # fmt: skip

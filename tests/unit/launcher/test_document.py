@@ -103,10 +103,11 @@ def test_help_names_every_variable() -> None:
 
 def test_check_says_what_would_start_and_starts_nothing(tmp_path: Path) -> None:
     witness = tmp_path / "started"
-    done = run("--check", command=["touch", str(witness), "planted-secret"])
+    done = run("--check", command=["touch", str(witness), "planted-secret"], version=4, keep=["a/*.pt"])
     assert done.returncode == 0
     assert f"starts: [0] touch {witness}" in done.stdout
     assert "rank 0 (main-0) of 3 nodes" in done.stdout
+    assert "keeps of the working directory, of any size: a/*.pt" in done.stdout
     assert "MASTER_ADDR=<address of main-0>" in done.stdout
     assert "planted-secret" not in done.stdout
     assert not witness.exists()

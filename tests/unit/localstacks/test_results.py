@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from localstacks.results import own_lines, reporting_nodes
+from launcher.losses import Loss, words
+from localstacks.results import lost_lines, own_lines, reporting_nodes
 from tests.support.examples import plan
 
 SAID = [
@@ -17,6 +18,14 @@ SAID = [
 
 def test_services_and_the_launcher_are_left_out() -> None:
     assert own_lines(SAID) == ["[0] epoch 1 loss 0.5", "[0] done"]
+
+
+def test_files_that_go_with_a_node_are_shown_as_its_launcher_names_them() -> None:
+    named = list(words([Loss("big.bin", 51_000_000, "larger than 50 MB", inside=True)], bucket=True))
+    assert len(named) == 3
+    told = [f"[0.launcher] {line}" for line in ("1 file of output put into oci://b@n/x", *named, "ended")]
+    assert lost_lines([*SAID, *told]) == named
+    assert lost_lines(SAID) == []
 
 
 def test_where_nothing_else_was_printed_they_are_shown() -> None:
