@@ -8,32 +8,33 @@ from pathlib import Path
 
 import click
 
+from cli.planning import stack_file
 from cli.render import RENDERERS, all_findings, show
 from schemas.judge import judge_file
 from schemas.neighbours import find_neighbours
 from schemas.together import check_together
 
-_DASH = Path("-")
+_DASH = "-"
 _STANDARD_INPUT = Path("/dev/stdin")
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@click.argument("named", nargs=-1, metavar="[STACK_OR_FILE]...")
 @click.option(
     "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
 )
 @click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", help="The form of the findings.")
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
-def check(files: tuple[Path, ...], stacks: Path, form: str, strict: bool) -> None:
-    """Check stack FILEs (`-` is standard input), or all Pulumi.*.yaml of the stacks folder.
+def check(named: tuple[str, ...], stacks: Path, form: str, strict: bool) -> None:
+    """Check stacks by their names or files (`-` is standard input), or all Pulumi.*.yaml of the stacks folder.
 
     Other stack files of the same folder are read to compare names and networks, but get no findings of their own.
     Exits with 0 when nothing is wrong, 1 when something is, 2 when a file cannot be read.
     """
-    chosen = files or tuple(sorted(stacks.glob("Pulumi.*.yaml")))
+    chosen = tuple(_file(name, stacks) for name in named) or tuple(sorted(stacks.glob("Pulumi.*.yaml")))
     if not chosen:
         raise click.UsageError(f"no Pulumi.*.yaml in {stacks}/: name files, or another folder with --stacks")
-    judged = [judge_file(_STANDARD_INPUT if file == _DASH else file, str(file)) for file in chosen]
+    judged = [judge_file(_STANDARD_INPUT if str(file) == _DASH else file, str(file)) for file in chosen]
     judged = check_together(judged, find_neighbours(chosen, judged))
     show(judged, form)
     findings = all_findings(judged)
@@ -41,3 +42,9 @@ def check(files: tuple[Path, ...], stacks: Path, form: str, strict: bool) -> Non
         sys.exit(2)
     failing = {"error", "warning"} if strict else {"error"}
     sys.exit(1 if any(finding.severity in failing for finding in findings) else 0)
+
+
+def _file(name: str, stacks: Path) -> Path:
+    """A file here, or the file of a stack."""
+    here = Path(name)
+    return here if name == _DASH or (here.exists() and not here.is_dir()) else stack_file(name, stacks)

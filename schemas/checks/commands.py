@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from functools import lru_cache
 
+from catalog import frameworks
 from catalog.frameworks.sound import OF_A_NODE, OF_A_PROCESS, OF_TENSORFLOW
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
@@ -66,6 +67,17 @@ def launcher_inside(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 yield Wrong(
                     where, message, "name the training script itself; the option `processes` sets how many a node runs"
                 )
+            elif (other := _other_framework(program, job, facts)) and not is_deliberate:
+                message = f"`{program}` starts processes of {other}, and trainyard starts this job's as {job.framework}"
+                yield Wrong(where, message, f"name the training script itself, with `framework: {other}`")
+
+
+def _other_framework(program: str, job: Job, facts: Facts) -> str | None:
+    """Another built-in framework with this launcher. A team's own framework may start what it likes."""
+    if job.framework in facts.own_frameworks:
+        return None
+    names = (name for name in facts.framework_names() if name not in (job.framework, *facts.own_frameworks))
+    return next((name for name in names if program in frameworks.document(name).get("stands_for", ())), None)
 
 
 def _program(words: tuple[str, ...]) -> str:

@@ -44,6 +44,20 @@ def good(tmp_path: Path) -> Path:
     return file
 
 
+def test_stacks_are_checked_by_their_names(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Pulumi.bad.yaml").write_text(SMALLEST.replace("vision", "Vision"))
+    by_names = check("good", "bad", "--stacks", tmp_path)
+    assert by_names.exit_code == 1
+    assert by_names.stdout == check(good, tmp_path / "Pulumi.bad.yaml").stdout
+    unknown = check("god", "--stacks", tmp_path)
+    assert (unknown.exit_code, "did you mean `good`?" in unknown.output) == (2, True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good").mkdir()  # a folder beside it does not stand in a stack's way, but a file is taken as it is
+    assert check("good", "--stacks", tmp_path).exit_code == 0
+    (tmp_path / "plain").write_text("trainyard: [")
+    assert "plain:2" in check("plain", "--stacks", tmp_path).output
+
+
 def _matches(finding: dict[str, object], wanted: Expected) -> bool:
     same = finding["code"] == wanted.code and finding["line"] == wanted.line
     return same and wanted.remedy.casefold() in str(finding["remedy"]).casefold()

@@ -240,6 +240,9 @@ def test_no_text_takes_long_to_be_judged_and_shown(place: str, word: str, tmp_pa
         ("pytorch", "accelerate launch train.py"),
         ("horovod", "horovodrun -np 4 python train.py"),
         ("horovod", "mpirun -np 4 python train.py"),
+        ("horovod", "python -m horovod.runner.launch -np 4 python train.py"),
+        ("pytorch", "horovodrun -np 4 python train.py"),
+        ("horovod", "torchrun --nproc_per_node 2 train.py"),
     ],
 )
 def test_what_the_launcher_stands_for_is_warned_of(framework: str, command: str, tmp_path: Path) -> None:
