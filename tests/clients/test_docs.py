@@ -18,6 +18,15 @@ from tests.support.client_environment import CLIENTS, environment
 from tests.support.pages import PROJECT, a_desk, as_shell, read_sections, run_typed
 
 PAGE = PROJECT / "docs" / "local-cloud.md"
+# Somebody's own credentials, which no client may take for those of the local cloud.
+ACCOUNT = """\
+[DEFAULT]
+user=ocid1.user.oc1..aaaaaaaasomebody
+tenancy=ocid1.tenancy.oc1..aaaaaaaacompany
+fingerprint=00:11:22:33:44:55:66:77:88:99:aa:bb:cc:dd:ee:ff
+key_file=~/.oci/key.pem
+region=eu-frankfurt-1
+"""
 PRODUCTION = PROJECT / "docs" / "production.md"
 GO_PROGRAM = Path(__file__).parent / "go"
 SECTIONS = read_sections(PAGE)
@@ -26,8 +35,12 @@ START = "Start"
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of someone who has the clients and `trainyard`, an empty home, and no local cloud yet."""
+    """The environment of someone who has the clients, an account in OCI and `trainyard`, and no local cloud yet."""
     with a_desk(tmp_path, environment(CLIENTS)) as variables:
+        account = Path(variables["HOME"], ".oci", "config")
+        account.parent.mkdir(mode=0o700)
+        account.write_text(ACCOUNT)
+        account.chmod(0o600)
         yield variables
 
 
@@ -35,7 +48,8 @@ def desk(tmp_path: Path) -> Iterator[dict[str, str]]:
 def test_a_section_does_what_it_says(section: str, desk: dict[str, str], tmp_path: Path) -> None:
     blocks = [*SECTIONS[START], *SECTIONS[section]]
     run_typed("\n".join(map(as_shell, blocks)), desk, tmp_path / "work")
-    assert not list(Path(desk["HOME"]).glob(".oci/*")), "somebody's own settings were written to"
+    (account,) = Path(desk["HOME"]).glob(".oci/*")
+    assert account.read_text() == ACCOUNT, "somebody's own settings were written to"
     log = (tmp_path / "trainyard" / "cloud" / "server.log").read_text()
     assert not re.findall(r"not implemented: \w+", log), "a client asks for what the local cloud lacks"
 
