@@ -16,8 +16,9 @@ import click
 
 from cli.out import ask, json_data, say, say_aside, say_in_colour
 from cli.planning import stack_file
-from cli.running import running_cloud
+from cli.running import known_home, running_cloud
 from launcher.escaping import terminal
+from provider.base.errors import ProviderError
 from runstatus.platform import Question, RunLook, UnknownPlaceError, run_look
 from runstatus.seen import RunStatus, WantedRuns
 from schemas.names import suggestion
@@ -49,9 +50,16 @@ class RunSelection:
     def wanted(self) -> WantedRuns:
         return self.question.wanted
 
+    def seen(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
+        """The runs of the selection. Where a cloud cannot be reached, the local one may be meant."""
+        try:
+            return self.look.look(deeply, history)
+        except ProviderError as error:
+            raise click.ClickException(f"{error}{self._other_cloud()}") from error
+
     def runs(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
-        """The runs of the selection. If there are none, the command says so and ends."""
-        runs = self.look.look(deeply, history)
+        """The same. If there are none, the command says so and ends."""
+        runs = self.seen(deeply, history)
         if not runs:
             raise click.ClickException(self.nothing())
         return runs
@@ -62,7 +70,17 @@ class RunSelection:
         return (
             f"No runs{f' {named}' if named else ''}{of} in {self.look.where}{self._meant(named)}.\n"
             "`trainyard runs` shows all runs; a stack's runs start with `pulumi up` (`trainyard up --local`)."
+            f"{self._other_cloud()}"
         )
+
+    def _other_cloud(self) -> str:
+        from localcloud.control import running
+
+        if self.question.cloud is not None or (cloud := running(known_home(None))) is None:
+            return ""
+        if cloud.endpoint in os.environ.get("CLIENT_HOST_OVERRIDES", ""):
+            return ""  # that is where we looked
+        return f"\nA local cloud runs in {cloud.home}: with `--local` you see its runs."
 
     def _meant(self, named: str) -> str:
         """The run of this stack that is called most like it."""
@@ -170,7 +188,7 @@ def list_(selection: RunSelection, history: bool, form: str) -> None:
     """Show runs with the state of each rank."""
     from cli import runs_text
 
-    runs_now = selection.look.look(history=history)
+    runs_now = selection.seen(history=history)
     if form == "json":
         json_data(runs_text.as_json(runs_now))
     elif runs_now:

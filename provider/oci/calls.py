@@ -51,7 +51,7 @@ def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: f
         try:
             return operation()
         except Exception as error:
-            allowed = _seconds_allowed(error, access_minutes)
+            allowed = _seconds_allowed(error, access_minutes, call.patience)
             # Time counts from the first refusal: a call that was refused slowly is still tried once more.
             first_refused = first_refused or time.monotonic()
             elapsed = time.monotonic() - first_refused
@@ -91,7 +91,7 @@ def _report_retry(call: Call, what: str, reason: str, elapsed: float, allowed: f
     call.report.status(f"{what}: trying again, {elapsed:.0f} of {allowed:.0f} s: {reason}")
 
 
-def _seconds_allowed(error: Exception, access_minutes: float) -> float:
+def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -> float:
     status, code = getattr(error, "status", None), getattr(error, "code", None)
     if (status, code) in ACCESS_CODES:
         return access_minutes * 60
@@ -99,7 +99,9 @@ def _seconds_allowed(error: Exception, access_minutes: float) -> float:
         return 0.0
     if status == 500 and "capacity" in str(getattr(error, "message", "")).lower():
         return 0.0
-    return _TRANSIENT_SECONDS if status in _TRANSIENT or (status is None and _is_network(error)) else 0.0
+    if status in _TRANSIENT:
+        return _TRANSIENT_SECONDS
+    return patience if status is None and _is_network(error) else 0.0
 
 
 def _is_network(error: Exception) -> bool:

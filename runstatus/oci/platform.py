@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
@@ -21,6 +21,8 @@ from runstatus.seen import RunStatus
 
 PROFILE_KEY = "oci:configFileProfile"
 COMPARTMENT_KEY = "trainyard:compartment"
+# Somebody waits for the first look. A cloud that has answered once may fall silent for a while.
+FIRST_PATIENCE = 10.0
 
 
 @dataclass
@@ -28,6 +30,8 @@ class OciLook:
     """`runstatus.platform.RunLook`."""
 
     looker: Looker
+    # Of all looks but the first.
+    patience: float
     cloud: Cloud | None = None
     _merged: dict[frozenset[int], LogMerger] = field(default_factory=dict)
 
@@ -36,7 +40,9 @@ class OciLook:
         return f"the compartment {self.looker.compartment}"
 
     def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
-        return self.looker.look(deeply, history)
+        runs = self.looker.look(deeply, history)
+        self.looker.call = replace(self.looker.call, patience=self.patience)
+        return runs
 
     def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
         merged = self._merged.setdefault(ranks, LogMerger(self.looker.session, self.looker.call, ranks))
@@ -69,7 +75,8 @@ def make(question: Question) -> OciLook:
         raise UnknownPlaceError(
             "where are the runs? Name a stack, or a compartment with --compartment, or use --local for the local cloud"
         )
-    looker = Looker(session, call_of("runs", question.tell), compartment, question.wanted)
+    call = call_of("runs", question.tell)
+    looker = Looker(session, replace(call, patience=FIRST_PATIENCE), compartment, question.wanted)
     if cloud is not None:
         looker.witness = Witness(cloud)
-    return OciLook(looker, cloud)
+    return OciLook(looker, call.patience, cloud)

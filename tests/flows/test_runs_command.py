@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import oci
@@ -208,6 +209,25 @@ def test_by_environment_as_the_user_of_the_profile(world: World, job: str, tmp_p
     assert refused.returncode == 1
     assert "trainyard access" in refused.stderr, "what to do about it"
     assert "Traceback" not in refused.stderr
+
+
+def test_a_cloud_that_does_not_answer_is_not_waited_for_long(world: World, tmp_path: Path) -> None:
+    """The local cloud here may be the one that somebody means."""
+    cloud = world.clients.cloud
+    (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:compartment: {world.compartment}\n")
+    with socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        overrides = {name: value.replace(cloud.endpoint, nobody) for name, value in cloud.env.items()}
+        away = subprocess.run(
+            [sys.executable, "-m", "cli", "runs", "list", str(tmp_path / "Pulumi.demo.yaml")], cwd=ROOT,
+            capture_output=True, text=True, timeout=LONGEST_SECONDS,
+            env={**os.environ, **overrides, "TRAINYARD_HOME": str(cloud.home.parent)},
+        )  # fmt: skip
+    assert away.returncode == 1
+    assert "trying again for up to 10 s" in away.stderr
+    assert f"A local cloud runs in {cloud.home}: with `--local` you see its runs." in away.stderr
+    assert "Traceback" not in away.stderr
 
 
 def test_outputs_of_runs_are_listed_and_fetched(world: World, job: str, tmp_path: Path) -> None:
