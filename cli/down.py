@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,6 +12,7 @@ import click
 
 from cli.out import ask, say, say_aside
 from cli.up import PLATFORM, local_command
+from launcher.escaping import terminal_lines
 from localcloud import control
 from localstacks import protection
 from localstacks.dependents import DependentStack, dependent_stacks
@@ -39,8 +41,18 @@ def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> No
         say(f"Still up: {', '.join(others)}.")
     if not left:
         place.remove_stand_ins(cloud, PLATFORM)
+        data = PLATFORM.list_data(cloud, say_aside)
         control.stop(place.home / "cloud")
-        say("Nothing is left; the local cloud is stopped.")
+        say(_end(data, place))
+
+
+def _end(data: Sequence[str], place: Place) -> str:
+    """What is said of a cloud without stacks: people, and stacks that Pulumi keeps elsewhere, may have data there."""
+    if not data:
+        return "Nothing is left; the local cloud is stopped."
+    remedy = shlex.join(["trainyard", "cloud", "reset", "--home", str(place.home / "cloud")])
+    lines = ["No stack is up any more, and the local cloud is stopped. It still holds what no stack here made:"]
+    return terminal_lines("\n".join([*lines, *(f"  {line}" for line in data), f"To remove it with all data: {remedy}"]))
 
 
 def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_data: bool, yes: bool) -> None:

@@ -52,6 +52,9 @@ class LocalPlatform(Protocol):
     def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         """What is lost with the resources that go, and what stays with those that are kept."""
 
+    def list_data(self, cloud: Cloud, tell: Tell) -> list[str]:
+        """Everything in the cloud that holds data, whoever made it, with how much it holds."""
+
     def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
         """Removes the objects of the buckets among the resources that go; how many there were."""
 

@@ -58,6 +58,9 @@ class OciLocalPlatform:
     def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         return RemovalReader(cloud, tell).describe_removal(rows, kept)
 
+    def list_data(self, cloud: Cloud, tell: Tell) -> list[str]:
+        return list(RemovalReader(cloud, tell).list_data())
+
     def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
         return empty_buckets(cloud, rows, tell)
 

@@ -37,6 +37,24 @@ class RemovalReader:
         live = _together([run for run in runs if run.lifecycle_state not in TERMINAL])
         return Removal(live, (*self._records(rows, runs), *self._data(rows, "goes"), *self._data(kept, "stays")))
 
+    def list_data(self) -> Iterator[str]:
+        """Every bucket and repository of the tenancy."""
+        identity, tenancy = self._session.client("identity"), self._cloud.tenancy
+        below = self._list("compartments", identity.list_compartments, tenancy, compartment_id_in_subtree=True)
+        storage, artifacts = self._session.client("object_storage"), self._session.client("artifacts")
+        for place in (tenancy, *(one.id for one in below)):
+            for bucket in self._list("buckets", storage.list_buckets, self._cloud.namespace, place):
+                yield self._described("bucket", bucket.name, self._objects(bucket.name))
+            for repository in self._list("repositories", artifacts.list_container_repositories, place):
+                yield self._described("images", repository.display_name, self._images(repository.id))
+
+    def _list(self, what: str, operation: Callable[..., Any], *place: str, **more: Any) -> list[Any]:
+        list_all = sdk.module("pagination").list_call_get_all_results
+        return list(self._ask(f"List the {what}", lambda: list_all(operation, *place, **more).data))
+
+    def _described(self, noun: str, name: str, inside: str) -> str:
+        return f"{noun:8} {name}{f' with its {inside}' if inside else ', which is empty'}"
+
     def _records(self, rows: Sequence[Row], runs: Sequence[Any]) -> Iterator[str]:
         logs = [name_of(row) for row in rows if row["type"] == LOG]
         if runs:
@@ -51,9 +69,10 @@ class RemovalReader:
 
     def _contents(self, row: Row) -> str:
         """What lies in what holds data; nothing where that is gone behind Pulumi's back."""
-        count = {BUCKET: self._objects, REPOSITORY: self._images}.get(row["type"], lambda _: "")
         try:
-            return count(row)
+            if row["type"] == BUCKET:
+                return self._objects(name_of(row))
+            return self._images(row["id"]) if row["type"] == REPOSITORY else ""
         except ProviderError as error:
             if error.__cause__ is None or not is_gone(error.__cause__):
                 raise
@@ -68,9 +87,9 @@ class RemovalReader:
         runs = self._ask("List the job runs", lambda: list_all(operation, self._cloud.compartment).data)
         return [run for run in runs if run.job_id in jobs and run.lifecycle_state != "DELETED"]
 
-    def _objects(self, row: Row) -> str:
+    def _objects(self, bucket: str) -> str:
         client = self._session.client("object_storage")
-        place = self._cloud.namespace, name_of(row)
+        place = self._cloud.namespace, bucket
         items = self._ask(
             f"Look into the bucket {place[1]}",
             lambda: client.list_object_versions(*place, limit=_MOST_COUNTED).data.items,
@@ -79,10 +98,10 @@ class RemovalReader:
         more = "more than " if len(items) == _MOST_COUNTED else ""
         return f"{more}{plural(len(names), 'object')}" if names else ""
 
-    def _images(self, row: Row) -> str:
+    def _images(self, repository_id: str) -> str:
         client = self._session.client("artifacts")
         repository = self._ask(
-            f"Look into the repository {name_of(row)}", lambda: client.get_container_repository(row["id"]).data
+            "Look into the repository of images", lambda: client.get_container_repository(repository_id).data
         )
         return plural(repository.image_count, "image") if repository.image_count else ""
 

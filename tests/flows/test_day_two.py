@@ -134,8 +134,15 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
     assert [name for kind, name in team.in_cloud() if kind == "bucket"] == ["demo-local-training"]
     assert bucket.get_object(team.cloud.namespace, "demo-local-training", "weights").data.content == b"worth keeping"
 
-    assert "Nothing is left" in team.trainyard("down", "local", "--delete-data")
-    assert team.in_cloud() == []
+    by_hand = oci.object_storage.models.CreateBucketDetails(name="by-hand", compartment_id=team.cloud.compartment)
+    bucket.create_bucket(team.cloud.namespace, by_hand)
+    bucket.put_object(team.cloud.namespace, "by-hand", "weights", b"of no stack")
+    last = team.trainyard("down", "local", "--delete-data")
+    assert "Nothing is left" not in last
+    assert "No stack is up any more, and the local cloud is stopped." in last
+    assert re.search(r"bucket +by-hand with its 1 object\n", last)
+    assert f"trainyard cloud reset --home {team.home / 'cloud'}" in last
+    assert team.in_cloud() == [("bucket", "by-hand")]
 
 
 def at_a_terminal(team: Team, *words: str, answer: str) -> subprocess.CompletedProcess[str]:
