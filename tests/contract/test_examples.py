@@ -23,7 +23,8 @@ SCRIPTS = sorted(STACKS.glob("examples/**/*.py"))
 SECRETS = {"#/$defs/vault/properties/secrets", "#/$defs/secret/properties/secure"}
 PULUMIS = {f"#/properties/{key}" for key in ("encryptionsalt", "secretsprovider", "encryptedkey", "environment")}
 # What was renamed, as no example was;
-# what `check` warns of; what only ADS's own images read; a port like any other.
+# what `check` warns of; what only ADS's own images read; a port like any other; what scripts need that do not write to
+# TRAINYARD_OUTPUT, as all examples do.
 NOT_SHOWN = {
     *(f"#/$defs/{kind}/properties/was" for kind in ("job", "run", "role/anyOf")),
 } | {
@@ -33,6 +34,7 @@ NOT_SHOWN = {
         "ports/properties/dashboard",
         "options/properties/adsDriver",
         "ports/properties/tracker",
+        "keep",
     )
 }
 
