@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.out import json_data, say
+
+if TYPE_CHECKING:
+    from localcloud.environments.find import Environment
 
 
 @click.group("environments", invoke_without_command=True)
@@ -24,9 +29,10 @@ def environments(context: click.Context) -> None:
 def list_command(as_json: bool = False) -> None:
     """List every environment: ready, or the reason why not and what to do."""
     from localcloud.environments.find import Environment, find
+    from localcloud.environments.layers import layers
     from localcloud.environments.rows import rows
 
-    states = {}
+    states: dict[str, dict[str, object]] = {}
     for row in rows().values():
         environment = find(row.name)
         cost = {"serves": list(row.serves), "summary": row.summary, "megabytes": row.megabytes, "minutes": row.minutes}
@@ -35,7 +41,14 @@ def list_command(as_json: bool = False) -> None:
         else:
             state = {"ready": False, "reason": environment.reason, "remedy": environment.remedy}
         states[row.name] = {**cost, **state}
+    states |= {name: _layer_state(name, facts) for name, facts in layers().items()}
     json_data(json.dumps(states, indent=2)) if as_json else say("\n".join(_lines(states)))
+
+
+def _layer_state(name: str, environment: Environment) -> dict[str, object]:
+    summary = f"packages of a job's `requirements`, over {name.partition('+')[0]}"
+    cost = {"serves": [], "summary": summary, "megabytes": 0, "minutes": 0}
+    return {**cost, "ready": True, "interpreter": str(environment.interpreter), "holds": environment.says}
 
 
 def _lines(states: dict[str, dict[str, object]]) -> list[str]:
@@ -55,19 +68,54 @@ def _lines(states: dict[str, dict[str, object]]) -> list[str]:
 @environments.command("make")
 @click.argument("names", nargs=-1)
 @click.option("--apt", is_flag=True, help="As root, also install the Debian packages that are needed.")
-def make_command(names: tuple[str, ...], apt: bool) -> None:
+@click.option("--stack", metavar="STACK_OR_FILE", help="Make what the jobs of a stack need, with their `requirements`.")
+@click.option(
+    "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
+)
+def make_command(names: tuple[str, ...], apt: bool, stack: str | None, stacks: Path) -> None:
     """Make the environments NAMES that are missing; without a name, all."""
-    from engine.progress import Progress
-    from localcloud.environments.make import make
     from localcloud.environments.rows import rows
-    from localcloud.environments.work import MakeError
     from schemas.names import suggestion
 
     for name in names:
         if name not in rows():
             raise click.UsageError(f"no environment `{name}`: {suggestion(name, list(rows()))}")
+    if stack is not None:
+        _make_for(stack, stacks, names, apt)
+    elif not _make_all(names or tuple(rows()), apt):
+        sys.exit(1)
+
+
+def _make_for(stack: str, stacks: Path, names: tuple[str, ...], apt: bool) -> None:
+    """Makes the environments of a stack's jobs, and installs their packages over them."""
+    from cli.planning import plan_or_exit, stack_file
+    from engine.progress import Progress
+    from localcloud.environments.find import Environment
+    from localstacks.environments import base_of, environment_of, make_packages
+
+    plan, folder = plan_or_exit(stack, stacks, "text"), stack_file(stack, stacks).parent
+    bases = [base_of(job, folder) for job in plan.jobs.values()]
+    missing = [base.name for base in bases if not isinstance(base, Environment)]
+    if not _make_all(tuple(dict.fromkeys((*names, *missing))), apt):
+        sys.exit(1)
+    make_packages(plan, folder, Progress())
+    for job in plan.jobs.values():
+        environment = environment_of(job, folder)
+        holds = environment.says if isinstance(environment, Environment) else environment.reason
+        say(f"{job.name}: {environment.name}: {holds}")
+
+
+def _make_all(names: tuple[str, ...], apt: bool) -> bool:
+    """Makes environments. False if one could not be made; the others are made nonetheless."""
+    from engine.progress import Progress
+    from localcloud.environments.make import make
+    from localcloud.environments.rows import rows
+    from localcloud.environments.work import MakeError
+
     failed = []
-    for name in names or tuple(rows()):
+    for name in names:
+        if name not in rows():
+            continue
         try:
             made = make(name, Progress(), apt)
         except (MakeError, OSError) as error:
@@ -75,5 +123,4 @@ def make_command(names: tuple[str, ...], apt: bool) -> None:
             say(f"Error: {error}", err=True)
         else:
             say(f"{name}: {made.says}")
-    if failed:
-        sys.exit(1)
+    return not failed

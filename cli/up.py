@@ -15,11 +15,12 @@ from cli.planning import plan_or_exit, require_local_cloud
 from cli.problems import INTERRUPTED
 from cli.running import isolation_option
 from components.plan.model import Plan
+from engine.progress import Progress
 from launcher.escaping import terminal
 from localcloud import admin, control
 from localcloud.isolation import REQUIRED, WHERE_POSSIBLE
 from localstacks import renames
-from localstacks.environments import why_untrained
+from localstacks.environments import make_packages, why_untrained
 from localstacks.file import LocalFile
 from localstacks.place import JUDGED, PROJECT, QUIET, Place
 from localstacks.platform import LocalPlatform, local_platform
@@ -78,10 +79,11 @@ def _bring_up(place: Place, arguments: list[str]) -> None:
     cloud = place.start_cloud()
     _must_isolate(place, plan, cloud)
     place.claim()
+    make_packages(plan, place.file.parent, Progress())
     borrowed = _bring_up_used(place, plan)
     _tell(place.select(plan, cloud, PLATFORM))
     _tell_of_renames(place, plan)
-    PLATFORM.ready_images(cloud, plan, borrowed, place.file.parent)
+    PLATFORM.ready_images(cloud, plan, borrowed)
     if code := place.pulumi("up", *QUIET, *_judged(arguments), *arguments):
         sys.exit(code)
     _account(place, plan, cloud)

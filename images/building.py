@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -49,6 +49,7 @@ def choose_recipe(one: WantedImage, options: BuildOptions, platform: ImagePlatfo
         jobs = " and ".join(f"{name} ({title})" for title, (name, _) in recipes.items())
         raise ImageError(f"{one.address} cannot serve both {jobs}\nGive the jobs images of different tags")
     chosen = next(iter(recipes.values()))[1]
+    add_packages(one, options.additions)
     for name in options.arguments:
         if name.upper() not in chosen.declared:
             raise ImageError(f"{chosen.dockerfile} has no argument {name}\n{suggestion(name, chosen.declared)}")
@@ -59,7 +60,8 @@ def build(tool: Tool, one: WantedImage, chosen: Recipe, options: BuildOptions, s
     """Build the image, or show the command that would build it."""
     show(f"{one.address}: {chosen.title}, for {', '.join(job.name for job in one.jobs)}")
     labels = {"VERSION": one.tag, "REVISION": _revision()}
-    arguments = {**chosen.arguments, **options.additions.arguments, **labels, **options.arguments}
+    additions = add_packages(one, options.additions)
+    arguments = {**chosen.arguments, **additions.arguments, **labels, **options.arguments}
 
     def words(context: Path) -> list[str]:
         inputs = Build(context, chosen.dockerfile, one.address, PLATFORM, arguments, options.pip_config)
@@ -69,7 +71,7 @@ def build(tool: Tool, one: WantedImage, chosen: Recipe, options: BuildOptions, s
         show(f"  {shlex.join(words(Path('CONTEXT')))}")
         return
     with TemporaryDirectory(prefix="trainyard-image-") as folder:
-        make_context(Path(folder), options.additions)
+        make_context(Path(folder), additions)
         code, _ = tools.run(tool, words(Path(folder)), show)
     if code:
         raise ImageError(
@@ -77,6 +79,24 @@ def build(tool: Tool, one: WantedImage, chosen: Recipe, options: BuildOptions, s
             "Its last lines above say why; --base takes another base image, --pip-config another package index"
         )
     show(f"Built {one.address}.")
+
+
+def add_packages(one: WantedImage, additions: Additions) -> Additions:
+    """The additions with the packages that the image's jobs ask for by `requirements`. The jobs must agree on them."""
+    asking = {job.packages.text: job for job in reversed(one.jobs) if job.packages}
+    if len(asking) > 1:
+        names = " and ".join(f"{job.name} ({job.packages.file})" for job in asking.values() if job.packages)
+        raise ImageError(
+            f"{one.address} cannot hold the packages of both {names}\nGive the jobs images of different tags"
+        )
+    for text, job in asking.items():
+        if additions.requirements:
+            raise ImageError(
+                f"{job.name}: has `requirements` in the stack file, and --requirements names another file\n"
+                "Keep one of them"
+            )
+        return replace(additions, packages=text)
+    return additions
 
 
 def _revision() -> str:

@@ -39,10 +39,11 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Additions:
-    """What a team puts into its image beside the framework."""
+    """What a team puts into its image beside the framework. `packages`: those that jobs ask for by `requirements`."""
 
     requirements: Path | None = None
     code: Path | None = None
+    packages: str = ""
 
     @property
     def arguments(self) -> Mapping[str, str]:
@@ -70,7 +71,11 @@ def make_context(folder: Path, additions: Additions) -> None:
         return
     nothing = PROJECT / IMAGES / "nothing"
     (folder / _TEAM).mkdir()
-    shutil.copyfile(additions.requirements or nothing / "requirements.txt", folder / _TEAM / "requirements.txt")
+    listed = folder / _TEAM / "requirements.txt"
+    if additions.packages:
+        listed.write_bytes(additions.packages.encode())
+    else:
+        shutil.copyfile(additions.requirements or nothing / "requirements.txt", listed)
     shutil.copytree(additions.code or nothing / "code", folder / _TEAM / "code", ignore=_LEFT_OUT)
 
 

@@ -45,7 +45,9 @@ def _git(words: list[str], environment: Mapping[str, str]) -> None:
             stderr=subprocess.STDOUT, timeout=_SECONDS, check=False,
         )  # fmt: skip
     except FileNotFoundError:
-        raise LaunchError("the code comes from git, and this image has no git: add it, or use `code: FOLDER`") from None
+        raise LaunchError(
+            "the code comes from git, and this node has no git: add it to the image, or use `code: FOLDER`"
+        ) from None
     except subprocess.TimeoutExpired:
         raise MissingError(f"git {words[0]} took longer than {_SECONDS} s: check that the node can reach it") from None
     if done.returncode:

@@ -82,6 +82,7 @@ class Launch:
     options: Mapping[str, Any]
     retries: int
     stall_minutes: int
+    packages: str
     secrets: tuple[str, ...]
     keep: tuple[str, ...]
 
@@ -211,6 +212,7 @@ def _launch(document: Mapping[str, Any], identity: Identity) -> Launch:
         options=dict(document["options"]),
         retries=document["retry"]["count"],
         stall_minutes=int(document.get("stallMinutes", STALL_MINUTES)),
+        packages=str(document.get("packages", "")),
         secrets=tuple(document["secrets"]),
         keep=tuple(document.get("keep", ())),
     )

@@ -13,6 +13,7 @@ from launcher.errors import LaunchError
 from launcher.placeholders import Place
 from launcher.processes import Attempt, ChildProcesses, Spec
 from launcher.say import Voice
+from launcher.surroundings import missing_program
 
 _ASK_EVERY = 0.2
 _SAY_EVERY = 10.0
@@ -21,7 +22,7 @@ _TRY_EVERY = 1.0
 _LONGEST_WORDS = 120
 # A shell says so of a word that no program has or that cannot be executed: waiting does not change that.
 _NEVER = (126, 127)
-_REMEDY = "correct `awaits_command` in the framework's file, or the image"
+_WRONG = "`awaits_command` in the framework's file"
 
 
 @dataclass
@@ -85,7 +86,9 @@ class Readiness:
         if self._attempt.last_line:
             self._heard = f", and printed: {self._attempt.last_line}"
         if code in _NEVER:
-            raise LaunchError(f"{words} ended with {exits.described(code)}{self._heard}: {_REMEDY}")
+            raise LaunchError(
+                f"{words} ended with {exits.described(code)}{self._heard}: correct {_WRONG}, or what it runs"
+            )
         if code is None:
             return f"{words} to succeed: it has run for {now - self._tried:.0f} s{self._heard}"
         lacks = f"{words} to succeed: it ended with {exits.described(code)}{self._heard}"
@@ -97,7 +100,7 @@ class Readiness:
         try:
             return self.children.attempt(spec)
         except FileNotFoundError:
-            raise LaunchError(f"`{spec.words[0]}` is not in this image: {_REMEDY}") from None
+            raise LaunchError(missing_program(spec.words[0], spec.environment, _WRONG)) from None
         except OSError as error:
             raise LaunchError(f"`{spec.words[0]}` of `awaits_command` cannot be started: {error.strerror}") from None
 

@@ -12,6 +12,7 @@ from launcher.document import Launch, read
 from launcher.errors import LaunchError
 from launcher.escaping import terminal, terminal_lines
 from launcher.say import Voice, secret_values
+from launcher.surroundings import require_packages
 
 _HELP = """\
 python -m launcher            start this node's part of a run
@@ -33,6 +34,7 @@ VARIABLES = {
     "TRAINYARD_ACCESS_SECONDS": "how long access to the bucket may take to come into force (300)",
     "TRAINYARD_START": "the name of this start of the run, alike on all nodes, where the platform gives none",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
+    "TRAINYARD_ENVIRONMENT": "the environment of this machine that stands in for an image, where there is none",
     "TRAINYARD_PIN_LIBRARY": "the library that keeps data ports to their range",
 }
 EXIT_CODES = (
@@ -61,6 +63,7 @@ def main(arguments: list[str]) -> int:
 
             print(terminal_lines(described(launch, environment)))
             return 0
+        require_packages(launch, environment)
         return _run(launch, environment)
     except LaunchError as error:
         Voice()(f"{error}")

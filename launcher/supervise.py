@@ -16,6 +16,7 @@ from launcher.processes import ChildProcesses, Spec
 from launcher.readiness import Readiness
 from launcher.say import Voice
 from launcher.signals import Signals
+from launcher.surroundings import missing_program
 
 GRACE_VARIABLE = "TRAINYARD_GRACE_SECONDS"
 GRACE_SECONDS = 6.0
@@ -102,9 +103,7 @@ class Life:
             try:
                 self.children.start(spec)
             except FileNotFoundError:
-                raise LaunchError(
-                    f"`{spec.words[0]}` is not in this image: correct the command, or the image"
-                ) from None
+                raise LaunchError(missing_program(spec.words[0], spec.environment)) from None
             except OSError as error:
                 raise LaunchError(f"`{spec.words[0]}` cannot be started: {error.strerror}") from None
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from catalog.platforms import import_platform, platforms
@@ -35,7 +34,7 @@ class LocalPlatform(Protocol):
     def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
         """Removes all that was made so, of every stack."""
 
-    def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str, stacks: Path) -> None:
+    def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str) -> None:
         """Makes this machine stand in for every image that the plan names.
 
         `borrowed` is the address of another stack's images, where this one takes them from there.

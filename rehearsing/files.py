@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from components.plan.build import plan_of
-from components.plan.model import JobPlan, Plan
+from components.plan.model import JobPlan, PackagesPlan, Plan
 from localstacks.place import PROJECT
 from localstacks.planning import plan_file
 from provider.base.asking import Tell
@@ -59,6 +59,7 @@ def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in
         written, plan, most_nodes, {name: path for name, path in programs.items() if program_of(plan, name)}
     )
     for name, job in plan.jobs.items():
+        made.config[JOBS][name].pop("requirements", None)
         program = program_of(plan, name) if name in programs else None
         folder = program or (file.parent / job.code.folder if job.code and job.code.folder else None)
         if folder is None:
@@ -67,6 +68,8 @@ def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in
             continue
         _copy(folder, stacks / "code" / name)
         made.config[JOBS][name]["code"] = f"./code/{name}"
+        if job.packages and program is None:
+            made.config[JOBS][name]["requirements"] = _put_packages(job, job.packages, stacks)
     for name, path in (made.config.get(FRAMEWORKS) or {}).items():
         target = stacks / "frameworks" / f"{name}.toml"
         target.parent.mkdir(exist_ok=True)
@@ -129,6 +132,15 @@ def _needs_program(job: JobPlan, built_in: bool) -> bool:
 def _copy(folder: Path, target: Path) -> None:
     ignored: Collection[str] = (*LEFT_OUT, "*.pyc")
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns(*ignored), dirs_exist_ok=True)
+
+
+def _put_packages(job: JobPlan, packages: PackagesPlan, stacks: Path) -> dict[str, Any]:
+    """Writes the job's packages into a file of the rehearsal, and returns what names them. They are the same packages,
+    so that what was installed for the team's own file serves here too."""
+    file = Path("requirements", f"{job.name}.txt")
+    (stacks / file).parent.mkdir(exist_ok=True)
+    (stacks / file).write_text("\n".join((*packages.lines, "")), "utf-8")
+    return {"file": f"./{file}", "build": list(packages.build)}
 
 
 def _holds_secret(value: Any) -> bool:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from components.plan.model import JobPlan, Plan, RunPlan
+from engine.progress import Progress
 from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.environments.find import MissingEnvironment
 from localcloud.hosts import users
 from localcloud.isolation import REMEDY, REQUIRED
-from localstacks.environments import environment_of
+from localstacks.environments import environment_of, make_packages
 from localstacks.errors import LocalStackError
 from localstacks.place import JUDGED, QUIET, Place
 from localstacks.planning import plan_file
@@ -130,7 +131,8 @@ def _set_up(
         )
         local = place.select(plan_file(place.file, tell), cloud, platform.local)
         here = plan_with_runs(local.config, script, home)
-        platform.local.ready_images(cloud, here, borrowed, place.file.parent)
+        make_packages(here, place.file.parent, Progress())
+        platform.local.ready_images(cloud, here, borrowed)
         granted, stood_in_for = platform.stand_in_access(cloud, here, used)
         differences += [*local.remarks, *platform.stand_in_groups(cloud, here), *stood_in_for]
         _up(place, tell)

@@ -17,8 +17,10 @@ from typing import Any
 from catalog import frameworks
 from catalog.platforms import platforms
 from schemas.code import code_files
-from schemas.model import Job, Stack
+from schemas.imports import Import, certain_imports
+from schemas.model import Job, Requirements, Stack
 from schemas.platforms import stack_file
+from schemas.requirements import PackageList, read_requirements
 
 # The walk of a folder ends after so many files, so that a check of / or of a home folder ends soon.
 MOST_FILES = 20_000
@@ -48,7 +50,10 @@ class OwnFramework:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`shapes`, `regions` (name -> short name) and `realms` belong to the stack's platform."""
+    """`shapes`, `regions` (name -> short name) and `realms` belong to the stack's platform.
+
+    `packages` and `imports` are by job: what its requirements file holds, and what its script certainly imports.
+    """
 
     platforms: Mapping[str, Mapping[str, Any]]
     shapes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -56,6 +61,8 @@ class Facts:
     realms: Mapping[str, str] = field(default_factory=dict)
     own_frameworks: Mapping[str, OwnFramework] = field(default_factory=dict)
     folders: Mapping[str, CodeFolder] = field(default_factory=dict)
+    packages: Mapping[str, PackageList] = field(default_factory=dict)
+    imports: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)
 
     def framework_names(self) -> tuple[str, ...]:
         return (*_known_frameworks(), *self.own_frameworks)
@@ -89,12 +96,32 @@ def gather(stack: Stack, folder: Path) -> Facts:
     """The facts for one stack. Its file is in `folder`."""
     root = _root(folder)
     named = {job.code.folder for job in stack.jobs.values() if job.code and job.code.folder}
+    folders = {name: _describe_folder(folder / name, root) for name in named}
     return Facts(
         platforms=platforms(),
         **stack_file(stack.platform).facts(),
         own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
-        folders={name: _describe_folder(folder / name, root) for name in named},
+        folders=folders,
+        packages=_packages(stack, folder, root),
+        imports={name: _imports(job, folder, folders) for name, job in stack.jobs.items()},
     )
+
+
+def _packages(stack: Stack, folder: Path, root: Path) -> dict[str, PackageList]:
+    read: dict[Requirements, PackageList] = {}
+    for wanted in (job.requirements for job in stack.jobs.values()):
+        if wanted and wanted not in read:
+            read[wanted] = read_requirements(folder / wanted.file, wanted.file, root, wanted.build)
+    return {name: read[job.requirements] for name, job in stack.jobs.items() if job.requirements}
+
+
+def _imports(job: Job, folder: Path, folders: Mapping[str, CodeFolder]) -> tuple[Import, ...]:
+    code = job.code.folder if job.code else None
+    there = folders.get(code) if code else None
+    if code is None or there is None or not there.files or not there.complete:
+        return ()
+    commands = (job.command, *(role.command for role in job.roles.values() if role.command))
+    return certain_imports(Path(os.path.realpath(folder / code)), there.files, commands)
 
 
 def _root(folder: Path) -> Path:

@@ -178,6 +178,18 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Requirements:
+    """A pip requirements file, and the packages whose source may be built: a build runs their code."""
+
+    file: str
+    build: tuple[str, ...] = ()
+
+    @classmethod
+    def from_shorthand(cls, value: str) -> Requirements:
+        return cls(value)
+
+
+@dataclass(frozen=True, slots=True)
 class Retry:
     count: int = 0
 
@@ -235,6 +247,7 @@ class Job:
     strategy: str | None = None
     layout: Layout = "run-per-node"
     code: Code | None = None
+    requirements: Requirements | None = None
     env: Mapping[str, EnvValue] = field(default_factory=dict)
     options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     ports: Mapping[str, PortRange | Literal["all"]] = field(default_factory=dict)

@@ -9,20 +9,29 @@ from typing import Any
 from catalog.frameworks import Framework, framework, parse
 from components.plan.access import access_plan
 from components.plan.jobs import job_plan
-from components.plan.model import BucketPlan, LogsPlan, Plan, RegistryPlan
+from components.plan.model import BucketPlan, LogsPlan, PackagesPlan, Plan, RegistryPlan
 from components.plan.naming import stack_tags
 from components.plan.platform import platform_of
 from components.plan.ports import network_plan
 from components.plan.resolved import ResolvedJob
 from schemas.judge import Judged
-from schemas.model import NOTHING, Stack
+from schemas.model import NOTHING, Job, Stack
+from schemas.requirements import PackageList
 
 
-def build_plan(stack: Stack, own_frameworks: Mapping[str, Mapping[str, Any]] = NOTHING) -> Plan:
-    """The plan of a checked stack. `own_frameworks`: the parsed files of the team's own frameworks, by name."""
+def build_plan(
+    stack: Stack,
+    own_frameworks: Mapping[str, Mapping[str, Any]] = NOTHING,
+    packages: Mapping[str, PackageList] = NOTHING,
+) -> Plan:
+    """The plan of a checked stack. `own_frameworks`: the parsed files of the team's own frameworks, by name.
+    `packages`: the packages of each job that has a requirements file."""
     used = {(job.framework, job.strategy) for job in stack.jobs.values()}
     rows = {key: _framework(*key, own_frameworks) for key in used}
-    jobs = {name: ResolvedJob(name, job, rows[job.framework, job.strategy]) for name, job in stack.jobs.items()}
+    jobs = {
+        name: ResolvedJob(name, job, rows[job.framework, job.strategy], _packages(job, packages.get(name)))
+        for name, job in stack.jobs.items()
+    }
     opened = {name: _framework(name, None, own_frameworks) for name in stack.network.frameworks}
     platform = platform_of(stack.platform)
     bucket, registry = _bucket(stack), _registry(stack)
@@ -50,11 +59,18 @@ def plan_of(judged: Judged) -> Plan:
     if judged.errors or judged.stack is None or judged.facts is None:
         raise ValueError("a stack with errors has no plan")
     own = {name: framework.columns for name, framework in judged.facts.own_frameworks.items()}
-    return build_plan(judged.stack, own)
+    return build_plan(judged.stack, own, judged.facts.packages)
 
 
 def _framework(name: str, strategy: str | None, own: Mapping[str, Mapping[str, Any]]) -> Framework:
     return parse(own[name], strategy) if name in own else framework(name, strategy)
+
+
+def _packages(job: Job, listed: PackageList | None) -> PackagesPlan | None:
+    if job.requirements is None or listed is None or not listed.lines:
+        return None
+    lines = tuple(line.text for line in listed.lines)
+    return PackagesPlan(job.requirements.file, lines, listed.places, listed.build, listed.text, listed.digest)
 
 
 def _bucket(stack: Stack) -> BucketPlan:

@@ -33,6 +33,7 @@ def job_plan(stack: Stack, resolved: ResolvedJob, platform: Platform) -> JobPlan
         shape=job.shape,
         roles=tuple(_role(resolved, role) for role in resolved.roles),
         code=job.code,
+        packages=resolved.packages,
         inputs=job.inputs,
         block_storage_gb=job.block_storage_gb,
         maximum_runtime_minutes=job.maximum_runtime_minutes,

@@ -102,6 +102,8 @@ def _launch(stack: Stack, job: ResolvedJob, role: str) -> dict[str, Any]:
         "retry": {"count": job.spec.roles[role].retry.count},
         # Written only if it differs from the launcher's default, so that documents of other stacks keep their bytes.
         **({} if job.spec.stall_minutes == STALL_MINUTES else {"stallMinutes": job.spec.stall_minutes}),
+        # Other packages train another model: the run starts again, as it does with other code.
+        **({"packages": job.packages.digest} if job.packages else {}),
     }
 
 

@@ -133,6 +133,22 @@ class RunPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class PackagesPlan:
+    """The packages that a job needs beside its framework. pip gets `text`, and never the team's file itself.
+
+    `digest` is the name of these packages: in launch documents, of environments of this machine. `places` says for each
+    line of the text where in the team's files it stands; empty for a line of ours.
+    """
+
+    file: str
+    lines: tuple[str, ...]
+    places: tuple[str, ...]
+    build: tuple[str, ...]
+    text: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobPlan:
     """`ranks` is a text for people: how nodes find their rank and one another. The launcher does it.
 
@@ -152,6 +168,7 @@ class JobPlan:
     shape: Shape
     roles: tuple[RolePlan, ...]
     code: Code | None
+    packages: PackagesPlan | None
     inputs: tuple[Input, ...]
     block_storage_gb: int
     maximum_runtime_minutes: int

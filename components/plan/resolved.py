@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from catalog.frameworks import Framework, PortRow
+from components.plan.model import PackagesPlan
 from schemas.model import Job, PortRange
 
 Options = Mapping[str, bool | int | float | str]
@@ -28,6 +29,7 @@ class ResolvedJob:
     name: str
     spec: Job
     framework: Framework
+    packages: PackagesPlan | None = None
 
     @cached_property
     def options(self) -> dict[str, bool | int | float | str]:

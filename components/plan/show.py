@@ -13,6 +13,7 @@ from components.plan.model import Grant, JobPlan, NetworkPlan, NodePlan, Plan, R
 from components.plan.platform import Words, platform_of
 from schemas.convert import camel
 from schemas.model import PortRange, Secret
+from schemas.names import plural
 
 T = TypeVar("T")
 
@@ -204,6 +205,9 @@ def _job(job: JobPlan) -> Iterator[str]:
         rows.append(("code", f"{git.url} at {version}" if git else f"folder {job.code.folder}"))
     if job.keep:
         rows.append(("keeps", f"{', '.join(job.keep)} of the working directory, of any size"))
+    if job.packages:
+        listed = f"{plural(len(job.packages.lines), 'package')} of {job.packages.file}"
+        rows.append(("packages", listed + (f", built: {', '.join(job.packages.build)}" if job.packages.build else "")))
     rows += [("data", f"{item.bucket or 'the bucket'}/{item.prefix} at {item.mount}") for item in job.inputs]
     rows += [(f"role {role.name}", _role(role)) for role in job.roles]
     rows.append(("ranks", job.ranks))

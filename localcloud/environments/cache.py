@@ -86,9 +86,14 @@ def write_stamp(folder: Path, stamp: Stamp) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Holds the lock of a folder, so that only one process makes it. A second one waits. A dead process holds none."""
+    """Holds the lock of a folder, so that only one process makes it. A second one waits. A dead process holds none.
+
+    The commands that fill the folder (work.run_watched) inherit the lock: if their parent is killed, they go on for a
+    while, and nobody else may write there before they have ended.
+    """
     own_folder(_root(), *_BELOW_ROOT)
     with open_lock(folder.parent / f".{folder.name}.lock") as lock:
+        os.set_inheritable(lock.fileno(), True)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -4,16 +4,22 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import sys
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 
 from localcloud.environments import cache, pin
 from localcloud.environments.rows import EnvironmentRow, rows, rows_for
+
+# In the name of a layer: between the environment below it and the digest of its packages.
+LAYER = "+"
 
 
 @dataclass(frozen=True)
@@ -41,11 +47,15 @@ class MissingEnvironment:
 
 
 def find(name: str) -> Environment | MissingEnvironment:
-    """The environment of that name as it stands now."""
-    row = rows()[name]
+    """The environment of that name as it stands now. `pytorch+<digest>` is a layer over `pytorch`."""
+    base_name, is_layer, digest = name.partition(LAYER)
+    row = rows()[base_name]
+    if is_layer:
+        base = find(base_name)
+        return base if isinstance(base, MissingEnvironment) else _find_layer(name, base, digest)
     if row.kind == "this" or (row.own and _has_modules_here(row)):
         return (
-            _environment(row, Path(sys.executable), "this interpreter")
+            _environment(row, Path(sys.executable), f"this interpreter: {_versions_here(row)}")
             if _has_modules_here(row)
             else _missing_modules(row)
         )
@@ -61,17 +71,51 @@ def find(name: str) -> Environment | MissingEnvironment:
     return _environment(row, folder / "bin" / "python", versions)
 
 
+def _find_layer(name: str, base: Environment, digest: str) -> Environment | MissingEnvironment:
+    folder = layer_folder(base, digest)
+    stamp = cache.stamp_of(folder)
+    if stamp is None:
+        reason = cache.why_not_trusted(folder) or "the packages of its `requirements` are not installed on this machine"
+        return MissingEnvironment(name, reason, "trainyard environments make --stack STACK")
+    versions = ", ".join(f"{package} {version}" for package, version in stamp.versions.items())
+    return Environment(name, folder / "bin" / "python", f"{base.says}; {versions}", base.variables)
+
+
+def layer_folder(base: Environment, digest: str) -> Path:
+    """The folder of a layer, made or not. Another environment below it is another layer."""
+    below = json.dumps([cache.RECIPES, str(base.interpreter), base.says, sys.version])
+    return cache.cache_folder() / f"{base.name}{LAYER}{digest}-{hashlib.sha256(below.encode()).hexdigest()[:8]}"
+
+
 def find_for(
-    framework: str, strategy: str | None, modules: Set[str], team_own: bool = False
+    framework: str, strategy: str | None, modules: Set[str], team_own: bool = False, packages: str = ""
 ) -> Environment | MissingEnvironment:
-    """The first existing environment that can run such a job; otherwise what is missing."""
-    able = rows_for(framework, strategy, modules, team_own)
+    """The environment of a job: the one place that decides. `modules` are the imports of its code, `packages` the
+    digest of the packages that it asks for besides. Otherwise what is missing."""
+    base = find_base(framework, strategy, modules, team_own, packages)
+    return base if isinstance(base, MissingEnvironment) or not packages else find(f"{base.name}{LAYER}{packages}")
+
+
+def find_base(
+    framework: str, strategy: str | None, modules: Set[str], team_own: bool, packages: str
+) -> Environment | MissingEnvironment:
+    """The first existing environment that has a job's framework. Its own packages may bring what that lacks."""
+    able = rows_for(framework, strategy, modules, team_own, lenient=bool(packages))
     if not able:
-        needs = ", ".join(sorted(modules & frozenset().union(*(row.offers for row in rows().values()))))
-        wanted = f"{framework} {strategy}" if strategy else framework
-        return MissingEnvironment(framework, f"no local environment offers {wanted} with {needs or 'its modules'}", "")
+        return _nothing_offers(framework, strategy, modules, team_own)
     candidates = [find(row.name) for row in able]
     return next((one for one in candidates if isinstance(one, Environment)), candidates[0])
+
+
+def _nothing_offers(framework: str, strategy: str | None, modules: Set[str], team_own: bool) -> MissingEnvironment:
+    wanted = f"{framework} {strategy}" if strategy else framework
+    nearest = next(iter(rows_for(framework, strategy, modules, team_own, lenient=True)), None)
+    if nearest is None:
+        return MissingEnvironment(framework, f"no local environment offers {wanted}", "")
+    offered = frozenset().union(*(row.offers for row in rows().values()))
+    lacks = ", ".join(sorted((modules & offered) - nearest.offers))
+    reason = f"no local environment offers {wanted} with {lacks}"
+    return MissingEnvironment(framework, reason, f"name the packages of {lacks} in the job's `requirements:`")
 
 
 def locate(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
@@ -114,6 +158,18 @@ def _interpreter(version: str) -> Path | None:
 
 def _has_modules_here(row: EnvironmentRow) -> bool:
     return all(importlib.util.find_spec(name.partition(".")[0]) for name in row.imports)
+
+
+def _versions_here(row: EnvironmentRow) -> str:
+    names = dict.fromkeys(module.partition(".")[0] for module in row.imports)
+    return ", ".join(f"{name} {_version_here(name)}" for name in names)
+
+
+def _version_here(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "?"
 
 
 def _missing_modules(row: EnvironmentRow) -> MissingEnvironment:

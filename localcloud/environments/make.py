@@ -83,7 +83,7 @@ def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgre
     run_watched(maker, tell, f"{row.name}: an empty environment")
     python = folder / "bin" / "python"
     if row.base in rows():
-        _add_base_modules(interpreter, folder)
+        add_base_modules(interpreter, folder)
     for path in (path for path in row.lists if path.name != row.built):
         # Wheels only: installing one runs no code from PyPI and fetches no unlocked build packages.
         pip(
@@ -100,7 +100,7 @@ def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgre
         (site / f"{path.stem}.pth").write_text(f"import {path.stem}\n", "utf-8")
 
 
-def _add_base_modules(base: Path, folder: Path) -> None:
+def add_base_modules(base: Path, folder: Path) -> None:
     """Makes the modules of the base environment importable, after the environment's own."""
     result = subprocess.run([str(base), "-I", "-c", _SITES], capture_output=True, text=True, check=True)
     (_site(folder) / "base.pth").write_text("\n".join(json.loads(result.stdout)) + "\n", "utf-8")

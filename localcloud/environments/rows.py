@@ -60,10 +60,14 @@ def _row(name: str, columns: dict[str, Any]) -> EnvironmentRow:
     return EnvironmentRow(name=name, offers=frozenset(columns.pop("offers")), **listed, **columns)
 
 
-def rows_for(framework: str, strategy: str | None, modules: Set[str], team_own: bool) -> tuple[EnvironmentRow, ...]:
+def rows_for(
+    framework: str, strategy: str | None, modules: Set[str], team_own: bool, lenient: bool = False
+) -> tuple[EnvironmentRow, ...]:
     """The rows that can run a job, best first. `modules` are the imports of its code. A team's own framework fits any
-    row with these modules."""
+    row with these modules. Where the job brings packages of its own, a row may lack some (`lenient`)."""
     offered = frozenset().union(*(row.offers for row in rows().values()))
     needed = modules & offered
     served = [row for row in rows().values() if team_own or {framework, f"{framework}/{strategy}"} & set(row.serves)]
+    if lenient:
+        return tuple(sorted(served, key=lambda row: -len(needed & row.offers)))
     return tuple(row for row in served if needed <= row.offers)

@@ -57,6 +57,7 @@ def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Ma
     with subprocess.Popen(
         command, env={**os.environ, **(more or {})}, text=True, errors="replace",
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0,
+        close_fds=False,  # the lock of the folder that it fills (cache.locked); Python's other files are not inherited
     ) as process:  # fmt: skip
         reader = threading.Thread(target=_read, args=(process, last, state, title), daemon=True)
         reader.start()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localcloud.environments.find import MissingEnvironment, find
+from localcloud.environments.find import LAYER, MissingEnvironment, find
 from localcloud.environments.rows import rows
 from localcloud.hosts import inside
 
@@ -38,11 +38,12 @@ class NodePaths:
 
 
 def environment_for(name: str) -> LocalEnvironment | MissingEnvironment:
-    """The environment that was recorded with the image. Without one: this checkout's interpreter."""
-    environment = find(name if name in rows() else DEFAULT_ENVIRONMENT)
+    """The environment that was chosen for the run. Without one: this checkout's interpreter."""
+    environment = find(name if name.partition(LAYER)[0] in rows() else DEFAULT_ENVIRONMENT)
     if isinstance(environment, MissingEnvironment):
         return environment
-    return LocalEnvironment(environment.path, environment.interpreter, environment.variables)
+    variables = {**environment.variables, "TRAINYARD_ENVIRONMENT": environment.name.partition(LAYER)[0]}
+    return LocalEnvironment(environment.path, environment.interpreter, variables)
 
 
 def base_variables(environment: LocalEnvironment, seen: NodePaths) -> Mapping[str, str]:

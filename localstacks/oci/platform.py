@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from components.oci.plan import oci_plan
@@ -44,8 +43,8 @@ class OciLocalPlatform:
     def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
         StandIns(cloud, tell).remove()
 
-    def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str, stacks: Path) -> None:
-        ready_images(cloud, plan, borrowed, stacks)
+    def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str) -> None:
+        ready_images(cloud, plan, borrowed)
 
     def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
         return read_last_lines(cloud, run_id, tell)

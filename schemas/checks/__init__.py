@@ -13,6 +13,7 @@ from schemas.checks import (  # noqa: F401
     images,
     names,
     network,
+    packages,
     platform,
     ports,
     renames,

@@ -25,18 +25,24 @@ PULUMIS = {f"#/properties/{key}" for key in ("encryptionsalt", "secretsprovider"
 # What was renamed, as no example was;
 # what `check` warns of; what only ADS's own images read; a port like any other; what scripts need that do not write to
 # TRAINYARD_OUTPUT, as all examples do.
-NOT_SHOWN = {
-    *(f"#/$defs/{kind}/properties/was" for kind in ("job", "run", "role/anyOf")),
-} | {
-    f"#/$defs/job/properties/{key}"
-    for key in (
-        "options/properties/dashboard",
-        "ports/properties/dashboard",
-        "options/properties/adsDriver",
-        "ports/properties/tracker",
-        "keep",
-    )
-}
+NOT_SHOWN = (
+    {
+        *(f"#/$defs/{kind}/properties/was" for kind in ("job", "run", "role/anyOf")),
+    }
+    | {
+        f"#/$defs/job/properties/{key}"
+        for key in (
+            "options/properties/dashboard",
+            "ports/properties/dashboard",
+            "options/properties/adsDriver",
+            "ports/properties/tracker",
+            "keep",
+            # Every example trains with what its framework brings.
+            "requirements",
+        )
+    }
+    | {f"#/$defs/requirements/anyOf/properties/{key}" for key in ("file", "build")}
+)
 
 
 def resolved(schema: Mapping[str, Any], at: str) -> tuple[Mapping[str, Any], str]:

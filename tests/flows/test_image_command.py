@@ -195,6 +195,28 @@ def test_two_frameworks_cannot_share_an_image(docker: Path, tmp_path: Path) -> N
     assert "tags" in told.stderr
 
 
+def test_jobs_that_share_an_image_agree_on_their_packages(docker: Path, tmp_path: Path) -> None:
+    (tmp_path / "first.txt").write_text("einops\n")
+    (tmp_path / "second.txt").write_text("tqdm\n")
+    file = _changed(tmp_path, {"requirements": "./first.txt"})
+    data = yaml.safe_load(file.read_text())
+    jobs = data["config"]["trainyard:jobs"]
+    jobs["other"] = {**jobs["resnet"], "requirements": "./second.txt"}
+    file.write_text(yaml.safe_dump(data))
+    told = _trainyard("build", str(file), "--namespace", "acme")
+    assert told.exit_code == 1
+    assert "cannot hold the packages of both" in told.stderr
+    assert "other (./second.txt)" in told.stderr
+    del jobs["other"]["requirements"]
+    file.write_text(yaml.safe_dump(data))
+    twice = _trainyard("build", str(file), "--namespace", "acme", "--requirements", str(tmp_path / "second.txt"))
+    assert twice.exit_code == 1
+    assert "Keep one of them" in twice.stderr
+    built = _trainyard("build", str(file), "--namespace", "acme")
+    assert built.exit_code == 0, built.output
+    assert "team/requirements.txt" in _context(docker)
+
+
 def _changed(folder: Path, change: dict[str, object]) -> Path:
     data = yaml.safe_load(stack_file("oci-pytorch-ddp").read_text())
     job = data["config"]["trainyard:jobs"]["resnet"]

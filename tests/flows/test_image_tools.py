@@ -26,6 +26,7 @@ from localcloud.control import Cloud
 from provider.oci.session import Session
 from tests.support.cloud_fixture import Clients
 from tests.support.machine_base import MachineBase
+from tests.support.wheels import write_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "localhost/machine:1"
@@ -48,13 +49,15 @@ config:
       shape: {{ name: VM.Standard.E4.Flex, ocpus: 1, memoryGb: 8 }}
       roles: {{ main: 1 }}
       command: train.py --epochs 2
+      requirements: ./packages.txt
       runs: {{ base: {{}} }}
 """
 TRAIN = """\
 import os, pathlib, socket, sys
 print("args", *sys.argv[1:])
 print("user", os.getuid(), os.getgid(), pathlib.Path.home(), pathlib.Path.cwd())
-print("added", pathlib.Path("/opt/trainyard/images/team.txt").read_text().strip())
+print("added", pathlib.Path("/opt/trainyard/images/team.txt").read_text().strip().replace("\\n", " "))
+print("tinypack", __import__("tinypack").VERSION)
 print("rank", os.environ["TRAINYARD_RANK"])
 sys.exit(3)
 """
@@ -110,6 +113,11 @@ def yard(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Itera
         "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
     }  # fmt: skip
     made = Yard(shared_cloud, folder, environment)
+    (folder / "packages.txt").write_text("tinypack==1.0\n")
+    # The build reaches no index: what it installs lies in its base, and pip's configuration says where.
+    (folder / "base" / "packages").mkdir(parents=True)
+    write_wheel(folder / "base" / "packages", "tinypack", "1.0", {"tinypack.py": "VERSION = '1.0'\n"})
+    (folder / "pip.conf").write_text("[global]\nno-index = true\nfind-links = /packages\n")
     MachineBase(folder / "base", ROOT / "launcher" / "pin" / "pin.c")
     (folder / "Dockerfile").write_text("FROM scratch\nCOPY . /\n")
     try:
@@ -138,6 +146,7 @@ def _needs_a_builder(yard: Yard) -> None:
 def built(yard: Yard) -> str:
     """What the build printed."""
     own = ["--base", BASE, "--arg", f"TOOLS={BASE}", "--code", str(yard.folder / "code")]
+    own += ["--pip-config", str(yard.folder / "pip.conf")]
     done = yard.trainyard("build", yard.stack, "--tool", "buildah", *own)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -168,11 +177,20 @@ def test_the_launcher_runs_the_teams_code_in_it(yard: Yard, built: str) -> None:
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     alone = {"folder": None, "checkpoints": None, "peers": {"from": "list", "addresses": ["127.0.0.1"]}}
-    document = json.dumps({**json.loads(planned.stdout), **alone})
+    document = {**json.loads(planned.stdout), **alone}
     container = yard.buildah("from", yard.address)
-    words = ["run", "--env", f"TRAINYARD_LAUNCH={document}", container, "--", "python", "-m", "launcher"]
-    done = yard.run("buildah", *words)
+
+    def launched(document: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
+        told = f"TRAINYARD_LAUNCH={json.dumps(document)}"
+        return yard.run("buildah", "run", "--env", told, container, "--", "python", "-m", "launcher")
+
+    stale = launched({**document, "packages": "0" * 16})
+    assert "the job's `requirements:` have changed since this image was built" in stale.stdout + stale.stderr
+    assert "trainyard image build own" in stale.stdout + stale.stderr
+    done = launched(document)
     printed = done.stdout + done.stderr
+    assert "added --only-binary :all: tinypack==1.0" in printed
+    assert "tinypack 1.0" in printed
     assert "args --epochs 2" in printed
     assert "user 1000 1000 /home/datascience /home/datascience/code" in printed
     assert "rank 0" in printed

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from localcloud.api.errors import ApiError
 from localcloud.api.operations import LocalCloud
 from localcloud.api.services.network import vnics
 from localcloud.api.store import StoredResource
+from localcloud.environments.imports import imported_modules
 from localcloud.hosts.assignment import Assignment, CannotStartError, Interface, NetworkReach, NodeWork, RunCode, Subnet
 from localcloud.hosts.oci import images, mounts, routes, run_principal
 from localcloud.hosts.oci.bodies import NodeGroup, groups_of, outline_of
@@ -24,6 +26,7 @@ from localcloud.hosts.oci.rules import rules_of
 from localcloud.hosts.workplace import METADATA
 
 _ENTRY = "JOB_RUN_ENTRYPOINT"
+_LAUNCH = "TRAINYARD_LAUNCH"
 _UNPACKED = "decompressed_artifact"
 
 
@@ -61,13 +64,15 @@ async def assignment_of(cloud: LocalCloud, run: StoredResource, folder: Path) ->
     def lines(group: str, rank: int) -> NodeLog:
         return NodeLog(cloud.store, run, f"{group}/{rank}" if group else str(rank), may_write)
 
+    code = _code(cloud, job)
+    modules = await asyncio.to_thread(imported_modules, code.file) if code else frozenset[str]()
     return Assignment(
         id=run.id,
         name=run.name,
         folder=folder,
         outline=outline,
-        works=list(_works(cloud, whole, partial(may_pull, cloud.access, principal))),
-        code=_code(cloud, job),
+        works=list(_works(cloud, whole, modules, partial(may_pull, cloud.access, principal))),
+        code=code,
         mounts=list(
             mounts.mounted_buckets(run, job, cloud.store, cloud.objects, partial(may_mount, cloud.access, principal))
         ),
@@ -107,16 +112,17 @@ def _interface(cloud: LocalCloud, vnic: StoredResource) -> Interface:
     return Interface(vnic.id, str(vnic.body["privateIp"]), str(vnic.body["macAddress"]), reach)
 
 
-def _works(cloud: LocalCloud, whole: _Run, may_pull: images.MayPull) -> Iterator[NodeWork]:
+def _works(cloud: LocalCloud, whole: _Run, modules: frozenset[str], may_pull: images.MayPull) -> Iterator[NodeWork]:
     groups = [each for each in groups_of(whole.run, whole.job) for _ in range(each.group.replicas)]
     for rank, each in enumerate(groups):
         image = str(each.container.get("image", ""))
+        variables = each.configuration.get("environmentVariables", {})
         yield NodeWork(
             images.command(cloud.store, each.container, may_pull),
             tuple(shlex.split(each.configuration.get("commandLineArguments", ""))),
-            each.configuration.get("environmentVariables", {}).get(_ENTRY, ""),
+            variables.get(_ENTRY, ""),
             partial(_environment, whole, each, rank, len(groups)),
-            images.stand_in_name(cloud.store, image),
+            images.stand_in_name(cloud.store, image, variables.get(_LAUNCH, ""), modules),
             image,
             each.memory,
             each.disk,

@@ -3,22 +3,59 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from catalog import frameworks
 from localcloud.api.services import artifacts
 from localcloud.api.store import StateStore, StoredResource
+from localcloud.environments.find import Environment, find_for
+from localcloud.environments.rows import rows
 from localcloud.hosts.assignment import CannotStartError
 
 MayPull = Callable[[StoredResource], bool]
 # The entrypoint of trainyard's own images. An image may be pushed with an entrypoint of its own.
+_DIGEST = re.compile(r"[0-9a-f]{16}")
 DEFAULT_ENTRYPOINT = ("python", "-m", "launcher")
 
 
-def stand_in_name(store: StateStore, address: str) -> str:
-    """The name of the local environment that was recorded with the image. Empty if there is none."""
+def stand_in_name(store: StateStore, address: str, document: str, modules: frozenset[str]) -> str:
+    """The name of the local environment that stands in for an image. Empty if any will do.
+
+    The run's launch `document` and the `modules` that its code imports decide, whoever made the run and however. An
+    image may be pushed as the stand-in for a certain environment.
+    """
     image = artifacts.find_image(store, address) if address else None
-    return str(image.body.get("environment", "")) if image else ""
+    if image and (recorded := str(image.body.get("environment") or "")):
+        return recorded
+    framework, strategy, packages = _wanted(document)
+    if not framework:
+        return ""
+    own = framework not in frameworks.names()
+    chosen = find_for(framework, strategy, modules, team_own=own, packages=packages)
+    if isinstance(chosen, Environment):
+        return chosen.name
+    offered = frozenset().union(*(row.offers for row in rows().values()))
+    if packages or modules & offered:
+        raise CannotStartError(
+            f"The image {address} needs the local environment {chosen.name}: {chosen.reason}. {chosen.remedy}".strip()
+        )
+    return ""  # a script that needs nothing of its framework runs anywhere
+
+
+def _wanted(document: str) -> tuple[str, str | None, str]:
+    """Framework, strategy and packages of a launch document. Its writer is the run's own job, so all may be wrong."""
+    try:
+        launch = json.loads(document) if document else {}
+    except (ValueError, RecursionError):
+        return "", None, ""
+    if not isinstance(launch, dict):
+        return "", None, ""
+    framework, strategy, packages = (launch.get(key) for key in ("framework", "strategy", "packages"))
+    digest = packages if isinstance(packages, str) and _DIGEST.fullmatch(packages) else ""
+    return framework if isinstance(framework, str) else "", strategy if isinstance(strategy, str) else None, digest
 
 
 def command(store: StateStore, container: Mapping[str, Any], may_pull: MayPull) -> tuple[str, ...]:

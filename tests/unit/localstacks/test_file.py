@@ -128,7 +128,9 @@ def test_what_this_machine_cannot_train_is_only_accepted(monkeypatch: pytest.Mon
 def test_what_this_machine_can_train_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str | None, frozenset[str]]] = []
 
-    def find_for(framework: str, strategy: str | None, modules: frozenset[str], team_own: bool) -> Environment:
+    def find_for(
+        framework: str, strategy: str | None, modules: frozenset[str], team_own: bool, packages: str
+    ) -> Environment:
         asked.append((framework, strategy, modules & {"lightgbm"}))
         return Environment("dask-ml", Path("/python"), "")
 

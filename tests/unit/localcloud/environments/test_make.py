@@ -20,26 +20,9 @@ from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.rows import EnvironmentRow
 from localcloud.environments.work import MakeError, run_watched
 from tests.support.cloud_fixture import eventually
+from tests.support.environments import TINY, Told
 
 LONGEST_SECONDS = 120.0
-TINY = EnvironmentRow("tiny", "nothing but Python", "venv", ("mini",), frozenset({"json"}), ("json",), 1, 1)
-
-
-class Told:
-    """Keeps what was said."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
-
-    def update(self, text: str) -> None:
-        pass
-
-    @property
-    def times_made(self) -> int:
-        return sum(text.startswith("making") for text in self.said)
 
 
 @pytest.fixture
@@ -168,7 +151,8 @@ PROVED_SLOWLY = replace(
 )
 MAKER = """
 from localcloud.environments import find, make
-from tests.unit.localcloud.environments.test_make import PROVED_SLOWLY, Told
+from tests.support.environments import Told
+from tests.unit.localcloud.environments.test_make import PROVED_SLOWLY
 find.rows = make.rows = lambda: {"tiny": PROVED_SLOWLY}
 told = Told()
 make.make("tiny", told)

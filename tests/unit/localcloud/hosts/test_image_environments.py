@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Set
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from localcloud.environments.find import MissingEnvironment
+from localcloud.api.store import StateStore
+from localcloud.environments.find import Environment, MissingEnvironment
+from localcloud.hosts.assignment import CannotStartError
 from localcloud.hosts.images import LocalEnvironment, NodePaths, base_variables, environment_for
+from localcloud.hosts.oci import images
+from localcloud.hosts.oci.images import stand_in_name
 
 
 @pytest.mark.parametrize("name", ["", "own", "no-such-environment"])
@@ -25,3 +32,31 @@ def test_one_that_is_not_made_here_is_named_with_its_remedy(monkeypatch: pytest.
     found = environment_for("dask-ml")
     assert isinstance(found, MissingEnvironment)
     assert found.remedy == "trainyard environments make dask-ml"
+
+
+def test_the_launch_document_decides_whoever_made_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wanted(modules: Set[str], **launch: object) -> str:
+        return stand_in_name(cast("StateStore", None), "", json.dumps(launch), frozenset(modules))
+
+    asked: list[tuple[object, ...]] = []
+
+    def find_for(framework: str, strategy: str | None, modules: Set[str], team_own: bool, packages: str) -> Environment:
+        asked.append((framework, strategy, team_own, packages))
+        return Environment(f"{framework}+{packages}", Path("/python"), "")
+
+    monkeypatch.setattr(images, "find_for", find_for)
+    assert wanted({"torch"}, framework="pytorch", strategy=None, packages="a" * 16) == f"pytorch+{'a' * 16}"
+    assert wanted(set(), framework="mine", packages="../../etc") == "mine+", "a digest, and nothing else"
+    assert asked == [("pytorch", None, False, "a" * 16), ("mine", None, True, "")]
+    for document in ("", "no JSON", "[]", "{}", '{"framework": {"a": 1}}', "[" * 100_000):
+        assert stand_in_name(cast("StateStore", None), "", document, frozenset()) == ""
+
+
+def test_what_no_environment_has_ends_the_run_with_what_to_type() -> None:
+    document = json.dumps({"framework": "dask", "strategy": None})
+    with pytest.raises(CannotStartError, match="no local environment offers dask with torch") as raised:
+        stand_in_name(cast("StateStore", None), "", document, frozenset({"torch", "dask"}))
+    assert "name the packages of torch in the job's `requirements:`" in str(raised.value)
+    layer = json.dumps({"framework": "dask", "strategy": None, "packages": "0" * 16})
+    with pytest.raises(CannotStartError, match=r"own\+0{16}: the packages .* environments make --stack STACK"):
+        stand_in_name(cast("StateStore", None), "", layer, frozenset({"dask"}))

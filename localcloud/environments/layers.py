@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job's own packages, as a layer over the environment of its framework. Nothing of the framework is installed again.
+
+The packages are strangers' code. Making a layer runs none of it: only wheels are unpacked, unless the team named a
+package to build, and the layer's interpreter is never started afterwards. Only nodes start it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from localcloud.environments import cache, pin
+from localcloud.environments.cache import Stamp
+from localcloud.environments.find import LAYER, Environment, MissingEnvironment, find, layer_folder
+from localcloud.environments.make import add_base_modules
+from localcloud.environments.rows import rows
+from localcloud.environments.work import MakeError, MakeProgress, pip, run_watched
+
+PACKAGES, LOCK = "packages.txt", "installed.txt"
+_FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
+_NO_NETWORK = ("NewConnectionError", "Max retries exceeded", "ProxyError", "Network is unreachable", "NameResolution")
+# Top-level folders that many packages leave behind, and no training imports.
+_LEFT_BEHIND = frozenset({"tests", "test", "examples", "docs", "benchmarks", "bin", "share", "__pycache__"})
+# Runs in the environment below, which holds trusted packages only: all that its framework's modules need.
+_CLOSURE = """
+import json, re, sys
+from importlib import metadata
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+installed = {}
+for one in metadata.distributions():
+    if one.metadata and one.metadata["Name"]:
+        installed.setdefault(normal(one.metadata["Name"]), one)
+of_module = metadata.packages_distributions()
+tops = sys.argv[1].split(",")
+waiting = [normal(name) for top in tops for name in of_module.get(top, [top])]
+needed = {}
+while waiting:
+    name = waiting.pop()
+    if name in needed or name not in installed:
+        continue
+    one = installed[name]
+    needed[name] = {"version": one.version, "modules": sorted(
+        module for module, names in of_module.items() if name in map(normal, names))}
+    for text in one.requires or ():
+        if "extra ==" not in text and "extra==" not in text:
+            waiting.append(normal(re.match(r"[A-Za-z0-9._-]+", text).group()))
+print(json.dumps(needed))
+"""
+
+
+@dataclass(frozen=True)
+class Below:
+    """A package of the framework, which no layer may replace."""
+
+    version: str
+    modules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The packages of a layer: the file that pip gets, and the digest that is their name. `file` is the team's own, and
+    `places` says for each line of the text where in the team's files it stands; empty for a line of ours."""
+
+    text: str
+    digest: str
+    file: str
+    places: Sequence[str] = ()
+
+
+def make_layer(base: Environment, wanted: Wanted, tell: MakeProgress) -> Environment:
+    """Makes the layer of these packages over an environment, unless it is there."""
+    pin.make(tell.say)
+    name = f"{base.name}{LAYER}{wanted.digest}"
+    folder = layer_folder(base, wanted.digest)
+    with cache.locked(folder, tell.say):
+        if cache.stamp_of(folder) is None:
+            tell.say(f"installing the packages of {wanted.file} over the environment `{base.name}`, once per machine")
+            cache.clear_folder(folder)
+            try:
+                _fill(base, folder, wanted, tell)
+            except BaseException:
+                cache.clear_folder(folder)
+                raise
+            tell.say(f"the packages of {wanted.file} are ready")
+    made = find(name)
+    if isinstance(made, MissingEnvironment):
+        raise MakeError(f"{name}: made, but {made.reason}")
+    return made
+
+
+def layers() -> Mapping[str, Environment]:
+    """The layers of this machine that may be used now, by name."""
+    folders = sorted(cache.cache_folder().glob(f"*{LAYER}*-*"))
+    named = dict.fromkeys(folder.name.rpartition("-")[0] for folder in folders if not folder.name.startswith("."))
+    every = {name: find(name) for name in named if name.partition(LAYER)[0] in rows()}
+    return {name: environment for name, environment in every.items() if isinstance(environment, Environment)}
+
+
+def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -> None:
+    below = _packages_below(base)
+    _require_fitting(wanted, below, base)
+    maker = [str(base.interpreter.resolve()), "-m", "venv", "--without-pip", str(folder)]
+    run_watched(maker, tell, f"{wanted.file}: an empty environment")
+    python = folder / "bin" / "python"
+    before = {path.name: os.readlink(path) for path in (folder / "bin").iterdir() if path.is_symlink()}
+    add_base_modules(base.interpreter, folder)
+    listed, pins = folder / PACKAGES, folder / "constraints.txt"
+    listed.write_text(wanted.text, "utf-8")
+    pins.write_text("".join(f"{name}=={one.version}\n" for name, one in sorted(below.items())), "utf-8")
+    words = ["install", "--no-warn-script-location", "--constraint", str(pins), "--requirement", str(listed)]
+    try:
+        pip(python, words, tell, f"packages of {wanted.file}", hashed=False)
+    except MakeError as error:
+        raise MakeError(_explained(_placed(str(error), listed, wanted), base, wanted.file, below)) from None
+    site = next(folder.glob("lib/python*/site-packages"))
+    installed = list(metadata.distributions(path=[str(site)]))
+    _require_harmless(installed, below, base, wanted.file)
+    # A package may have brought files of the same names.
+    for name, target in before.items():
+        (folder / "bin" / name).unlink(missing_ok=True)
+        (folder / "bin" / name).symlink_to(target)
+    add_base_modules(base.interpreter, folder)
+    versions = {one.metadata["Name"]: one.version for one in installed}
+    locked = "".join(f"{name}=={version}\n" for name, version in sorted(versions.items()))
+    (folder / LOCK).write_text(locked, "utf-8")
+    cache.write_stamp(folder, Stamp(sys.version.split()[0], versions, {base.name: str(base.interpreter)}))
+
+
+def _packages_below(base: Environment) -> Mapping[str, Below]:
+    row = rows()[base.name]
+    modules = ",".join(sorted({name.partition(".")[0] for name in row.imports} | row.offers))
+    done = subprocess.run(
+        [str(base.interpreter), "-I", "-c", _CLOSURE, modules], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise MakeError(f"{base.name}: its packages cannot be listed:\n{done.stderr.strip()[-1000:]}")
+    listed = json.loads(done.stdout)
+    return {name: Below(one["version"], tuple(one["modules"])) for name, one in listed.items()}
+
+
+def _require_fitting(wanted: Wanted, below: Mapping[str, Below], base: Environment) -> None:
+    """MakeError if a line asks for another version of a package of the framework. pip would say so too, without the
+    line. What other packages need of the framework is pip's to judge."""
+    for place, line in zip(wanted.places, wanted.text.splitlines(), strict=False):
+        asked = Requirement(line.partition(" --hash=")[0]) if place else None
+        if asked is None or asked.marker or (has := below.get(_normalized(asked.name))) is None:
+            continue
+        if asked.url or not asked.specifier.contains(has.version, prereleases=True):
+            raise MakeError(
+                f"{place}: `{asked}` does not fit {asked.name} {has.version}, which the environment `{base.name}` has\n"
+                f"{_FIT}"
+            )
+
+
+def _placed(text: str, listed: Path, wanted: Wanted) -> str:
+    """pip's words, with the lines of the team's files in place of ours."""
+
+    def place(match: re.Match[str]) -> str:
+        number = int(match[1]) - 1
+        return wanted.places[number] if number < len(wanted.places) and wanted.places[number] else wanted.file
+
+    return re.sub(rf"{re.escape(str(listed))} \(line (\d+)\)", place, text)
+
+
+def _explained(text: str, base: Environment, shown_as: str, below: Mapping[str, Below]) -> str:
+    """pip's own lines, after what they come down to."""
+    if "ResolutionImpossible" in text or "conflicting dependencies" in text:
+        pinned = [f"{name} {one.version}" for name, one in sorted(below.items()) if f"{name}==" in text]
+        named = f" ({', '.join(pinned)})" if pinned else ""
+        reason = f"{shown_as} asks for other versions than the environment `{base.name}` has{named}"
+        remedy = _FIT
+    elif any(words in text for words in _NO_NETWORK):
+        reason, remedy = f"{shown_as}: pip reaches no package index", "Look at the network, and at `pip config list`."
+    elif "No space left" in text:
+        reason, remedy = f"{shown_as}: the disk is full", f"Free some space in {cache.cache_folder()}, then try again."
+    elif "DO NOT MATCH THE HASHES" in text or ("hash" in text and "--require-hashes" in text):
+        reason = f"{shown_as}: a package has another hash than the file says, or none"
+        remedy = (
+            "If you did not expect that, do not install it. `pip-compile --generate-hashes` writes the hashes anew."
+        )
+    elif "No matching distribution" in text:
+        reason = f"{shown_as}: a package has no wheel for this Python, or no index that pip reaches has it"
+        remedy = "Look at its name and version, and at `pip config list`. To build it from its source, name it under "
+        remedy += "`build`: requirements: { file: …, build: [NAME] }"
+    else:
+        reason, remedy = f"{shown_as}: pip did not install its packages", "pip's last lines say why:"
+    return f"{reason}\n{remedy}\n{text}"
+
+
+def _require_harmless(
+    installed: list[metadata.Distribution], below: Mapping[str, Below], base: Environment, shown_as: str
+) -> None:
+    """MakeError if a package would take the place of the framework's own, under its name or another."""
+    owners = {module: name for name, one in below.items() for module in one.modules}
+    for one in installed:
+        name = str(one.metadata["Name"])
+        if (pinned := below.get(_normalized(name))) is not None:
+            raise MakeError(
+                f"{shown_as}: {name} {one.version} would replace {name} {pinned.version} of the environment "
+                f"`{base.name}`\n{_FIT}"
+            )
+        for module in sorted(set(_modules_of(one)) & set(owners)):
+            raise MakeError(
+                f"{shown_as}: {name} {one.version} brings a module `{module}`, which belongs to {owners[module]} "
+                f"{below[owners[module]].version} of the environment `{base.name}`\nLeave one of the two out."
+            )
+
+
+def _modules_of(one: metadata.Distribution) -> Iterator[str]:
+    for file in one.files or ():
+        first = file.parts[0]
+        if first == ".." or first.endswith((".dist-info", ".data", ".pth")) or first in _LEFT_BEHIND:
+            continue
+        # A folder without __init__.py may be shared by several packages.
+        if len(file.parts) == 1 and first.endswith((".py", ".so")):
+            yield first.partition(".")[0]
+        elif len(file.parts) == 2 and file.name == "__init__.py":
+            yield first
+
+
+def _normalized(name: str) -> str:
+    return name.replace("_", "-").replace(".", "-").lower()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the Python packages of a job: its requirements file, and the modules that its code imports."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+
+from catalog.tables import table
+from schemas.checks.images import OURS, images_of
+from schemas.checks.registry import Wrong, at, rule
+from schemas.facts import Facts
+from schemas.model import Job, Stack
+from schemas.requirements import normalized
+
+# Of one job. Whoever misses more has not listed any.
+MOST_MISSING = 20
+
+
+def _problems(code: str, stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name in stack.jobs:
+        for problem in facts.packages[name].problems if name in facts.packages else ():
+            if problem.code == code:
+                place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+                message = f"{place}: {problem.message}" if problem.line else f"`{place}` {problem.message}"
+                yield Wrong(at("jobs", name, "requirements"), message, problem.remedy)
+
+
+@rule("TY840", "a requirements file that cannot be used")
+def unreadable(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _problems("TY840", stack, facts)
+
+
+@rule("TY841", "a line of a requirements file that is refused")
+def refused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _problems("TY841", stack, facts)
+
+
+@rule("TY842", "only some packages of a requirements file have hashes")
+def half_hashed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _problems("TY842", stack, facts)
+
+
+@rule("TY843", "a package to build that the requirements file does not name")
+def not_listed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    yield from _problems("TY843", stack, facts)
+
+
+@rule("TY844", "requirements that the job's image does not get", severity="warning")
+def existing_image(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for image in images_of(stack):
+        wanted = stack.jobs[image.job].requirements
+        if wanted and (image.digest or not (image.host or image.name.startswith(OURS))):
+            message = f"`{image.text[:80]}` exists already: `{wanted.file}` goes only into images that trainyard builds"
+            remedy = f"write `image: {OURS}:TAG` and run `trainyard image build`, or see to it that the image has them"
+            yield Wrong(at("jobs", image.job, "requirements"), message, remedy)
+
+
+@rule("TY845", "a module that neither the framework nor the requirements bring", severity="warning")
+def missing_module(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    ours = {image.job for image in images_of(stack) if image.name.startswith(OURS) and not image.digest}
+    for name, job in stack.jobs.items():
+        brought = _brought(job, facts)
+        if name not in ours or brought is None:
+            continue
+        listed = facts.packages[name].names if name in facts.packages else frozenset()
+        missing = [one for one in facts.imports.get(name, ()) if not _is_provided(one.module, brought | listed)]
+        for one in missing[:MOST_MISSING]:
+            message = (
+                f"{one.file}:{one.line} imports `{one.module}`, which comes neither with {job.framework} nor with "
+            )
+            message += f"`{job.requirements.file}`" if job.requirements else "`requirements`, which the job lacks"
+            yield Wrong(at("jobs", name, "code"), message, _remedy(job, _package(one.module)))
+
+
+def _remedy(job: Job, package: str) -> str:
+    if job.requirements:
+        return f"add the line `{package}` to `{job.requirements.file}`"
+    return f"write `{package}` into requirements.txt beside the stack file, and add `requirements: ./requirements.txt`"
+
+
+def _brought(job: Job, facts: Facts) -> frozenset[str] | None:
+    """The packages that come with a job's framework. None if nobody knows: then nothing can be missing.
+
+    A team's own framework brings what the team put into its image. `requirements` say that the team lists it.
+    """
+    if job.framework in facts.own_frameworks:
+        return frozenset() if job.requirements else None
+    framework = facts.framework(job)
+    rows: Mapping[str, Collection[str]] = table("modules")["brings"]
+    strategy = framework.strategy if framework else None
+    row = rows.get(f"{job.framework}/{strategy}", rows.get(job.framework))
+    return None if row is None else frozenset(row)
+
+
+def _is_provided(module: str, packages: Collection[str]) -> bool:
+    if module in sys.stdlib_module_names or module == "__main__":
+        return True
+    # `azure-storage-blob` and `ruamel.yaml` share a top-level module with others.
+    own = normalized(module)
+    return any(name in packages for name in _packages(module)) or any(name.startswith(f"{own}-") for name in packages)
+
+
+@cache
+def _packages(module: str) -> tuple[str, ...]:
+    """The packages that provide a module, the usual one first."""
+    return (*table("modules")["packages"].get(module, ()), normalized(module))
+
+
+def _package(module: str) -> str:
+    return _packages(module)[0]

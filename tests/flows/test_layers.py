@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job's packages over the environment of its framework, by the real pip. They are strangers': nothing of them runs,
+nothing of the framework is replaced, and what fails leaves nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localcloud.environments import cache, find, layers, make
+from localcloud.environments.find import Environment, MissingEnvironment
+from localcloud.environments.layers import Wanted, make_layer
+from localcloud.environments.work import MakeError
+from tests.support.cloud_fixture import eventually
+from tests.support.environments import TINY, Told
+from tests.support.wheels import digest, write_source, write_wheel
+
+LONGEST_SECONDS = 120.0
+MINI = replace(TINY, imports=("json",), offers=frozenset({"mini"}))
+PYTHON = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+class Shelf:
+    """Packages on offer, and the environment of a framework `mini` 1.0 with a package `helper` that it needs."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "wheels"
+        self.folder.mkdir()
+        self.mark = root / "ran"
+        self.base = make.make("tiny", Told())
+        site = next(self.base.interpreter.parent.parent.glob("lib/python*/site-packages"))
+        for name, requires in (("mini", ("helper>=1",)), ("helper", ())):
+            wheel = write_wheel(self.folder, name, "1.0", {f"{name}/__init__.py": "VERSION = 1\n"}, requires)
+            subprocess.run([sys.executable, "-m", "zipfile", "-e", str(wheel), str(site)], check=True)
+            wheel.unlink()
+
+    def make(self, *lines: str, told: Told | None = None, build: str = "") -> Environment:
+        return make_layer(self.base, self.wanted(*lines, build=build), told or Told())
+
+    def wanted(self, *lines: str, build: str = "") -> Wanted:
+        options = ["--only-binary :all:", *([f"--no-binary {build}"] if build else [])]
+        options += ["--require-hashes"] if any("--hash" in line for line in lines) else []
+        text = "\n".join([*options, *lines, ""])
+        places = [*("" for _ in options), *(f"req.txt:{number}" for number, _ in enumerate(lines, start=1))]
+        return Wanted(text, hashlib.sha256(text.encode()).hexdigest()[:16], "req.txt", places)
+
+    def nothing_is_left(self, wanted: Wanted) -> bool:
+        missing = find.find(f"tiny+{wanted.digest}")
+        assert isinstance(missing, MissingEnvironment)
+        return not find.layer_folder(self.base, wanted.digest).exists()
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shelf:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name, value in {**PYTHON, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}.items():
+        monkeypatch.setenv(name, value)
+    for module in (find, make, layers):
+        monkeypatch.setattr(module, "rows", lambda: {"tiny": MINI})
+    return Shelf(tmp_path)
+
+
+def run(environment: Environment, script: str) -> str:
+    done = subprocess.run([environment.interpreter, "-c", script], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_packages_lie_over_the_framework_which_is_not_installed_again(shelf: Shelf) -> None:
+    write_wheel(shelf.folder, "extra", "2.0", {"extra.py": "import mini\nWHERE = mini.__file__\n"}, ["mini>=1"])
+    wheel = write_wheel(shelf.folder, "other", "3.0", {"other.py": ""})
+    told = Told()
+    made = shelf.make("extra==2.0", told=told)
+    assert run(made, "import extra; print(extra.WHERE)").startswith(str(shelf.base.interpreter.parent.parent))
+    assert shelf.make("extra==2.0", told=told) == made
+    assert sum("installing the packages of req.txt" in text for text in told.said) == 1
+    assert made.says.endswith("; extra 2.0")
+    assert list(layers.layers()) == [made.name]
+    hashed = shelf.make(f"other==3.0 --hash={digest(wheel)}")
+    assert hashed.name != made.name, "other packages are another layer"
+    assert run(hashed, "import importlib.util as u; print(u.find_spec('extra'))") == "None"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("taker", r"req.txt: taker 1.0 brings a module `mini`, which belongs to mini 1.0 of the environment `tiny`"),
+        ("mini==2.0", r"req.txt:1: `mini==2.0` does not fit mini 1.0, which the environment `tiny` has"),
+        ("needs-newer", r"(?s)environment `tiny` has \(helper 1.0\).*needs-newer 1.0 depends on helper>=2"),
+        ("source-only", r"(?s)no wheel for this Python.*name it under `build`.*source-only"),
+        ("nowhere==1.0", r"(?s)no index that pip reaches has it.*nowhere==1.0"),
+        (f"plain --hash=sha256:{'0' * 64}", "another hash than the file says"),
+    ],
+)
+def test_what_cannot_be_is_said_and_leaves_nothing(shelf: Shelf, line: str, why: str) -> None:
+    write_wheel(shelf.folder, "taker", "1.0", {"mini/__init__.py": "VERSION = 'taken'\n"})
+    write_wheel(shelf.folder, "mini", "2.0", {"mini/__init__.py": "VERSION = 2\n"})
+    write_wheel(shelf.folder, "helper", "2.0", {"helper/__init__.py": ""})
+    write_wheel(shelf.folder, "needs_newer", "1.0", {"needs_newer.py": ""}, ["helper>=2"])
+    write_wheel(shelf.folder, "plain", "1.0", {"plain.py": ""})
+    write_source(shelf.folder, "source_only", "1.0", {"source_only.py": ""}, shelf.mark)
+    with pytest.raises(MakeError, match=why) as raised:
+        shelf.make(line)
+    assert "packages.txt (line" not in str(raised.value), "the team's own lines are named"
+    assert shelf.nothing_is_left(shelf.wanted(line))
+    assert not shelf.mark.exists(), "no build script ran"
+
+
+def test_a_package_is_built_only_if_it_is_named(shelf: Shelf) -> None:
+    write_source(shelf.folder, "source_only", "1.0", {"source_only.py": "IT = 'built'\n"}, shelf.mark)
+    made = shelf.make("source-only", build="source-only")
+    assert shelf.mark.exists()
+    assert run(made, "import source_only; print(source_only.IT)") == "built"
+
+
+def test_a_package_changes_neither_the_interpreter_nor_what_lies_below(shelf: Shelf) -> None:
+    scripts = "rude-1.0.data/scripts/python"
+    write_wheel(shelf.folder, "rude", "1.0", {"rude.py": "", "base.pth": "/root/.ssh/a/b\n", scripts: "#!/bin/sh\n"})
+    made = shelf.make("rude")
+    assert made.interpreter.is_symlink()
+    assert run(made, "import mini, rude; print(mini.VERSION)") == "1"
+    [base] = made.interpreter.parent.parent.glob("lib/python*/site-packages/base.pth")
+    assert ".ssh" not in base.read_text()
+
+
+def test_without_a_network_the_reason_is_said(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.delenv("PIP_NO_INDEX")
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{closed.getsockname()[1]}/simple")
+        monkeypatch.setenv("PIP_RETRIES", "1")
+        with pytest.raises(MakeError, match=r"req\.txt: pip reaches no package index"):
+            shelf.make("absent")
+    assert shelf.nothing_is_left(shelf.wanted("absent"))
+
+
+def test_a_full_disk_leaves_nothing(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_wheel(shelf.folder, "large", "1.0", {"large.py": "#" * 3_000_000})
+    # A limit of file sizes fails as a full disk does: in the middle of a file.
+    limited = shelf.folder.parent / "limited"
+    limited.write_text(f"#!/bin/bash\ntrap '' XFSZ\nulimit -f 1000\nexec {sys.executable} \"$@\"\n")
+    limited.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(limited))
+    with pytest.raises(MakeError, match="large"):
+        shelf.make("large")
+    assert shelf.nothing_is_left(shelf.wanted("large"))
+
+
+MAKER = """
+import sys
+from pathlib import Path
+from localcloud.environments import find, layers, make
+from tests.flows.test_layers import MINI, Told, Wanted
+for module in (find, make, layers):
+    module.rows = lambda: {"tiny": MINI}
+told = Told()
+layers.make_layer(find.find("tiny"), Wanted(*sys.argv[1:]), told)
+print(sum("installing the packages" in text for text in told.said))
+"""
+
+
+def maker(wanted: Wanted, **variables: str) -> subprocess.Popen[str]:
+    root = str(Path(__file__).resolve().parents[2])
+    return subprocess.Popen(
+        [sys.executable, "-c", MAKER, wanted.text, wanted.digest, wanted.file],
+        env={**os.environ, "PYTHONPATH": root, **variables}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_two_at_once_install_once(shelf: Shelf) -> None:
+    write_wheel(shelf.folder, "extra", "2.0", {"extra.py": ""})
+    wanted = shelf.wanted("extra")
+    with maker(wanted) as first, maker(wanted) as second:
+        told = [process.communicate(timeout=LONGEST_SECONDS)[0].strip() for process in (first, second)]
+    assert sorted(told) == ["0", "1"]
+    assert isinstance(find.find(f"tiny+{wanted.digest}"), Environment)
+
+
+def test_killed_in_the_middle_nobody_writes_there_before_its_pip_has_ended(shelf: Shelf) -> None:
+    wanted = shelf.wanted("extra")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+        with maker(wanted, PIP_NO_INDEX="0", PIP_INDEX_URL=address, PIP_RETRIES="0", PIP_DEFAULT_TIMEOUT="60") as first:
+            asked, _ = silent.accept()
+            first.send_signal(signal.SIGKILL)
+        folder = find.layer_folder(shelf.base, wanted.digest)
+        assert folder.exists()
+        assert isinstance(find.find(f"tiny+{wanted.digest}"), MissingEnvironment)
+        write_wheel(shelf.folder, "extra", "2.0", {"extra.py": "IT = 'whole'\n"})
+        with maker(wanted) as second:
+            lock = cache.cache_folder() / f".{folder.name}.lock"
+            eventually(lambda: f" {os.stat(lock).st_ino} " in _waiting(), bool, LONGEST_SECONDS)
+            asked.close()
+            silent.close()
+            assert second.communicate(timeout=LONGEST_SECONDS)[0].strip() == "1"
+    made = find.find(f"tiny+{wanted.digest}")
+    assert isinstance(made, Environment)
+    assert run(made, "import extra; print(extra.IT)") == "whole"
+
+
+def _waiting() -> str:
+    """The kernel's list of locks that somebody waits for, with the numbers of their files."""
+    lines = Path("/proc/locks").read_text().splitlines()
+    return " ".join(f" {line.split()[6].rpartition(':')[2]} " for line in lines if "->" in line)
