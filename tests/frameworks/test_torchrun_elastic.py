@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elastic torchrun on hosts of their own, behind the planned rules and no others: a node is lost for good."""
+"""Elastic torchrun on hosts of their own, behind the planned rules and no others: a node is lost, or comes back."""
 
 from __future__ import annotations
 
@@ -7,43 +7,76 @@ import re
 from dataclasses import replace
 
 import psutil
+import pytest
 
+from schemas.model import Retry, Role
 from tests.support.cloud_fixture import eventually
-from tests.support.field import LONGEST_SECONDS, Field
-from tests.support.framework_examples import EXAMPLES
+from tests.support.counts import wanted
+from tests.support.field import LONGEST_SECONDS, Field, Run
+from tests.support.framework_examples import EXAMPLES, Example
 
-LOST = "1"
+LOST = 1
 
 
-def agent_of(field: Field, rank: str) -> psutil.Process | None:
-    """The torchrun of a node, which has started its process."""
+def example() -> Example:
+    """The example as it is, long enough to lose a node in the middle."""
+    one = EXAMPLES["torchrun"]
+    return replace(one, command="train.py --epochs 40 --batches 100", options={**one.options, "minNodes": 2})
+
+
+def lose(field: Field, run: Run) -> None:
+    """Kills the torchrun of a node once training is under way."""
+    eventually(lambda: run.lines(0), lambda lines: any("epoch 2 " in line for line in lines), LONGEST_SECONDS)
+    agent = agent_of(field, LOST)
+    assert agent is not None, run.printed()
+    agent.kill()
+
+
+def agent_of(field: Field, rank: int) -> psutil.Process | None:
     for process in psutil.Process(field.world.clients.cloud.pid).children(recursive=True):
         try:
-            if "torch_elastic.py" in " ".join(process.cmdline()) and process.environ().get("NODE_RANK") == rank:
+            is_agent = "torch_elastic.py" in " ".join(process.cmdline())
+            if is_agent and process.environ().get("NODE_RANK") == str(rank):
                 return process
         except psutil.Error:
             continue
     return None
 
 
+def trained(run: Run) -> list[tuple[int, int]]:
+    """Each epoch with the size of the world that trained it, as rank 0 printed them."""
+    printed = re.findall(r"epoch (\d+) loss \S+ world (\d)", "\n".join(run.lines(0)))
+    return [(int(epoch), int(world)) for epoch, world in printed]
+
+
+def beginnings(run: Run, rank: int) -> list[int]:
+    """The epochs after which a node's process began."""
+    return [int(epoch) for epoch in re.findall(r"begins after epoch (\d+)", "\n".join(run.lines(rank)))]
+
+
 def test_training_goes_on_in_a_smaller_world_when_a_node_is_lost(field: Field) -> None:
-    example = EXAMPLES["torchrun"]
-    smaller = replace(example, command="train.py --epochs 40 --batches 100", options={**example.options, "minNodes": 2})
-    with field.run(smaller.job(3), smaller.folder, smaller.environment()) as run:
-        eventually(lambda: run.lines(0), lambda lines: any("epoch 2 " in line for line in lines), LONGEST_SECONDS)
-        agent = agent_of(field, LOST)
-        assert agent is not None, run.printed()
-        agent.kill()
-        states = run.finished()
-        assert states == ["SUCCEEDED", "FAILED", "SUCCEEDED"], run.printed()
-        trained = re.findall(r"epoch (\d+) loss \S+ world (\d)", "\n".join(run.lines(0)))
-        worlds = [int(world) for _, world in trained]
+    one = example()
+    with field.run(one.job(3), one.folder, one.environment()) as run:
+        lose(field, run)
+        assert run.finished() == ["SUCCEEDED", "FAILED", "SUCCEEDED"], run.printed()
+        worlds = [world for _, world in trained(run)]
         assert worlds == sorted(worlds, reverse=True)
         assert set(worlds) == {3, 2}
-        begun = [int(epoch) for epoch in re.findall(r"rank 0 of \d begins after epoch (\d+)", "\n".join(run.lines(0)))]
-        assert begun[0] == 0
-        assert begun[-1] >= 2, "it went on from its snapshot"
-        assert trained[-1] == ("40", "2")
+        assert trained(run)[-1] == (40, 2)
+        assert beginnings(run, 0)[0] == 0
+        assert beginnings(run, 0)[-1] >= 2, "it went on from its snapshot"
         assert run.left("result.json")["ranks"] == 2
-        # What the lost node still hears of is answered by nobody; all that was asked of nodes that live is open.
-        assert {(source, target) for source, target, _ in run.dropped() if LOST not in f"{source}{target}"} == set()
+        # Nobody answers for the lost node. Between the nodes that live, all is open that they ask for.
+        assert {pair for pair in run.dropped() if LOST not in pair[:2]} == set()
+
+
+@pytest.mark.skipif(not wanted(0, 1), reason="full counts only: it takes a minute more")
+def test_a_node_that_starts_again_is_taken_in(field: Field) -> None:
+    one = example()
+    job = replace(one.job(3), roles={"main": Role(1), "worker": Role(2, retry=Retry(1))})
+    with field.run(job, one.folder, one.environment()) as run:
+        lose(field, run)
+        run.succeeds()
+        assert trained(run)[-1] == (40, 3)
+        assert len(beginnings(run, LOST)) >= 2, "its second life trained too"
+        assert run.dropped() == set(), "nothing was asked for that the plan does not open"

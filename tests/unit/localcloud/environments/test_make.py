@@ -118,6 +118,33 @@ def test_one_that_does_not_prove_itself_is_not_there(with_rows: Callable[..., No
     assert isinstance(find.find("tiny"), MissingEnvironment)
 
 
+def test_a_repair_is_in_place_before_anything_is_imported(with_rows: Callable[..., None]) -> None:
+    """Of two dataclasses with defaults that cannot be hashed, only the one that is known to be harmless is let in."""
+    with_rows(replace(TINY, repair="torch_under_3_11"))
+    made = make.make("tiny", Told())
+    assert isinstance(made, Environment)
+    program = (
+        "import dataclasses\n"
+        "kind = dataclasses.make_dataclass('Kind', [], namespace={'__module__': 'MODULE'})\n"
+        "dataclasses.make_dataclass('Owner', [('held', kind, dataclasses.field(default=kind()))])\n"
+    )
+    for module, works in (("torch.distributed._shard.sharded_tensor", True), ("team.own", False)):
+        words = [made.interpreter, "-c", program.replace("MODULE", module)]
+        ended = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert (ended.returncode == 0) == works, ended.stderr
+        assert works or "mutable default" in ended.stderr
+
+
+def test_what_is_proved_has_its_bytecode_whatever_the_caller_s_python_is_told(
+    with_rows: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    with_rows(replace(TINY, repair="torch_under_3_11"))
+    made = make.make("tiny", Told())
+    assert isinstance(made, Environment)
+    assert [*made.interpreter.parents[1].glob("lib/python*/site-packages/__pycache__/torch_under*.pyc")]
+
+
 def test_missing_packages_are_named_with_the_command_and_not_installed_unasked(with_rows: Callable[..., None]) -> None:
     with_rows(replace(TINY, packages={"libnothing-dev": "/usr/include/nothing/*.h", "tool": "no-such-tool"}))
     with pytest.raises(MakeError) as raised:
