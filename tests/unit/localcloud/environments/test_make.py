@@ -129,7 +129,7 @@ def test_a_repair_is_in_place_before_anything_is_imported(with_rows: Callable[..
         "dataclasses.make_dataclass('Owner', [('held', kind, dataclasses.field(default=kind()))])\n"
     )
     for module, works in (("torch.distributed._shard.sharded_tensor", True), ("team.own", False)):
-        words = [made.interpreter, "-c", program.replace("MODULE", module)]
+        words = [str(made.interpreter), "-c", program.replace("MODULE", module)]
         ended = subprocess.run(words, capture_output=True, text=True, check=False)
         assert (ended.returncode == 0) == works, ended.stderr
         assert works or "mutable default" in ended.stderr
