@@ -31,7 +31,7 @@ class Draft:
     target: Target
     name: str
     file: int
-    _journal: int | None
+    journal: int | None
     digests: dict[int, bytes] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -42,8 +42,8 @@ class Draft:
         """A part is whole. One short write keeps the journal's lines whole, too."""
         with self._lock:
             self.digests[number] = digest
-            if self._journal is not None:
-                os.write(self._journal, json.dumps([number, as_text(digest)]).encode() + b"\n")
+            if self.journal is not None:
+                os.write(self.journal, json.dumps([number, as_text(digest)]).encode() + b"\n")
 
     def forget(self) -> None:
         for name in (self.name, _journal_of(self.name)):
@@ -89,23 +89,32 @@ def open_draft(target: Target, item: StoredObject, ranges: dict[int, tuple[int, 
     """The draft of an object. With `ranges`, by number, it has a journal, and keeps what an earlier process fetched."""
     identity = f"{item.name}\n{item.etag}\n{sorted((ranges or {}).values())[:1]}"
     name = hashlib.sha256(identity.encode()).hexdigest()[:40]
-    opened: list[int] = []
     try:
-        try:
-            opened.append(_open(target, name))
-            if ranges:
-                opened.append(_open(target, _journal_of(name), os.O_APPEND))
-        except OSError as error:
-            raise_if_full(error, target.path)
-            raise FileProblemError(f"cannot be written: {error.strerror}") from None
-        draft = Draft(target, name, opened[0], opened[1] if ranges else None)
-        if ranges:
-            draft.digests = _whole_parts(opened[0], opened[1], ranges)
-        _set_size(target, opened[0], item.size)
+        file = _open(target, name)
+        journal = _open(target, _journal_of(name), os.O_APPEND) if ranges else None
+        _set_size(target, file, item.size)
+    except OSError as error:
+        raise_if_full(error, target.path)
+        raise FileProblemError(f"cannot be written: {error.strerror}") from None
+    draft = Draft(target, name, file, journal)
+    if ranges and journal is not None:
+        draft.digests = _whole_parts(file, journal, ranges)
+    try:
         yield draft
-    finally:
-        for file in opened:
-            os.close(file)
+    except FileProblemError:
+        _end(draft)
+        raise
+    # Not after other errors: threads may still write by these descriptors, whose numbers would be given to other files.
+    _end(draft)
+
+
+def _end(draft: Draft) -> None:
+    """Nobody goes on with a draft that has no journal."""
+    if draft.journal is None:
+        draft.forget()
+    else:
+        os.close(draft.journal)
+    os.close(draft.file)
 
 
 def _open(target: Target, name: str, more: int = 0) -> int:

@@ -37,8 +37,10 @@ class OpenedFile:
     def __enter__(self) -> OpenedFile:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        os.close(self.file)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # After an error that ends the transfer, threads may still read by this number: no other file may get it.
+        if kind is None or issubclass(kind, FileProblemError):
+            os.close(self.file)
 
 
 def source_files(source: Path, account: Account) -> Iterator[SourceFile]:

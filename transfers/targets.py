@@ -93,17 +93,16 @@ def open_target(path: Path) -> Iterator[Target]:
         root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise TransferError(f"cannot fetch into {path}: {_words(error)}") from None
+    work = _workplace(path, root)
     try:
-        work = _workplace(path, root)
-        try:
-            yield Target(path, root, work)
-        finally:
-            os.close(work)
-            # It stays while unfinished files are in it.
-            with suppress(OSError):
-                os.rmdir(WORKPLACE, dir_fd=root)
+        yield Target(path, root, work)
     finally:
-        os.close(root)
+        # It stays while unfinished files are in it.
+        with suppress(OSError):
+            os.rmdir(WORKPLACE, dir_fd=root)
+    # Not after an error: threads may still write by these descriptors, whose numbers would be given to other files.
+    os.close(work)
+    os.close(root)
 
 
 def _workplace(path: Path, root: int) -> int:

@@ -251,6 +251,19 @@ def test_a_put_that_was_killed_goes_on(place: Place, large: bytes) -> None:
     assert list((place.folder / "cache" / "trainyard" / "uploads").iterdir()) == []
 
 
+def test_ctrl_c_ends_it_at_once_and_says_how_to_go_on(place: Place, large: bytes) -> None:
+    (place.folder / "large").write_bytes(large)
+    with slow(place, "UploadPart"), place.process("put", "large") as process:
+        eventually(place.part_numbers, lambda numbers: len(numbers) >= 2)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=30)[0]
+    assert process.returncode == 130
+    assert "The same command goes on where this one was." in told
+    assert "Traceback" not in told
+    place.run("put", "large")
+    assert place.read("data/large") == large
+
+
 def test_a_put_goes_on_with_the_parts_that_are_still_right(place: Place, large: bytes) -> None:
     """The file is another one since the kill: nothing of the old content is in the new object."""
     (place.folder / "large").write_bytes(large)
