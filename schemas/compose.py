@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.platforms import default_platform, platform_folder, platforms
+from schemas.built_in import KINDS, built_in
 
 FOLDER = Path(__file__).parent
 COMPOSED = FOLDER / "stack.schema.json"
@@ -23,6 +24,7 @@ _DEFS = "#/$defs/"
 _LONGEST_LINE = 118
 # The definition of all keys. It differs on every platform: one of the keys is the region.
 _WHOLE = "config"
+_JOB = "job"
 
 
 @cache
@@ -57,12 +59,18 @@ def compose_for_editors() -> dict[str, Any]:
     """The schema for editors: the definitions of the default platform, and what differs on the others."""
     first, *others = platforms()
     whole = schema_of(first)
-    definitions = dict(whole["$defs"])
+    definitions = _explained(whole["$defs"])
     for platform in others:
         definitions |= _renamed(platform, definitions)
     definitions[f"{first}.{_WHOLE}"] = definitions[_WHOLE]
     definitions[_WHOLE] = _chosen(first, others)
     return {**whole, "$defs": definitions}
+
+
+def _explained(definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """With all that the built-in frameworks know as keys of a job. Commands read the frameworks themselves."""
+    known = {"properties": {kind: {"properties": built_in(kind)} for kind in KINDS}}
+    return {**definitions, _JOB: merge_patch(definitions[_JOB], known)}
 
 
 def _chosen(first: str, others: list[str]) -> dict[str, Any]:
@@ -76,7 +84,7 @@ def _chosen(first: str, others: list[str]) -> dict[str, Any]:
 
 def _renamed(platform: str, shared: Mapping[str, Any]) -> dict[str, Any]:
     """A platform's own definitions, named after it: those that differ, or refer to one that differs."""
-    own: Mapping[str, Any] = schema_of(platform)["$defs"]
+    own = _explained(schema_of(platform)["$defs"])
     differ = {name for name, value in own.items() if value != shared.get(name)}
     while more := {name for name, value in own.items() if name not in differ and differ & set(_references(value))}:
         differ |= more
