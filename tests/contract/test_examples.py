@@ -23,7 +23,7 @@ SCRIPTS = sorted(STACKS.glob("examples/**/*.py"))
 SECRETS = {"#/$defs/vault/properties/secrets", "#/$defs/secret/properties/secure"}
 PULUMIS = {f"#/properties/{key}" for key in ("encryptionsalt", "secretsprovider", "encryptedkey", "environment")}
 # What was renamed, as no example was;
-# what `check` warns of; what only ADS's own images read; a port like any other; what scripts need that do not write to
+# what only ADS's own images read; what scripts need that do not write to
 # TRAINYARD_OUTPUT, as all examples do.
 NOT_SHOWN = (
     {
@@ -32,10 +32,7 @@ NOT_SHOWN = (
     | {
         f"#/$defs/job/properties/{key}"
         for key in (
-            "options/properties/dashboard",
-            "ports/properties/dashboard",
             "options/properties/adsDriver",
-            "ports/properties/tracker",
             "keep",
             # Every example trains with what its framework brings.
             "requirements",
