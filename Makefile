@@ -6,7 +6,7 @@ PY := .venv/bin/python
 STACK ?= local
 # How many processes run tests: one more than processors, because much of a test is waiting.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
-ROOMS := __main__.py catalog cli components engine iam images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas transfers
+ROOMS := __main__.py catalog cli components engine iam images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas transfers tries
 
 .PHONY: help setup up preview down test torture check bench dist lock clean
 help: ## this list

@@ -123,6 +123,7 @@ def _announce(place: Place, removal: Removal, yes: bool) -> None:
 def _destroy(place: Place, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]) -> None:
     # Time went by, perhaps at a question: nothing is emptied that another command is just bringing up.
     place.claim()
+    PLATFORM.end_other_runs(cloud, going, say_aside)
     PLATFORM.empty_buckets(cloud, going, say_aside)
     code = place.pulumi("destroy", *QUIET, *arguments)
     # A run that was alive until now may have written once more.

@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "cli.rehearse:rehearse",
         "Try a stack on a local cloud of its own: training, rules and access, for real.",
     ),
+    "run": ("cli.run:run", "Start what is deployed once more with other arguments, without an `up`."),
     "runs": (
         "cli.runs:runs",
         "Show what runs are doing (states by rank, logs, progress), fetch what they left, or end them.",

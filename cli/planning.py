@@ -64,6 +64,16 @@ def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
         end_with_findings(error.judged, form)
 
 
+def judge_or_exit(named: str, stacks: Path) -> Judged:
+    """The same, for commands that need more than the plan."""
+    from localstacks.planning import StackFileError, judge_usable_file
+
+    try:
+        return judge_usable_file(stack_file(named, stacks), say_aside)
+    except StackFileError as error:
+        end_with_findings(error.judged, "text")
+
+
 def end_with_findings(judged: Judged, form: str) -> NoReturn:
     """Ends the command as `trainyard check` would: with 2 when the file cannot be read."""
     from cli.render import show

@@ -229,16 +229,21 @@ def watch(selection: RunSelection, every: float) -> None:
 @run_arguments
 def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: float) -> None:
     """Print the output of runs. The ranks are merged in the order of time, and each line has its rank."""
-    while True:
-        runs_now = selection.runs()
-        for line in selection.look.lines(runs_now, frozenset(ranks)):
-            say(terminal(line))
-        if not follow or all(run.over for run in runs_now):
-            break
-        sys.stdout.flush()
-        time.sleep(every)
+    runs_now = follow_lines(selection, frozenset(ranks), every if follow else None)
     if not any(node.log for run in runs_now for node in run.nodes):
         raise click.ClickException("these runs keep no log; `trainyard:logs` in the stack file turns logs on and off")
+
+
+def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | None) -> list[RunStatus]:
+    """Prints lines until the runs have ended; once if `every` is None. Gives the runs as they were in the end."""
+    while True:
+        runs_now = selection.runs()
+        for line in selection.look.lines(runs_now, ranks):
+            say(terminal(line))
+        if every is None or all(run.over for run in runs_now):
+            return runs_now
+        sys.stdout.flush()
+        time.sleep(every)
 
 
 @runs.command()

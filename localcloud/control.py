@@ -60,6 +60,11 @@ class Cloud:
         """The environment variables that lead every client to this cloud."""
         return self.env_for("deployer")
 
+    def env_of_caller(self) -> Mapping[str, str]:
+        """The same as whoever calls: the profile that the environment names for this cloud, else the deployer."""
+        named = os.environ.get("OCI_CONFIG_FILE") == str(self.config_file)
+        return self.env_for(os.environ.get("OCI_CONFIG_PROFILE") or "deployer") if named else self.env
+
     def env_for(self, profile: str) -> Mapping[str, str]:
         from localcloud.api.clients import client_variables
 

@@ -21,10 +21,15 @@ class StackFileError(Exception):
 
 
 def plan_file(file: Path, tell: Tell) -> Plan:
-    """The plan of a stack file; remarks that do not keep it from being used are counted, not shown."""
+    """The plan of a stack file."""
+    return plan_of(judge_usable_file(file, tell))
+
+
+def judge_usable_file(file: Path, tell: Tell) -> Judged:
+    """A stack file without errors; remarks that do not keep it from being used are counted, not shown."""
     judged = judge_file(file, str(file))
     if judged.errors or judged.stack is None:
         raise StackFileError(judged)
     if judged.findings:
         tell(f"{plural(len(judged.findings), 'remark')}: trainyard check {file} shows them")
-    return plan_of(judged)
+    return judged

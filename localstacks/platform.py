@@ -54,6 +54,9 @@ class LocalPlatform(Protocol):
     def list_data(self, cloud: Cloud, tell: Tell) -> list[str]:
         """Everything in the cloud that holds data, whoever made it, with how much it holds."""
 
+    def end_other_runs(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> None:
+        """Ends what runs of the jobs among the resources that go, and is in no state, and waits for its end."""
+
     def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
         """Removes the objects of the buckets among the resources that go; how many there were."""
 

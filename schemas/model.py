@@ -228,8 +228,14 @@ class Input:
     prefix: str = ""
 
 
+EachValue = str | bool | int | float
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
+    """With `each`, one run for every combination of its values (schemas/each.py)."""
+
+    each: Mapping[str, tuple[EachValue, ...]] = field(default_factory=dict)
     args: tuple[str, ...] = ()
     env: Mapping[str, EnvValue] = field(default_factory=dict)
     attempt: int = 1

@@ -30,16 +30,33 @@ class CodeArtifact:
 
 def build_artifact(folder: Path, into: Path, name: str) -> CodeArtifact:
     """Writes the archive below `into`. Its name carries its digest: new code is a new path, which replaces the job."""
+    digest = _digest(folder)
+    into.mkdir(parents=True, exist_ok=True)
+    target = into / _file_name(name, digest)
+    if not target.exists():
+        _write(target, _entries(folder))
+    return CodeArtifact(target, digest, target.stat().st_size)
+
+
+def artifact_name(folder: Path, name: str) -> str:
+    """What the archive of this folder is called. A deployed job with an artifact of another name has other code."""
+    return _file_name(name, _digest(folder))
+
+
+def _file_name(name: str, digest: str) -> str:
+    return f"{name}-{digest[:16]}.zip"
+
+
+def _digest(folder: Path) -> str:
     digest = hashlib.sha256(FORMAT)
-    entries = [(path.relative_to(folder).as_posix(), path) for path in code_files(folder)]
-    for inside, path in entries:
+    for inside, path in _entries(folder):
         digest.update(f"{inside}\0{int(os.access(path, os.X_OK))}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    into.mkdir(parents=True, exist_ok=True)
-    target = into / f"{name}-{digest.hexdigest()[:16]}.zip"
-    if not target.exists():
-        _write(target, entries)
-    return CodeArtifact(target, digest.hexdigest(), target.stat().st_size)
+    return digest.hexdigest()
+
+
+def _entries(folder: Path) -> list[tuple[str, Path]]:
+    return [(path.relative_to(folder).as_posix(), path) for path in code_files(folder)]
 
 
 def _write(target: Path, entries: list[tuple[str, Path]]) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import iam
@@ -12,6 +12,7 @@ from catalog.tables import table
 from components.oci.needs import Need, permissions_for, smallest_grant, weakest_trust
 from components.oci.plan import OciAccessPlan, OciPlan
 from components.plan.model import Grant
+from iam.permissions import grants
 from schemas.oci.ocids import is_ocid
 
 # OCI's default limit on statements in one policy.
@@ -58,6 +59,18 @@ def policy_lines(plan: OciPlan) -> tuple[Line, ...]:
         return ()
     by_mode = {"least-privilege": _least, "documented": _documented, "proof-of-concept": _proof_of_concept}
     return tuple(by_mode[plan.access.mode](plan))
+
+
+def statements_for_users(plan: OciPlan, done: Iterable[str]) -> tuple[str, ...]:
+    """The statements that let the stack's users do this (`start runs`), whoever makes them. None without users."""
+    if not has_users(plan.access):
+        return ()
+    needed = {name for what in done for _, permissions, _ in permissions_for(what) for name in permissions}
+    made = policy_lines(replace(plan, access=replace(plan.access, create=True)))
+    users = users_subject(plan.access)
+    return tuple(
+        line.text for line in made if line.statement.subject == users and needed & grants(line.statement.grant)
+    )
 
 
 def policies(plan: OciPlan) -> dict[str, tuple[Line, ...]]:

@@ -14,6 +14,7 @@ from components.plan.naming import stack_tags
 from components.plan.platform import platform_of
 from components.plan.ports import network_plan
 from components.plan.resolved import ResolvedJob
+from schemas.each import with_each
 from schemas.judge import Judged
 from schemas.model import NOTHING, Job, Stack
 from schemas.requirements import PackageList
@@ -29,7 +30,7 @@ def build_plan(
     used = {(job.framework, job.strategy) for job in stack.jobs.values()}
     rows = {key: _framework(*key, own_frameworks) for key in used}
     jobs = {
-        name: ResolvedJob(name, job, rows[job.framework, job.strategy], _packages(job, packages.get(name)))
+        name: ResolvedJob(name, with_each(job), rows[job.framework, job.strategy], _packages(job, packages.get(name)))
         for name, job in stack.jobs.items()
     }
     opened = {name: _framework(name, None, own_frameworks) for name in stack.network.frameworks}

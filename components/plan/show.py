@@ -211,6 +211,8 @@ def _job(job: JobPlan) -> Iterator[str]:
     rows += [("data", f"{item.bucket or 'the bucket'}/{item.prefix} at {item.mount}") for item in job.inputs]
     rows += [(f"role {role.name}", _role(role)) for role in job.roles]
     rows.append(("ranks", job.ranks))
+    if len(job.runs) > 1:
+        rows.append(("at once", f"{job.nodes * len(job.runs)} nodes, while all of its runs train"))
     yield from table(rows)
     yield from _launched(job)
 

@@ -12,6 +12,7 @@ from localcloud.control import Cloud
 from localstacks.file import LocalFile
 from localstacks.oci import types
 from localstacks.oci.buckets import empty_buckets
+from localstacks.oci.ending import end_other_runs
 from localstacks.oci.file import stand_in
 from localstacks.oci.images import ready_images
 from localstacks.oci.removal import RemovalReader
@@ -59,6 +60,9 @@ class OciLocalPlatform:
 
     def list_data(self, cloud: Cloud, tell: Tell) -> list[str]:
         return list(RemovalReader(cloud, tell).list_data())
+
+    def end_other_runs(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> None:
+        end_other_runs(cloud, rows, tell)
 
     def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
         return empty_buckets(cloud, rows, tell)

@@ -4,7 +4,7 @@
 import hashlib
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ _RETRIED_CONFLICTS = frozenset({"ConcurrentObjectUpdate", "ExternalServerIncorre
 _TRANSIENT_SECONDS = 120.0
 _LONGEST_PAUSE = 15.0
 _LIVES = 50
+_PAGE = 100
 
 
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
@@ -107,6 +108,17 @@ def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -
 def _is_network(error: Exception) -> bool:
     modules = {base.__module__.split(".")[0] for base in type(error).__mro__}
     return isinstance(error, OSError) or "requests" in modules or type(error).__name__ == "RequestException"
+
+
+def pages(list_page: Callable[..., Any]) -> Iterator[Any]:
+    """Everything that a list has. `list_page` takes the options of one page."""
+    page: str | None = None
+    while True:
+        answer = list_page(limit=_PAGE, **({"page": page} if page else {}))
+        yield from answer.data
+        page = answer.headers.get("opc-next-page")
+        if not page:
+            return
 
 
 def is_gone(error: BaseException) -> bool:

@@ -3,16 +3,19 @@
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from provider.base.values import Properties, Secret
 from provider.oci import sdk
-from provider.runs.model import NodeRun, NodeSpec, RunSpec
+from provider.runs.model import TERMINAL, NodeRun, NodeSpec, RunSpec
+from provider.runs.tries import Try
 
 RUN_TAG = "trainyard-run"
 NODE_TAG = "trainyard-node"
 RELEASED_TAG = "trainyard-run-released"
+# How the value of RUN_TAG begins in a try, which no stack has in its state. Then comes the run that it is like.
+_TRY = "try/"
 _OURS = frozenset({RUN_TAG, NODE_TAG, RELEASED_TAG})
 MAIN_VARIABLE = "MAIN_JOB_RUN_OCID"
 # Images built with ADS leave their addresses and `stop` in this folder. Another start must not find them.
@@ -43,6 +46,33 @@ def node_of(run_tags: Mapping[str, str]) -> tuple[str, str, int]:
     rank, _, rest = run_tags.get(NODE_TAG, "").partition("/")
     role, _, name = rest.partition("/")
     return name, role, int(rank) if rank.isdigit() else 0
+
+
+def fingerprint_of_try(like: str, fingerprint: str) -> str:
+    """The fingerprint of a try: it also says which run of the job the try is like."""
+    return f"{_TRY}{like}/{fingerprint}"
+
+
+def is_like(run_tags: Mapping[str, str]) -> str | None:
+    """The run that a try is like; empty if its job had none. None if these are not the tags of a try."""
+    mark = run_tags.get(RUN_TAG, "")
+    return mark.removeprefix(_TRY).rpartition("/")[0] if mark.startswith(_TRY) else None
+
+
+def living_tries(runs: Iterable[Any]) -> list[Try]:
+    """The tries among a job's runs that have not ended."""
+    together: dict[str, list[Any]] = {}
+    for run in runs:
+        tags = run.freeform_tags or {}
+        if is_like(tags) is not None and run.lifecycle_state not in TERMINAL:
+            together.setdefault(tags[RUN_TAG], []).append(run)
+    return [_try(own) for own in together.values()]
+
+
+def _try(runs: Sequence[Any]) -> Try:
+    tags = runs[0].freeform_tags
+    title = f"{tags.get('job', '')}/{tags.get('run', '')}"
+    return Try(title, is_like(tags) or "", tuple(node_run(run) for run in runs))
 
 
 def own_tags(run_tags: Mapping[str, str] | None) -> dict[str, str]:

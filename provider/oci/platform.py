@@ -9,11 +9,10 @@ from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
 from provider.oci import endings, images, job_runs, logs
-from provider.oci.calls import attempt, is_gone, make_once, read_if_exists
+from provider.oci.calls import attempt, is_gone, make_once, pages, read_if_exists, refusal
 from provider.oci.session import Session
 from provider.runs.model import DELETED, NodeRun, NodeSpec, RunSpec
-
-_PAGE = 100
+from provider.runs.tries import Try
 
 
 def knows(run_id: str) -> bool:
@@ -36,7 +35,7 @@ class OciRunPlatform:
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         access = spec.timeouts.access
         job = attempt(call, "Read the job", lambda: self._client.get_job(spec.job), access).data
-        past = list(self._runs_of_job(call, spec.compartment, spec.job, access))
+        past = list(self.runs_of_job(call, spec.compartment, spec.job, access))
         made = [run for run in past if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == spec.fingerprint]
         if made and not started and not call.anew:
             call.report.info(f"an interrupted attempt had made {len(made)} job run(s) already; going on from there")
@@ -126,6 +125,19 @@ class OciRunPlatform:
             raise ProviderError("the job run no longer exists")
         return logs.last_lines(self._session, call, run, limit)
 
+    def tries(self, call: Call, inputs: Properties, patiently: bool) -> list[Try]:
+        compartment, job = inputs["compartment"], inputs["job"]
+        try:
+            if patiently:
+                return job_runs.living_tries(self.runs_of_job(call, compartment, job, 0))
+            return job_runs.living_tries(pages(partial(self._client.list_job_runs, compartment, job_id=job)))
+        except Exception as error:
+            refused = refusal("List the job's runs", error)
+            if is_gone(error.__cause__ or error):
+                # A job that somebody deleted has no runs any more.
+                return []
+            raise refused from error
+
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
         main = self._get(call, run_id)
         if main is None or main.lifecycle_state == "DELETED":
@@ -146,26 +158,20 @@ class OciRunPlatform:
             return []
         others = [
             run.id
-            for run in self._runs_of_job(call, main.compartment_id, main.job_id, 0)
+            for run in self.runs_of_job(call, main.compartment_id, main.job_id, 0)
             if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == mark and run.id != main.id
         ]
         runs = [run for run in (self._get(call, run_id) for run_id in others) if run is not None]
         return sorted(runs, key=lambda run: job_runs.node_of(run.freeform_tags or {})[2])
 
-    def _runs_of_job(self, call: Call, compartment: str, job: str, access_minutes: float) -> Iterator[Any]:
-        page: str | None = None
-        while True:
-            options = {"job_id": job, "limit": _PAGE, **({"page": page} if page else {})}
-            answer = attempt(
-                call,
-                "List the job's runs",
-                partial(self._client.list_job_runs, compartment, **options),
-                access_minutes,
-            )
-            yield from (run for run in answer.data if run.lifecycle_state != "DELETED")
-            page = answer.headers.get("opc-next-page")
-            if not page:
-                return
+    def runs_of_job(self, call: Call, compartment: str, job: str, access_minutes: float) -> Iterator[Any]:
+        """Job runs of a job, as a list has them."""
+
+        def list_page(**options: Any) -> Any:
+            ask = partial(self._client.list_job_runs, compartment, job_id=job, **options)
+            return attempt(call, "List the job's runs", ask, access_minutes)
+
+        return (run for run in pages(list_page) if run.lifecycle_state != DELETED)
 
 
 def _request_by_token(spec: RunSpec, node: NodeSpec | None, job: Any, main: Any) -> Callable[[str], Any]:

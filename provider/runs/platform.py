@@ -6,13 +6,16 @@ is one of its own. The module is imported only when a run names the platform.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import import_platform, platforms_in
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
 from provider.runs.model import NodeRun, RunSpec
+
+if TYPE_CHECKING:
+    from provider.runs.tries import Try
 
 
 class RunPlatform(Protocol):
@@ -38,6 +41,9 @@ class RunPlatform(Protocol):
 
     def last_lines(self, call: Call, node: NodeRun, limit: int) -> list[str]:
         """The last lines of the node, oldest first. Raises ProviderError if they cannot be read."""
+
+    def tries(self, call: Call, inputs: Properties, patiently: bool) -> list["Try"]:
+        """The tries of a run's job that are alive. A preview is not patient: it asks a busy cloud only once."""
 
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
         """The inputs that would make this run, and its nodes. None if the run does not exist."""

@@ -33,6 +33,7 @@ from provider.runs.model import (
     wants_access,
 )
 from provider.runs.platform import RunPlatform, RunPlatforms
+from provider.runs.tries import JobTries
 from provider.runs.waiting import NotInTimeError, broken, settle, wait_for_end
 
 _LAST_LINES = 20
@@ -62,6 +63,7 @@ class RunResource(ProviderResource):
 
     def __init__(self, platforms: Callable[[], RunPlatforms]) -> None:
         self._platforms = platforms
+        self._tries = JobTries()
 
     def check(self, call: Call, old: Properties, new: Properties) -> CheckedInputs:
         inputs = with_defaults(new)
@@ -74,6 +76,7 @@ class RunResource(ProviderResource):
         says is waited for again. The engine remembers a failed `up`, but forgets it when the state is refreshed.
         """
         diff = super().diff(call, old, old_outputs, new)
+        self._tries.announce(call, lambda: self._platforms()[old["platform"]], old, diff)
         unbegun = bool(old_outputs.get(_UNBEGUN))
         if unbegun or not (diff.changes or _has_reached(old_outputs, old["until"])):
             again = Change("update", replaces=unbegun, reason=_BEGINS if unbegun else _WAITS)
@@ -132,6 +135,7 @@ class RunResource(ProviderResource):
         nodes = platform.observe(call, _node_runs(outputs_before))
         alive = [node for node in nodes if not node.over]
         try:
+            self._tries.end(call, platform, outputs_before, _MINUTES_TO_END)
             platform.cancel(call, alive)
             if alive:
                 call.report.info(f"run {outputs_before['displayName']}: cancelled; waiting until it has ended")

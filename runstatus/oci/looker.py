@@ -11,12 +11,10 @@ from typing import Any
 
 from provider.base.resource import Call
 from provider.oci import job_runs, logs, status_place
-from provider.oci.calls import attempt, read_if_exists, refusal
+from provider.oci.calls import attempt, pages, read_if_exists, refusal
 from provider.oci.session import Session
 from runstatus import launcher_status
 from runstatus.seen import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns
-
-_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +54,14 @@ class Looker:
         return sorted(seen, key=lambda run: (run.created, run.title))
 
     def _summaries(self) -> Iterator[Any]:
-        client, page = self.session.client("data_science"), None
-        while True:
-            options = {"limit": _PAGE, **({"page": page} if page else {})}
-            answer = attempt(self.call, "List the job runs", partial(client.list_job_runs, self.compartment, **options))
-            for run in answer.data:
-                if run.lifecycle_state != "DELETED" and is_wanted(self.wanted, run.freeform_tags or {}):
-                    yield run
-            page = answer.headers.get("opc-next-page")
-            if not page:
-                return
+        client = self.session.client("data_science")
+
+        def list_page(**options: Any) -> Any:
+            return attempt(self.call, "List the job runs", partial(client.list_job_runs, self.compartment, **options))
+
+        for run in pages(list_page):
+            if run.lifecycle_state != "DELETED" and is_wanted(self.wanted, run.freeform_tags or {}):
+                yield run
 
     def _run(self, runs: list[Any], deeply: bool) -> RunStatus:
         nodes: list[NodeStatus] = []

@@ -65,7 +65,8 @@ class OciLook:
 def make(question: Question) -> OciLook:
     config, cloud = question.config, question.cloud
     if cloud is not None:
-        session, compartment = Session.of({"profile": question.profile}, cloud.env), question.place or cloud.compartment
+        session = Session.of({"profile": question.profile}, cloud.env_of_caller())
+        compartment = question.place or cloud.compartment
     else:
         session = Session.of(
             {"region": config.get("oci:region"), "profile": question.profile or config.get(PROFILE_KEY)}

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from schemas.checks import (  # noqa: F401
     access,
     commands,
+    each,
     env,
     images,
     names,

@@ -98,12 +98,16 @@ def reserved(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 @rule("TY502", "a secret in plain text, by its name")
 def secret_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for path, name, value, _job in _variables(stack):
-        if not isinstance(value, str) or "${" in value or _is_harmless(name, value):
-            continue
-        if _SECRET_NAME.search(name) and not _OF_LANGUAGE.search(name):
+        if isinstance(value, str) and "${" not in value and names_secret(name, value):
             yield Wrong(
                 path, f"`{name}` looks like a secret, and its value is in plain text", _make_secret(stack, path)
             )
+
+
+def names_secret(name: str, value: str) -> bool:
+    """Whether a variable of this name holds a secret, going by the name alone."""
+    is_named_so = bool(_SECRET_NAME.search(name)) and not _OF_LANGUAGE.search(name)
+    return is_named_so and not _is_harmless(name, value)
 
 
 def _is_harmless(name: str, value: str) -> bool:
@@ -147,6 +151,8 @@ def _texts(stack: Stack) -> Iterator[tuple[Path, list[str]]]:
             yield at("jobs", name, "roles", role, "command"), (part.command or "").split()
         for run, one in job.runs.items():
             yield at("jobs", name, "runs", run, "args"), list(one.args)
+            for key, values in one.each.items():
+                yield at("jobs", name, "runs", run, "each", key), [value for value in values if isinstance(value, str)]
         if job.code and job.code.git:
             yield at("jobs", name, "code", "git", "url"), [job.code.git.url]
     for key, value in stack.tags.items():

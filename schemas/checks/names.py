@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
+from schemas import each
 from schemas.checks.registry import Wrong, at, rule
 from schemas.convert import camel
+from schemas.each import keys_of
 from schemas.facts import Facts
 from schemas.findings import Path
 from schemas.model import Stack
@@ -46,12 +48,13 @@ def name_and_existing(stack: Stack, _: Facts) -> Iterator[Wrong]:
 def same_name(stack: Stack, _: Facts) -> Iterator[Wrong]:
     taken: dict[str, str] = {}
     for job, spec in stack.jobs.items():
-        for run in spec.runs:
-            name = f"{stack.team}-{stack.environment}-{job}-{run}"
-            if name in taken:
-                message = f"the run is called `{name}`, like a run of the job `{taken[name]}`"
-                yield Wrong(at("jobs", job, "runs", run), message, "rename the job or the run")
-            taken[name] = job
+        for run, one in spec.runs.items():
+            for key in keys_of(run, one):
+                name = f"{stack.team}-{stack.environment}-{job}-{key}"
+                if name in taken and taken[name] != job:
+                    message = f"the run is called `{name}`, like a run of the job `{taken[name]}`"
+                    yield Wrong(at("jobs", job, "runs", run), message, "rename the job or the run")
+                taken[name] = job
 
 
 @rule("TY612", "a tag that trainyard sets itself")
@@ -64,13 +67,28 @@ def own_tag(stack: Stack, _: Facts) -> Iterator[Wrong]:
 @rule("TY613", "an unknown reference")
 def reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
     references = [*REFERENCES, *stack.references()]
+    yield from _unknown_each(stack)
     for path, text in _texts(stack):
-        for name in dict.fromkeys(names_in(text)):
+        for name in dict.fromkeys(names_in(each.without_references(text))):
             if name not in references:
                 remedy = suggestion(name, references)
                 if name.isupper():
                     remedy = f"variables of the node are not filled in: read ${name} in the script"
                 yield Wrong(path, f"`${{{name}}}` is not a known reference", remedy)
+
+
+def _unknown_each(stack: Stack) -> Iterator[Wrong]:
+    """Only the arguments and variables of a run know the values of its `each`."""
+    for path, text in _texts(stack):
+        job, *place = path[2:]
+        run = stack.jobs[str(job)].runs[str(place[1])] if place[0] == "runs" else None
+        names = [f"{each.REFERENCE}{name}" for name in run.each] if run else []
+        for name in dict.fromkeys(each.names_in(text)):
+            if f"{each.REFERENCE}{name}" not in names:
+                remedy = suggestion(f"{each.REFERENCE}{name}", names) if names else "add it to `each` of the run"
+                if run is None:
+                    remedy = "use it in `args` or `env` of a run with `each`"
+                yield Wrong(path, f"`${{{each.REFERENCE}{name}}}` is not a value of `each`", remedy)
 
 
 def _texts(stack: Stack) -> Iterator[tuple[Path, str]]:

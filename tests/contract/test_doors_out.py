@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ROOMS = (
     "catalog", "cli", "components", "engine", "iam", "images", "localstacks", "policies", "provider", "rehearsal",
-    "rehearsing", "runstatus", "schemas", "transfers",
+    "rehearsing", "runstatus", "schemas", "transfers", "tries",
 )  # fmt: skip
 # The doors, and programs that print for other programs or write a page of docs/ from our own tables.
 DOORS = {

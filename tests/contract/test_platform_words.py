@@ -27,6 +27,7 @@ ROOMS = (
     "rehearsing",
     "runstatus",
     "transfers",
+    "tries",
     "catalog",
 )
 NAMES = re.compile(

@@ -65,6 +65,8 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (Run, "env"): env,
     (Job, "stall_minutes"): st.integers(0, 43200),
     (Run, "attempt"): st.integers(1, 9),
+    # Numbers as the engine and Python write them alike.
+    (Run, "each"): st.dictionaries(names, st.lists(texts | st.integers(-9, 9), max_size=2).map(tuple), max_size=2),
     (Job, "roles"): st.deferred(lambda: st.dictionaries(names, of(Role), min_size=1, max_size=2)),
     (Job, "env"): env,
     (Job, "options"): st.dictionaries(words, st.booleans() | whole | numbers | texts, max_size=2),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,6 @@ from transfers.platform import StoreRequest
 
 PROFILE_KEY = "oci:configFileProfile"
 COMPARTMENT_KEY = "trainyard:compartment"
-_FILE, _PROFILE = "OCI_CONFIG_FILE", "OCI_CONFIG_PROFILE"
 
 
 @dataclass(frozen=True)
@@ -65,13 +63,7 @@ def _session(request: StoreRequest) -> Session:
     if request.cloud is None:
         config = request.config
         return Session.of({"region": config.get("oci:region"), "profile": request.profile or config.get(PROFILE_KEY)})
-    return Session.of({"profile": request.profile or _local_profile(request.cloud.env)}, request.cloud.env)
-
-
-def _local_profile(variables: Mapping[str, str]) -> str | None:
-    """The profile that `trainyard cloud env` set for this very cloud; other variables are another cloud's."""
-    same = os.environ.get(_FILE) == variables[_FILE]
-    return os.environ.get(_PROFILE) if same else None
+    return Session.of({"profile": request.profile}, request.cloud.env_of_caller())
 
 
 def _name(session: Session) -> str:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from schemas.checks.registry import Wrong, at
+from schemas.each import MOST_RUNS, count
 from schemas.facts import Facts
-from schemas.names import suggestion
+from schemas.names import plural, suggestion
 from schemas.oci.checks.registry import rule
 from schemas.oci.model import OciStack
 
@@ -97,3 +98,17 @@ def mount_name(stack: OciStack, _: Facts) -> Iterator[Wrong]:
                 message = f"`{item.mount}` ends in a name that OCI does not allow"
                 remedy = "use letters, digits, `-` and `_`, beginning with a letter or digit"
                 yield Wrong(at("jobs", name, "inputs", index, "mount"), message, remedy)
+
+
+@rule("TY866", "runs that take many machines at once", severity="note")
+def machines_at_once(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for run, one in job.runs.items():
+            if 1 < count(one) <= MOST_RUNS:
+                nodes = plural(count(one) * job.nodes, "node")
+                message = f"makes {plural(count(one), 'run')} that start together: {nodes} of {job.shape.name} at once"
+                remedy = (
+                    "compare with the account's limit for this shape (Console: Governance, Limits, Quotas and Usage; "
+                    "`oci limits value list --service-name data-science --compartment-id TENANCY`)"
+                )
+                yield Wrong(at("jobs", name, "runs", run, "each"), message, remedy)

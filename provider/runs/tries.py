@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries of a job: runs that `trainyard run` started beside the stack. They end before their job goes.
+
+A platform keeps a job whose runs are alive, so whatever removes or replaces a job would fail at its end. No state has
+the tries, so the runs of the state speak for them: a preview that replaces the job names them, and the run that goes
+ends them. A run that goes for good ends the tries that are like it, because with its job gone they could not go on.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from launcher.escaping import terminal
+from provider.base.diff import Diff
+from provider.base.errors import ProviderError
+from provider.base.resource import Call
+from provider.base.values import Properties
+from provider.runs.model import NodeRun
+from provider.runs.platform import RunPlatform
+from provider.runs.waiting import wait_for_end
+
+_JOB = "job"
+
+
+class Try(NamedTuple):
+    """A try that has not ended. `like` is the run of the stack that it repeats."""
+
+    title: str
+    like: str
+    nodes: tuple[NodeRun, ...]
+
+
+class JobTries:
+    """What this process has seen of runs and their jobs: the engine asks for a diff before it replaces anything."""
+
+    def __init__(self) -> None:
+        self._going: set[str] = set()
+        self._replaced: set[str] = set()
+        self._lock = threading.Lock()
+
+    def announce(self, call: Call, platform: Callable[[], RunPlatform], old: Properties, diff: Diff) -> None:
+        """Says which tries a replacement of the job ends, once for each job."""
+        job = old.get(_JOB)
+        if not diff.replaces or not isinstance(job, str):
+            return
+        with self._lock:
+            self._replaced.add(call.urn)
+            if _JOB not in diff.replaces or job in self._going:
+                return
+            self._going.add(job)
+        try:
+            alive = platform().tries(call, old, patiently=False)
+        except ProviderError as error:
+            call.report.warning(f"the job is replaced; whether tries of it are alive is not known: {error.cause}")
+            return
+        if alive:
+            call.report.warning(f"the job is replaced, which ends its tries: {_names(alive)}")
+
+    def end(self, call: Call, platform: RunPlatform, old: Properties, minutes: float) -> None:
+        """Ends the tries that cannot go on without this run."""
+        job_goes = old.get(_JOB) in self._going
+        if call.urn in self._replaced and not job_goes:
+            return
+        run = (old.get("tags") or {}).get("run")
+        alive = [one for one in platform.tries(call, old, patiently=True) if job_goes or one.like in ("", run)]
+        if not alive:
+            return
+        call.report.warning(f"its tries end with it: {_names(alive)}; waiting until they have ended")
+        nodes = [node for one in alive for node in one.nodes]
+        platform.cancel(call, nodes)
+        wait_for_end(call, platform, nodes, minutes)
+
+
+def _names(tries: Sequence[Try]) -> str:
+    return terminal(", ".join(sorted(one.title for one in tries)))

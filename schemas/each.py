@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run with `each:` stands for one run for every combination of its values.
+
+The key of such a run spells what differs: `sweep-bs-32-lr-0.1`. The names are in alphabetical order, because the
+engine does not keep the order of a file. So another value adds runs and moves none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from schemas.model import EachValue, EnvValue, Job, Run
+
+MOST_RUNS = 64
+# A key is part of display names, tags and names of objects.
+LONGEST_KEY = 100
+REFERENCE = "each."
+_IN_TEXT = re.compile(r"\$\{each\.([A-Za-z][A-Za-z0-9_-]*)\}")
+_NOT_IN_KEY = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def with_each(job: Job) -> Job:
+    """The job with every combination as a run of its own."""
+    if not any(run.each for run in job.runs.values()):
+        return job
+    return replace(job, runs={key: run for name, each in job.runs.items() for key, run in expand(name, each)})
+
+
+def expand(name: str, run: Run) -> Iterator[tuple[str, Run]]:
+    """The keys and runs that a run of the stack file stands for: itself, if it has no `each`."""
+    if not run.each:
+        yield name, run
+        return
+    for chosen in combinations(run):
+        args = tuple(_filled(word, chosen) for word in run.args)
+        yield spell(name, chosen), replace(run, each={}, args=args, env=_environment(run.env, chosen))
+
+
+def combinations(run: Run) -> Iterator[Mapping[str, str]]:
+    """The values of every combination, as texts."""
+    names = sorted(run.each)
+    for values in itertools.product(*(run.each[name] for name in names)):
+        yield dict(zip(names, map(text_of, values), strict=True))
+
+
+def count(run: Run) -> int:
+    """How many runs it stands for. The lists may be far too long to make them."""
+    return math.prod(len(values) for values in run.each.values())
+
+
+def keys_of(name: str, run: Run) -> list[str]:
+    """The keys of the runs that it stands for. None where there are too many, which is a finding of its own."""
+    if count(run) > MOST_RUNS:
+        return []
+    return [spell(name, chosen) for chosen in combinations(run)] if run.each else [name]
+
+
+def spell(name: str, chosen: Mapping[str, str]) -> str:
+    """What is not a letter, digit, `.`, `_` or `-` becomes a hyphen: the key names objects and resources."""
+    words = (name, *itertools.chain.from_iterable(chosen.items()))
+    return "-".join(_safe(word) for word in words)
+
+
+def text_of(value: EachValue) -> str:
+    """The same text for 32 and 32.0, because the engine does not tell them apart."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def names_in(text: str) -> list[str]:
+    """The names under `each` that a text refers to."""
+    return _IN_TEXT.findall(text)
+
+
+def without_references(text: str) -> str:
+    """The text without what refers to values of `each`."""
+    return _IN_TEXT.sub("", text)
+
+
+def _safe(word: str) -> str:
+    # `-1` keeps its sign: as a key, `lr--1` differs from `lr-1`.
+    made = _NOT_IN_KEY.sub("-", word)
+    return made if made.strip(".-_") else "-"
+
+
+def _environment(values: Mapping[str, EnvValue], chosen: Mapping[str, str]) -> dict[str, EnvValue]:
+    return {name: _filled(value, chosen) if isinstance(value, str) else value for name, value in values.items()}
+
+
+def _filled(text: str, chosen: Mapping[str, str]) -> str:
+    return _IN_TEXT.sub(lambda match: chosen.get(match[1], match[0]), text)

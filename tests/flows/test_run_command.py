@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard run` as people type it: on a stack that is up on the local cloud, with runs that really run."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import oci
+import pytest
+
+from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
+from tests.support.local_team import ROOT, summary
+from tests.support.try_world import TryTeam, jobs, try_team
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TryTeam]:
+    with try_team(tmp_path_factory.mktemp("tries")) as one:
+        one.trainyard("up", "local")
+        yield one
+
+
+def state_of(team: TryTeam) -> str:
+    (state,) = (team.home / "pulumi" / "state").rglob("local.json")
+    return state.read_text()
+
+
+def test_a_try_is_the_deployed_run_with_other_arguments_and_leaves_no_trace_in_the_state(team: TryTeam) -> None:
+    before = state_of(team)
+    done = team.try_("line", "--follow", "--env", "COLOUR=green", "--", "--lr", "0.5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (title,) = re.findall(r"Started (line/try-[0-9a-f]{6}), like line/base: 1 node of VM", done.stderr)
+    given = f"args ['--epochs', '5', '--lr', '0.5'] colour green place {title}"
+    assert given in done.stdout, "the arguments of the run are replaced, those of the command stay"
+    assert f"{title}: SUCCEEDED" in done.stderr
+
+    ((name, left),) = team.outputs(title).items()
+    assert re.fullmatch(rf"{title}/1/\w{{12}}/output/given\.txt", name), "where every run leaves its output"
+    assert left == given
+    (run,) = team.job_runs(title)
+    assert run.freeform_tags["run"] == title.partition("/")[2]
+    assert run.display_name == f"demo-local-{title.replace('/', '-')}"
+    whole = team.clients.data_science.get_job_run(run.id).data
+    assert whole.job_configuration_override_details.maximum_runtime_in_minutes == 60, "it costs no more than the job"
+    assert state_of(team) == before
+    assert summary(team.trainyard("up", "local")).keys() == {"unchanged"}
+    assert f"local {title}: SUCCEEDED" in team.run("runs", "--local", "local").stdout
+
+
+def test_without_arguments_a_try_repeats_the_run_that_is_named(team: TryTeam) -> None:
+    first = team.try_("line", "-f")
+    assert "args ['--epochs', '5', '--lr', '0.1'] colour red" in first.stdout, first.stderr
+    other = team.try_("line/tuned", "-f", "--args", "--name 'two words'", "--name", "mine")
+    assert "args ['--epochs', '5', '--name', 'two words'] colour blue place line/try-mine" in other.stdout, other.stderr
+    again = team.try_("line", "--name", "mine")
+    assert again.returncode == 1
+    assert "there was a try line/try-mine already" in again.stderr
+
+
+@pytest.mark.parametrize("job", ["pair", "groups"])
+def test_two_tries_at_once_meet_apart(team: TryTeam, job: str) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        titles = list(pool.map(lambda name: team.started(job, "--name", name, "--", "--wait", name), ("one", "two")))
+    for title in titles:
+        team.alive(title)
+    nodes = []
+    for title in titles:
+        own = eventually(lambda title=title: _printed(team, title), lambda ranks: len(ranks) == 2)  # type: ignore[misc]
+        assert set(own) == {"0", "1"}
+        assert {args for args, _ in own.values()} == {f"['--epochs', '5', '--wait', '{title[-3:]}']"}
+        assert len({peers for _, peers in own.values()}) == 1
+        nodes.append(own["0"][1])
+    assert not set(nodes[0].split(",")) & set(nodes[1].split(",")), "each try found its own nodes"
+    for title in titles:
+        team.let_go(title)
+        eventually(lambda title=title: team.states(title), lambda states: states == {"SUCCEEDED"})  # type: ignore[misc]
+        assert len(team.outputs(title)) == 2
+
+
+def _printed(team: TryTeam, title: str) -> dict[str, tuple[str, str]]:
+    """By rank, the arguments that its script was given and the nodes that it met."""
+    lines = team.run("runs", "logs", "local", title, "--local", "--stacks", str(team.stacks)).stdout
+    rows = re.findall(r"\[(\d) \S+\] (?:\[\d\] )?args (\[.*\]) colour None place None peers (\S+)", lines)
+    return {rank: (args, peers) for rank, args, peers in rows}
+
+
+def test_a_job_without_runs_is_tried_from_its_file(team: TryTeam) -> None:
+    done = team.try_("idle", "-f", "--", "--lr", "1")
+    assert re.search(r"args \['--epochs', '5', '--lr', '1'\] colour red place idle/try-\w+", done.stdout), done.stderr
+
+
+def test_a_try_beside_the_run_it_is_like(team: TryTeam) -> None:
+    """While it trains, `logs`, `watch` and `cancel` work on it; whoever stops following learns how to end it."""
+    title = team.started("line", "--", "--wait")
+    team.alive(title)
+    place = ("--local", "--stacks", str(team.stacks))
+    eventually(lambda: team.run("runs", "logs", "local", title, *place).stdout, lambda text: "--wait" in text)
+    assert "SUCCEEDED" in team.run("runs", "list", "local", "line/base", *place).stdout, "another run is not touched"
+    listed = json.loads(team.run("runs", "list", "local", title, "--format", "json", *place).stdout)
+    assert [(one["job"], one["run"], one["state"]) for one in listed] == [("line", title[5:], "IN_PROGRESS")]
+    ended = team.run("runs", "cancel", "local", title, "--yes", *place)
+    assert f"Asked to end: {title}." in ended.stdout, ended.stderr
+    eventually(lambda: team.states(title), lambda states: states == {"CANCELED"})
+
+    following = subprocess.Popen(
+        team.words("line", "--follow", "--name", "left", "--", "--wait"), cwd=ROOT, env=team.environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert following.stdout is not None
+        assert "--wait" in following.stdout.readline()
+        following.send_signal(signal.SIGINT)
+        _, said = following.communicate(timeout=LONGEST_SECONDS)
+    finally:
+        following.kill()
+    assert following.returncode == 130
+    assert "line/try-left goes on. To end it: trainyard runs cancel local line/try-left" in said
+    assert team.states("line/try-left") == {"IN_PROGRESS"}
+    team.let_go("line/try-left")
+    eventually(lambda: team.states("line/try-left"), lambda states: states == {"SUCCEEDED"})
+
+
+def test_a_try_that_fails_says_so_by_its_code(team: TryTeam) -> None:
+    failing = team.try_("line", "--follow", "--env", "PYTHONHOME=/nowhere")
+    assert failing.returncode == 1
+    assert re.search(r"line/try-\w+: FAILED", failing.stderr), failing.stdout + failing.stderr
+
+
+@pytest.mark.parametrize(
+    ("job", "words", "reason"),
+    [
+        ("lien", (), "no job `lien` in local: did you mean `line`?"),
+        ("line/bose", (), "no run `bose` of line: did you mean `base`?"),
+        ("line/try-mine", (), "`try-mine` is a try; name the run that yours is to be like: `base`, `tuned`"),
+        ("idle/base", (), "the job idle has no runs in the stack file: name the job alone"),
+        ("line", ("--env", "RANK=2"), "TY501 `RANK` is reserved: it says which process this is"),
+        ("line", ("--env", "hunter2"), "--env takes NAME=VALUE"),
+        ("line", ("--args", "'open"), "--args cannot be split into words: no closing quotation"),
+        ("line", ("--args", "--lr 1", "--", "--lr"), "arguments come after `--` or in --args, not in both"),
+        ("line", ("--name", "Not/A name"), "--name takes up to 36 lowercase letters"),
+        ("line", ("--", "--password", "hunter2"), "TY504 holds what looks like a secret in plain text"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused_before_any_node_costs(
+    team: TryTeam, job: str, words: tuple[str, ...], reason: str
+) -> None:
+    runs = len(team.clients.data_science.list_job_runs(team.cloud.compartment).data)
+    done = team.try_(job, *words)
+    assert done.returncode in (1, 2)
+    assert reason in done.stderr
+    assert "hunter2" not in done.stdout + done.stderr, "a secret is not shown again"
+    assert len(team.clients.data_science.list_job_runs(team.cloud.compartment).data) == runs
+
+
+def test_a_secret_of_a_try_is_known_to_its_launcher(team: TryTeam) -> None:
+    title = team.started("line", "--env", "HF_TOKEN=do-not-show")
+    run = team.clients.data_science.get_job_run(team.job_runs(title)[0].id).data
+    variables = run.job_configuration_override_details.environment_variables
+    assert variables["HF_TOKEN"] == "do-not-show"
+    assert json.loads(variables["TRAINYARD_LAUNCH"])["secrets"] == ["HF_TOKEN"]
+
+
+def test_what_changed_in_the_file_since_is_said_and_what_is_deployed_runs(team: TryTeam) -> None:
+    script, text = team.stacks / "local" / "train.py", team.file.read_text()
+    script.write_text(script.read_text().replace("given =", "print('new code')\ngiven ="))
+    changed = jobs()
+    changed["line"] |= {"image": "${registry}:2.0", "env": {"COLOUR": "pink", "PLACE": "${job}/${run}"}}
+    changed["line"]["shape"] = {"name": "VM.Standard.E4.Flex", "ocpus": 2, "memoryGb": 8}
+    try:
+        team.configure("jobs", changed)
+        refused = team.try_("line", "--", "--lr", "2")
+        assert refused.returncode == 1
+        assert "has changed in the stack file since it was deployed: `code`, `image`, `shape`, `env.COLOUR`." in (
+            refused.stderr
+        )
+        anyway = team.try_("line", "--follow", "--anyway", "--", "--lr", "2")
+        assert "args ['--epochs', '5', '--lr', '2'] colour red" in anyway.stdout, anyway.stderr
+        assert "new code" not in anyway.stdout
+        changed["line"]["command"] = "train.py --epochs 9"
+        team.configure("jobs", changed)
+        blurred = team.try_("line", "--anyway", "--", "--lr", "2")
+        assert "`command` has changed in the stack file" in blurred.stderr
+        assert "it cannot be told what of the old value stays" in blurred.stderr
+        plain = team.try_("line", "--follow", "--anyway")
+        assert "args ['--epochs', '5', '--lr', '0.1']" in plain.stdout, plain.stderr
+    finally:
+        team.file.write_text(text)
+        script.write_text(script.read_text().replace("print('new code')\n", ""))
+    assert team.try_("line").returncode == 0
+
+
+def test_as_somebody_without_the_statement(team: TryTeam) -> None:
+    """The tenancy's plain user, first as a member of the stack's group and then no longer."""
+    user, person = dict(team.cloud.env_for("user")), _user(team)
+    done = team.try_("line", "--follow", env=user)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = team.job_runs(re.findall(r"Started (\S+),", done.stderr)[0])[0]
+    assert team.clients.data_science.get_job_run(run.id).data.created_by == person, "as whoever calls"
+
+    identity: Any = team.clients.identity
+    for membership in identity.list_user_group_memberships(team.cloud.tenancy, user_id=person).data:
+        identity.remove_user_from_group(membership.id)
+    refused = team.try_("line", "--profile", "user")
+    assert refused.returncode == 1
+    assert f"{person} (profile user) may not do that" in refused.stderr
+    missing = re.findall(r"  (Allow group scientists to .* in compartment id \S+)", refused.stderr)
+    assert any("DATA_SCIENCE_JOB_RUN_CREATE" in text or "data-science-job-runs" in text for text in missing), missing
+    assert "the caller is not in the group" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def _user(team: TryTeam) -> str:
+    return str(oci.config.from_file(str(team.cloud.config_file), "user")["user"])

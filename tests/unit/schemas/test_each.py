@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run with `each:` stands for: keys that are safe, unlike and stay, and runs that say what their key spells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.each import MOST_RUNS, combinations, count, expand, keys_of
+from schemas.model import EachValue, Run, Secret
+
+ARGS = ("--lr", "${each.lr}", "--bs", "${each.bs}", "${bucket}")
+LISTS: dict[str, tuple[EachValue, ...]] = {"lr": (0.1, 0.01), "bs": (32, 64)}
+values = st.one_of(st.booleans(), st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6), st.text(min_size=1, max_size=12))
+lists = st.dictionaries(
+    st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True), st.lists(values, min_size=1, max_size=4).map(tuple),
+    min_size=1, max_size=3,
+)  # fmt: skip
+
+
+def test_a_run_for_every_combination_in_an_order_that_does_not_depend_on_the_file() -> None:
+    runs = dict(expand("sweep", Run(LISTS, ARGS, env={"RATE": "${each.lr}", "KEY": Secret("x"), "PLAIN": "1"})))
+    assert list(runs) == ["sweep-bs-32-lr-0.1", "sweep-bs-32-lr-0.01", "sweep-bs-64-lr-0.1", "sweep-bs-64-lr-0.01"]
+    turned = dict(reversed(LISTS.items()))
+    assert keys_of("sweep", Run(turned)) == list(runs)
+    one = runs["sweep-bs-64-lr-0.1"]
+    assert one.args == ("--lr", "0.1", "--bs", "64", "${bucket}"), "other references are left to the plan"
+    assert one.env == {"RATE": "0.1", "KEY": Secret("x"), "PLAIN": "1"}
+    assert not one.each
+
+
+def test_what_is_no_sweep_is_itself() -> None:
+    run = Run(args=("--lr", "0.1"))
+    assert list(expand("base", run)) == [("base", run)]
+    assert count(run) == 1
+
+
+def test_numbers_that_the_engine_cannot_tell_apart_are_one() -> None:
+    assert keys_of("a", Run({"x": (32.0, True, "two words", -1, 1e-05, "a/../b")})) == [
+        "a-x-32", "a-x-true", "a-x-two-words", "a-x--1", "a-x-1e-05", "a-x-a-..-b",
+    ]  # fmt: skip
+
+
+@given(lists)
+def test_keys_name_objects_and_another_value_moves_no_other(each: Any) -> None:
+    run = Run(each)
+    keys = keys_of("sweep", run)
+    assert len(keys) == (count(run) if count(run) <= MOST_RUNS else 0)
+    assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") for key in keys)
+    name = next(iter(each))
+    more = Run({**each, name: (*each[name], "one more")})
+    assert not keys_of("sweep", more) or set(keys) <= set(keys_of("sweep", more))
+
+
+def test_too_many_are_never_made() -> None:
+    run = Run({f"x{number}": tuple(range(1000)) for number in range(9)})
+    assert count(run) == 1000**9
+    assert keys_of("sweep", run) == []
+    assert next(combinations(run))

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values of references that a plan leaves to OCI, read from what is deployed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.oci.plan import OciPlan
+from components.oci.registry import registry_host
+from components.plan.naming import REFERENCE, expand
+from provider.base.resource import Call
+from provider.oci.calls import attempt
+from provider.oci.session import Session
+from provider.oci.status_place import launch_document, parse_folder
+from schemas.model import EnvValue, Secret
+from tries.model import TryError
+from tries.oci.deployed import Deployed
+from tries.overlay import Overlay
+
+# References of a plan that only OCI fills in, and OCIDs: on the local cloud, others stand in for them.
+OPEN_TEXT = re.compile(r"\$\{[^}]*\}|ocid1\.[a-z0-9._-]+", re.IGNORECASE)
+
+
+def overlay_with(values: Mapping[str, str]) -> Overlay:
+    return Overlay(OPEN_TEXT, lambda text: expand(text, values))
+
+
+def reference_values(session: Session, call: Call, plan: OciPlan, deployed: Deployed) -> dict[str, str]:
+    """Those that can be known without the stack's state."""
+    client = session.client("object_storage")
+    namespace = str(attempt(call, "Read the namespace", lambda: client.get_namespace()).data)
+    values = {"namespace": namespace}
+    if "registry" not in plan.taken:
+        values["registry"] = f"{registry_host(plan.region)}/{namespace}/{plan.registry.repository}"
+    if bucket := _bucket(plan, deployed, namespace):
+        values["bucket"] = bucket
+    return values
+
+
+def _bucket(plan: OciPlan, deployed: Deployed, namespace: str) -> str | None:
+    """Where the deployed run left its files; without one, the stack's own bucket."""
+    for node in (deployed.like or {}).get("nodes", ()):
+        place = parse_folder(launch_document(deployed.variables(node)).get("folder"))
+        if place is not None:
+            return f"oci://{place.bucket}@{place.namespace}"
+    return None if "bucket" in plan.taken else f"oci://{plan.bucket.name}@{namespace}"
+
+
+@dataclass(frozen=True)
+class PlanFiller:
+    """`components.oci.run_inputs.Filler` for a job without runs: there is nothing deployed to repeat."""
+
+    values: Mapping[str, str]
+
+    def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]:
+        return {name: self._text(name, value) for name, value in values.items()}
+
+    def document(self, value: Mapping[str, Any]) -> str:
+        return self._filled("its launch document", json.dumps(value, sort_keys=True, separators=(",", ":")))
+
+    def _text(self, name: str, value: EnvValue) -> str:
+        if not isinstance(value, Secret):
+            return self._filled(name, value)
+        if value.value is None:
+            raise TryError(
+                f"`{name}` is a secret that only the stack's own key opens, and no run of the job has it yet: "
+                f"give it with `--env {name}=…`, or add a run to the stack file"
+            )
+        return value.value
+
+    def _filled(self, what: str, text: str) -> str:
+        made = expand(text, self.values)
+        if left := REFERENCE.search(made):
+            raise TryError(
+                f"{what} names {left[0]}, which is known once the job has a run: add one to the stack file first"
+            )
+        return made
