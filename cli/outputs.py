@@ -15,7 +15,7 @@ from cli.data import as_json, object_line
 from cli.moving import end_with, progress, size_words
 from cli.out import json_data, say, say_aside
 from launcher.escaping import terminal
-from runstatus.seen import RunStatus, WantedRuns
+from runstatus.seen import RunStatus
 from schemas.load import load_file
 from schemas.names import plural
 from transfers.account import Account
@@ -67,7 +67,7 @@ def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[R
     return found
 
 
-def show(outputs: Sequence[RunOutput], wanted: WantedRuns, form: str) -> None:
+def show(outputs: Sequence[RunOutput], form: str) -> None:
     """Lists the files of each run, and says how to fetch them."""
     if form == "json":
         json_data(json.dumps([_json(output) for output in outputs], indent=2))
@@ -81,8 +81,7 @@ def show(outputs: Sequence[RunOutput], wanted: WantedRuns, form: str) -> None:
             say(f"  {object_line(item, item.name[len(output.prefix) :])}")
             count, total = count + 1, total + item.size
         say(f"  {plural(count, 'file')}, {size_words(total)}" if count else "  nothing there")
-    chosen = " ".join(filter(None, (wanted.stack, "/".join(filter(None, (wanted.job, wanted.run))))))
-    say(f"Fetch them with: trainyard runs outputs {chosen} --to DIR".replace("  ", " "))
+    say("The same command with `--to DIR` fetches them.")
 
 
 def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:

@@ -266,7 +266,7 @@ def outputs(selection: RunSelection, to: Path | None, history: bool, overwrite: 
     if to is not None:
         commands.fetch(shown, to, overwrite)
     else:
-        commands.show(shown, selection.wanted, form)
+        commands.show(shown, form)
 
 
 @runs.command()

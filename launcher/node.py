@@ -110,6 +110,7 @@ class Node:
         environment = {**self.environment, **self.workplace.variables, **self.pin.variables(place.interface)}
         work = commands.work(self.launch, place, environment, self.workplace.code())
         self.workplace.begin(work.folder)
+        self.reporter.begin()
         life = Life(
             self.launch, place, work, self.children, self.signals, self.say, self._outside,
             lambda: self._started(place),

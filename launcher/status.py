@@ -61,10 +61,13 @@ class StatusReporter:
             setattr(self._status, name, value)
         self._tell()
 
-    def started(self) -> None:
-        """The command runs from now on."""
-        self._started = time.monotonic()
+    def begin(self) -> None:
+        """The command is about to start: what it adds to the file from now on is its progress."""
         self._size = self._file_size()
+
+    def started(self) -> None:
+        """The command runs from now on. By now it may have written a line."""
+        self._started = time.monotonic()
         self.change(state="running", tries=self._status.tries + 1, code=None, reason="", culprit=None, ranSeconds=None)
 
     def idle(self, why: str) -> None:

@@ -156,13 +156,14 @@ def test_of_a_run(planted: Planted) -> None:
 
 
 def test_of_a_run_on_a_terminal(planted: Planted) -> None:
-    """Colours and the cursor's moves are ours; nothing else that a terminal obeys gets there."""
+    """The cursor's moves are ours. So are colours, left out here. Nothing else that a terminal obeys gets there."""
     import pty
 
     master, slave = pty.openpty()
     try:
         words = [sys.executable, "-m", "cli", "runs", "watch", "--home", str(planted.world.clients.cloud.home)]
-        process = subprocess.Popen(words, cwd=ROOT, stdin=slave, stdout=slave, stderr=slave)
+        plain = {**os.environ, "NO_COLOR": "1"}
+        process = subprocess.Popen(words, cwd=ROOT, env=plain, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         shown = b""
         while True:

@@ -245,7 +245,7 @@ def test_outputs_of_runs_are_listed_and_fetched(world: World, job: str, tmp_path
     assert f"oci://runs@{namespace}/{folder}/output/" in listed.stdout
     assert "  7 bytes  " in listed.stdout
     assert "4 files, 9 bytes" in listed.stdout
-    assert "Fetch them with: trainyard runs outputs demo line/kept --to DIR" in listed.stdout
+    assert "The same command with `--to DIR` fetches them." in listed.stdout
     assert "\x1b" not in listed.stdout
     (shown,) = json.loads(trainyard(world, "outputs", "line/kept", "--format", "json").stdout)
     assert {file["name"]: file["size"] for file in shown["files"]} == {n: len(c) for n, c in files.items()}

@@ -11,7 +11,6 @@ import pytest
 
 from schemas.model import Retry, Role
 from tests.support.cloud_fixture import eventually
-from tests.support.counts import wanted
 from tests.support.field import LONGEST_SECONDS, Field, Run
 from tests.support.framework_examples import EXAMPLES, Example
 
@@ -70,7 +69,7 @@ def test_training_goes_on_in_a_smaller_world_when_a_node_is_lost(field: Field) -
         assert {pair for pair in run.dropped() if LOST not in pair[:2]} == set()
 
 
-@pytest.mark.skipif(not wanted(0, 1), reason="full counts only: it takes a minute more")
+@pytest.mark.torture
 def test_a_node_that_starts_again_is_taken_in(field: Field) -> None:
     one = example()
     job = replace(one.job(3), roles={"main": Role(1), "worker": Role(2, retry=Retry(1))})
