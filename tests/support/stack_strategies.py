@@ -13,7 +13,22 @@ from hypothesis import strategies as st
 
 from schemas.convert import unstructure
 from schemas.load import NAMESPACE
-from schemas.model import Bucket, Completion, Git, Input, Job, PortRange, Retry, Role, Run, Secret, Shape, Uses, Was
+from schemas.model import (
+    Bucket,
+    Completion,
+    Git,
+    Input,
+    Job,
+    PortRange,
+    Requirements,
+    Retry,
+    Role,
+    Run,
+    Secret,
+    Shape,
+    Uses,
+    Was,
+)
 from schemas.oci.model import ExistingLog, OciAccess, OciNetwork, OciStack, Project, Vault
 
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
@@ -67,6 +82,8 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (Run, "attempt"): st.integers(1, 9),
     # Numbers as the engine and Python write them alike.
     (Run, "each"): st.dictionaries(names, st.lists(texts | st.integers(-9, 9), max_size=2).map(tuple), max_size=2),
+    (Job, "keep"): st.lists(texts, unique=True, max_size=2).map(tuple),
+    (Requirements, "build"): st.lists(names, unique=True, max_size=2).map(tuple),
     (Job, "roles"): st.deferred(lambda: st.dictionaries(names, of(Role), min_size=1, max_size=2)),
     (Job, "env"): env,
     (Job, "options"): st.dictionaries(words, st.booleans() | whole | numbers | texts, max_size=2),

@@ -125,7 +125,8 @@ def test_a_repair_is_in_place_before_anything_is_imported(with_rows: Callable[..
     assert isinstance(made, Environment)
     program = (
         "import dataclasses\n"
-        "kind = dataclasses.make_dataclass('Kind', [], namespace={'__module__': 'MODULE'})\n"
+        "kind = dataclasses.make_dataclass('Kind', [])\n"
+        "kind.__module__ = 'MODULE'\n"
         "dataclasses.make_dataclass('Owner', [('held', kind, dataclasses.field(default=kind()))])\n"
     )
     for module, works in (("torch.distributed._shard.sharded_tensor", True), ("team.own", False)):
