@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from cli.options import stacks_option
 from cli.planning import stack_file
 from cli.render import RENDERERS, all_findings, show
 from schemas.judge import judge_file
@@ -20,9 +21,7 @@ _STANDARD_INPUT = Path("/dev/stdin")
 
 @click.command()
 @click.argument("named", nargs=-1, metavar="[STACK_OR_FILE]...")
-@click.option(
-    "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
-)
+@stacks_option
 @click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", help="The form of the findings.")
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
 def check(named: tuple[str, ...], stacks: Path, form: str, strict: bool) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 import click
 
 from cli.moving import end_with, progress, size_words
+from cli.options import profile_option, stacks_option
 from cli.out import json_data, say, say_aside
 from cli.planning import end_with_findings, stack_file
-from cli.running import running_cloud
+from cli.running import home_option, running_cloud
 from launcher.escaping import terminal
 from schemas.load import load_file
 from schemas.model import Stack
@@ -43,13 +44,11 @@ def bucket_arguments(purpose: str) -> Callable[[Callable[..., Any]], Callable[..
     """The arguments that choose a stack's bucket, and the cloud that it is in."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @click.option(
-            "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
-        )
+        @stacks_option
         @click.option("--local", is_flag=True, help="The bucket on the local cloud, which `trainyard up --local` made.")
-        @click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="The local cloud's folder.")
+        @home_option
         @click.option("--bucket", metavar="NAME", help="Another bucket than the stack's.")
-        @click.option("--profile", metavar="NAME", help="The profile of your credentials.")
+        @profile_option
         @click.argument("stack")
         def with_bucket(
             stack: str, stacks: Path, local: bool, home: Path | None, bucket: str | None, profile: str | None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.options import stacks_option
 from cli.out import json_data, say
 
 if TYPE_CHECKING:
@@ -69,9 +70,7 @@ def _lines(states: dict[str, dict[str, object]]) -> list[str]:
 @click.argument("names", nargs=-1)
 @click.option("--apt", is_flag=True, help="As root, also install the Debian packages that are needed.")
 @click.option("--stack", metavar="STACK_OR_FILE", help="Make what the jobs of a stack need, with their `requirements`.")
-@click.option(
-    "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
-)
+@stacks_option
 def make_command(names: tuple[str, ...], apt: bool, stack: str | None, stacks: Path) -> None:
     """Make the environments NAMES that are missing; without a name, all."""
     from localcloud.environments.rows import rows

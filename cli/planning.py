@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from catalog.platforms import platforms
+from cli.options import stacks_option
 from cli.out import say_aside
 from schemas.names import suggestion
 
@@ -26,9 +27,7 @@ def stack_arguments(command: F) -> F:
     """The arguments that the commands about one stack share."""
     for add in (
         click.argument("stack", metavar="STACK_OR_FILE"),
-        click.option(
-            "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
-        ),
+        stacks_option,
         click.option(
             "--format",
             "form",

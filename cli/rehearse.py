@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.options import stacks_option
 from cli.out import data, json_data, say, say_aside
 from cli.planning import end_with_findings, plan_or_exit, require_local_cloud, stack_file
 from cli.running import isolation_option
@@ -24,9 +25,7 @@ USAGE = 2
 
 @click.command()
 @click.argument("stack", metavar="STACK_OR_FILE")
-@click.option(
-    "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
-)
+@stacks_option
 @click.option(
     "--nodes",
     type=click.IntRange(min=1),

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 
+from cli.options import profile_option, stacks_option
 from cli.out import say, say_aside
 from cli.planning import judge_or_exit, stack_file
 from cli.problems import INTERRUPTED
-from cli.running import running_cloud
+from cli.running import home_option, running_cloud
 from cli.runs import RunSelection, follow_lines
 from components.plan.show import table
 from runstatus.platform import Question, UnknownPlaceError, run_look
@@ -36,13 +37,11 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 @click.option("--name", metavar="NAME", help=f"What the try is called after `{PREFIX}`; by default a few letters.")
 @click.option("--follow", "-f", is_flag=True, help="Print its lines until it has ended. Exits with 1 if it failed.")
 @click.option("--anyway", is_flag=True, help="Start what is deployed although the stack file has changed since.")
-@click.option(
-    "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
-)
+@stacks_option
 @click.option("--local", is_flag=True, help="On the local cloud, where `trainyard up --local` deployed the stack.")
-@click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="The local cloud's folder.")
+@home_option
 @click.option("--compartment", metavar="OCID", help="Where the stack is deployed, if not where its file says.")
-@click.option("--profile", metavar="NAME", help="The profile of your credentials.")
+@profile_option
 def run(
     stack: str, job: str, arguments: Sequence[str], text: str | None, variables: Sequence[str], name: str | None,
     follow: bool, anyway: bool, stacks: Path, local: bool, home: Path | None, compartment: str | None,

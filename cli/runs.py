@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.options import profile_option, stacks_option
 from cli.out import ask, json_data, say, say_aside, say_in_colour
 from cli.planning import stack_file
-from cli.running import known_home, running_cloud
+from cli.running import home_option, known_home, running_cloud
 from launcher.escaping import terminal
 from provider.base.errors import ProviderError
 from runstatus.platform import Question, RunLook, UnknownPlaceError, run_look
@@ -96,13 +97,11 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @click.argument("stack", required=False)
     @click.argument("run", required=False, metavar="[JOB[/RUN]]")
-    @click.option(
-        "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
-    )
+    @stacks_option
     @click.option("--local", is_flag=True, help="Show runs of the local cloud, which `trainyard up --local` started.")
-    @click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="The local cloud's folder.")
+    @home_option
     @click.option("--compartment", metavar="OCID", help="The compartment of the runs, when no stack file names it.")
-    @click.option("--profile", metavar="NAME", help="The profile of your credentials.")
+    @profile_option
     def with_selection(
         stack: str | None, run: str | None, stacks: Path, local: bool, home: Path | None, compartment: str | None,
         profile: str | None, **options: Any,

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from cli.options import stacks_option
 from cli.out import ask_secret, say, say_aside
 from cli.planning import stack_file
 from schemas.names import suggestion
@@ -26,9 +27,7 @@ def secret() -> None:
 @secret.command("set")
 @click.argument("stack")
 @click.argument("key")
-@click.option(
-    "--stacks", type=click.Path(path_type=Path), default=Path("stacks"), help="The folder of the stack files."
-)
+@stacks_option
 @click.option(
     "--local", is_flag=True, help="By the key of this machine's local stacks, for a stack that is only local."
 )

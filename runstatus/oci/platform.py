@@ -10,8 +10,8 @@ from localcloud import admin
 from localcloud.control import Cloud, CloudError
 from provider.base.asking import call_of
 from provider.oci import status_place
+from provider.oci.caller import compartment_of_caller, session_of_caller
 from provider.oci.platform import OciRunPlatform
-from provider.oci.session import Session
 from provider.runs.progress import ProgressPoint
 from runstatus.dropped import Witness
 from runstatus.oci.logs import LogMerger
@@ -19,8 +19,6 @@ from runstatus.oci.looker import Looker
 from runstatus.platform import Question, UnknownPlaceError
 from runstatus.seen import RunStatus
 
-PROFILE_KEY = "oci:configFileProfile"
-COMPARTMENT_KEY = "trainyard:compartment"
 # Somebody waits for the first look. A cloud that has answered once may fall silent for a while.
 FIRST_PATIENCE = 10.0
 
@@ -64,14 +62,8 @@ class OciLook:
 
 def make(question: Question) -> OciLook:
     config, cloud = question.config, question.cloud
-    if cloud is not None:
-        session = Session.of({"profile": question.profile}, cloud.env_of_caller())
-        compartment = question.place or cloud.compartment
-    else:
-        session = Session.of(
-            {"region": config.get("oci:region"), "profile": question.profile or config.get(PROFILE_KEY)}
-        )
-        compartment = question.place or config.get(COMPARTMENT_KEY) or ""
+    session = session_of_caller(config, cloud, question.profile)
+    compartment = compartment_of_caller(config, cloud, question.place)
     if not compartment:
         raise UnknownPlaceError(
             "where are the runs? Name a stack, or a compartment with --compartment, or use --local for the local cloud"

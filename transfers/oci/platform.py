@@ -11,6 +11,7 @@ from typing import Any
 from provider.base.asking import call_of
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
+from provider.oci.caller import compartment_of_caller, session_of_caller
 from provider.oci.calls import attempt
 from provider.oci.session import Session
 from provider.oci.status_place import parse_folder
@@ -18,9 +19,6 @@ from schemas.oci.model import OciStack
 from transfers.errors import TransferError
 from transfers.oci.store import BucketStore
 from transfers.platform import StoreRequest
-
-PROFILE_KEY = "oci:configFileProfile"
-COMPARTMENT_KEY = "trainyard:compartment"
 
 
 @dataclass(frozen=True)
@@ -49,21 +47,15 @@ class OciOpener:
         from transfers.oci.refusals import Caller  # knows all about statements; most calls are not refused
 
         request = self.request
-        here = request.cloud.compartment if request.cloud else str(request.config.get(COMPARTMENT_KEY) or "")
+        here = compartment_of_caller(request.config, request.cloud)
         stack = request.stack if isinstance(request.stack, OciStack) else None
         caller = Caller(_name(self.session), request.purpose, bucket, here, stack, request.cloud is not None)
         return caller.explain(error)
 
 
 def make(request: StoreRequest) -> OciOpener:
-    return OciOpener(request, _session(request), call_of(request.purpose, request.tell))
-
-
-def _session(request: StoreRequest) -> Session:
-    if request.cloud is None:
-        config = request.config
-        return Session.of({"region": config.get("oci:region"), "profile": request.profile or config.get(PROFILE_KEY)})
-    return Session.of({"profile": request.profile}, request.cloud.env_of_caller())
+    session = session_of_caller(request.config, request.cloud, request.profile)
+    return OciOpener(request, session, call_of(request.purpose, request.tell))
 
 
 def _name(session: Session) -> str:

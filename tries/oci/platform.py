@@ -16,6 +16,7 @@ from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
 from provider.oci import job_runs
+from provider.oci.caller import compartment_of_caller, session_of_caller
 from provider.oci.calls import ACCESS_CODES
 from provider.oci.platform import OciRunPlatform
 from provider.oci.session import Session
@@ -28,8 +29,6 @@ from tries.oci.filling import PlanFiller, overlay_with, reference_values
 from tries.platform import TryQuestion
 
 T = TypeVar("T")
-PROFILE_KEY = "oci:configFileProfile"
-COMPARTMENT_KEY = "trainyard:compartment"
 # What whoever tries a job does, in the words of the catalog's grants.
 _DONE = ("start runs", "watch runs", "join subnet")
 
@@ -119,14 +118,8 @@ class OciTries:
 
 def make(question: TryQuestion) -> OciTries:
     config, cloud = question.config, question.cloud
-    if cloud is not None:
-        session = Session.of({"profile": question.profile}, cloud.env_of_caller())
-        compartment = question.place or cloud.compartment
-    else:
-        session = Session.of(
-            {"region": config.get("oci:region"), "profile": question.profile or config.get(PROFILE_KEY)}
-        )
-        compartment = question.place or config.get(COMPARTMENT_KEY) or ""
+    session = session_of_caller(config, cloud, question.profile)
+    compartment = compartment_of_caller(config, cloud, question.place)
     if not compartment:
         raise TryError("where is the stack? Its file names no compartment: name it with --compartment")
     return OciTries(session, compartment, call_of("run", question.tell), question)
