@@ -78,7 +78,8 @@ dist: ## a release in dist/: what a team unpacks beside its repository, its chan
 lock: ## new requirement locks, from pyproject.toml and the lists of the local environments
 	@$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --disable-pip-version-check pip-tools uv
 	@export CUSTOM_COMPILE_COMMAND="make lock"; compile=".venv-lock/bin/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links"; \
-	  $$compile --extra local --extra dev -o requirements-dev.txt pyproject.toml && $$compile -c requirements-dev.txt -o requirements.txt pyproject.toml
+	  $$compile --extra aws --extra local --extra dev -o requirements-dev.txt pyproject.toml && $$compile -c requirements-dev.txt -o requirements.txt pyproject.toml && \
+	  $$compile --extra aws -c requirements-dev.txt -o requirements-aws.txt pyproject.toml
 	@for list in localcloud/environments/requirements/*.in; do lock=$${list%.in}.txt; grep -q 'without what' $$list && alone=--no-deps || alone=; \
 	  { echo "# SPDX-License-Identifier: Apache-2.0"; echo "# Made from $$(basename $$list) by \`make lock\`."; .venv-lock/bin/uv pip compile --quiet --no-header --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links $$alone $$list; } >$$lock.new && mv $$lock.new $$lock || exit 1; done
