@@ -14,7 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -88,8 +88,9 @@ class Change:
 class SecondRuns:
     """The stack of one kind, and what its first start, alone, ended with."""
 
-    def __init__(self, root: Path, name: str) -> None:
-        self.kind, self._note = KINDS[name], 0
+    def __init__(self, root: Path, name: str, sizes: Sequence[int] | None) -> None:
+        kind = KINDS[name]
+        self.kind, self._note = replace(kind, sizes=sizes or kind.sizes), 0
         code = CODE / name
         missing = find_for(self.kind.framework, self.kind.strategy, imported_modules(code))
         if isinstance(missing, MissingEnvironment):
@@ -223,9 +224,9 @@ class SecondRuns:
 
 
 @contextmanager
-def second_runs(root: Path, name: str) -> Iterator[SecondRuns]:
-    """A stack that has trained once, alone."""
-    runs = SecondRuns(root, name)
+def second_runs(root: Path, name: str, sizes: Sequence[int] | None = None) -> Iterator[SecondRuns]:
+    """A stack that has trained once, alone, on the kind's own numbers of nodes or on these."""
+    runs = SecondRuns(root, name, sizes)
     try:
         runs.begin()
         yield runs
