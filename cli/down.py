@@ -11,12 +11,13 @@ from itertools import pairwise
 import click
 
 from cli.out import ask, say, say_aside
-from cli.up import PLATFORM, local_command
+from cli.up import local_command
 from launcher.escaping import terminal_lines
 from localcloud import control
 from localstacks import protection
 from localstacks.dependents import DependentStack, dependent_stacks
 from localstacks.place import QUIET, Place
+from localstacks.platform import LocalPlatform, local_platforms
 from localstacks.removal import Removal
 from localstacks.states import PROJECT_NAME, Row, State
 from schemas.names import plural
@@ -40,8 +41,8 @@ def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> No
     if others := [name for name in left if name != place.stack]:
         say(f"Still up: {', '.join(others)}.")
     if not left:
-        place.remove_stand_ins(cloud, PLATFORM)
-        data = PLATFORM.list_data(cloud, say_aside)
+        place.remove_stand_ins(cloud)
+        data = [line for platform in local_platforms() for line in platform.list_data(cloud, say_aside)]
         control.stop(place.home / "cloud")
         say(_end(data, place))
 
@@ -56,29 +57,29 @@ def _end(data: Sequence[str], place: Place) -> str:
 
 
 def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_data: bool, yes: bool) -> None:
-    own, every = place.states()
+    platform, (own, every) = place.platform, place.states()
     rows = _targeted(own, arguments)
     protected = [row for row in rows if row.get("protect") and not delete_data]
     # A retained resource that somebody unprotected leaves the state, and stays in the cloud.
     staying = [row for row in rows if (row in protected or row.get("retainOnDelete")) and not delete_data]
     going = [row for row in rows if row not in staying]
-    _refuse_if_needed(place, dependent_stacks(own, every, going, PLATFORM))
-    _announce(place, PLATFORM.describe_removal(cloud, going, staying, say_aside), yes)
+    _refuse_if_needed(place, dependent_stacks(own, every, going, platform))
+    _announce(place, platform.describe_removal(cloud, going, staying, say_aside), yes)
     if delete_data:
         protection.end_protection(place)
-    _destroy(place, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
-    _account(place, protected, [row for row in staying if row not in protected])
+    _destroy(place, platform, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
+    _account(place, platform, protected, [row for row in staying if row not in protected])
 
 
-def _account(place: Place, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
+def _account(place: Place, platform: LocalPlatform, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
     left = list(place.states()[0].made())
     if let_go:
-        names = ", ".join(map(PLATFORM.describe_resource, let_go))
+        names = ", ".join(map(platform.describe_resource, let_go))
         say(f"\nNo longer part of this stack, but still in the cloud: {names}.")
     if not left:
         place.forget()
     elif protected:
-        say(f"\nKept, as the stack file says: {', '.join(map(PLATFORM.describe_resource, protected))}.")
+        say(f"\nKept, as the stack file says: {', '.join(map(platform.describe_resource, protected))}.")
         say(f"To remove them and what is in them: {place.command('down', '', '--delete-data')}")
     else:
         rest = plural(len(left), "resource")
@@ -120,14 +121,16 @@ def _announce(place: Place, removal: Removal, yes: bool) -> None:
         raise click.ClickException("Nothing was removed.")
 
 
-def _destroy(place: Place, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]) -> None:
+def _destroy(
+    place: Place, platform: LocalPlatform, cloud: control.Cloud, going: Sequence[Row], arguments: list[str]
+) -> None:
     # Time went by, perhaps at a question: nothing is emptied that another command is just bringing up.
     place.claim()
-    PLATFORM.end_other_runs(cloud, going, say_aside)
-    PLATFORM.empty_buckets(cloud, going, say_aside)
+    platform.end_other_runs(cloud, going, say_aside)
+    platform.empty_buckets(cloud, going, say_aside)
     code = place.pulumi("destroy", *QUIET, *arguments)
     # A run that was alive until now may have written once more.
-    if code and PLATFORM.empty_buckets(cloud, going, say_aside):
+    if code and platform.empty_buckets(cloud, going, say_aside):
         code = place.pulumi("destroy", *QUIET, *arguments)
     if code:
         sys.exit(code)

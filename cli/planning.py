@@ -55,7 +55,7 @@ def stack_file(named: str, stacks: Path) -> Path:
 def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
     """The plan of a stack. Errors are printed as `trainyard check` prints them, and end the command."""
     # Commands that need a stack file's name only do not wait for what makes plans.
-    from localstacks.planning import StackFileError, plan_file
+    from components.plan.file import StackFileError, plan_file
 
     try:
         return plan_file(stack_file(named, stacks), say_aside)
@@ -65,7 +65,7 @@ def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
 
 def judge_or_exit(named: str, stacks: Path) -> Judged:
     """The same, for commands that need more than the plan."""
-    from localstacks.planning import StackFileError, judge_usable_file
+    from components.plan.file import StackFileError, judge_usable_file
 
     try:
         return judge_usable_file(stack_file(named, stacks), say_aside)

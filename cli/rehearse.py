@@ -13,7 +13,7 @@ from cli.options import stacks_option
 from cli.out import data, json_data, say, say_aside
 from cli.planning import end_with_findings, plan_or_exit, require_local_cloud, stack_file
 from cli.running import isolation_option
-from localstacks.planning import StackFileError
+from components.plan.file import StackFileError
 from rehearsal.model import EXIT_CODES
 
 if TYPE_CHECKING:

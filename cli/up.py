@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,10 @@ from localstacks import renames
 from localstacks.environments import make_packages, why_untrained
 from localstacks.file import LocalFile
 from localstacks.place import JUDGED, PROJECT, QUIET, Place
-from localstacks.platform import LocalPlatform, local_platform
+from localstacks.platform import LocalPlatform, local_platform_of
 from localstacks.results import lost_lines, own_lines, reporting_nodes
 from provider.runs.model import TERMINAL
 
-PLATFORM: LocalPlatform = local_platform()
 # Enough to see that it trained and how it ended.
 LAST_LINES = 4
 
@@ -81,9 +80,9 @@ def _bring_up(place: Place, arguments: list[str]) -> None:
     place.claim()
     make_packages(plan, place.file.parent, Progress())
     borrowed = _bring_up_used(place, plan)
-    _tell(place.select(plan, cloud, PLATFORM))
+    _tell(place.select(plan, cloud))
     _tell_of_renames(place, plan)
-    PLATFORM.ready_images(cloud, plan, borrowed)
+    local_platform_of(plan.platform).ready_images(cloud, plan, borrowed)
     if code := place.pulumi("up", *QUIET, *_judged(arguments), *arguments):
         sys.exit(code)
     _account(place, plan, cloud)
@@ -124,7 +123,7 @@ def preview(place: Place, arguments: list[str]) -> None:
             f"{place.stack} takes {', '.join(plan.taken)} from {used}, which is not up.\n"
             f"Bring it up first: {place.command('up', used)}"
         )
-    _tell(place.select(plan, cloud, PLATFORM))
+    _tell(place.select(plan, cloud))
     _tell_of_renames(place, plan)
     sys.exit(place.pulumi("preview", "--non-interactive", *_judged(arguments), *arguments))
 
@@ -141,7 +140,7 @@ def _tell(local: LocalFile) -> None:
 
 def _tell_of_renames(place: Place, plan: Plan) -> None:
     own, _ = place.states()
-    for text in renames.words(own.rows, plan, PLATFORM):
+    for text in renames.words(own.rows, plan, local_platform_of(plan.platform)):
         say(f"  renamed? {text}")
 
 
@@ -156,27 +155,35 @@ def _used(plan: Plan) -> str:
     return (plan.uses or "").rpartition("/")[2]
 
 
+def _shown(place: Place, platform: LocalPlatform, cloud: control.Cloud, outputs: Mapping[str, Any]) -> Iterator[str]:
+    """Where things are, and the machines that stay up."""
+    for key, title in platform.shown_outputs:
+        if key in outputs:
+            yield f"  {title:8} {outputs[key]}"
+    for machine in platform.machines(cloud, list(place.states()[0].made()), say_aside):
+        yield f"  machine  {machine}"
+
+
 def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
     """Say what there is now, and where to look."""
-    outputs = place.outputs()
+    platform, outputs = local_platform_of(plan.platform), place.outputs()
     say(f"\nThe stack `{place.stack}` is up on the local cloud at {cloud.endpoint}.")
     if unenforced := admin.why_not_enforced(cloud):
         say(f"  rules    not enforced between its nodes: {unenforced}")
-    for key, title in (("bucketUri", "bucket"), ("imagePushAddress", "images"), ("subnetId", "subnet")):
-        if key in outputs:
-            say(f"  {title:8} {outputs[key]}")
+    for line in _shown(place, platform, cloud, outputs):
+        say(terminal(line))
     runs = [(job, run, report) for job, made in outputs.get("jobs", {}).items() for run, report in made["runs"].items()]
     for job, run, report in runs:
         say(f"  run      {job}/{run}: {report['state']}")
         if why_untrained(plan.jobs[job], place.file.parent):
             continue
         for node in reporting_nodes(plan.jobs[job].runs[run], report["nodes"] or ()):
-            printed = PLATFORM.read_last_lines(cloud, node["id"], say_aside)
+            printed = platform.read_last_lines(cloud, node["id"], say_aside)
             for line in (*own_lines(printed)[-LAST_LINES:], *lost_lines(printed)):
                 say(terminal(f"             {line}"))
-        for line in PLATFORM.list_results(cloud, outputs, plan.jobs[job].runs[run], report["nodes"] or (), say_aside):
+        for line in platform.list_results(cloud, outputs, plan.jobs[job].runs[run], report["nodes"] or (), say_aside):
             say(terminal(f"  left     {line}"))
     if any(report["state"] not in TERMINAL for _, _, report in runs):
         say(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")
     say(f"  console  {cloud.endpoint}/console")
-    say('  look     eval "$(.venv/bin/trainyard cloud env)" and use the OCI CLI; .venv/bin/trainyard cloud log')
+    say(f'  look     eval "$(.venv/bin/trainyard cloud env)" and use {platform.client}; .venv/bin/trainyard cloud log')

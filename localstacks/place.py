@@ -18,6 +18,7 @@ from typing import IO, Any
 import psutil
 import yaml
 
+from catalog.platforms import default_platform
 from components.plan.model import Plan
 from engine.local import environment
 from engine.tools import tools_home
@@ -25,7 +26,7 @@ from engine.trusted import open_lock
 from localcloud import control
 from localstacks.errors import LocalStackError
 from localstacks.file import LocalFile, holds_secrets, localize
-from localstacks.platform import LocalPlatform
+from localstacks.platform import LocalPlatform, local_platform_of, local_platforms
 from localstacks.states import PROJECT_NAME, State, states
 from provider.base.asking import Tell
 from schemas.source import read
@@ -101,11 +102,17 @@ class Place:
     def local_file(self) -> Path:
         return self.home / "pulumi" / "stacks" / self.file.name
 
-    def select(self, plan: Plan, cloud: control.Cloud, platform: LocalPlatform) -> LocalFile:
+    @property
+    def platform(self) -> LocalPlatform:
+        """The platform of this stack. One that is up is asked by its copy: the team's file may be gone, or changed."""
+        config = (_data(self.local_file()) or {}).get("config") or read(self.file).data["config"]
+        return local_platform_of(str(config.get("trainyard:platform") or default_platform()))
+
+    def select(self, plan: Plan, cloud: control.Cloud) -> LocalFile:
         """The stack in the local backend, made when it is not there; gives its file as the local cloud can take it."""
         copy, written = self.local_file(), read(self.file).data
         with self._alone():
-            stand_in = partial(platform.stand_in, plan=plan, cloud=cloud, tell=self._tell)
+            stand_in = partial(local_platform_of(plan.platform).stand_in, plan=plan, cloud=cloud, tell=self._tell)
             opens = SALT in written and self._opens()
             local = localize(written["config"], plan, stand_in, self.file.parent, keeps_secrets=opens)
         salt = {SALT: text} if (text := written[SALT] if opens else self._salt()) else {}
@@ -171,9 +178,11 @@ class Place:
         _, every = self.states()
         return any(not row.get("protect") for one in every if one.stack == stack for row in one.made())
 
-    def remove_stand_ins(self, cloud: control.Cloud, platform: LocalPlatform) -> None:
+    def remove_stand_ins(self, cloud: control.Cloud) -> None:
+        """Removes what was made for stacks of any platform. Meant for a cloud without stacks."""
         with self._alone():
-            platform.remove_stand_ins(cloud, self._tell)
+            for platform in local_platforms():
+                platform.remove_stand_ins(cloud, self._tell)
 
     def state(self, *arguments: str) -> str:
         return self._engine("stack", *arguments)

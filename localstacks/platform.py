@@ -18,6 +18,10 @@ from provider.base.asking import Tell
 class LocalPlatform(Protocol):
     # The type of the component that is a job in a state.
     job_type: str
+    # The client by which people look at the cloud, as a sentence names it.
+    client: str
+    # The outputs that `up` shows, each with its title.
+    shown_outputs: tuple[tuple[str, str], ...]
 
     def lost_with_job(self, runs: int) -> str:
         """What happens to a job that is in the stack file no more: the beginning of a sentence."""
@@ -48,6 +52,10 @@ class LocalPlatform(Protocol):
     ) -> Iterator[str]:
         """What the present start of a run has left; `nodes` has the main one first."""
 
+    def machines(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> list[str]:
+        """The machines of a stack that stay between runs and cost as long as they are up: each with its state, and
+        since when it is up. Empty if runs bring their machines with them."""
+
     def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         """What is lost with the resources that go, and what stays with those that are kept."""
 
@@ -61,8 +69,12 @@ class LocalPlatform(Protocol):
         """Removes the objects of the buckets among the resources that go; how many there were."""
 
 
-def local_platform() -> LocalPlatform:
-    """The one platform so far that the local cloud stands in for."""
-    (name,) = (name for name, row in platforms().items() if row.get("local"))
+def local_platform_of(name: str) -> LocalPlatform:
+    """The platform of a stack."""
     platform: LocalPlatform = import_platform("localstacks", name, "platform").PLATFORM
     return platform
+
+
+def local_platforms() -> list[LocalPlatform]:
+    """All platforms that the local cloud stands in for: for what concerns the whole cloud, whatever its stacks are."""
+    return [local_platform_of(name) for name, row in platforms().items() if row.get("local")]

@@ -13,9 +13,9 @@ from typing import Any
 import yaml
 
 from components.plan.build import plan_of
+from components.plan.file import plan_file
 from components.plan.model import JobPlan, PackagesPlan, Plan
 from localstacks.place import PROJECT
-from localstacks.planning import plan_file
 from provider.base.asking import Tell
 from rehearsal.mapping import JOBS, RehearsedConfig, map_config, stand_in_platform, without_runs
 from schemas.code import LEFT_OUT

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from components.plan.file import plan_file
 from components.plan.model import JobPlan, Plan, RunPlan
 from engine.progress import Progress
 from localcloud import admin
@@ -19,7 +20,6 @@ from localcloud.isolation import REMEDY, REQUIRED
 from localstacks.environments import environment_of, make_packages
 from localstacks.errors import LocalStackError
 from localstacks.place import JUDGED, QUIET, Place
-from localstacks.planning import plan_file
 from provider.base.asking import Tell
 from rehearsal.judgement import SUCCEEDED, Observations, judge_rehearsal
 from rehearsal.model import Rehearsal, RunSeen
@@ -129,7 +129,7 @@ def _set_up(
         borrowed = (
             str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
         )
-        local = place.select(plan_file(place.file, tell), cloud, platform.local)
+        local = place.select(plan_file(place.file, tell), cloud)
         here = plan_with_runs(local.config, script, home)
         make_packages(here, place.file.parent, Progress())
         platform.local.ready_images(cloud, here, borrowed)
@@ -155,7 +155,7 @@ def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, platform: Rehea
     used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
     its_plan = plan_file(used.file, tell)
-    used.select(its_plan, cloud, platform.local)
+    used.select(its_plan, cloud)
     _up(used, tell)
     return its_plan
 

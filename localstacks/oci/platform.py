@@ -28,6 +28,12 @@ class OciLocalPlatform:
     """`localstacks.platform.LocalPlatform`."""
 
     job_type = "trainyard:oci:Job"
+    client = "the OCI CLI"
+    shown_outputs: tuple[tuple[str, str], ...] = (
+        ("bucketUri", "bucket"),
+        ("imagePushAddress", "images"),
+        ("subnetId", "subnet"),
+    )
 
     def lost_with_job(self, runs: int) -> str:
         return f"OCI deletes the job with the records of its {plural(runs, 'run')}"
@@ -54,6 +60,9 @@ class OciLocalPlatform:
         self, cloud: Cloud, outputs: Mapping[str, Any], run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
         return list_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
+
+    def machines(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> list[str]:
+        return []
 
     def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         return RemovalReader(cloud, tell).describe_removal(rows, kept)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a stack file to its checked plan, for whatever brings the stack up."""
+"""From a stack file to its checked plan, for whatever needs the plan of a file."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from components.plan.build import plan_of
 from components.plan.model import Plan
-from provider.base.asking import Tell
 from schemas.judge import Judged, judge_file
 from schemas.names import plural
 
@@ -20,12 +20,12 @@ class StackFileError(Exception):
         self.judged = judged
 
 
-def plan_file(file: Path, tell: Tell) -> Plan:
+def plan_file(file: Path, tell: Callable[[str], None]) -> Plan:
     """The plan of a stack file."""
     return plan_of(judge_usable_file(file, tell))
 
 
-def judge_usable_file(file: Path, tell: Tell) -> Judged:
+def judge_usable_file(file: Path, tell: Callable[[str], None]) -> Judged:
     """A stack file without errors; remarks that do not keep it from being used are counted, not shown."""
     judged = judge_file(file, str(file))
     if judged.errors or judged.stack is None:
