@@ -28,9 +28,14 @@ def platform_folder(name: str) -> str:
 
 
 @cache
-def platforms_in(room: str) -> tuple[str, ...]:
-    """The platforms that have a folder in this room."""
-    return tuple(name for name in platforms() if find_spec(f"{room}.{platform_folder(name)}"))
+def platforms_in(room: str, module: str = "") -> tuple[str, ...]:
+    """The platforms that have a folder in this room, and this module in it."""
+    folders = {name: f"{room}.{platform_folder(name)}" for name in platforms()}
+    return tuple(
+        name
+        for name, folder in folders.items()
+        if find_spec(folder) and (not module or find_spec(f"{folder}.{module}"))
+    )
 
 
 def import_platform(room: str, platform: str, module: str = "") -> Any:

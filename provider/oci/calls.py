@@ -2,12 +2,11 @@
 """Calls of OCI's API: which are retried and for how long, and what a refusal means."""
 
 import hashlib
-import random
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
+from provider.base import retries
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 
@@ -38,31 +37,13 @@ _REMEDIES = {
 }
 _TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504})
 _RETRIED_CONFLICTS = frozenset({"ConcurrentObjectUpdate", "ExternalServerIncorrectState"})
-_TRANSIENT_SECONDS = 120.0
-_LONGEST_PAUSE = 15.0
 _LIVES = 50
 _PAGE = 100
 
 
 def attempt(call: Call, what: str, operation: Callable[[], T], access_minutes: float = 0.0) -> T:
     """Do `operation`; try again while the cloud is busy, and for `access_minutes` while access is not in force."""
-    first_refused, tries = 0.0, 0
-    while True:
-        call.stop.check()
-        try:
-            return operation()
-        except Exception as error:
-            allowed = _seconds_allowed(error, access_minutes, call.patience)
-            # Time counts from the first refusal: a call that was refused slowly is still tried once more.
-            first_refused = first_refused or time.monotonic()
-            elapsed = time.monotonic() - first_refused
-            if elapsed >= allowed:
-                raise refusal(what, error, elapsed if allowed else 0.0) from error
-            reason = error_text(error)
-        pause = min(0.5 * 1.6**tries, _LONGEST_PAUSE, max(allowed - elapsed, 0.05)) * random.uniform(0.8, 1.0)
-        tries += 1
-        _report_retry(call, what, reason, elapsed, allowed, first=tries == 1)
-        call.stop.wait(pause)
+    return retries.attempt(_ANSWERS, call, what, operation, access_minutes)
 
 
 def make_once(
@@ -86,12 +67,6 @@ def make_once(
     raise ProviderError(f"{what}: made and deleted {_LIVES} times within a day.", "Try again tomorrow.")
 
 
-def _report_retry(call: Call, what: str, reason: str, elapsed: float, allowed: float, first: bool) -> None:
-    if first:
-        call.report.info(f"{what}: {reason}; trying again for up to {allowed:.0f} s")
-    call.report.status(f"{what}: trying again, {elapsed:.0f} of {allowed:.0f} s: {reason}")
-
-
 def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -> float:
     status, code = getattr(error, "status", None), getattr(error, "code", None)
     if (status, code) in ACCESS_CODES:
@@ -101,7 +76,7 @@ def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -
     if status == 500 and "capacity" in str(getattr(error, "message", "")).lower():
         return 0.0
     if status in _TRANSIENT:
-        return _TRANSIENT_SECONDS
+        return retries.TRANSIENT_SECONDS
     return patience if status is None and _is_network(error) else 0.0
 
 
@@ -170,3 +145,6 @@ def read_if_exists(call: Call, what: str, operation: Callable[[], Any]) -> Any:
             raise
 
     return attempt(call, what, read)
+
+
+_ANSWERS = retries.Answers(_seconds_allowed, error_text, refusal)

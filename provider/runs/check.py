@@ -14,7 +14,7 @@ REQUIRED = ("platform", "job", "project", "compartment", "displayName", "nodes")
 _DEFAULTS = {"layout": "run-per-node", "until": "started", "attempt": 1}
 _OPTIONAL = ("tags", "image", "maximumRuntimeMinutes", "logGroup", "log", "timeouts")
 INPUTS = frozenset({*REQUIRED, *_DEFAULTS, *_OPTIONAL})
-_CHOICES = {"platform": platforms_in("provider"), "layout": LAYOUTS, "until": UNTIL}
+_CHOICES = {"platform": platforms_in("provider", "platform"), "layout": LAYOUTS, "until": UNTIL}
 _NODE_KEYS = frozenset({"name", "role", "rank", "environment", "arguments", "replicas", "minimumSuccess"})
 _TIMEOUTS = frozenset({"access", "started", "finished"})
 

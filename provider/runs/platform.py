@@ -68,7 +68,7 @@ class RunPlatforms:
         """The platform of a run. An imported run has only its id."""
         if named := inputs.get("platform"):
             return self[named]
-        for name in platforms_in("provider"):
+        for name in platforms_in("provider", "platform"):
             if _module(name).knows(run_id):
                 return self[name]
         raise ProviderError(
