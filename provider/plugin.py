@@ -10,6 +10,7 @@ from catalog.version import VERSION
 from provider.base.errors import ProviderError
 from provider.base.resource import Plugin, ProviderResource
 from provider.base.values import Properties
+from provider.keys.resource import KeyPairResource
 from provider.runs.platform import RunPlatforms
 from provider.runs.resource import RunResource
 
@@ -22,7 +23,10 @@ class Trainyard(Plugin):
 
     def __init__(self) -> None:
         self._configured: RunPlatforms | None = None
-        self._resources: Mapping[str, ProviderResource] = {"trainyard:index:Run": RunResource(self._platforms)}
+        self._resources: Mapping[str, ProviderResource] = {
+            "trainyard:index:KeyPair": KeyPairResource(),
+            "trainyard:index:Run": RunResource(self._platforms),
+        }
 
     def configure(self, config: Properties) -> None:
         self._configured = RunPlatforms({key: config[key] for key in _CONFIGURATION if config.get(key)})
