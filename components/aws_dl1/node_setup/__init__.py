@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a machine of a cluster is given when it is made: cloud-config, the same for all machines of a job. Pure.
+
+Nothing in it is secret, and nothing depends on a run (docs/decisions/0021).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from textwrap import indent
+
+# EC2 takes so much, before base64.
+LARGEST = 16384
+_TEMPLATE = Path(__file__).with_name("cloud-config.yaml")
+_FETCH = Path(__file__).parents[3] / "launcher" / "aws_dl1" / "fetch.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """The values of a machine's node.json, by the names that they have there in Python's spelling.
+
+    `launcher` and `code` are names of objects in the bucket. `ssh_secret` is the name or ARN of the secret whose value
+    is the private key. `host_nic` is `libfabric` or `sockets`. `stop_when_idle_minutes` 0: the machine never stops
+    by itself.
+    """
+
+    region: str
+    bucket: str
+    job: str
+    nodes: tuple[str, ...]
+    launcher: str
+    code: str | None = None
+    log_group: str | None = None
+    ssh_secret: str
+    ssh_port: int = 3022
+    image: str
+    release: str
+    host_nic: str = "libfabric"
+    efa_interfaces: int
+    stop_when_idle_minutes: int
+
+    def document(self) -> dict[str, object]:
+        """As the machine reads it."""
+        return {
+            "region": self.region,
+            "bucket": self.bucket,
+            "job": self.job,
+            "nodes": list(self.nodes),
+            "launcher": self.launcher,
+            "code": self.code,
+            "logGroup": self.log_group,
+            "sshSecret": self.ssh_secret,
+            "sshPort": self.ssh_port,
+            "image": self.image,
+            "release": self.release,
+            "hostNic": self.host_nic,
+            "efaInterfaces": self.efa_interfaces,
+            "stopWhenIdleMinutes": self.stop_when_idle_minutes,
+        }
+
+
+def user_data(settings: NodeSettings) -> str:
+    """The cloud-config of a machine."""
+    # A name with `"` or a line break cannot end the YAML string: JSON's strings are strings of YAML, too.
+    text = Template(_TEMPLATE.read_text("utf-8")).substitute(
+        node_json=json.dumps(json.dumps(settings.document(), indent=1) + "\n"),
+        # Not compressed: other releases of Python compress to other bytes, and other user data is another machine.
+        fetch=indent(_FETCH.read_text("utf-8").rstrip(), "   "),
+    )
+    if len(text.encode()) > LARGEST:
+        raise ValueError(f"the user data has {len(text.encode())} bytes, and EC2 takes {LARGEST}: name fewer nodes")
+    return text

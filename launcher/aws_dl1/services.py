@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services of AWS that speak JSON: secrets, logs, the registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from launcher.aws_dl1.fetch import Identity, call, endpoint
+
+# By the name that a service signs with: what its operations are called with, and where it is if not by that name.
+_TARGETS = {
+    "logs": "Logs_20140328",
+    "ecr": "AmazonEC2ContainerRegistry_V20150921",
+    "secretsmanager": "secretsmanager",
+}
+_HOSTS = {"ecr": "api.ecr"}
+
+
+def ask(identity: Identity, service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
+    """One call; AwsError where it is refused."""
+    headers = {
+        "content-type": "application/x-amz-json-1.1",
+        "x-amz-target": f"{_TARGETS[service]}.{operation}",
+    }
+    url = endpoint(identity.environment, _HOSTS.get(service, service), identity.region)
+    return json.loads(call(identity, service, "POST", f"{url}/", headers, json.dumps(parameters).encode()) or b"{}")
+
+
+def secret(identity: Identity, name: str) -> str:
+    """The current value of a secret of AWS Secrets Manager, by its name or ARN."""
+    return str(ask(identity, "secretsmanager", "GetSecretValue", {"SecretId": name})["SecretString"])
