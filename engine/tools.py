@@ -52,8 +52,8 @@ def write_tools(home: Path, engine: Path, env: Mapping[str, str]) -> Path:
     plugin = oci_plugin(home)
     if not _wants_real_plugin(env):
         plugin.parent.mkdir(parents=True, exist_ok=True)
-        write_script(plugin, script_for("localcloud.plugin"))
-    elif plugin.is_file() and plugin.read_bytes() == script_for("localcloud.plugin").encode():
+        write_script(plugin, script_for("localcloud.plugin.oci"))
+    elif plugin.is_file() and plugin.read_bytes() == script_for("localcloud.plugin.oci").encode():
         plugin.unlink()
         plugin.parent.rmdir()
     return folder

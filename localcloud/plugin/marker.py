@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that an endpoint is a local cloud: it is on this machine, and it says so. The plugin calls no other."""
+"""Checks that an endpoint is a local cloud: it is on this machine, and it says so. A plugin calls no other."""
 
 import http.client
 import ipaddress
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from provider.base.errors import ProviderError
-from provider.oci.session import CLIENTS
 
 _PATH = "/.trainyard"
 _NAME = "trainyard-local"
@@ -16,26 +15,28 @@ _NAME = "trainyard-local"
 _SECONDS = 60.0
 
 
-def must_be_local(endpoints: Mapping[str, str]) -> None:
-    """Raises unless every endpoint is a local cloud. `endpoints` maps client classes, as provider.oci.session does."""
-    missing = sorted(name for _, name in CLIENTS.values() if name not in endpoints)
-    if missing:
-        raise ProviderError(
-            f"This `oci` plugin is for the local cloud only, and CLIENT_HOST_OVERRIDES names no endpoint for "
-            f"{', '.join(missing)}.",
-            "For the local cloud: `trainyard cloud start`, then `eval $(trainyard cloud env)`. For a real account use "
-            "Pulumi's own plugin: `pulumi plugin install resource oci`, with no other `pulumi-resource-oci` on PATH.",
-        )
-    for url in sorted(set(endpoints.values())):
-        _check(url)
+def must_be_local(plugin: str, urls: Iterable[str]) -> None:
+    """Raises unless every endpoint is a local cloud. `plugin` is the name of the plugin that would call them."""
+    for url in sorted(set(urls)):
+        _check(plugin, url)
 
 
-def _check(url: str) -> None:
+def without_endpoint_error(plugin: str, what: str) -> ProviderError:
+    """`what` says which endpoint is missing, and where it should be named."""
+    return ProviderError(
+        f"This `{plugin}` plugin is for the local cloud only, and {what}.",
+        "For the local cloud: `trainyard cloud start`, then `eval $(trainyard cloud env)`. For a real account use "
+        f"Pulumi's own plugin: `pulumi plugin install resource {plugin}`, with no other `pulumi-resource-{plugin}` on "
+        "PATH.",
+    )
+
+
+def _check(plugin: str, url: str) -> None:
     parts = urlsplit(url)
     if not _is_loopback(parts.hostname or ""):
         raise ProviderError(
-            f"{url} is not on this machine; this `oci` plugin calls only the local cloud.",
-            "For a real account use Pulumi's own plugin: `pulumi plugin install resource oci`.",
+            f"{url} is not on this machine; this `{plugin}` plugin calls only the local cloud.",
+            f"For a real account use Pulumi's own plugin: `pulumi plugin install resource {plugin}`.",
         )
     if _marker(url, parts.hostname or "", parts.port or 80) != _NAME:
         raise ProviderError(

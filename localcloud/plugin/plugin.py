@@ -1,63 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pulumi provider `oci` for the local cloud. It takes the place of the real plugin, which is not installed."""
+"""A Pulumi provider for the local cloud, made from the table of a cloud. It takes the place of the real plugin."""
 
-from collections.abc import Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
 from importlib import import_module
+from typing import ClassVar, Generic, TypeVar
 
-from localcloud.plugin import functions
-from localcloud.plugin.marker import must_be_local
-from localcloud.plugin.rows import ROWS
+from localcloud.plugin.rows import TypeRow
 from localcloud.plugin.table import TableResource
 from provider.base.errors import ProviderError
-from provider.base.resource import Function, Plugin, ProviderResource
+from provider.base.resource import Plugin, ProviderResource
 from provider.base.values import Properties
-from provider.oci.session import Session
 
-# The version of pulumi-oci whose types this follows. The engine compares it with the version that a program needs.
-VERSION = "5.5.0"
-_OUR_NAMES = {"region": "region", "configFileProfile": "profile"}
+Row = TypeVar("Row", bound=TypeRow)
+Session = TypeVar("Session")
 
 
-def _behaviour(name: str) -> type[TableResource]:
-    if not name:
-        return TableResource
-    module, _, class_name = name.partition(".")
-    behaviour: type[TableResource] = getattr(import_module(f"localcloud.plugin.behaviours.{module}"), class_name)
-    return behaviour
+class LocalPlugin(Plugin, Generic[Row, Session]):
+    """What the plugins of all clouds share. A cloud says how its session is made, and has a table of rows."""
 
-
-class LocalOci(Plugin):
-    name = "oci"
-    version = VERSION
+    rows: Mapping[str, Row]
+    # What makes a resource of a row, and the folder with the classes that rows name.
+    base: ClassVar[type[TableResource]]
+    behaviours: ClassVar[str]
 
     def __init__(self) -> None:
         self._configured: Session | None = None
         self._made: dict[str, ProviderResource] = {}
 
-    def configure(self, config: Properties) -> None:
-        session = Session.of({ours: config[key] for key, ours in _OUR_NAMES.items() if config.get(key)})
-        must_be_local(session.endpoints)
-        self._configured = session
+    @abstractmethod
+    def open_session(self, config: Properties) -> Session:
+        """The session for this configuration. Raises if an endpoint is not a local cloud."""
 
-    def replacing_config(self, old: Properties, new: Properties) -> Iterable[str]:
-        return ("region",)
+    def configure(self, config: Properties) -> None:
+        self._configured = self.open_session(config)
 
     def resource(self, token: str) -> ProviderResource | None:
-        row = ROWS.get(token)
+        row = self.rows.get(token)
         if row is None:
             return None
         if token not in self._made:
-            self._made[token] = _behaviour(row.behaviour)(token, row, self._session)
+            self._made[token] = self._class_of(row.behaviour)(token, row, self.session)
         return self._made[token]
 
-    def function(self, token: str) -> Function | None:
-        return functions.function(token, self._session)
-
     def schema(self) -> Mapping[str, object]:
-        resources: dict[str, object] = {token: {"inputProperties": {}, "properties": {}} for token in ROWS}
+        resources: dict[str, object] = {token: {"inputProperties": {}, "properties": {}} for token in self.rows}
         return {"name": self.name, "version": self.version, "resources": resources}
 
-    def _session(self) -> Session:
+    def session(self) -> Session:
         if self._configured is None:
-            raise ProviderError("The provider `oci` was not configured.", "This is a bug of the engine or the host.")
+            raise ProviderError(
+                f"The provider `{self.name}` was not configured.", "This is a bug of the engine or the host."
+            )
         return self._configured
+
+    def _class_of(self, behaviour: str) -> type[TableResource]:
+        if not behaviour:
+            return self.base
+        module, _, class_name = behaviour.partition(".")
+        named: type[TableResource] = getattr(import_module(f"{self.behaviours}.{module}"), class_name)
+        return named

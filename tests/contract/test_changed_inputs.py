@@ -11,10 +11,10 @@ import pytest
 
 from catalog.tables import table
 from localcloud.control import Cloud
-from localcloud.plugin.convert import from_model
-from localcloud.plugin.plugin import LocalOci
-from localcloud.plugin.rows import ROWS
-from localcloud.plugin.table import MAPS, TableResource
+from localcloud.plugin.oci.convert import from_model
+from localcloud.plugin.oci.plugin import LocalOci
+from localcloud.plugin.oci.rows import ROWS
+from localcloud.plugin.oci.table import MAPS, OciResource
 from provider.base.values import Properties
 from provider.oci.session import Session
 from tests.contract.changed_values import JOB, NSG_RULE, OBJECT, SECRET, SUBNET, Key, changes, input_types, official
@@ -58,7 +58,7 @@ def replaces(token: str, name: str) -> bool:
 def read(world: World, token: str, made: Resource) -> Properties:
     """The resource as the official SDK reads it, in Pulumi's names."""
     row, ours = ROWS[token], LocalOci().resource(token)
-    assert isinstance(ours, TableResource)
+    assert isinstance(ours, OciResource)
     session = Session.of({}, world.cloud.env)
     client = session.client(row.client)
     if token == NSG_RULE:

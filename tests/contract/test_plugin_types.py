@@ -10,10 +10,10 @@ import pytest
 from pulumi import _types
 
 from catalog.tables import table
-from localcloud.plugin.functions import FUNCTIONS
-from localcloud.plugin.plugin import LocalOci
-from localcloud.plugin.rows import ROWS
-from localcloud.plugin.table import MAPS, TableResource
+from localcloud.plugin.oci.functions import FUNCTIONS
+from localcloud.plugin.oci.plugin import LocalOci
+from localcloud.plugin.oci.rows import ROWS
+from localcloud.plugin.oci.table import MAPS, OciResource
 
 # What the real provider has and the local cloud's plugin refuses or leaves out, each for a reason.
 _INPUTS_NOT_TAKEN: Mapping[str, frozenset[str]] = {
@@ -46,9 +46,9 @@ def _official(token: str, suffix: str = "") -> Any:
     return getattr(import_module(f"pulumi_oci.{path.split('/')[0].lower()}"), f"{name}{suffix}")
 
 
-def _ours(token: str) -> TableResource:
+def _ours(token: str) -> OciResource:
     resource = LocalOci().resource(token)
-    assert isinstance(resource, TableResource)
+    assert isinstance(resource, OciResource)
     return resource
 
 

@@ -10,9 +10,9 @@ from unittest.mock import patch
 import pytest
 
 from localcloud import control
-from localcloud.plugin.functions import FUNCTIONS
-from localcloud.plugin.plugin import LocalOci
-from localcloud.plugin.rows import ROWS
+from localcloud.plugin.oci.functions import FUNCTIONS
+from localcloud.plugin.oci.plugin import LocalOci
+from localcloud.plugin.oci.rows import ROWS
 from provider.base.values import UNKNOWN, Properties, Secret
 from provider.oci.session import Session
 from tests.support.cloud_fixture import local_cloud

@@ -16,7 +16,7 @@ import pytest
 
 from localcloud import control
 from localcloud.admin import push_image
-from localcloud.plugin.plugin import LocalOci
+from localcloud.plugin.oci.plugin import LocalOci
 from provider.base.values import UNKNOWN, Secret
 from provider.oci.session import Session
 from provider.plugin import Trainyard

@@ -21,9 +21,9 @@ import pytest
 from catalog.tables import table
 from engine.local import environment
 from localcloud.control import Cloud
-from localcloud.plugin.plugin import LocalOci
-from localcloud.plugin.rows import ROWS
-from localcloud.plugin.table import TableResource
+from localcloud.plugin.oci.plugin import LocalOci
+from localcloud.plugin.oci.rows import ROWS
+from localcloud.plugin.oci.table import OciResource
 from tests.support.cloud_fixture import Clients
 from tests.support.counts import FIRST, wanted
 from tests.support.local_team import LONGEST_SECONDS, summary
@@ -128,7 +128,7 @@ def _settled(inputs: Inputs, ids: Mapping[str, str]) -> Any:
 def _fields(token: str, inputs: Mapping[str, Any]) -> list[str]:
     """Paths to change: what the table names for replacement and the plugin takes, and every input there is."""
     resource = LocalOci().resource(token)
-    assert isinstance(resource, TableResource)
+    assert isinstance(resource, OciResource)
     named = table("replacement")[token].get("replace", ())
     return sorted({*(path for path in named if path.split(".")[0] in resource.inputs_of_api()), *inputs})
 

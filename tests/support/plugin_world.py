@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from localcloud import control
-from localcloud.plugin.plugin import LocalOci
+from localcloud.plugin.oci.plugin import LocalOci
 from provider.base.values import Properties
 from tests.support.provider_client import EngineSide, Resource, engine_side
 from tests.support.run_world import small_machine

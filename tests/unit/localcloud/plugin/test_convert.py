@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
-from localcloud.plugin.convert import from_model, project, to_model
-from localcloud.plugin.functions import FUNCTIONS
-from localcloud.plugin.marker import must_be_local
-from localcloud.plugin.names import pulumi_name
-from localcloud.plugin.plugin import LocalOci
+from localcloud.plugin.oci.convert import from_model, to_model
+from localcloud.plugin.oci.functions import FUNCTIONS
+from localcloud.plugin.oci.names import pulumi_name
+from localcloud.plugin.oci.plugin import LocalOci
+from localcloud.plugin.projection import project
 from provider.base.errors import ProviderError
 from provider.oci.session import CLIENTS
 
@@ -105,12 +105,16 @@ def test_what_the_cloud_filled_in_is_no_drift(live: Any, asked: Any, seen: Any) 
     assert project(live, asked, "", frozenset({"rules"})) == seen
 
 
-def test_endpoints_must_be_here() -> None:
-    here = {name: "http://203.0.113.1:80" for _, name in CLIENTS.values()}
+def test_endpoints_must_be_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def configure(url: str, names: list[str]) -> None:
+        monkeypatch.setenv("CLIENT_HOST_OVERRIDES", ";".join(f"{name}={url}" for name in names))
+        LocalOci().configure({})
+
+    every = [name for _, name in CLIENTS.values()]
     with pytest.raises(ProviderError, match="not on this machine"):
-        must_be_local(here)
+        configure("http://203.0.113.1:80", every)
     with pytest.raises(ProviderError, match="names no endpoint for ArtifactsClient"):
-        must_be_local({key: value for key, value in here.items() if key != "ArtifactsClient"})
+        configure("http://203.0.113.1:80", [name for name in every if name != "ArtifactsClient"])
 
 
 def test_functions_name_known_clients() -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m localcloud.plugin <engine address>`: what `pulumi-resource-oci` runs."""
+"""`python -m localcloud.plugin.oci <engine address>`: what `pulumi-resource-oci` runs."""
 
 import sys
 
-from localcloud.plugin.plugin import LocalOci
+from localcloud.plugin.oci.plugin import LocalOci
 from provider.base.serve import main
 
 if __name__ == "__main__":

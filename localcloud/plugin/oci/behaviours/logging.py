@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from localcloud.plugin.table import TableResource
+from localcloud.plugin.oci.table import OciResource
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
@@ -14,7 +14,7 @@ from provider.oci.calls import attempt
 _WORK_SECONDS = 300.0
 
 
-class LoggingResource(TableResource):
+class LoggingResource(OciResource):
     """Log groups and logs. Every write is a work request, and only the work request names the new resource."""
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:

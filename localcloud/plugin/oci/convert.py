@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from localcloud.plugin.names import pulumi_name
+from localcloud.plugin.oci.names import pulumi_name
 from provider.base.errors import ProviderError
 from provider.base.values import Properties
 from provider.oci import sdk
@@ -138,28 +138,3 @@ def _flat_tags(tags: Mapping[str, Any]) -> Properties:
         else:
             flat[key] = value
     return flat
-
-
-def project(live: Any, desired: Any, path: str, unordered: frozenset[str]) -> Any:
-    """The live value, reduced to the fields that the program sets: fields that the cloud filled in are no drift."""
-    if isinstance(live, Mapping) and isinstance(desired, Mapping):
-        return {
-            key: project(live.get(key), item, f"{path}.{key}" if path else key, unordered)
-            for key, item in desired.items()
-        }
-    if isinstance(live, list) and isinstance(desired, list):
-        return _project_list(live, desired, path, unordered)
-    return desired if live is None and desired in ("", [], {}, None, False) else live
-
-
-def _project_list(live: list[Any], desired: list[Any], path: str, unordered: frozenset[str]) -> list[Any]:
-    if path not in unordered:
-        reduced = [project(one, other, path, unordered) for one, other in zip(live, desired, strict=False)]
-        return reduced + live[len(desired) :]
-    left, matched = list(live), []
-    for item in desired:
-        twin = next((one for one in left if project(one, item, path, unordered) == item), None)
-        if twin is not None:
-            left.remove(twin)
-            matched.append(item)
-    return matched + left

@@ -4,14 +4,14 @@
 from pathlib import Path
 from typing import Any
 
-from localcloud.plugin.table import TableResource
+from localcloud.plugin.oci.table import OciResource
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
 from provider.oci.calls import attempt
 
 
-class JobResource(TableResource):
+class JobResource(OciResource):
     """A job. Its code is a local file, which is uploaded right after the job is created."""
 
     def _details(self, kind: str, inputs: Properties) -> Any:
@@ -22,9 +22,10 @@ class JobResource(TableResource):
             )
         return super()._details(kind, inputs)
 
-    def after_create(self, call: Call, id: str, inputs: Properties) -> None:  # noqa: A002
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
         if inputs.get("jobArtifact"):
             attempt(call, "Upload the job's artifact", lambda: self._upload(id, inputs))
+        return model
 
     def _upload(self, id: str, inputs: Properties) -> None:  # noqa: A002
         path = Path(inputs["jobArtifact"])

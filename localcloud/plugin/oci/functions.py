@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from localcloud.plugin.convert import from_model
+from localcloud.plugin.oci.convert import from_model
 from provider.base.engine import Engine, UrnReporter
 from provider.base.resource import Call, Function, Stop
 from provider.base.values import Properties

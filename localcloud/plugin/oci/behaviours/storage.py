@@ -5,14 +5,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from localcloud.plugin.table import TableResource, unchangeable_error
+from localcloud.plugin.oci.table import OciResource
+from localcloud.plugin.table import unchangeable_error
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
 from provider.oci.calls import attempt
 
 
-class BucketResource(TableResource):
+class BucketResource(OciResource):
     """A bucket. Namespace and name identify it. It has no lifecycle state and takes no retry token."""
 
     def id_of(self, model: Any, inputs: Properties) -> str:
@@ -64,7 +65,7 @@ class BucketResource(TableResource):
         return bool(listed.data.items)
 
 
-class ObjectResource(TableResource):
+class ObjectResource(OciResource):
     """An object. Its content comes from a text or a file; all other inputs are headers."""
 
     _HEADERS = (
@@ -144,7 +145,7 @@ class ObjectResource(TableResource):
         if others := sorted(changed.keys() - {"deleteAllObjectVersions"}):
             raise unchangeable_error(call, others)
 
-    def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
+    def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
         self.client.delete_object(*self.call_path(id, inputs))
 
 

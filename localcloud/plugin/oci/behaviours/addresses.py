@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 from typing import Any
 
-from localcloud.plugin.convert import models_of
-from localcloud.plugin.table import TableResource
+from localcloud.plugin.oci.convert import models_of
+from localcloud.plugin.oci.table import OciResource
 from provider.base.diff import Diff, changed_keys
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
@@ -34,7 +34,7 @@ def edit_of(old: Sequence[str], new: Sequence[str]) -> dict[str, str] | None:
     return None
 
 
-class VcnResource(TableResource):
+class VcnResource(OciResource):
     """A VCN. Its IPv4 blocks change by calls of their own, one block at a time."""
 
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:

@@ -3,14 +3,14 @@
 
 from typing import Any
 
-from localcloud.plugin.convert import models_of
-from localcloud.plugin.table import TableResource
+from localcloud.plugin.oci.convert import models_of
+from localcloud.plugin.oci.table import OciResource
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
 
 
-class SecretResource(TableResource):
+class SecretResource(OciResource):
     """A secret. Its deletion has a date, and its name stays taken until then."""
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
@@ -35,7 +35,7 @@ class SecretResource(TableResource):
         if self._get(call, id, inputs) is not None:  # a scheduled deletion cannot be scheduled again
             super().delete(call, id, outputs, inputs)
 
-    def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
+    def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
         self.client.schedule_secret_deletion(id, models_of("vault").ScheduleSecretDeletionDetails())
 
 

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from localcloud.plugin.convert import fields, from_model, models_of, to_model
-from localcloud.plugin.table import TableResource
+from localcloud.plugin.oci.convert import fields, from_model, models_of, to_model
+from localcloud.plugin.oci.table import OciResource
 from provider.base.resource import Call
 from provider.base.values import Properties
 from provider.oci.calls import attempt
 
 
-class SecurityListResource(TableResource):
+class SecurityListResource(OciResource):
     """A security list. Pulumi flattens its ports: `destinationPortRange.min` of the API is `tcpOptions.min` there."""
 
     _RULES = ("ingressSecurityRules", "egressSecurityRules")
@@ -61,7 +61,7 @@ def _without_any_code(rule: Properties) -> Properties:
     return rule
 
 
-class GroupRuleResource(TableResource):
+class GroupRuleResource(OciResource):
     """One rule of a network security group. In the API a rule exists only inside its group."""
 
     def inputs_of_api(self) -> frozenset[str]:
@@ -126,7 +126,7 @@ class GroupRuleResource(TableResource):
         if self._get(call, id, inputs) is not None:  # removing a rule that is gone is refused
             super().delete(call, id, outputs, inputs)
 
-    def _delete(self, id: str, inputs: Properties, options: Properties) -> None:  # noqa: A002
+    def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
         parts = self.parse_id(id)
         batch = models_of("core").RemoveNetworkSecurityGroupSecurityRulesDetails(security_rule_ids=[parts["id"]])
         self.client.remove_network_security_group_security_rules(parts["networkSecurityGroupId"], batch)

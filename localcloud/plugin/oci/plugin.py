@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Pulumi provider `oci` for the local cloud."""
+
+from collections.abc import Iterable
+
+from localcloud.plugin.marker import must_be_local, without_endpoint_error
+from localcloud.plugin.oci import functions
+from localcloud.plugin.oci.rows import ROWS, ResourceTypeRow
+from localcloud.plugin.oci.table import OciResource
+from localcloud.plugin.plugin import LocalPlugin
+from provider.base.resource import Function
+from provider.base.values import Properties
+from provider.oci.session import CLIENTS, Session
+
+_OUR_NAMES = {"region": "region", "configFileProfile": "profile"}
+
+
+class LocalOci(LocalPlugin[ResourceTypeRow, Session]):
+    name = "oci"
+    # The version of pulumi-oci whose types this follows. The engine compares it with the version a program needs.
+    version = "5.5.0"
+    rows = ROWS
+    base = OciResource
+    behaviours = "localcloud.plugin.oci.behaviours"
+
+    def open_session(self, config: Properties) -> Session:
+        session = Session.of({ours: config[key] for key, ours in _OUR_NAMES.items() if config.get(key)})
+        missing = sorted(name for _, name in CLIENTS.values() if name not in session.endpoints)
+        if missing:
+            where = f"CLIENT_HOST_OVERRIDES names no endpoint for {', '.join(missing)}"
+            raise without_endpoint_error(self.name, where)
+        must_be_local(self.name, session.endpoints.values())
+        return session
+
+    def replacing_config(self, old: Properties, new: Properties) -> Iterable[str]:
+        return ("region",)
+
+    def function(self, token: str) -> Function | None:
+        return functions.function(token, self.session)
