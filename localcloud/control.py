@@ -67,6 +67,7 @@ class Cloud:
 
     def env_for(self, profile: str) -> Mapping[str, str]:
         from localcloud.api.clients import client_variables
+        from localcloud.aws.clients import client_variables as aws_variables
 
         return {
             "OCI_CONFIG_FILE": str(self.config_file),
@@ -75,6 +76,7 @@ class Cloud:
             "OCI_CLI_PROFILE": profile,
             "TRAINYARD_REGISTRY": self.endpoint,
             **client_variables(self.endpoint),
+            **aws_variables(self.home, self.endpoint, profile),
         }
 
 

@@ -36,6 +36,7 @@ from localcloud.api.services import identity, people, tables
 from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS
 from localcloud.api.services.object_storage.stored import files_in_use
 from localcloud.api.store import StateStore
+from localcloud.aws.cloud import AwsCloud
 from localcloud.control import ALREADY_RUNNING
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.oci.dispatch import JobRuns
@@ -103,7 +104,8 @@ async def _serve(home: Path, port: int) -> None:
     cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
     cloud.access = AccessControl(cloud.store)
     cloud.faults = Faults(cloud.store)
-    application = Application(cloud, Router(tables.operations()))
+    aws = AwsCloud(home, cloud.endpoint, cloud.faults)
+    application = Application(cloud, Router(tables.operations()), [aws])
     config = uvicorn.Config(
         application, http=DroppableConnection, loop="asyncio", ws="none", lifespan="off", log_config=None,
         access_log=False, server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
@@ -117,6 +119,7 @@ async def _serve(home: Path, port: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
     cloud.hosts.recover()
+    aws.recover()
     _announce(home, listener.getsockname()[1])
     upkeep = (_leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud))
     watches = [asyncio.create_task(watch) for watch in upkeep]
@@ -127,6 +130,7 @@ async def _serve(home: Path, port: int) -> None:
         for watch in watches:
             watch.cancel()
         await cloud.hosts.stop()
+        await aws.close()
         cloud.store.close()
         (home / "server.json").unlink(missing_ok=True)
 

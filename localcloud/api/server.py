@@ -10,7 +10,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from localcloud.api import connections, faults, manifests, marker, registry, sdk
 from localcloud.api.connections import CLIENT_SECONDS, FOR_NODES
 from localcloud.api.dispatch import admit, dispatch
 from localcloud.api.errors import ApiError, disk_error, not_authenticated, not_implemented, too_large, too_late
-from localcloud.api.http import FilePart, Reply, Request, Upload
+from localcloud.api.http import Door, FilePart, Reply, Request, Upload
 from localcloud.api.operations import ApiCall, ApiOperation, LocalCloud
 from localcloud.api.routing import Router
 from localcloud.api.values import query_parameters, whole_number
@@ -39,11 +39,12 @@ log = logging.getLogger("localcloud")
 
 
 class Application:
-    """OCI's API of one cloud, as an ASGI application."""
+    """OCI's API of one cloud, as an ASGI application. `doors` are other APIs on the same endpoint."""
 
-    def __init__(self, cloud: LocalCloud, router: Router) -> None:
+    def __init__(self, cloud: LocalCloud, router: Router, doors: Sequence[Door] = ()) -> None:
         self._cloud = cloud
         self._router = router
+        self._doors = doors
         self._console = page.Console(cloud)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,6 +75,9 @@ class Application:
             return Reply(200, marker.marker(self._cloud)), "marker"
         name = ""
         try:
+            for door in self._doors:
+                if door.takes(request):
+                    return await door.answer(request, body)
             route = self._router.find(request.method, request.path)
             name = route[0].name if route else ""
             request = replace(request, query=query_parameters(request.target.partition("?")[2]))
@@ -155,7 +159,8 @@ def _request(scope: Scope) -> Request:
     for name, value in scope["headers"]:
         headers[name.decode("latin-1").lower()] = value.decode("latin-1")
     target = f"{path}?{query}" if query else path
-    return Request(scope["method"], target, path, {}, headers, of_a_node=FOR_NODES in scope["state"])
+    client = scope["client"][0] if scope["client"] else ""
+    return Request(scope["method"], target, path, {}, headers, of_a_node=FOR_NODES in scope["state"], client=client)
 
 
 class _Body:
@@ -167,8 +172,8 @@ class _Body:
         # Whether the whole body has been received.
         self.is_over = self._announced == "0" and "transfer-encoding" not in request.headers
 
-    async def to_memory(self) -> bytes:
-        parts = [part async for part in self._parts(MAXIMUM_BODY)]
+    async def to_memory(self, most: int = MAXIMUM_BODY) -> bytes:
+        parts = [part async for part in self._parts(most)]
         return b"".join(parts)
 
     async def to_file(self, path: Path) -> Upload:

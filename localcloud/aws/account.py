@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one account of the local AWS, and its people. Nothing here imports moto, so it costs nobody anything."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import secrets
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcloud.files import write_secret
+
+# AWS's own documents use this number in examples. No account has it.
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+ADMINISTRATORS = "administrators"
+_FOLDER = "aws"
+_ID_ALPHABET = string.ascii_uppercase + "234567"
+_SECRET_ALPHABET = string.ascii_letters + string.digits + "+/"
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user of the account. `managed` are the AWS managed policies of its group."""
+
+    profile: str
+    group: str
+    managed: tuple[str, ...] = ()
+
+
+PEOPLE = (
+    Person("deployer", ADMINISTRATORS, ("arn:aws:iam::aws:policy/AdministratorAccess",)),
+    Person("user", "scientists"),
+)
+
+
+@dataclass(frozen=True)
+class AccessKeyPair:
+    id: str
+    secret: str
+
+
+def folder(home: Path) -> Path:
+    return home / _FOLDER
+
+
+def config_file(home: Path) -> Path:
+    return folder(home) / "config"
+
+
+def credentials_file(home: Path) -> Path:
+    return folder(home) / "credentials"
+
+
+def load_keys(home: Path) -> Mapping[str, AccessKeyPair]:
+    """The access key of each person, made at the first start, with the files that AWS's clients read."""
+    folder(home).mkdir(mode=0o700, exist_ok=True)
+    held = configparser.ConfigParser(interpolation=None)
+    held.read(credentials_file(home))
+    keys = {
+        person.profile: AccessKeyPair(held[person.profile]["aws_access_key_id"],
+                                      held[person.profile]["aws_secret_access_key"])
+        if held.has_section(person.profile) else _new_key()
+        for person in PEOPLE
+    }  # fmt: skip
+    _write(credentials_file(home), {
+        name: {"aws_access_key_id": key.id, "aws_secret_access_key": key.secret} for name, key in keys.items()
+    })  # fmt: skip
+    _write(config_file(home), {f"profile {name}": {"region": REGION, "output": "json"} for name in keys})
+    return keys
+
+
+def _new_key() -> AccessKeyPair:
+    identifier = "AKIA" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
+    return AccessKeyPair(identifier, "".join(secrets.choice(_SECRET_ALPHABET) for _ in range(40)))
+
+
+def _write(path: Path, sections: Mapping[str, Mapping[str, str]]) -> None:
+    config = configparser.ConfigParser(interpolation=None)
+    config.read_dict(sections)
+    text = io.StringIO()
+    config.write(text)
+    write_secret(path, text.getvalue().encode())

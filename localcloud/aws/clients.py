@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The environment variables that tell AWS's clients where this cloud is, and who they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from localcloud.aws import account
+
+
+def client_variables(home: Path, endpoint: str, profile: str) -> dict[str, str]:
+    """What leads every AWS client to this cloud. `~/.aws` is neither read nor written."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_CONFIG_FILE": str(account.config_file(home)),
+        "AWS_SHARED_CREDENTIALS_FILE": str(account.credentials_file(home)),
+        "AWS_PROFILE": profile,
+        # No machine of people has a metadata service: a client must not wait for one.
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local AWS as a door of the cloud: signatures and faults on the event loop, moto on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from localcloud.api import faults
+from localcloud.api.errors import ApiError
+from localcloud.api.http import Body, Reply, Request
+from localcloud.aws import account, sigv4
+from localcloud.aws.errors import Reason, RefusalError, refusal_reply
+from localcloud.aws.services import SERVICES, AwsService, Wire
+
+if TYPE_CHECKING:
+    from localcloud.aws.world import World
+
+MAXIMUM_BODY = 16 * 1024 * 1024
+# moto receives an object in one piece. Larger files come in parts.
+MAXIMUM_OBJECT = 512 * 1024 * 1024
+Answer = TypeVar("Answer")
+log = logging.getLogger("localcloud")
+
+
+class AwsCloud:
+    """AWS on the endpoint of one local cloud. moto is imported with the first request, or when its state has
+    instances that live."""
+
+    def __init__(self, home: Path, endpoint: str, strikes: faults.Faults) -> None:
+        self._home = home
+        self._endpoint = endpoint
+        self._faults = strikes
+        self._world: World | None = None
+        # One thread: calls happen one after the other, so each sees the whole of the one before.
+        self._thread = ThreadPoolExecutor(1, "aws")
+        account.load_keys(home)
+
+    def takes(self, request: Request) -> bool:
+        """Whether a request is AWS's: by its signature, or by headers that only AWS's clients send."""
+        return sigv4.is_signed(request) or any(
+            name in request.headers for name in ("x-amz-target", "x-amz-date", "x-amz-content-sha256")
+        )
+
+    def recover(self) -> None:
+        """Takes up what lived when the cloud ended."""
+
+    async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
+        service = _form_of(request)
+        try:
+            if not sigv4.is_signed(request):
+                raise RefusalError(Reason.UNSIGNED, "Missing Authentication Token")
+            signed = sigv4.parse(request)
+            if signed.scope.service not in SERVICES:
+                raise RefusalError(
+                    Reason.UNKNOWN_OPERATION, f"The local AWS has no service {signed.scope.service[:40]!a}"
+                )
+            service = SERVICES[signed.scope.service]
+            return await self._answer(request, signed, service, body)
+        except RefusalError as refusal:
+            return refusal_reply(refusal, service), str(refusal)
+        except ApiError as error:
+            reason = Reason.TOO_LARGE if error.status == 413 else Reason.MALFORMED
+            return refusal_reply(RefusalError(reason, error.message), service), str(error)
+
+    async def _answer(
+        self, request: Request, signed: sigv4.SignedRequest, service: AwsService, body: Body
+    ) -> tuple[Reply, str]:
+        stated = bool(sigv4.payload_of(request, signed))
+        # A signature that states the body's digest is verified before the body is received.
+        caller = await self._inside(lambda world: world.principal(request, signed, None)) if stated else None
+        content = await body.to_memory(MAXIMUM_OBJECT if service.wire is Wire.S3 and stated else MAXIMUM_BODY)
+        digest = hashlib.sha256(content).hexdigest()
+        sigv4.check_body(request, signed, digest)
+        if caller is None:
+            caller = await self._inside(lambda world: world.principal(request, signed, digest))
+        known = caller
+        return await self._inside(
+            lambda world: world.answer(service, signed.scope.region, request, content, signed.key_id, known)
+        )
+
+    async def _inside(self, work: Callable[[World], Answer]) -> Answer:
+        """Does work where the world is, which is made if it is not there yet."""
+
+        def step() -> Answer:
+            if self._world is None:
+                from localcloud.aws.world import World
+
+                self._world = World(self._home, self._endpoint)
+            return work(self._world)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, step)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
+
+
+def _form_of(request: Request) -> AwsService | None:
+    """In whose form a request is refused whose service is not known."""
+    if "x-amz-target" in request.headers:
+        return SERVICES["ssm"]
+    form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+    return SERVICES["sts"] if form else None

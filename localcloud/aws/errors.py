@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AWS's refusals. Each service has codes and a form of its own for the same reason: one row for each reason."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from enum import Enum
+from xml.sax.saxutils import escape
+
+from localcloud.api.http import Reply
+from localcloud.aws.services import AwsService, Wire
+
+# XML cannot hold these characters, not even escaped.
+_NOT_IN_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), "�")
+
+
+class Reason(Enum):
+    """Why a request is refused."""
+
+    UNSIGNED = "unsigned"
+    UNKNOWN_KEY = "unknown key"
+    BAD_TOKEN = "bad token"
+    EXPIRED_TOKEN = "expired token"
+    BAD_SIGNATURE = "bad signature"
+    SKEWED = "skewed"
+    MALFORMED = "malformed"
+    BAD_DIGEST = "bad digest"
+    DENIED = "denied"
+    THROTTLED = "throttled"
+    TOO_LARGE = "too large"
+    UNKNOWN_OPERATION = "unknown operation"
+    BROKEN = "broken"
+    UNAVAILABLE = "unavailable"
+
+
+_CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
+    Reason.UNSIGNED: {
+        Wire.EC2: (400, "MissingParameter"), Wire.QUERY: (403, "MissingAuthenticationToken"),
+        Wire.JSON: (400, "MissingAuthenticationTokenException"), Wire.S3: (403, "AccessDenied"),
+    },
+    Reason.UNKNOWN_KEY: {
+        Wire.EC2: (401, "AuthFailure"), Wire.QUERY: (403, "InvalidClientTokenId"),
+        Wire.JSON: (400, "UnrecognizedClientException"), Wire.S3: (403, "InvalidAccessKeyId"),
+    },
+    Reason.BAD_TOKEN: {
+        Wire.EC2: (401, "AuthFailure"), Wire.QUERY: (403, "InvalidClientTokenId"),
+        Wire.JSON: (400, "UnrecognizedClientException"), Wire.S3: (400, "InvalidToken"),
+    },
+    Reason.EXPIRED_TOKEN: {
+        Wire.EC2: (400, "RequestExpired"), Wire.QUERY: (403, "ExpiredToken"),
+        Wire.JSON: (400, "ExpiredTokenException"), Wire.S3: (400, "ExpiredToken"),
+    },
+    Reason.BAD_SIGNATURE: {
+        Wire.EC2: (401, "AuthFailure"), Wire.QUERY: (403, "SignatureDoesNotMatch"),
+        Wire.JSON: (400, "InvalidSignatureException"), Wire.S3: (403, "SignatureDoesNotMatch"),
+    },
+    Reason.SKEWED: {
+        Wire.EC2: (400, "RequestExpired"), Wire.QUERY: (403, "SignatureDoesNotMatch"),
+        Wire.JSON: (400, "InvalidSignatureException"), Wire.S3: (403, "RequestTimeTooSkewed"),
+    },
+    Reason.MALFORMED: {
+        Wire.EC2: (400, "InvalidRequest"), Wire.QUERY: (400, "IncompleteSignature"),
+        Wire.JSON: (400, "SerializationException"), Wire.S3: (400, "InvalidRequest"),
+    },
+    Reason.BAD_DIGEST: {
+        Wire.EC2: (401, "AuthFailure"), Wire.QUERY: (403, "SignatureDoesNotMatch"),
+        Wire.JSON: (400, "InvalidSignatureException"), Wire.S3: (400, "XAmzContentSHA256Mismatch"),
+    },
+    Reason.DENIED: {
+        Wire.EC2: (403, "UnauthorizedOperation"), Wire.QUERY: (403, "AccessDenied"),
+        Wire.JSON: (400, "AccessDeniedException"), Wire.S3: (403, "AccessDenied"),
+    },
+    Reason.THROTTLED: {
+        Wire.EC2: (503, "RequestLimitExceeded"), Wire.QUERY: (400, "Throttling"),
+        Wire.JSON: (400, "ThrottlingException"), Wire.S3: (503, "SlowDown"),
+    },
+    Reason.TOO_LARGE: {
+        Wire.EC2: (413, "RequestEntityTooLarge"), Wire.QUERY: (413, "RequestEntityTooLarge"),
+        Wire.JSON: (413, "RequestEntityTooLarge"), Wire.S3: (400, "EntityTooLarge"),
+    },
+    Reason.UNKNOWN_OPERATION: {
+        Wire.EC2: (400, "InvalidAction"), Wire.QUERY: (400, "InvalidAction"),
+        Wire.JSON: (400, "UnknownOperationException"), Wire.S3: (501, "NotImplemented"),
+    },
+    Reason.BROKEN: {
+        Wire.EC2: (500, "InternalError"), Wire.QUERY: (500, "InternalFailure"),
+        Wire.JSON: (500, "InternalServerError"), Wire.S3: (500, "InternalError"),
+    },
+    Reason.UNAVAILABLE: {
+        Wire.EC2: (503, "Unavailable"), Wire.QUERY: (503, "ServiceUnavailable"),
+        Wire.JSON: (503, "ServiceUnavailableException"), Wire.S3: (503, "ServiceUnavailable"),
+    },
+}  # fmt: skip
+
+
+class RefusalError(Exception):
+    """One refused request. `code` and `status` stand in for the row's where a fault chose them."""
+
+    def __init__(self, reason: Reason, message: str, code: str = "", status: int = 0) -> None:
+        super().__init__(f"{reason.value}: {message}")
+        self.reason = reason
+        self.message = message
+        self.code = code
+        self.status = status
+
+
+def refusal_reply(refusal: RefusalError, service: AwsService | None) -> Reply:
+    """The refusal as the service writes it. A request of no known service gets S3's form, as AWS's front door does."""
+    wire = service.wire if service else Wire.S3
+    status, code = _CODES[refusal.reason][wire]
+    return error_reply(refusal.status or status, refusal.code or code, refusal.message, service)
+
+
+def error_reply(status: int, code: str, message: str, service: AwsService | None) -> Reply:
+    wire = service.wire if service else Wire.S3
+    request_id = str(uuid.uuid4())
+    headers = {"x-amzn-requestid": request_id}
+    if wire is Wire.JSON and service:
+        content = json.dumps({"__type": code, "message": message}).encode()
+        kind = f"application/x-amz-json-{service.json_version}"
+        return Reply(status, content=content, headers={**headers, "content-type": kind, "x-amzn-errortype": code})
+    form = _XML[wire]
+    text = form.format(code=_xml(code), message=_xml(message), request=request_id, fault=_fault(status))
+    return Reply(status, content=f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'.encode(),
+                 headers={**headers, "x-amz-request-id": request_id, "content-type": "application/xml"})  # fmt: skip
+
+
+def _xml(text: str) -> str:
+    return escape(text.translate(_NOT_IN_XML))
+
+
+def _fault(status: int) -> str:
+    return "Sender" if status < 500 else "Receiver"
+
+
+_XML = {
+    Wire.EC2: (
+        "<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message></Error></Errors>"
+        "<RequestID>{request}</RequestID></Response>"
+    ),
+    Wire.QUERY: (
+        "<ErrorResponse><Error><Type>{fault}</Type><Code>{code}</Code><Message>{message}</Message></Error>"
+        "<RequestId>{request}</RequestId></ErrorResponse>"
+    ),
+    Wire.S3: (
+        "<Error><Code>{code}</Code><Message>{message}</Message><RequestId>{request}</RequestId></Error>"
+    ),
+}  # fmt: skip

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which operation of S3 a request is: S3 alone says it by method, path and query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from localcloud.api.http import Request
+from localcloud.aws.errors import Reason, RefusalError
+
+# (method, sub-resource in the query): operation. The first row that fits decides.
+_ON_BUCKET = {
+    ("GET", "versions"): "ListObjectVersions", ("GET", "uploads"): "ListMultipartUploads",
+    ("GET", "location"): "GetBucketLocation", ("POST", "delete"): "DeleteObjects",
+}  # fmt: skip
+_BUCKET_SETTINGS = {
+    "accelerate": "BucketAccelerateConfiguration", "acl": "BucketAcl", "analytics": "BucketAnalyticsConfiguration",
+    "cors": "BucketCors", "encryption": "BucketEncryption", "intelligent-tiering":
+    "BucketIntelligentTieringConfiguration", "inventory": "BucketInventoryConfiguration",
+    "lifecycle": "BucketLifecycleConfiguration", "logging": "BucketLogging", "metrics": "BucketMetricsConfiguration",
+    "notification": "BucketNotificationConfiguration", "object-lock": "ObjectLockConfiguration",
+    "ownershipControls": "BucketOwnershipControls", "policy": "BucketPolicy", "policyStatus": "BucketPolicyStatus",
+    "publicAccessBlock": "PublicAccessBlock", "replication": "BucketReplication",
+    "requestPayment": "BucketRequestPayment", "tagging": "BucketTagging", "versioning": "BucketVersioning",
+    "website": "BucketWebsite",
+}  # fmt: skip
+_OBJECT_SETTINGS = {
+    "acl": "ObjectAcl", "attributes": "ObjectAttributes", "legal-hold": "ObjectLegalHold",
+    "retention": "ObjectRetention", "tagging": "ObjectTagging", "torrent": "ObjectTorrent",
+}  # fmt: skip
+_VERBS = {"GET": "Get", "PUT": "Put", "DELETE": "Delete"}
+_PLAIN_BUCKET = {"GET": "ListObjects", "HEAD": "HeadBucket", "PUT": "CreateBucket", "DELETE": "DeleteBucket"}
+_PLAIN_OBJECT = {"GET": "GetObject", "HEAD": "HeadObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
+
+
+def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
+    """The operation, and its bucket, key and query."""
+    path, _, query = request.target.partition("?")
+    try:
+        bucket, _, key = unquote(path, errors="strict").lstrip("/").partition("/")
+        parameters = dict(parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=200))
+    except ValueError:
+        raise RefusalError(Reason.MALFORMED, "The path or the query is not percent-encoded UTF-8") from None
+    named = {**parameters, "Bucket": bucket, "Key": key}
+    operation = _operation(request, bucket, key, parameters)
+    if not operation:
+        raise RefusalError(Reason.UNKNOWN_OPERATION, "A header or query you provided implies functionality that is not"
+                      " implemented")  # fmt: skip
+    return operation, named
+
+
+def _operation(request: Request, bucket: str, key: str, query: Mapping[str, str]) -> str:
+    if not bucket:
+        return "ListBuckets" if request.method == "GET" else ""
+    if key:
+        return _object_operation(request, query)
+    for name in query:
+        if row := _ON_BUCKET.get((request.method, name)):
+            return row
+        if name in _BUCKET_SETTINGS and request.method in _VERBS:
+            return _VERBS[request.method] + _BUCKET_SETTINGS[name]
+    if request.method == "GET" and query.get("list-type") == "2":
+        return "ListObjectsV2"
+    return _PLAIN_BUCKET.get(request.method, "")
+
+
+def _object_operation(request: Request, query: Mapping[str, str]) -> str:
+    method = request.method
+    if "uploadId" in query:
+        return _upload_operation(request)
+    if "uploads" in query:
+        return "CreateMultipartUpload" if method == "POST" else ""
+    for name in query:
+        if name in _OBJECT_SETTINGS and method in _VERBS:
+            return _VERBS[method] + _OBJECT_SETTINGS[name]
+    if method == "PUT" and "x-amz-copy-source" in request.headers:
+        return "CopyObject"
+    return _PLAIN_OBJECT.get(method, "")
+
+
+def _upload_operation(request: Request) -> str:
+    if request.method == "PUT":
+        return "UploadPartCopy" if "x-amz-copy-source" in request.headers else "UploadPart"
+    return {"GET": "ListParts", "POST": "CompleteMultipartUpload", "DELETE": "AbortMultipartUpload"}.get(
+        request.method, ""
+    )

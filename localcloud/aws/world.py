@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local AWS itself: moto's state, who may reach it, and what its instances do. One thread uses it."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from pathlib import Path
+
+from localcloud.api.http import Reply, Request
+from localcloud.aws import account, sigv4
+from localcloud.aws.calls import AwsCall, read_call
+from localcloud.aws.door import MotoApps
+from localcloud.aws.errors import Reason, RefusalError, refusal_reply
+from localcloud.aws.principals import AwsPrincipal, find_key
+from localcloud.aws.services import AwsService
+
+log = logging.getLogger("localcloud")
+
+
+class World:
+    """moto and everything around it. Making one imports moto, which takes a second: make it when it is needed."""
+
+    def __init__(self, home: Path, endpoint: str) -> None:
+        from localcloud.aws import additions, seed
+
+        self._apps = MotoApps(endpoint)
+        additions.install()
+        seed.managed_policies()
+        seed.people(account.load_keys(home))
+
+    def principal(self, request: Request, signed: sigv4.SignedRequest, digest: str | None) -> AwsPrincipal:
+        """Who signed it. Refused unless the signature holds."""
+        sigv4.check_freshness(signed)
+        key = find_key(signed.key_id)
+        if key.token != signed.token:
+            raise RefusalError(Reason.BAD_TOKEN, "The security token included in the request is invalid")
+        sigv4.verify(request, signed, key.secret, digest)
+        return key.principal
+
+    def answer(
+        self, service: AwsService, region: str, request: Request, body: bytes, key_id: str, caller: AwsPrincipal
+    ) -> tuple[Reply, str]:
+        """The reply to a request whose signature holds, and its summary for the log."""
+        call = read_call(service, region, request, body)
+        reply = self._carry_out(call, key_id)
+        return reply, f"{call.name} by {caller.name}"
+
+    def _carry_out(self, call: AwsCall, key_id: str) -> Reply:
+        try:
+            return self._apps.ask(call, key_id)
+        except NotImplementedError:
+            raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not implement {call.name}") from None
+        except RefusalError:
+            raise
+        except Exception as problem:
+            # Hostile input reaches code that is not ours. One line says where, without a traceback.
+            place = traceback.extract_tb(problem.__traceback__)[-1]
+            log.error("%s failed at %s:%s: %r", call.name, Path(place.filename).name, place.lineno, problem)
+            return refusal_reply(RefusalError(Reason.BROKEN, f"The local AWS failed at {call.name}"), call.service)
