@@ -8,5 +8,5 @@ from schemas.model import Stack
 
 
 def addresses_needed(stack: Stack) -> int:
-    """The number of nodes if all runs of all jobs are live at once. Each node needs an address."""
-    return sum(job.nodes * max(1, sum(map(count, job.runs.values()))) for job in stack.jobs.values())
+    """The number of addresses in use if all runs of all jobs are live at once."""
+    return stack.addresses({name: sum(map(count, job.runs.values())) for name, job in stack.jobs.items()})

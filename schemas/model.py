@@ -343,6 +343,10 @@ class Stack:
         """Whether nodes reach a host without the internet."""
         return False
 
+    def addresses(self, runs: Mapping[str, int]) -> int:
+        """How many addresses its subnet gives out at once at the most. `runs`: how many runs each job has."""
+        return sum(job.nodes * max(1, runs[name]) for name, job in self.jobs.items())
+
     def place(self) -> tuple[StackPlace, ...]:
         """The stack's place. Two stacks that share something must have the same one."""
         return ()

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class AwsDl1Platform(Platform):
-    way_to_services = "through the gateway endpoint of S3, or NAT"
+    way_to_services = "through gateway endpoints, or NAT"
+    # A job is one cluster, and a run needs all of it.
+    runs_at_once = False
 
     def lower(self, stack: AwsDl1Stack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> AwsDl1Plan:
         from components.aws_dl1.lower import lower

@@ -1,27 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the neutral plan to AWS's: the account, roles, the security group."""
+"""From the neutral plan to AWS's: the account, roles, the network around the nodes, and a cluster for each job."""
 
 from __future__ import annotations
 
 from catalog.tables import table
-from components.aws_dl1.plan import AwsAccessPlan, AwsDl1Plan, AwsNetworkPlan
+from components.aws_dl1.addresses import gateway_cidr
+from components.aws_dl1.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan, AwsNetworkPlan, ClusterPlan
 from components.plan.access import grants
-from components.plan.model import Plan, extend
-from schemas.aws_dl1.model import AwsDl1Stack
+from components.plan.model import JobPlan, Plan, extend
+from schemas.aws_dl1.model import AwsDl1Stack, AwsJob
 
 
 def lower(stack: AwsDl1Stack, plan: Plan) -> AwsDl1Plan:
-    network, access = stack.network, stack.access
+    access = stack.access
     own = grants(table("aws_dl1")["grant"], frozenset(), {})
     return extend(
         AwsDl1Plan,
         plan,
-        network=extend(
-            AwsNetworkPlan,
-            plan.network,
-            vpc=network.vpc,
-            security_group=network.security_group or stack.physical("nodes"),
-        ),
+        network=_network(stack, plan),
         access=extend(
             AwsAccessPlan,
             plan.access,
@@ -32,4 +28,52 @@ def lower(stack: AwsDl1Stack, plan: Plan) -> AwsDl1Plan:
             grants=(*plan.access.grants, *own),
         ),
         account=stack.account,
+        jobs={
+            name: extend(AwsJobPlan, job, cluster=_cluster(stack, stack.jobs[name], job))
+            for name, job in plan.jobs.items()
+        },
+    )
+
+
+def _network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
+    network = stack.network
+    makes_vpc = plan.network.create and network.vpc is None
+    return extend(
+        AwsNetworkPlan,
+        plan.network,
+        vpc=network.vpc,
+        route_table=network.route_table,
+        security_group=network.security_group or stack.physical("nodes"),
+        make_security_group=network.security_group is None and plan.network.create,
+        zone=network.zone,
+        ingress=network.ingress,
+        public=makes_vpc and any(job.cluster.public_address != "none" for job in stack.jobs.values()),
+        gateway_cidr=gateway_cidr(network.cidr, plan.network.subnet_cidr) if makes_vpc and network.nat else None,
+        # In an existing VPC its owner leads to the services: a second gateway for one of them would be refused.
+        endpoints=tuple(table("aws_dl1")["endpoints"]["without_nat"]) if makes_vpc and not network.nat else (),
+    )
+
+
+def _cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
+    cluster = spec.cluster
+    return ClusterPlan(
+        name=stack.physical(job.called),
+        key=job.called,
+        nodes=tuple(f"{role.called}-{index}" for role in job.roles for index in range(role.replicas)),
+        instance_type=job.shape.name,
+        image=cluster.ami,
+        image_parameter=(cluster.ami_parameter or "").replace("{release}", cluster.release) or None,
+        release=cluster.release,
+        efa=cluster.efa,
+        public_address=cluster.public_address,
+        reservation=cluster.reservation,
+        placement_group=cluster.placement_group,
+        # A reservation lies in a group of its own choice: a new one would not be that.
+        make_placement_group=job.nodes > 1 and cluster.placement_group is None and cluster.reservation is None,
+        spot=cluster.spot,
+        host_nic=cluster.host_nic,
+        ssh_port=cluster.ssh_port,
+        stop_when_idle_minutes=cluster.stop_when_idle,
+        key_rotation=cluster.key_rotation,
+        disk_gb=job.block_storage_gb,
     )

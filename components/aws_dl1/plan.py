@@ -3,15 +3,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from components.plan.model import AccessPlan, NetworkPlan, Plan
+from components.plan.model import AccessPlan, JobPlan, NetworkPlan, Plan
+from schemas.aws_dl1.model import HostNic, Ingress, PublicAddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsNetworkPlan(NetworkPlan):
+    """`security_group`: the id of an existing one, else the name of the new one.
+
+    `gateway_cidr`: the subnet of the NAT gateway. `public`: the nodes' way out is an internet gateway.
+    `endpoints`: services that the nodes reach through gateways of their own, by AWS's names.
+    """
+
     vpc: str | None
+    route_table: str | None
     security_group: str
+    make_security_group: bool
+    zone: str | None
+    ingress: tuple[Ingress, ...]
+    public: bool
+    gateway_cidr: str | None
+    endpoints: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +37,42 @@ class AwsAccessPlan(AccessPlan):
     make_runs_role: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """The machines of one job, which stay between its runs.
+
+    `name` is what their resources are called, `nodes` their names. `key` is the job's name in the bucket and on the
+    nodes. `image_parameter` holds the image's id, where `image` is None.
+    """
+
+    name: str
+    key: str
+    nodes: tuple[str, ...]
+    instance_type: str
+    image: str | None
+    image_parameter: str | None
+    release: str
+    efa: int
+    public_address: PublicAddress
+    reservation: str | None
+    placement_group: str | None
+    make_placement_group: bool
+    spot: bool
+    host_nic: HostNic
+    ssh_port: int
+    stop_when_idle_minutes: int
+    key_rotation: int
+    disk_gb: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsJobPlan(JobPlan):
+    cluster: ClusterPlan
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsDl1Plan(Plan):
     network: AwsNetworkPlan
     access: AwsAccessPlan
     account: str | None
+    jobs: Mapping[str, AwsJobPlan] = field(default_factory=dict)

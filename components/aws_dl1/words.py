@@ -5,9 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.aws_dl1.plan import AwsDl1Plan
+from catalog.tables import table
+from components.aws_dl1.plan import AwsDl1Plan, AwsNetworkPlan, ClusterPlan
 from components.plan.platform import Row, Words
 from components.plan.show import made_or_not, name_or_owner
+from schemas.names import plural
+
+_ADDRESSES = {
+    "none": "none; people reach the nodes through AWS Systems Manager",
+    "automatic": "one for each node, another one after each stop",
+    "elastic": "an Elastic IP address for the first node",
+}
 
 
 def words(plan: AwsDl1Plan) -> Words:
@@ -16,6 +24,7 @@ def words(plan: AwsDl1Plan) -> Words:
         principals=tuple(_principals(plan)),
         network=tuple(_network(plan)),
         storage=tuple(_storage(plan)),
+        jobs={name: tuple(_cluster(job.cluster)) for name, job in plan.jobs.items()},
     )
 
 
@@ -39,8 +48,21 @@ def _network(plan: AwsDl1Plan) -> Iterator[Row]:
         return
     yield ("in VPC", network.vpc) if network.vpc else ("network", network.cidr)
     yield "subnet", network.subnet_cidr
+    yield "zone", network.zone or "the first one that offers the machines"
     yield group
-    yield "way out", "to S3 by its gateway endpoint" + (", and out through NAT" if network.nat else " only")
+    for item in network.ingress:
+        yield "let in", f"{item.cidr} to {item.ports}: {item.why}"
+    yield "way out", _way_out(network)
+
+
+def _way_out(network: AwsNetworkPlan) -> str:
+    if network.vpc:
+        routes = f"route table {network.route_table}" if network.route_table else "main route table"
+        return f"where the {routes} of that VPC leads: to S3, ECR, CloudWatch Logs, Secrets Manager, Systems Manager"
+    if network.nat:
+        return "to S3 by its gateway endpoint, and out through NAT"
+    services = f"to S3 by its gateway endpoint, and to {', '.join(network.endpoints)} by endpoints in the subnet"
+    return f"{services}; for nodes with a public address, the internet" if network.public else services
 
 
 def _storage(plan: AwsDl1Plan) -> Iterator[Row]:
@@ -48,3 +70,41 @@ def _storage(plan: AwsDl1Plan) -> Iterator[Row]:
     if logs.enabled:
         made = f"{logs.group_name}, {made_or_not(logs.create)}, {logs.retention_days} days"
         yield "log group", name_or_owner(plan, "logs", made)
+
+
+def _cluster(cluster: ClusterPlan) -> Iterator[Row]:
+    row = table("aws_dl1")["shapes"].get(cluster.instance_type, {})
+    nodes = len(cluster.nodes)
+    size = f", {nodes * row['accelerators']} accelerators, {nodes * row['vcpus']} vCPUs" if row else ""
+    bought = "spot" if cluster.spot else f"in {cluster.reservation}" if cluster.reservation else "On-Demand"
+    yield "machines", f"{nodes} x {cluster.instance_type}{size}, {bought}"
+    yield "placed", _placed(cluster)
+    yield "interfaces", _interfaces(cluster)
+    yield "public", _ADDRESSES[cluster.public_address]
+    named = cluster.image or f"what the parameter {cluster.image_parameter} says"
+    yield "machine image", f"{named}, with release {cluster.release} of the Gaudi software"
+    yield "SSH", f"port {cluster.ssh_port} between the nodes, key number {cluster.key_rotation}"
+    yield "money", _money(cluster)
+
+
+def _placed(cluster: ClusterPlan) -> str:
+    if cluster.placement_group:
+        return f"in the placement group {cluster.placement_group}"
+    if cluster.make_placement_group:
+        return f"close together, in the placement group {cluster.name} (made)"
+    return "where the reservation lies" if cluster.reservation else "alone"
+
+
+def _interfaces(cluster: ClusterPlan) -> str:
+    efa = f"{cluster.efa} x EFA" if cluster.efa else "1 without EFA"
+    return f"{efa}; between nodes HCCL uses {cluster.host_nic}"
+
+
+def _money(cluster: ClusterPlan) -> str:
+    idle = cluster.stop_when_idle_minutes
+    stops = (
+        f"machines stop after {plural(idle, 'minute')} without a run, and the next run starts them again"
+        if idle
+        else "machines run until the stack is destroyed, also when nothing trains"
+    )
+    return f"{stops}; destroying the stack ends them, while disks and addresses of stopped ones still cost"

@@ -8,7 +8,7 @@ the room before (schemas/platforms.py). Neither imports an SDK: only `deploy` do
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import repeat
 from pathlib import Path
@@ -41,6 +41,8 @@ class Words:
     network: Sequence[Row]
     # After bucket and repository.
     storage: Sequence[Row]
+    # Of each job, by its name: the machines in the platform's own words.
+    jobs: Mapping[str, Sequence[Row]] = field(default_factory=dict)
 
 
 class AccessReport(Protocol):
@@ -56,6 +58,8 @@ class Platform(Protocol):
     way_to_services: str
     # Whether launch documents name the repository of the code. Else the platform names it in a way of its own.
     names_code: bool = True
+    # Whether runs of one job train at the same time. Else they wait for one another.
+    runs_at_once: bool = True
 
     def lower(self, stack: Any, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> Plan:
         """The plan with what only this platform has. `stack` is the platform's own Stack."""

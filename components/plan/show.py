@@ -10,7 +10,7 @@ from math import isfinite, isnan
 from typing import Any, TypeVar
 
 from components.plan.model import Grant, JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
-from components.plan.platform import Words, platform_of
+from components.plan.platform import Row, Words, platform_of
 from schemas.convert import camel
 from schemas.model import PortRange, Secret
 from schemas.names import plural
@@ -59,7 +59,7 @@ def plan_text(plan: Plan) -> str:
         _access(plan, words),
         _network(plan.network, words),
         _storage(plan, words),
-        _jobs(plan),
+        _jobs(plan, words),
     )
     return "\n".join(line for part in parts for line in part)
 
@@ -171,10 +171,10 @@ def _storage(plan: Plan, words: Words) -> Iterator[str]:
     )
 
 
-def _jobs(plan: Plan) -> Iterator[str]:
-    for job in plan.jobs.values():
+def _jobs(plan: Plan, words: Words) -> Iterator[str]:
+    for name, job in plan.jobs.items():
         yield ""
-        yield from _job(job)
+        yield from _job(job, (*words.jobs.get(name, ()), *_together(plan, job)))
         for run in job.runs.values():
             yield from _run(job, run)
 
@@ -184,7 +184,14 @@ def _minutes(job: JobPlan) -> str:
     return f"{job.maximum_runtime_minutes} minutes{stalls}"
 
 
-def _job(job: JobPlan) -> Iterator[str]:
+def _together(plan: Plan, job: JobPlan) -> Iterator[Row]:
+    if len(job.runs) > 1 and platform_of(plan.platform).runs_at_once:
+        yield "at once", f"{job.nodes * len(job.runs)} nodes, while all of its runs train"
+    elif len(job.runs) > 1:
+        yield "at once", f"{plural(job.nodes, 'node')}: its runs use them one after the other"
+
+
+def _job(job: JobPlan, of_platform: Iterable[Row]) -> Iterator[str]:
     strategy = f" ({job.strategy})" if job.strategy else ""
     nodes = f"{job.nodes} node{'s' if job.nodes != 1 else ''}"
     size = "".join(
@@ -211,9 +218,7 @@ def _job(job: JobPlan) -> Iterator[str]:
     rows += [("data", f"{item.bucket or 'the bucket'}/{item.prefix} at {item.mount}") for item in job.inputs]
     rows += [(f"role {role.name}", _role(role)) for role in job.roles]
     rows.append(("ranks", job.ranks))
-    if len(job.runs) > 1:
-        rows.append(("at once", f"{job.nodes * len(job.runs)} nodes, while all of its runs train"))
-    yield from table(rows)
+    yield from table([*rows, *of_platform])
     yield from _launched(job)
 
 

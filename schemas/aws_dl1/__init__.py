@@ -17,7 +17,8 @@ class AwsDl1StackFile:
     stack = AwsDl1Stack
 
     def rules(self) -> Mapping[str, CheckRule]:
-        from schemas.aws_dl1.checks import RULES
+        import schemas.aws_dl1.checks  # noqa: F401  # declares them
+        from schemas.aws_dl1.checks.registry import RULES
 
         return RULES
 

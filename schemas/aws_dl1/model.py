@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
-from schemas.model import Access, Network, Stack, StackPlace
+from schemas.model import Access, Job, NamedAlike, Network, PortRange, Stack, StackPlace
 
 VARIABLES = {
     "AWS_": "AWS's clients read it; a node acts by its role",
@@ -30,16 +30,65 @@ class AwsAccess(Access):
     runs: str | None = None  # an existing role of the nodes; made when absent
 
 
+HostNic = Literal["libfabric", "sockets"]
+PublicAddress = Literal["none", "automatic", "elastic"]
+# Interfaces that the gateways to AWS's services take in the subnet where no NAT gateway leads to them.
+SERVICE_ENDPOINTS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Ingress:
+    """One thing that is let in from outside, and the reason for it."""
+
+    cidr: str
+    ports: PortRange
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class AwsNetwork(Network):
     vpc: str | None = None
-    security_group: str | None = None  # of an existing subnet's nodes
+    route_table: str | None = None  # for a subnet made in an existing VPC
+    security_group: str | None = None  # of the nodes in an existing network
+    zone: str | None = None
+    ingress: tuple[Ingress, ...] = ()
 
     prefixes: ClassVar[tuple[int, int]] = (16, 28)
     # The first four addresses and the last one of every subnet.
     reserved_addresses: ClassVar[int] = 5
-    beside_subnet: ClassVar[tuple[str, ...]] = ("subnet", "security_group")
+    beside_subnet: ClassVar[tuple[str, ...]] = ("subnet", "security_group", "ingress")
     inside_key: ClassVar[str] = "vpc"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The machines of a job: what they start from, how they are joined, and when they stop."""
+
+    ami: str | None = None
+    ami_parameter: str | None = None  # a parameter of Systems Manager that holds the id
+    release: str = "1.15.1"  # of the Gaudi software
+    efa: int = 4
+    public_address: PublicAddress = "none"
+    reservation: str | None = None
+    placement_group: str | None = None  # the one in which a reservation lies; made when absent
+    spot: bool = False
+    host_nic: HostNic = "libfabric"
+    ssh_port: int = 3022
+    stop_when_idle: int = 30  # minutes; 0: never
+    key_rotation: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AwsJob(Job):
+    cluster: Cluster = Cluster()
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What the account may have in this region."""
+
+    vcpus: int | None = None
+    addresses: int = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +96,8 @@ class AwsDl1Stack(Stack):
     account: str | None = None
     access: AwsAccess = AwsAccess()
     network: AwsNetwork = AwsNetwork()
+    quota: Quota = Quota()
+    jobs: Mapping[str, AwsJob] = field(default_factory=dict)
 
     variables: ClassVar[Mapping[str, str]] = VARIABLES
 
@@ -54,5 +105,16 @@ class AwsDl1Stack(Stack):
         """Where the gateway of the object store leads."""
         return host.startswith("s3.") and host.endswith(".amazonaws.com")
 
+    def addresses(self, runs: Mapping[str, int]) -> int:
+        """Runs of a job share its cluster, and each network interface of a node has an address."""
+        nodes = sum(job.nodes * max(1, job.cluster.efa) for job in self.jobs.values())
+        return nodes + (0 if self.network.nat or self.network.vpc else SERVICE_ENDPOINTS)
+
     def place(self) -> tuple[StackPlace, ...]:
         return (StackPlace("account", "in the account", self.account),)
+
+    def named_alike(self) -> Iterator[NamedAlike]:
+        if self.makes("access"):
+            yield NamedAlike((self.account,), f"the role and policies of `{self.physical()}`", "the access")
+        if self.makes("logs"):
+            yield NamedAlike((self.account, self.region), f"the log group `{self.physical('training')}`", "the logs")

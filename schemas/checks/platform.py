@@ -36,11 +36,16 @@ def _network(stack: Stack) -> Iterator[Path]:
         yield at("network")
 
 
+def _inputs(stack: Stack) -> Iterator[Path]:
+    return (at("jobs", name, "inputs") for name, job in stack.jobs.items() if job.inputs)
+
+
 # Feature of a platform's `lacks` -> where a stack asks for it.
 FEATURES: Mapping[str, _FeatureUse] = {
     "failed-nodes": _failed_nodes,
     "node-groups": _node_groups,
     "network": _network,
+    "inputs": _inputs,
 }
 
 

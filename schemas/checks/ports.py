@@ -32,7 +32,7 @@ def _active(row: PortRow, job: Job, framework: Framework) -> bool:
     return row.when is None or bool(_options(job, framework).get(row.when))
 
 
-def _range(row: PortRow, job: Job) -> PortRange | None:
+def chosen_range(row: PortRow, job: Job) -> PortRange | None:
     """The ports of a row in this job; None for all ports."""
     value = job.ports.get(row.label, row.default)
     if value == "all":
@@ -63,7 +63,7 @@ def unknown_label(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def too_small(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in _known(stack, facts):
         for row in framework.ports:
-            ports = _range(row, job)
+            ports = chosen_range(row, job)
             if ports is None or not _active(row, job, framework) or ports.last < ports.first:
                 continue
             wanted = _options(job, framework).get(row.per_node) if row.per_node else 1
@@ -104,7 +104,7 @@ def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, framework in _known(stack, facts):
         rows = [row for row in framework.ports if _active(row, job, framework)]
         for one, other in combinations(rows, 2):
-            first, second = _range(one, job), _range(other, job)
+            first, second = chosen_range(one, job), chosen_range(other, job)
             shared = set(one.listens) & set(other.listens)
             if first and second and shared and first.overlaps(second):
                 label = other.label if other.label in job.ports else one.label
@@ -136,7 +136,7 @@ def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 def _used(job: Job, framework: Framework) -> Iterator[tuple[PortRow, PortRange]]:
     for row in framework.ports:
-        ports = _range(row, job)
+        ports = chosen_range(row, job)
         if ports is not None and _active(row, job, framework):
             yield row, ports
 

@@ -14,7 +14,7 @@ import yaml
 from schemas.checks import check
 from schemas.compose import schema_of
 from schemas.facts import gather
-from tests.support.examples import EXAMPLES, STACKS, stack, stack_file
+from tests.support.examples import ALL_EXAMPLES, EXAMPLES, STACKS, any_stack, stack_file
 
 SCHEMA = schema_of("oci")
 SCRIPTS = sorted(STACKS.glob("examples/**/*.py"))
@@ -103,12 +103,14 @@ def test_keys_left_out_are_left_out_for_the_reason_given() -> None:
     assert any("trainyard secret set oci-dask-ml vault.secrets." in text for text in texts)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", ALL_EXAMPLES)
 def test_an_example_passes_every_check(name: str) -> None:
-    assert list(check(stack(name), gather(stack(name), STACKS))) == []
+    # That a platform is only planned for so far is no fault of an example.
+    judged = check(any_stack(name), gather(any_stack(name), STACKS))
+    assert [one for one in judged if one.code != "TY902"] == []
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", ALL_EXAMPLES)
 def test_an_example_explains_itself_and_names_its_schema(name: str) -> None:
     lines = stack_file(name).read_text("utf-8").splitlines()
     assert "# yaml-language-server: $schema=../schemas/stack.schema.json" in lines[:2]
@@ -124,6 +126,6 @@ def test_a_training_script_is_python_and_prints_its_loss(script: Any) -> None:
 
 
 def test_every_code_folder_is_used_by_an_example() -> None:
-    named = {job.code.folder for name in EXAMPLES for job in stack(name).jobs.values() if job.code}
+    named = {job.code.folder for name in ALL_EXAMPLES for job in any_stack(name).jobs.values() if job.code}
     folders = {f"./examples/{folder.name}" for folder in (STACKS / "examples").iterdir()}
     assert folders <= named

@@ -60,7 +60,8 @@ config:
       code: { git: { url: https://git.example.com/vision/train.git, commit: 9f2c1e7 } }
       command: train.py --epochs 10
       runs: { base: {}, tuned: { args: [--lr, "0.1"], attempt: 2 } }
-  trainyard:network: { nat: true }
+      cluster: { ami: ami-0a1b2c3d }
+  trainyard:network: { nat: true, ingress: [{ cidr: 203.0.113.0/24, ports: 3022, why: SSH }] }
 """,
     "openpai": """\
 config:

@@ -28,6 +28,7 @@ ASKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "failed-nodes": ({}, {"layout": "node-groups", "roles": {"main": 1, "worker": STOPS}}),
     "node-groups": ({}, {"layout": "node-groups"}),
     "network": ({"network": {"cidr": "10.30.0.0/16"}}, {}),
+    "inputs": ({}, {"inputs": [{"mount": "/data"}]}),
 }
 
 

@@ -13,16 +13,15 @@ from tests.support.recorder.client import ProgramError
 _OF_OCI = ("oci:region", "trainyard:compartment", "trainyard:tenancy", "trainyard:frameworks")
 
 
-def _on_dl1(config: dict[str, Any]) -> None:
-    for key in _OF_OCI:
+def _on_openpai(config: dict[str, Any]) -> None:
+    for key in (*_OF_OCI, "trainyard:network"):
         config.pop(key, None)
-    config |= {"aws:region": "us-east-1", "trainyard:platform": "aws-dl1"}
-    config["trainyard:access"] = {"users": {"group": "vision-scientists"}}
+    config |= {"trainyard:platform": "openpai", "trainyard:access": {"existing": True}}
     for job in config["trainyard:jobs"].values():
-        job["shape"] = "dl1.24xlarge"
+        job |= {"shape": "gpu2", "image": "openpai/standard:1.0"}
 
 
 def test_a_stack_on_a_platform_that_is_not_deployed_to_makes_nothing(changed: Written) -> None:
     with pytest.raises(ProgramError) as refused:
-        changed("oci-pytorch-ddp", _on_dl1)
-    assert "This release of trainyard does not deploy to aws-dl1 yet. Nothing was changed." in str(refused.value)
+        changed("oci-pytorch-ddp", _on_openpai)
+    assert "This release of trainyard does not deploy to openpai yet. Nothing was changed." in str(refused.value)

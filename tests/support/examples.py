@@ -9,13 +9,17 @@ from pathlib import Path
 from components.oci.plan import OciPlan
 from schemas.facts import gather
 from schemas.load import load_file
+from schemas.model import Stack
 from schemas.oci.model import OciStack
 from tests.support.oci_plans import oci_plan
 
 STACKS = Path(__file__).parents[2] / "stacks"
 # The stack from which `oci-team` takes what it shares, as Pulumi names it.
 PLATFORM = "organization/trainyard/oci-platform"
-EXAMPLES = tuple(sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml")))
+ALL_EXAMPLES = tuple(sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml")))
+DL1_EXAMPLES = tuple(name for name in ALL_EXAMPLES if name.startswith("aws-dl1-"))
+# Those of OCI.
+EXAMPLES = tuple(name for name in ALL_EXAMPLES if name not in DL1_EXAMPLES)
 
 # All that a stack file has to say. Tests add lines to it.
 SMALLEST = """\
@@ -34,12 +38,18 @@ def stack_file(name: str) -> Path:
 
 
 @cache
-def stack(name: str) -> OciStack:
+def any_stack(name: str) -> Stack:
+    """An example of whatever platform."""
     loaded = load_file(stack_file(name))
     if loaded.stack is None:
         raise ValueError(f"{name}: {loaded.findings}")
-    assert isinstance(loaded.stack, OciStack)
     return loaded.stack
+
+
+def stack(name: str) -> OciStack:
+    example = any_stack(name)
+    assert isinstance(example, OciStack)
+    return example
 
 
 @cache

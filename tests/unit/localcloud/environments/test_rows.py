@@ -27,6 +27,7 @@ CODE = {
     "examples/lightning": ("lightning", None, "pytorch-libraries"),
     "examples/pytorch-ddp": ("pytorch", None, "pytorch"),
     "examples/ray": ("ray", None, "ray"),
+    "examples/resnet-ddp": ("pytorch", None, "pytorch"),
     "examples/tensorflow-mirrored": ("tensorflow", "mirrored", "tensorflow"),
     "examples/tensorflow-multi-worker": ("tensorflow", "multi-worker-mirrored", "tensorflow"),
     "examples/tensorflow-parameter-server": ("tensorflow", "parameter-server", "tensorflow"),

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meaning checks of AWS DL1's stacks."""
+"""Checks of names and places that AWS would refuse."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from schemas.aws_dl1.checks.registry import rule
 from schemas.aws_dl1.model import AwsDl1Stack
-from schemas.checks.registry import CheckRules, Wrong, at
+from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
-from schemas.names import listing, suggestion
+from schemas.names import suggestion
 
-RULES = CheckRules()
-rule = RULES.rule
 _BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REPOSITORY = re.compile(r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
 _NAME = re.compile(r"[A-Za-z0-9+=,.@_-]{1,64}")
@@ -72,22 +71,3 @@ def region(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     if stack.region not in facts.regions:
         remedy = suggestion(stack.region, facts.regions)
         yield Wrong(("config", "aws:region"), f"`{stack.region}` has no DL1 instances", remedy)
-
-
-@rule("TY850", "a machine without Gaudi")
-def shape(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        if job.shape.name not in facts.shapes:
-            message = f"`{job.shape.name}` is not a DL1 instance type"
-            yield Wrong(at("jobs", name, "shape"), message, f"use {listing(facts.shapes)}")
-
-
-@rule("TY150", "an existing subnet without its security group")
-def existing_subnet(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    network = stack.network
-    if network.subnet is not None and network.security_group is None:
-        message = "EFA needs a security group that allows all traffic within itself, but none is named"
-        yield Wrong(at("network", "subnet"), message, "add `securityGroup`, one with both rules")
-    if network.vpc is not None and network.subnet is None and network.subnet_cidr is None:
-        message = "a subnet is made in the existing VPC, but its addresses are missing"
-        yield Wrong(at("network", "vpc"), message, "add `subnetCidr`, a free part of the VPC's addresses")

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of machines, disks, times and quotas against what AWS offers and the account may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schemas.aws_dl1.checks.registry import rule
+from schemas.aws_dl1.model import AwsDl1Stack
+from schemas.checks.registry import Wrong, at
+from schemas.facts import Facts
+from schemas.names import listing, plural
+
+SMALLEST_DISK, LARGEST_DISK = 50, 16_384
+SHORTEST, LONGEST = 1, 30 * 24 * 60
+
+
+@rule("TY850", "a machine without Gaudi")
+def shape(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.shape.name not in facts.shapes:
+            message = f"`{job.shape.name}` is not a DL1 instance type"
+            yield Wrong(at("jobs", name, "shape"), message, f"use {listing(facts.shapes)}")
+
+
+@rule("TY862", "a disk that AWS does not offer or the image does not fit on")
+def disk(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        size = job.block_storage_gb
+        if not SMALLEST_DISK <= size <= LARGEST_DISK:
+            message = f"a node's disk cannot have {size} GB, only {SMALLEST_DISK} to {LARGEST_DISK}"
+            use = SMALLEST_DISK if size < SMALLEST_DISK else LARGEST_DISK
+            yield Wrong(at("jobs", name, "blockStorageGb"), message, f"use {use}")
+
+
+@rule("TY863", "a maximum runtime that nodes cannot keep")
+def runtime(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        minutes = job.maximum_runtime_minutes
+        if not SHORTEST <= minutes <= LONGEST:
+            message = f"{minutes} minutes are not allowed: a run has {SHORTEST} to {LONGEST} (30 days)"
+            use = SHORTEST if minutes < SHORTEST else LONGEST
+            path = at("jobs", name, "maximumRuntimeMinutes")
+            yield Wrong(path, message, f"use {use}, or as long as the training needs")
+
+
+@rule("TY864", "more machines than the account may run")
+def vcpus(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+    quota = stack.quota.vcpus
+    if quota is None:
+        return
+    # On-Demand and spot instances have a quota each. Clusters of all jobs may be up at once.
+    for spot in (False, True):
+        jobs = [job for job in stack.jobs.values() if job.cluster.spot is spot]
+        machines = sum(job.nodes for job in jobs)
+        needed = sum(job.nodes * facts.shapes.get(job.shape.name, {}).get("vcpus", 0) for job in jobs)
+        if needed > quota:
+            message = f"{plural(machines, 'machine')} have {needed} vCPUs, but the account may run {quota}"
+            remedy = "ask AWS for a larger quota of DL instances, or use fewer nodes"
+            yield Wrong(at("quota", "vcpus"), message, remedy)
+
+
+@rule("TY865", "more public addresses than the account may have")
+def addresses(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    elastic = sum(job.cluster.public_address == "elastic" for job in stack.jobs.values())
+    needed = elastic + int(stack.network.nat and stack.makes("network"))
+    if needed > stack.quota.addresses:
+        message = f"{needed} Elastic IP addresses are needed, but the account may have {stack.quota.addresses}"
+        remedy = "ask AWS for a larger quota and give it as `quota: { addresses: … }`, or use fewer addresses"
+        yield Wrong(at("quota", "addresses"), message, remedy)
+
+
+@rule("TY866", "accelerators that nothing uses", severity="warning")
+def idle_accelerators(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        cards = facts.shapes.get(job.shape.name, {}).get("accelerators", 0)
+        processes = job.options.get("processes", 1)
+        if type(processes) is int and 0 < processes < cards:
+            message = f"each node trains with {processes} of its {cards} accelerators: a process uses one"
+            yield Wrong(at("jobs", name, "options"), message, f"set `options: {{ processes: {cards} }}`")
