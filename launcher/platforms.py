@@ -44,6 +44,7 @@ PLATFORMS = (
         identity="launcher.openpai.identity",
         prefixes=("PAI_",),
     ),
+    PlatformModules(stores={"s3": "launcher.aws_dl1.bucket"}, identity="launcher.aws_dl1.identity"),
     # A folder that all nodes mount belongs to no platform: any may have one.
     PlatformModules(stores={"file": "launcher.shared.store"}),
 )

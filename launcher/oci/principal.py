@@ -5,15 +5,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import time
 from collections.abc import Mapping
 from email.utils import formatdate
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
+from launcher.connections import BAD_DIGEST, STALE, Body, Refusal
 from launcher.errors import LaunchError
 from launcher.oci.rsa import KeyFormError, PrivateKey, read_pem
+from launcher.stores import NOT_TAKEN
 
+UNSIGNED = HTTPStatus.UNAUTHORIZED
 _TOKEN, _KEY = "OCI_RESOURCE_PRINCIPAL_RPST", "OCI_RESOURCE_PRINCIPAL_PRIVATE_PEM"
 _REGION = "OCI_RESOURCE_PRINCIPAL_REGION"
 _OVERRIDES = "CLIENT_HOST_OVERRIDES"
@@ -28,7 +34,7 @@ class Signer:
         self._read: tuple[str, PrivateKey] | None = None
         self.offset = 0.0
 
-    def headers(self, method: str, target: str, host: str) -> dict[str, str]:
+    def headers(self, method: str, target: str, host: str, headers: Mapping[str, str], body: Body) -> dict[str, str]:
         """Headers of a request whose body is none of OCI's business to sign: reads, and uploads of objects."""
         date = formatdate(time.time() + self.offset, usegmt=True)
         text = f"date: {date}\n(request-target): {method.lower()} {target}\nhost: {host}"
@@ -38,7 +44,18 @@ class Signer:
             "host": host,
             "authorization": f'Signature version="1",keyId="ST${self._token()}",algorithm="rsa-sha256",'
             f'headers="date (request-target) host",signature="{signature}"',
+            **headers,
         }
+
+    def refusal(self, status: int, content: bytes) -> Refusal | None:
+        """OCI says of a wrong digest by name. 401 may be a clock that is off, or a token that has ended."""
+        kind = STALE if status == UNSIGNED else ""
+        try:
+            error: Any = json.loads(content)
+            text = f"{error['code']}: {error['message']}"
+        except (ValueError, KeyError, TypeError):
+            return Refusal(HTTPStatus(status).phrase, kind) if kind else None
+        return Refusal(text, BAD_DIGEST if status == NOT_TAKEN and "MD5" in text else kind)
 
     def _token(self) -> str:
         return _content(self._environment, _TOKEN).strip()

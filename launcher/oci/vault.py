@@ -7,8 +7,8 @@ import base64
 import json
 from collections.abc import Mapping
 
+from launcher.connections import Connection
 from launcher.errors import MissingError
-from launcher.oci.connection import Connection
 from launcher.oci.principal import Signer, secrets_endpoint
 from launcher.say import Voice
 from launcher.stores import StoreError

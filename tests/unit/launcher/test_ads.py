@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from launcher.board import Board, Event
+from launcher.connections import Connection
 from launcher.desk import Strangers
 from launcher.document import VARIABLE, read
 from launcher.errors import LaunchError
 from launcher.oci import ads
 from launcher.oci.ads import Ads
 from launcher.oci.bucket import BucketFolder
-from launcher.oci.connection import Connection
 from launcher.oci.principal import Signer
 from launcher.say import Voice
 from launcher.stores import Open, Stored

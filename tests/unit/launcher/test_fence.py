@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from launcher import fence
+from launcher.connections import Connection
 from launcher.errors import MissingError
 from launcher.fence import Fence, FencedError
 from launcher.oci.bucket import BucketFolder
-from launcher.oci.connection import Connection
 from launcher.oci.principal import Signer
 from launcher.say import Voice
 from launcher.stores import Stored, StoreError

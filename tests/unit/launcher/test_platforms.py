@@ -18,7 +18,7 @@ from launcher.stores import opener
 from tests.support.documents import launch
 
 LAUNCHER = Path(__file__).parents[3] / "launcher"
-OWN = {"launcher.oci", "launcher.openpai", "launcher.shared"}
+OWN = {"launcher.aws_dl1", "launcher.oci", "launcher.openpai", "launcher.shared"}
 OF_OCI, OF_OPENPAI, OF_NOBODY = "launcher.oci.identity", "launcher.openpai.identity", "launcher.identities"
 SHARED: dict[str, Any] = {"folder": "file:///runs/train", "checkpoints": None}
 LIST = {"from": "list", "addresses": ["10.0.0.1", "10.0.0.2", "10.0.0.3"]}
@@ -66,8 +66,8 @@ def test_what_only_a_platform_has_is_not_assumed() -> None:
 
 
 def test_a_store_nobody_knows_is_named_with_those_there_are() -> None:
-    for uri in ("s3://bucket/train", "bucket/train", "/runs/train"):
-        with pytest.raises(LaunchError, match=rf"cannot open `{uri}`, only oci://, file://: rebuild it"):
+    for uri in ("gs://bucket/train", "bucket/train", "/runs/train"):
+        with pytest.raises(LaunchError, match=rf"cannot open `{uri}`, only oci://, s3://, file://: rebuild it"):
             opener({}, Voice())(uri)
     for uri in ("file://host/runs", "file:runs", "file:///runs?x", "oci://bucket/train"):
         with pytest.raises(

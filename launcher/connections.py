@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signed calls over one kept connection; what may pass is tried again, in good time and visibly."""
+"""Signed calls over one kept connection to an object store; what may pass is tried again, in good time and visibly.
+
+How requests are signed, and how the store words its refusals, is each platform's own: its `Signer`.
+"""
 
 from __future__ import annotations
 
 import http.client
-import json
 import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import IO, Any, Union
+from typing import IO, Protocol, Union
 from urllib.parse import urlsplit
 
-from launcher.oci.principal import Signer
 from launcher.say import Voice
-from launcher.stores import NOT_TAKEN, ChangedError, StoreError
+from launcher.stores import ChangedError, StoreError
 
 Body = Union[bytes, "IO[bytes]", None]
+BAD_DIGEST, STALE = "digest", "stale"
 _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})
 _SKEW_SECONDS = 30.0
 # A signature holds for five minutes; a poll that asks the same again need not be signed again so soon.
@@ -26,12 +28,37 @@ _LONGEST_PAUSE = 8.0
 _SAY_AFTER = 5.0
 
 
+class _StaleError(StoreError):
+    """Another signature may do."""
+
+
 @dataclass(frozen=True)
 class StoreAnswer:
     """What came back; the content of a file that was asked for goes to `into` instead."""
 
     headers: Mapping[str, str]
     content: bytes
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What a store says. `kind`: BAD_DIGEST where the content is not what was announced, STALE where another signature
+    may do: the clock was off, or the credentials have ended."""
+
+    text: str
+    kind: str = ""
+
+
+class Signer(Protocol):
+    """Signs as this node. `offset` is how far the store's clock is ahead of this node's."""
+
+    offset: float
+
+    def headers(self, method: str, target: str, host: str, headers: Mapping[str, str], body: Body) -> dict[str, str]:
+        """All headers to send: those given, and what the signature takes."""
+
+    def refusal(self, status: int, content: bytes) -> Refusal | None:
+        """What the store's answer means; None where it is not in the store's words."""
 
 
 class Connection:
@@ -61,13 +88,13 @@ class Connection:
         into: IO[bytes] | None = None,
     ) -> StoreAnswer:  # fmt: skip
         """Tries until it is answered, refused, or `seconds` have passed."""
-        started, said, pause, unsigned = time.monotonic(), False, 0.1, 0
+        started, said, pause, stale = time.monotonic(), False, 0.1, 0
         while True:
             try:
                 return self._once(method, target, body, headers or {}, into)
             except StoreError as error:
-                if error.status == 401 and unsigned < 2:
-                    unsigned += 1
+                if isinstance(error, _StaleError) and stale < 2:
+                    stale += 1
                     continue
                 if error.status not in _PASSING:
                     raise
@@ -97,8 +124,7 @@ class Connection:
             into.seek(0)
             into.truncate()
         connection = self._open()
-        signed = {**self._headers(method, target), **headers}
-        connection.request(method, target, body=body, headers=signed)
+        connection.request(method, target, body=body, headers=self._headers(method, target, headers, body))
         response = connection.getresponse()
         if response.status >= 300:
             content = response.read(65536)
@@ -110,16 +136,11 @@ class Connection:
         return StoreAnswer({name.lower(): value for name, value in response.getheaders()}, b"")
 
     def _refuse(self, response: http.client.HTTPResponse, content: bytes, target: str) -> None:
-        if response.status == 401:
+        refusal = self._signer.refusal(response.status, content) or Refusal(response.reason)
+        if refusal.kind == STALE:
             self._learn_clock(response.getheader("Date"))
-        try:
-            error: Any = json.loads(content)
-            text = f"{error['code']}: {error['message']}"
-        except (ValueError, KeyError, TypeError):
-            text = response.reason
-        # Of a wrong digest the object store says so by name.
-        kind = ChangedError if response.status == NOT_TAKEN and "MD5" in text else StoreError
-        raise kind(response.status, f"{response.status} {text} ({target.partition('?')[0]})")
+        kind = {BAD_DIGEST: ChangedError, STALE: _StaleError}.get(refusal.kind, StoreError)
+        raise kind(response.status, f"{response.status} {refusal.text} ({target.partition('?')[0]})")
 
     def _learn_clock(self, date: str | None) -> None:
         """A clock that is off makes every signature stale: go by the cloud's."""
@@ -133,14 +154,14 @@ class Connection:
             self._signer.offset = offset
             self._say(f"this node's clock is off by {-offset:.0f} s; requests are signed with the cloud's time")
 
-    def _headers(self, method: str, target: str) -> dict[str, str]:
+    def _headers(self, method: str, target: str, headers: Mapping[str, str], body: Body) -> dict[str, str]:
         if method != "GET":
-            return self._signer.headers(method, target, self.host)
-        until, headers = self._signed.get(target, (0.0, {}))
+            return self._signer.headers(method, target, self.host, headers, body)
+        until, signed = self._signed.get(target, (0.0, {}))
         if time.monotonic() >= until:
-            headers = self._signer.headers(method, target, self.host)
-            self._signed = {target: (time.monotonic() + _SIGNATURE_SECONDS, headers)}
-        return headers
+            signed = self._signer.headers(method, target, self.host, headers, body)
+            self._signed = {target: (time.monotonic() + _SIGNATURE_SECONDS, signed)}
+        return signed
 
     def _open(self) -> http.client.HTTPConnection:
         if self._connection is None:

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node of a run on AWS DL1. The program on its machine says which start this is (docs/decisions/0021)."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Mapping
+
+from launcher.aws_dl1.fetch import AwsError
+from launcher.aws_dl1.fetch import Identity as AwsIdentity
+from launcher.aws_dl1.services import secret
+from launcher.errors import MissingError
+from launcher.identities import Identity
+from launcher.say import Voice
+
+VARIABLES: Mapping[str, str] = {}
+
+
+class NodeIdentity(Identity):
+    """Rank and start are neutral: the document and TRAINYARD_START have them."""
+
+    def secret(self, name: str, say: Voice) -> bytes:
+        """From AWS Secrets Manager, by its name or ARN."""
+        try:
+            return secret(AwsIdentity(self.environment), name).encode()
+        except (AwsError, OSError, http.client.HTTPException, ValueError, KeyError) as error:
+            raise MissingError(f"the secret {name} cannot be read from AWS Secrets Manager: {error}") from None

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AWS's services as moto has them: once for all tests of this folder, each with a bucket of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.aws_machines import client, moto
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def aws() -> Iterator[str]:
+    with moto() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def bucket(aws: str) -> str:
+    name = f"runs-{next(_numbers)}"
+    client(aws, "s3").create_bucket(Bucket=name)
+    return name

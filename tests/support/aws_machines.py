@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a machine on AWS sees around it: moto's services, and a metadata service for each instance."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import botocore.session
+from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+
+REGION = "us-east-1"
+_TOKEN = "x-aws-ec2-metadata-token"
+
+
+@contextmanager
+def moto() -> Iterator[str]:
+    """The address of a new server with nothing in it."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        endpoint = f"http://{host}:{port}"
+        yield endpoint
+    finally:
+        server.stop()
+
+
+def client(endpoint: str, service: str) -> Any:
+    """AWS's own client."""
+    return botocore.session.Session().create_client(
+        service, REGION, endpoint_url=endpoint, aws_access_key_id="test", aws_secret_access_key="test"
+    )
+
+
+@dataclass
+class Instance:
+    """What the metadata service says of one instance; `answers` by path."""
+
+    answers: dict[str, str] = field(default_factory=dict)
+    tokens: set[str] = field(default_factory=set)
+    asked: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def metadata(instance: Instance) -> Iterator[str]:
+    """Its address; version 2 only, as the cluster's instances have it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            token = f"token-{len(instance.tokens)}"
+            instance.tokens.add(token)
+            assert self.headers[f"{_TOKEN}-ttl-seconds"].isdigit()
+            self._answer(200, token)
+
+        def do_GET(self) -> None:
+            instance.asked.append(self.path)
+            if self.headers.get(_TOKEN) not in instance.tokens:
+                return self._answer(401, "")
+            text = instance.answers.get(self.path)
+            return self._answer(404 if text is None else 200, text or "")
+
+        def _answer(self, status: int, text: str) -> None:
+            content = text.encode()
+            self.send_response(status)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def role(key: str, expires: str) -> dict[str, str]:
+    """The answers about the instance's role."""
+    path = "/latest/meta-data/iam/security-credentials/"
+    answer = {
+        "Code": "Success",
+        "AccessKeyId": key,
+        "SecretAccessKey": "secret",
+        "Token": "token",
+        "Expiration": expires,
+    }
+    return {path: "nodes", f"{path}nodes": json.dumps(answer)}
