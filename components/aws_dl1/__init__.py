@@ -46,7 +46,7 @@ class AwsDl1Platform(Platform):
     def access_report(self, plan: AwsDl1Plan, deployers: str) -> AccessReport:
         from components.aws_dl1.access_report import build_report
 
-        return build_report(plan)
+        return build_report(plan, deployers)
 
 
 PLATFORM = AwsDl1Platform()

@@ -1,63 +1,115 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what under a plan, in words and as policy documents. Pure, for `trainyard access`."""
+"""Who may do what under a plan: in words, and as policy documents to paste. Pure, for `trainyard access`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.aws_dl1.deployer import deployer_policies
 from components.aws_dl1.plan import AwsDl1Plan
-from components.aws_dl1.statements import TRUST, policies
+from components.aws_dl1.statements import TRUST, AwsPolicy, AwsStatement, policies, too_large
 from components.plan.model import Grant
+from schemas.aws_dl1.names import NAME
+
+
+@dataclass(frozen=True, slots=True)
+class AwsRight:
+    """One statement. `everywhere`: AWS knows no narrower resource for its actions."""
+
+    actions: tuple[str, ...]
+    on: str
+    why: tuple[str, ...]
+    everywhere: bool
 
 
 @dataclass(frozen=True, slots=True)
 class AwsPolicyReport:
-    """`principal`: who has it. `document` is empty where AWS's own policies are attached."""
+    """`attached_to`: who has it. `document` is empty where only AWS's own policies (`managed`) are attached."""
 
-    principal: str
-    may: tuple[str, ...]
-    document: Mapping[str, Any]
+    name: str
+    attached_to: str
+    rights: tuple[AwsRight, ...]
     managed: tuple[str, ...]
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AwsPrincipal:
+    """`may`: its grants, in the words that every platform shares."""
+
+    name: str
+    made: bool
+    may: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwsAccessReport:
+    """`refused`: what AWS would not take of these policies, and why."""
+
     stack: str
     mode: str
     made: bool
     granted_by: str | None
+    account: str | None
+    principals: tuple[AwsPrincipal, ...]
     policies: tuple[AwsPolicyReport, ...]
     trust: Mapping[str, Any]
+    deployer: tuple[AwsPolicyReport, ...]
+    refused: tuple[str, ...]
 
     def text(self) -> str:
-        return "\n".join(line for part in (_head(self), _words(self), _documents(self)) for line in part)
+        parts = (_head(self), _principals(self), _policies(self), _trust(self), _deployer(self), _limits(self))
+        return "\n".join(line for part in parts for line in part)
 
 
-def build_report(plan: AwsDl1Plan) -> AwsAccessReport:
-    taken = plan.uses if "access" in plan.taken else None
-    policy_reports = tuple(
-        AwsPolicyReport(_principal(plan, policy.who), _may(plan, policy.who), policy.document or {}, policy.managed)
-        for policy in policies(plan)
+def build_report(plan: AwsDl1Plan, deployers: str) -> AwsAccessReport:
+    """`deployers`: the group of the people who run `pulumi up`. Stack files do not name it."""
+    if not NAME.fullmatch(deployers):
+        raise ValueError(f"`{deployers[:100]}` is not a valid name of a group in IAM")
+    made, of_deployer = policies(plan), deployer_policies(plan)
+    by_who = [[one for one in made if one.who == who] for who in ("users", "runs")]
+    return AwsAccessReport(
+        stack=plan.stack,
+        mode=plan.access.mode,
+        made=plan.access.create,
+        granted_by=plan.uses if "access" in plan.taken else None,
+        account=plan.account,
+        principals=tuple(_principal(plan, who) for who in ("users", "runs")),
+        policies=tuple(_report(policy, _attached_to(plan, policy.who)) for policy in made),
+        trust=TRUST,
+        deployer=tuple(_report(policy, f"group {deployers}") for policy in of_deployer),
+        refused=tuple(why for part in (*by_who, of_deployer) if (why := too_large(part)) is not None),
     )
-    return AwsAccessReport(plan.stack, plan.access.mode, plan.access.create, taken, policy_reports, TRUST)
 
 
-def _principal(plan: AwsDl1Plan, who: str) -> str:
+def _principal(plan: AwsDl1Plan, who: str) -> AwsPrincipal:
+    made = who == "runs" and plan.access.create and plan.access.make_runs_role
+    return AwsPrincipal(
+        _attached_to(plan, who), made, tuple(_in_words(one) for one in plan.access.grants if one.who == who)
+    )
+
+
+def _attached_to(plan: AwsDl1Plan, who: str) -> str:
     access = plan.access
     if who == "runs":
         return f"role {access.runs_role}"
     return f"role {access.users_role}" if access.users_role else f"group {access.users_group or 'of administrators'}"
 
 
-def _may(plan: AwsDl1Plan, who: str) -> tuple[str, ...]:
-    return tuple(_in_words(grant) for grant in plan.access.grants if grant.who == who)
-
-
 def _in_words(grant: Grant) -> str:
     return f"{grant.does} {grant.what}{f' of {grant.target}' if grant.target else ''}: {grant.why}"
+
+
+def _report(policy: AwsPolicy, attached_to: str) -> AwsPolicyReport:
+    rights = tuple(_right(one) for one in policy.statements)
+    return AwsPolicyReport(policy.name, attached_to, rights, policy.managed, policy.document or {})
+
+
+def _right(statement: AwsStatement) -> AwsRight:
+    return AwsRight(statement.actions, statement.words, statement.why, statement.everywhere)
 
 
 def _head(report: AwsAccessReport) -> Iterator[str]:
@@ -65,24 +117,56 @@ def _head(report: AwsAccessReport) -> Iterator[str]:
     if not report.made:
         by = f"by the stack {report.granted_by}" if report.granted_by else "outside"
         yield f"  This stack grants nothing: it is granted {by}. What has to be granted:"
+    if report.account is None:
+        yield "  The stack file has no `account`, so its policies name resources of any account."
 
 
-def _words(report: AwsAccessReport) -> Iterator[str]:
-    for policy in report.policies:
+def _principals(report: AwsAccessReport) -> Iterator[str]:
+    for principal in report.principals:
         yield ""
-        yield f"{policy.principal} may"
-        yield from (f"  - {one}" for one in policy.may)
+        yield f"{principal.name}{' (made)' if principal.made else ''} may"
+        yield from (f"  - {one}" for one in principal.may)
 
 
-def _documents(report: AwsAccessReport) -> Iterator[str]:
+def _policies(report: AwsAccessReport) -> Iterator[str]:
     for policy in report.policies:
         yield ""
         if policy.managed:
-            yield f"Policies of AWS attached to {policy.principal}"
+            yield f"AWS's own policies, attached to {policy.attached_to}"
             yield from (f"  {name}" for name in policy.managed)
         if policy.document:
-            yield f"Policy document of {policy.principal}"
-            yield from (f"  {line}" for line in json.dumps(policy.document, indent=2).splitlines())
+            yield f"Policy {policy.name}, attached to {policy.attached_to}"
+            yield from _rights(policy.rights)
+            yield from _document(policy.document)
+
+
+def _rights(rights: Iterable[AwsRight]) -> Iterator[str]:
+    for one in rights:
+        yield f"  - {', '.join(one.actions)}"
+        yield f"      on {one.on}"
+        yield f"      {'; '.join(one.why)}"
+
+
+def _document(document: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"  {line}" for line in json.dumps(document, indent=2).splitlines())
+
+
+def _trust(report: AwsAccessReport) -> Iterator[str]:
     yield ""
-    yield "Who takes on the nodes' role"
-    yield from (f"  {line}" for line in json.dumps(report.trust, indent=2).splitlines())
+    yield "Only EC2 takes on the nodes' role, for its instances. Its trust policy"
+    yield from _document(report.trust)
+
+
+def _deployer(report: AwsAccessReport) -> Iterator[str]:
+    yield ""
+    yield "Whoever runs `pulumi up` and `pulumi destroy` needs at least"
+    for policy in report.deployer:
+        yield f"  Policy {policy.name}, attached to {policy.attached_to}"
+        yield from (f"  {line}" for line in _document(policy.document))
+
+
+def _limits(report: AwsAccessReport) -> Iterator[str]:
+    if report.refused:
+        yield ""
+        yield "AWS would not take all of this"
+        yield from (f"  {why}" for why in report.refused)

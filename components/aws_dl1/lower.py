@@ -13,7 +13,8 @@ from schemas.aws_dl1.model import AwsDl1Stack, AwsJob
 
 def lower(stack: AwsDl1Stack, plan: Plan) -> AwsDl1Plan:
     access = stack.access
-    own = grants(table("aws_dl1")["grant"], frozenset(), {})
+    holds = frozenset({"key"} if stack.bucket.key else ())
+    own = grants(table("aws_dl1_access")["grant"], holds, {})
     return extend(
         AwsDl1Plan,
         plan,

@@ -3,17 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.tables import table
 from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.resources import ANY, named_resource
 from components.plan.model import Grant
 
 VERSION = "2012-10-17"
+# The characters of one managed policy, spaces not counted. AWS raises this limit for nobody.
+CHARACTERS_PER_POLICY = 6144
+# How many policies can be attached to one role or group, before AWS is asked for more.
+POLICIES_PER_PRINCIPAL = 10
 # Who takes on the role of the nodes.
-TRUST = {
+TRUST: Mapping[str, Any] = {
     "Version": VERSION,
     "Statement": [
         {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"},
@@ -22,55 +28,126 @@ TRUST = {
 
 
 @dataclass(frozen=True, slots=True)
-class AwsPolicy:
-    """What one kind of principal may do: a document of this stack's, or policies that AWS keeps."""
+class AwsStatement:
+    """One statement. `words` names its resources for people; `why` is the purpose of each of its grants."""
 
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    condition: Mapping[str, Mapping[str, Any]]
+    words: str
+    why: tuple[str, ...]
+
+    @property
+    def everywhere(self) -> bool:
+        return self.resources == (ANY,)
+
+    def document(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"Effect": "Allow", "Action": _one_or_all(self.actions)}
+        body["Resource"] = _one_or_all(self.resources)
+        return {**body, **({"Condition": self.condition} if self.condition else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class AwsPolicy:
+    """What one kind of principal may do: statements of this stack's, or policies that AWS keeps."""
+
+    name: str
     who: str
-    document: Mapping[str, Any] | None
-    managed: tuple[str, ...]
+    statements: tuple[AwsStatement, ...]
+    managed: tuple[str, ...] = ()
+
+    @property
+    def document(self) -> Mapping[str, Any] | None:
+        return document_of(self.statements) if self.statements else None
 
 
 def policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
-    """One for the users and one for the nodes."""
-    return tuple(_policy(plan, who) for who in ("users", "runs"))
+    """Those of the users and of the nodes. A document that AWS would find too long goes on in another policy."""
+    return tuple(policy for who in ("users", "runs") for policy in _policies(plan, who))
 
 
-def _policy(plan: AwsDl1Plan, who: str) -> AwsPolicy:
-    managed = table("aws_dl1")["managed"].get(plan.access.mode)
-    if managed is not None:
-        return AwsPolicy(who, None, tuple(f"arn:aws:iam::aws:policy/{name}" for name in managed[who]))
+def split(name: str, who: str, statements: Sequence[AwsStatement]) -> tuple[AwsPolicy, ...]:
+    """The statements as policies within AWS's limit of characters, in their order."""
+    parts: list[tuple[AwsStatement, ...]] = []
+    for statement in statements:
+        longer = (*parts[-1], statement) if parts else ()
+        if longer and size(document_of(longer)) <= CHARACTERS_PER_POLICY:
+            parts[-1] = longer
+        else:
+            parts.append((statement,))
+    names = (name if number == 1 else f"{name}-{number}" for number in range(1, len(parts) + 1))
+    return tuple(AwsPolicy(part_name, who, part) for part_name, part in zip(names, parts, strict=True))
+
+
+def document_of(statements: Iterable[AwsStatement]) -> dict[str, Any]:
+    return {"Version": VERSION, "Statement": [one.document() for one in statements]}
+
+
+def size(document: Mapping[str, Any]) -> int:
+    """The characters that AWS counts."""
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def too_large(made: Sequence[AwsPolicy]) -> str | None:
+    """Why AWS would not take these policies of one principal; None if it does."""
+    for policy in made:
+        length = size(policy.document) if policy.document else 0
+        if length > CHARACTERS_PER_POLICY:
+            return f"one statement of {policy.name} has {length} characters, and a policy may have 6144"
+    attached = sum(bool(policy.statements) + len(policy.managed) for policy in made)
+    if attached > POLICIES_PER_PRINCIPAL:
+        return f"{attached} policies would be attached to one role or group, and AWS takes {POLICIES_PER_PRINCIPAL}"
+    return None
+
+
+def merged(found: Iterable[AwsStatement]) -> tuple[AwsStatement, ...]:
+    """One statement for each resource and condition, with all actions on it."""
+    by_resource: dict[tuple[tuple[str, ...], str], AwsStatement] = {}
+    for one in found:
+        key = (one.resources, json.dumps(one.condition, sort_keys=True))
+        kept = by_resource.setdefault(key, one)
+        by_resource[key] = replace(
+            kept,
+            actions=tuple(sorted({*kept.actions, *one.actions})),
+            why=tuple(dict.fromkeys((*kept.why, *one.why))),
+        )
+    return tuple(by_resource.values())
+
+
+def statement(plan: AwsDl1Plan, row: Mapping[str, Any], why: str, bucket: str | None = None) -> AwsStatement:
+    """The statement of one row of (resource, actions)."""
+    on = named_resource(plan, row["on"], bucket)
+    return AwsStatement(tuple(sorted(row["actions"])), on.arns, on.condition, on.words, (why,))
+
+
+def rows_of(who: str, words: str) -> Sequence[Mapping[str, Any]]:
+    """What a grant takes, as `does what`. Some rows differ by who has the grant."""
+    rows = table("aws_dl1_access")
+    own: Sequence[Mapping[str, Any]] | None = rows.get(who, {}).get(words)
+    return own if own is not None else rows["actions"].get(words, ())
+
+
+def _policies(plan: AwsDl1Plan, who: str) -> tuple[AwsPolicy, ...]:
+    name = f"{plan.team}-{plan.environment}-{'nodes' if who == 'runs' else who}"
     granted = [grant for grant in plan.access.grants if grant.who == who]
-    return AwsPolicy(who, {"Version": VERSION, "Statement": _statements(plan, granted)}, ())
+    managed = table("aws_dl1_access")["managed"].get(plan.access.mode)
+    if managed is None:
+        return split(name, who, _statements(plan, granted))
+    arns = tuple(f"arn:aws:iam::aws:policy/{one}" for one in managed[who])
+    beside = _statements(plan, [grant for grant in granted if f"{grant.does} {grant.what}" in managed["beside"]])
+    made = split(name, who, beside)
+    if not arns:
+        return made
+    return (replace(made[0], managed=arns), *made[1:]) if made else (AwsPolicy(name, who, (), arns),)
 
 
-def _statements(plan: AwsDl1Plan, granted: list[Grant]) -> list[dict[str, Any]]:
-    """One statement for each resource, with all actions on it."""
-    actions: dict[str, set[str]] = {}
-    for grant in granted:
-        for row in table("aws_dl1")["actions"].get(f"{grant.does} {grant.what}", ()):
-            resource = _resources(plan, grant.target or plan.bucket.name)[row["on"]]
-            actions.setdefault(resource, set()).update(row["actions"])
-    nodes = _resources(plan, "")["nodes"]
-    return [
-        {
-            "Effect": "Allow",
-            "Action": sorted(named),
-            "Resource": resource,
-            **({"Condition": {"StringEquals": {"ssm:resourceTag/stack": plan.stack}}} if resource == nodes else {}),
-        }
-        for resource, named in actions.items()
-    ]
+def _statements(plan: AwsDl1Plan, granted: Iterable[Grant]) -> tuple[AwsStatement, ...]:
+    return merged(
+        statement(plan, row, grant.why, grant.target if grant.what in ("buckets", "objects") else None)
+        for grant in granted
+        for row in rows_of(grant.who, f"{grant.does} {grant.what}")
+    )
 
 
-def _resources(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
-    """By the name that rows give a resource, its ARN. Without the account's number any account's is meant."""
-    here = f"{plan.region}:{plan.account or '*'}"
-    return {
-        "all": "*",
-        "repository": f"arn:aws:ecr:{here}:repository/{plan.registry.repository}",
-        "bucket": f"arn:aws:s3:::{bucket}",
-        "objects": f"arn:aws:s3:::{bucket}/*",
-        "log group": f"arn:aws:logs:{here}:log-group:{plan.logs.group_name}:*",
-        "nodes": f"arn:aws:ec2:{here}:instance/*",
-        "command document": f"arn:aws:ssm:{plan.region}::document/AWS-RunShellScript",
-    }
+def _one_or_all(texts: Sequence[str]) -> str | list[str]:
+    return texts[0] if len(texts) == 1 else list(texts)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from schemas.aws_dl1.checks.registry import rule
 from schemas.aws_dl1.model import AwsDl1Stack
+from schemas.aws_dl1.names import NAME
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.names import suggestion
 
 _BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REPOSITORY = re.compile(r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
-_NAME = re.compile(r"[A-Za-z0-9+=,.@_-]{1,64}")
 # The days for which CloudWatch can keep the lines of a log group.
 RETENTIONS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 
@@ -32,7 +32,7 @@ def principal_names(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     access = stack.access
     names = {("users", "group"): access.users.group, ("users", "role"): access.users.role, ("runs",): access.runs}
     for key, name in names.items():
-        if name is not None and not _NAME.fullmatch(name):
+        if name is not None and not NAME.fullmatch(name):
             message = f"`{name[:100]}` is not a valid name in IAM"
             yield Wrong(at("access", *key), message, "write the name alone: up to 64 letters, digits and +=,.@_-")
 

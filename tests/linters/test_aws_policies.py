@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every policy document for AWS, judged by a linter of such policies and by AWS's own list of actions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from catalog.tables import table
+from components.aws_dl1.deployer import deployer_policies
+from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.resources import named_resource
+from components.aws_dl1.statements import CHARACTERS_PER_POLICY, TRUST, VERSION, policies, size, too_large
+from schemas.aws_dl1.model import AwsAccess, AwsNetwork, AwsUsers, Cluster
+from schemas.model import AccessMode, Bucket, Input, Registry
+from tests.support.aws_plans import ACCOUNT, REGION, aws_job, aws_plan
+from tests.support.client_environment import environment
+
+LINTER = Path(__file__).parent
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/vision-dev-nodes"
+USERS = (AwsUsers(group="scientists"), AwsUsers(role="scientist"))
+RESERVED = Cluster(
+    ami_parameter="/aws/service/gaudi/{release}/image", reservation="cr-0a1b2c3d", placement_group="company-gaudi",
+    public_address="elastic",
+)  # fmt: skip
+NETWORKS = (
+    AwsNetwork(nat=True),
+    AwsNetwork(vpc="vpc-0a1b2c3d", subnet_cidr="10.0.1.0/24"),
+    AwsNetwork(subnet="subnet-0a1b2c3d", security_group="sg-0a1b2c3d"),
+)
+
+
+def plans() -> Iterator[tuple[str, AwsDl1Plan]]:
+    for mode, users, network in product(get_args(AccessMode), USERS, NETWORKS):
+        name = f"{mode} {users.role or users.group} {network.vpc or network.subnet}"
+        yield (
+            name,
+            aws_plan(
+                access=AwsAccess(mode=mode, users=users),
+                network=network,
+                bucket=Bucket(key=KEY if network.nat else None, keep=bool(network.nat)),
+                registry=Registry(existing="company/images") if network.vpc else Registry(),
+                jobs={"resnet": aws_job(inputs=(Input("/data", "company-data"),)), "bert": aws_job(cluster=RESERVED)},
+            ),
+        )
+
+
+def documents() -> dict[str, dict[str, Any]]:
+    """For each principal of each plan all its statements: a call may need several, which two policies can hold."""
+    # The linter expects a resource, which a trust policy has by itself: the role it belongs to.
+    statements: dict[str, list[Mapping[str, Any]]] = {
+        "trust": [{**statement, "Resource": ROLE} for statement in TRUST["Statement"]]
+    }
+    for name, plan in plans():
+        for policy in (*policies(plan), *deployer_policies(plan)):
+            if policy.document:
+                statements.setdefault(f"{name}: {policy.who}", []).extend(policy.document["Statement"])
+    return {name: {"Version": VERSION, "Statement": listed} for name, listed in statements.items()}
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    """(what for, resource, action) of every row of the catalog."""
+    access = table("aws_dl1_access")
+    for part in ("actions", "users", "runs", "deployer"):
+        for words, listed in access[part].items():
+            for row in listed:
+                yield from ((f"{part}: {words}", row["on"], action) for action in row["actions"])
+
+
+def faulty(**changes: Any) -> dict[str, Any]:
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::vision-dev/*"}
+    return {"Version": "2012-10-17", "Statement": [{**statement, **changes}]}
+
+
+# What the linter has to find, as it names it.
+FAULTS: dict[str, dict[str, Any]] = {
+    "UNKNOWN_ACTION": faulty(Action="s3:FetchObject"),
+    "RESOURCE_MISMATCH": faulty(Resource="arn:aws:s3:::vision-dev"),
+    "INVALID_ARN": faulty(Resource="vision-dev"),
+    "UNKNOWN_CONDITION_FOR_ACTION": faulty(Condition={"StringEquals": {"ec2:Vpc": "vpc-0a1b2c3d"}}),
+}
+
+
+@pytest.fixture(scope="module")
+def judged() -> Mapping[str, Any]:
+    wanted = {"documents": documents() | FAULTS, "actions": sorted({action for _, _, action in rows()})}
+    python = environment(LINTER / "requirements.txt") / "python"
+    command = [str(python), "-W", "ignore", "-P", str(LINTER / "judge_policies.py")]
+    done = subprocess.run(command, input=json.dumps(wanted), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    answer: Mapping[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_the_linter_finds_nothing_wrong_with_any_document(judged: Mapping[str, Any]) -> None:
+    mine = documents().keys()
+    assert len(mine) > 40
+    assert {name: judged["findings"][name] for name in mine if judged["findings"][name]} == {}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_linter_finds_what_is_wrong(fault: str, judged: Mapping[str, Any]) -> None:
+    assert [told for told in judged["findings"][fault] if told.startswith(fault)]
+
+
+def test_aws_knows_every_action(judged: Mapping[str, Any]) -> None:
+    assert [action for action, known in judged["actions"].items() if known is None] == []
+
+
+def test_everything_in_the_account_is_named_only_where_aws_knows_nothing_narrower(judged: Mapping[str, Any]) -> None:
+    wide = {action for _, on, action in rows() if on == "all"}
+    assert [action for action in wide if judged["actions"][action]["resources"]] == []
+    assert [action for _, on, action in rows() if on != "all" and not judged["actions"][action]["resources"]] == []
+
+
+def test_a_condition_stands_only_where_aws_knows_it_for_the_action(judged: Mapping[str, Any]) -> None:
+    plan = aws_plan()
+    wrong = [
+        (words, action, key)
+        for words, on, action in rows()
+        for keys in named_resource(plan, on).condition.values()
+        for key in keys
+        if key.replace("/stack", "/${TagKey}") not in judged["actions"][action]["conditions"]
+    ]
+    assert wrong == []
+
+
+def test_every_policy_is_within_awss_limits() -> None:
+    for name, plan in plans():
+        for made in (policies(plan), deployer_policies(plan)):
+            assert too_large(made) is None, name
+            assert all(size(one.document or {}) <= CHARACTERS_PER_POLICY for one in made)

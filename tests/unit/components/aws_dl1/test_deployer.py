@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The deployer's own least policy: nothing for what is not made, no role but the nodes', no machine of others."""
+
+from __future__ import annotations
+
+from components.aws_dl1.deployer import deployer_policies
+from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.statements import AwsStatement
+from schemas.aws_dl1.model import AwsAccess, AwsNetwork, AwsUsers
+from schemas.model import Bucket, Registry
+from tests.support.aws_plans import ACCOUNT, aws_plan
+
+
+def statements(plan: AwsDl1Plan) -> list[AwsStatement]:
+    return [one for policy in deployer_policies(plan) for one in policy.statements]
+
+
+def actions(plan: AwsDl1Plan) -> set[str]:
+    return {action for one in statements(plan) for action in one.actions}
+
+
+def test_only_the_nodes_role_is_passed_on_and_only_to_instances() -> None:
+    [passed] = [one for one in statements(aws_plan()) if "iam:PassRole" in one.actions]
+    assert passed.resources == (f"arn:aws:iam::{ACCOUNT}:role/vision-dev-nodes",)
+    assert passed.condition == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+    [named] = [
+        one
+        for one in statements(aws_plan(access=AwsAccess(users=AwsUsers(group="a"), runs="company-nodes")))
+        if "iam:PassRole" in one.actions
+    ]
+    assert named.resources == (f"arn:aws:iam::{ACCOUNT}:role/company-nodes",)
+
+
+def test_what_ec2_changes_has_the_stacks_tag_or_is_named() -> None:
+    """Image, disks and interfaces are parts of an instance, which itself gets the tag."""
+    for network in (AwsNetwork(nat=True), AwsNetwork(subnet="subnet-0a", security_group="sg-0b")):
+        for one in statements(aws_plan(network=network)):
+            if any(action.startswith("ec2:") for action in one.actions) and not one.everywhere:
+                keys = {key for operator in one.condition.values() for key in operator}
+                parts = {"instance", "network-interface", "volume", "image"}
+                kinds = {arn.rpartition(":")[2].partition("/")[0] for arn in one.resources}
+                assert (
+                    any("Tag/stack" in key for key in keys)
+                    or kinds <= parts
+                    or not any("*" in arn for arn in one.resources)
+                ), one
+
+
+def test_policies_are_attached_only_if_the_stack_made_them_or_aws_keeps_them() -> None:
+    for mode, patterns in {
+        "least-privilege": {f"arn:aws:iam::{ACCOUNT}:policy/vision-dev-*"},
+        "documented": {f"arn:aws:iam::{ACCOUNT}:policy/vision-dev-*", "arn:aws:iam::aws:policy/*"},
+    }.items():
+        plan = aws_plan(access=AwsAccess(mode=mode, users=AwsUsers(group="scientists")))  # type: ignore[arg-type]
+        attaching = [
+            one for one in statements(plan) if {"iam:AttachRolePolicy", "iam:AttachGroupPolicy"} & {*one.actions}
+        ]
+        assert {one.condition["ArnLike"]["iam:PolicyARN"] for one in attaching} == patterns
+
+
+def test_a_bucket_that_is_kept_cannot_be_deleted() -> None:
+    assert "s3:DeleteBucket" not in actions(aws_plan(bucket=Bucket(keep=True)))
+    assert "s3:DeleteBucket" in actions(aws_plan(bucket=Bucket(keep=False)))
+
+
+def test_a_subnet_in_an_existing_vpc_takes_no_right_to_make_networks() -> None:
+    plan = aws_plan(network=AwsNetwork(vpc="vpc-0a", subnet_cidr="10.0.1.0/24"))
+    assert "ec2:CreateSubnet" in actions(plan)
+    assert not actions(plan) & {"ec2:CreateVpc", "ec2:DeleteVpc", "ec2:ModifyVpcAttribute"}
+    [existing] = [one for one in statements(plan) if one.resources == (f"arn:aws:ec2:us-east-1:{ACCOUNT}:vpc/vpc-0a",)]
+    assert "ec2:CreateSubnet" in existing.actions
+
+
+def test_who_makes_only_clusters_needs_no_right_to_make_anything_else() -> None:
+    plan = aws_plan(
+        network=AwsNetwork(subnet="subnet-0a", security_group="sg-0b"),
+        access=AwsAccess(users=AwsUsers(group="scientists"), existing=True, runs="company-nodes"),
+        bucket=Bucket(existing="company-data"),
+        registry=Registry(existing="company/images"),
+    )
+    assert "ec2:RunInstances" in actions(plan)
+    made = {"iam:CreateRole", "iam:CreatePolicy", "iam:AttachRolePolicy", "s3:CreateBucket", "ecr:CreateRepository"}
+    assert not actions(plan) & {*made, "ec2:CreateSubnet", "ec2:AuthorizeSecurityGroupIngress", "ec2:CreateVpc"}
+
+
+def test_who_makes_only_the_place_starts_no_machine() -> None:
+    assert not actions(aws_plan(jobs={})) & {"ec2:RunInstances", "ec2:StartInstances", "ssm:SendCommand"}
