@@ -11,6 +11,7 @@ from provider.base.errors import ProviderError
 from provider.base.resource import Plugin, ProviderResource
 from provider.base.values import Properties
 from provider.keys.resource import KeyPairResource
+from provider.runs.inputs import OwnInputs, able_platforms, platform_module
 from provider.runs.platform import RunPlatforms
 from provider.runs.resource import RunResource
 
@@ -40,6 +41,12 @@ class Trainyard(Plugin):
 
     def schema(self) -> Mapping[str, Any]:
         described: dict[str, Any] = json.loads((Path(__file__).parent / "schema.json").read_text(encoding="utf-8"))
+        run = described["resources"]["trainyard:index:Run"]["inputProperties"]
+        node = described["types"]["trainyard:index:Node"]["properties"]
+        for platform in able_platforms():
+            own: OwnInputs = platform_module(platform).INPUTS
+            run |= {name: row.shape for name, row in own.inputs.items()}
+            node |= own.node
         return {**described, "version": self.version}
 
     def _platforms(self) -> RunPlatforms:

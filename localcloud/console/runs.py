@@ -12,6 +12,7 @@ from typing import Any
 from localcloud.api.store import StateStore, StoredResource
 from provider.oci import job_runs, status_place
 from provider.oci.status_place import StatusFolder
+from provider.runs.launch import launch_document, ranks_of
 from provider.runs.model import NodeRun, overall
 
 MOST_RUNS = 100
@@ -153,7 +154,7 @@ def _launched(resource: StoredResource) -> _Launched:
     configurations = [group.get("jobConfigurationDetails") or {} for group in groups]
     configurations = configurations or [resource.body.get("jobConfigurationOverrideDetails") or {}]
     environments = [configuration.get("environmentVariables") or {} for configuration in configurations]
-    documents = [status_place.launch_document(variables) for variables in environments]
+    documents = [launch_document(variables) for variables in environments]
     folders = (
         status_place.status_folder(document, resource.id, variables)
         for document, variables in zip(documents, environments, strict=True)
@@ -173,6 +174,6 @@ def _group_names(documents: list[Body]) -> Iterator[tuple[int, str, str]]:
     names = [
         (rank, str(document.get("role")), f"{document.get('role')}-{index}")
         for document in documents
-        for index, rank in enumerate(status_place.ranks_of(document)[:_MOST_RANKS])
+        for index, rank in enumerate(ranks_of(document)[:_MOST_RANKS])
     ]
     yield from names or [(0, "", "")]

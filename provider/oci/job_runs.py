@@ -8,20 +8,18 @@ from typing import Any
 
 from provider.base.values import Properties, Secret
 from provider.oci import sdk
+from provider.runs.launch import LAUNCH_VARIABLE
 from provider.runs.model import TERMINAL, NodeRun, NodeSpec, RunSpec
-from provider.runs.tries import Try
+from provider.runs.tries import Try, liked_by
 
 RUN_TAG = "trainyard-run"
 NODE_TAG = "trainyard-node"
 RELEASED_TAG = "trainyard-run-released"
-# How the value of RUN_TAG begins in a try, which no stack has in its state. Then comes the run that it is like.
-_TRY = "try/"
 _OURS = frozenset({RUN_TAG, NODE_TAG, RELEASED_TAG})
 MAIN_VARIABLE = "MAIN_JOB_RUN_OCID"
 # Images built with ADS leave their addresses and `stop` in this folder. Another start must not find them.
 WORK_VARIABLE = "OCI__WORK_DIR"
-# Our launcher reads both: its part in the run, and how long it may retry failures that do not count.
-LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
+# Our launcher reads it: how long it may retry failures that do not count.
 MAXIMUM_VARIABLE = "TRAINYARD_MAXIMUM_MINUTES"
 _WORK = re.compile(r"/start-[0-9a-f]{12}$")
 # How much of an OCID names a start, as the launcher has it (launcher/starts.py).
@@ -48,15 +46,9 @@ def node_of(run_tags: Mapping[str, str]) -> tuple[str, str, int]:
     return name, role, int(rank) if rank.isdigit() else 0
 
 
-def fingerprint_of_try(like: str, fingerprint: str) -> str:
-    """The fingerprint of a try: it also says which run of the job the try is like."""
-    return f"{_TRY}{like}/{fingerprint}"
-
-
 def is_like(run_tags: Mapping[str, str]) -> str | None:
     """The run that a try is like; empty if its job had none. None if these are not the tags of a try."""
-    mark = run_tags.get(RUN_TAG, "")
-    return mark.removeprefix(_TRY).rpartition("/")[0] if mark.startswith(_TRY) else None
+    return liked_by(run_tags.get(RUN_TAG, ""))
 
 
 def living_tries(runs: Iterable[Any]) -> list[Try]:
@@ -105,9 +97,9 @@ def request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str
     """CreateJobRunDetails for one node, or for all node groups if `node` is None. `main` is the main node's run."""
     of = models()
     details: dict[str, Any] = {
-        "project_id": spec.project,
-        "compartment_id": spec.compartment,
-        "job_id": spec.job,
+        "project_id": spec.own["project"],
+        "compartment_id": spec.own["compartment"],
+        "job_id": spec.own["job"],
         "display_name": display_name(spec, node),
         "freeform_tags": tags(spec, node),
         "job_log_configuration_override_details": _log_override(spec),
@@ -155,8 +147,8 @@ def _group(spec: RunSpec, node: NodeSpec, job: Any, work: str) -> Any:
     environment = declared.job_environment_configuration_details if declared else None
     return of.JobNodeGroupConfigurationDetails(
         name=node.name,
-        replicas=node.replicas,
-        minimum_success_replicas=node.minimum_success,
+        replicas=node.own.get("replicas"),
+        minimum_success_replicas=node.own.get("minimumSuccess"),
         job_configuration_details=of.DefaultJobConfigurationDetails(
             environment_variables=_environment(spec, node, work) or None, command_line_arguments=node.command_line
         ),
@@ -170,13 +162,14 @@ def _groups(configuration: Any) -> Sequence[Any]:
 
 
 def _log_override(spec: RunSpec) -> Any:
-    if not spec.log_group:
+    group, log = spec.own.get("logGroup"), spec.own.get("log")
+    if not group:
         return None
     return models().JobLogConfigurationDetails(
         enable_logging=True,
-        log_group_id=spec.log_group,
-        log_id=spec.log,
-        enable_auto_log_creation=spec.log is None,
+        log_group_id=group,
+        log_id=log,
+        enable_auto_log_creation=log is None,
     )
 
 

@@ -10,6 +10,7 @@ from provider.base.resource import Call
 from provider.base.values import Properties
 from provider.oci import endings, images, job_runs, logs
 from provider.oci.calls import attempt, is_gone, make_once, pages, read_if_exists, refusal
+from provider.oci.inputs import INPUTS as INPUTS
 from provider.oci.session import Session
 from provider.runs.model import DELETED, NodeRun, NodeSpec, RunSpec
 from provider.runs.tries import Try
@@ -34,17 +35,17 @@ class OciRunPlatform:
 
     def ensure(self, call: Call, spec: RunSpec, started: Sequence[NodeRun]) -> Iterator[NodeRun]:
         access = spec.timeouts.access
-        job = attempt(call, "Read the job", lambda: self._client.get_job(spec.job), access).data
-        past = list(self.runs_of_job(call, spec.compartment, spec.job, access))
+        job = attempt(call, "Read the job", lambda: self._client.get_job(spec.own["job"]), access).data
+        past = list(self.runs_of_job(call, spec.own["compartment"], spec.own["job"], access))
         made = [run for run in past if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == spec.fingerprint]
         if made and not started and not call.anew:
             call.report.info(f"an interrupted attempt had made {len(made)} job run(s) already; going on from there")
         lives = sum((run.freeform_tags or {}).get(job_runs.RELEASED_TAG) == spec.fingerprint for run in past)
         if call.anew and not started:
             made, lives = [], lives + len(made)
-        if spec.image and len(made) < (1 if spec.layout == "node-groups" else len(spec.nodes)):
-            images.require_image(self._session, call, spec.image, spec.compartment, access)
-        if spec.layout == "node-groups":
+        if spec.image and len(made) < (1 if spec.own["layout"] == "node-groups" else len(spec.nodes)):
+            images.require_image(self._session, call, spec.image, spec.own["compartment"], access)
+        if spec.own["layout"] == "node-groups":
             yield from self._ensure_groups(call, spec, job, made, lives)
         else:
             yield from self._ensure_nodes(call, spec, job, {job_runs.node_run(run).name: run for run in made}, lives)
@@ -111,7 +112,7 @@ class OciRunPlatform:
     def relabel(self, call: Call, spec: RunSpec, nodes: Sequence[NodeRun]) -> None:
         by_name = {node.name: node for node in spec.nodes}
         for node in nodes:
-            declared = by_name.get(node.name) if spec.layout == "run-per-node" else None
+            declared = by_name.get(node.name) if spec.own["layout"] == "run-per-node" else None
             name, tags = job_runs.display_name(spec, declared), job_runs.tags(spec, declared)
             self._tag(call, node.id, display_name=name, freeform_tags=tags)
 

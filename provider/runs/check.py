@@ -2,26 +2,22 @@
 """Checks the inputs of a run before anything is made."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
-from catalog.platforms import platforms_in
 from provider.base.errors import InputFailure
 from provider.base.values import UNKNOWN, Properties, Secret
-from provider.runs.model import LAYOUTS, UNTIL
+from provider.runs.inputs import DEFAULTS, NEUTRAL, NODE_KEYS, REQUIRED, UNTIL, able_platforms, is_own, own_inputs
 
-REQUIRED = ("platform", "job", "project", "compartment", "displayName", "nodes")
-_DEFAULTS = {"layout": "run-per-node", "until": "started", "attempt": 1}
-_OPTIONAL = ("tags", "image", "maximumRuntimeMinutes", "logGroup", "log", "timeouts")
-INPUTS = frozenset({*REQUIRED, *_DEFAULTS, *_OPTIONAL})
-_CHOICES = {"platform": platforms_in("provider", "platform"), "layout": LAYOUTS, "until": UNTIL}
-_NODE_KEYS = frozenset({"name", "role", "rank", "environment", "arguments", "replicas", "minimumSuccess"})
+_CHOICES = {"platform": able_platforms(), "until": UNTIL}
 _TIMEOUTS = frozenset({"access", "started", "finished"})
 
 
 def with_defaults(inputs: Properties) -> Properties:
     """The inputs in one form: defaults filled in, arguments as lists, values as text."""
-    filled = {**_DEFAULTS, **{key: value for key, value in inputs.items() if value is not None}}
+    own = own_inputs(inputs.get("platform"))
+    defaults = {**DEFAULTS, **(own.defaults if own else {})}
+    filled = {**defaults, **{key: value for key, value in inputs.items() if value is not None}}
     nodes = filled.get("nodes")
     if isinstance(nodes, list):
         filled["nodes"] = [_normal_node(node) if isinstance(node, Mapping) else node for node in nodes]
@@ -46,21 +42,24 @@ def _text(value: Any) -> Any:
 
 
 def failures(inputs: Properties) -> Iterator[InputFailure]:
-    for key in REQUIRED:
+    own = own_inputs(inputs.get("platform"))
+    for key in (*REQUIRED, *(own.required if own else ())):
         if inputs.get(key) in (None, "", []):
             yield InputFailure(key, f"`{key}` is missing.")
-    for key in sorted(set(inputs) - INPUTS - {"__defaults"}):
-        yield InputFailure(key, f"A run has no input `{key}`; it has {', '.join(sorted(INPUTS))}.")
+    if own:
+        for key in sorted(key for key in inputs if is_own(key) and key not in own.inputs):
+            listed = ", ".join(sorted({*NEUTRAL, *own.inputs}))
+            yield InputFailure(key, f"A run has no input `{key}`; it has {listed}.")
     for key, choices in _CHOICES.items():
         value = inputs.get(key)
         if value not in (None, UNKNOWN, *choices):
             yield InputFailure(key, f"`{value}` is not one of {', '.join(choices)}.")
-    if inputs.get("log") and not inputs.get("logGroup"):
-        yield InputFailure("log", "`log` is given without its `logGroup`; give both.")
     yield from _positive("attempt", inputs.get("attempt"), int)
     yield from _positive("maximumRuntimeMinutes", inputs.get("maximumRuntimeMinutes"), int)
     yield from _timeout_failures(inputs.get("timeouts"))
-    yield from _node_failures(inputs.get("nodes"), inputs.get("layout"))
+    yield from _node_failures(inputs.get("nodes"), NODE_KEYS | own.node.keys() if own else None)
+    if own:
+        yield from own.failures(inputs)
 
 
 def _positive(path: str, value: Any, *kinds: type[float]) -> Iterator[InputFailure]:
@@ -82,7 +81,8 @@ def _timeout_failures(timeouts: Any) -> Iterator[InputFailure]:
         yield from _positive(f"timeouts.{key}", value, int, float)
 
 
-def _node_failures(nodes: Any, layout: Any) -> Iterator[InputFailure]:
+def _node_failures(nodes: Any, keys: Set[str] | None) -> Iterator[InputFailure]:
+    """`keys`: those a node may have; None if the platform, whose some are, is not known."""
     if nodes is None or nodes is UNKNOWN:
         return
     if not isinstance(nodes, list):
@@ -93,18 +93,14 @@ def _node_failures(nodes: Any, layout: Any) -> Iterator[InputFailure]:
         yield InputFailure("nodes", f"Two nodes are called `{name}`; every node has a name of its own.")
     for index, node in enumerate(nodes):
         if node is not UNKNOWN:
-            yield from _one_node(f"nodes[{index}]", node, layout)
+            yield from _one_node(f"nodes[{index}]", node, keys)
 
 
-def _one_node(path: str, node: Any, layout: Any) -> Iterator[InputFailure]:
+def _one_node(path: str, node: Any, keys: Set[str] | None) -> Iterator[InputFailure]:
     if not isinstance(node, Mapping):
         yield InputFailure(path, "A node is an object with a name.")
         return
     if not node.get("name"):
         yield InputFailure(f"{path}.name", "The node has no name.")
-    for key in sorted(set(node) - _NODE_KEYS):
-        yield InputFailure(f"{path}.{key}", f"A node has no `{key}`; it has {', '.join(sorted(_NODE_KEYS))}.")
-    for key in ("replicas", "minimumSuccess"):
-        if layout == "run-per-node" and node.get(key) not in (None, 1):
-            yield InputFailure(f"{path}.{key}", "Only the layout `node-groups` has this. Here, list every node.")
-        yield from _positive(f"{path}.{key}", node.get(key), int)
+    for key in sorted(set(node) - keys) if keys else ():
+        yield InputFailure(f"{path}.{key}", f"A node has no `{key}`; it has {', '.join(sorted(keys or ()))}.")

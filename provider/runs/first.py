@@ -18,7 +18,7 @@ _LINE = re.compile(
 
 
 class FirstFailure(NamedTuple):
-    """The node that failed first, and the line that says so. `node` is None if it has no job run of its own."""
+    """The node that failed first, and the line that says so. `node` is None if it has no record of its own."""
 
     node: NodeRun | None
     words: str

@@ -13,13 +13,9 @@ from typing import Any
 from provider.base.diff import canonical
 from provider.base.errors import ProviderError
 from provider.base.values import Properties
+from provider.runs.inputs import MUTABLE, NODE_KEYS, is_own
 
-UNTIL = ("accepted", "started", "finished")
-LAYOUTS = ("run-per-node", "node-groups")
-# These inputs may change while a run goes on. A change of any other input starts the run again.
-MUTABLE = frozenset({"tags", "displayName", "until", "timeouts"})
-
-# The job run no longer exists. This does not say how the run ended.
+# The platform's record of a node is gone. This does not say how the run ended.
 DELETED = "DELETED"
 TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION", DELETED})
 UNSUCCESSFUL = TERMINAL - {"SUCCEEDED"}
@@ -33,15 +29,14 @@ _SHOWN_AS = {"CANCELING": "CANCELED", "DELETED": "NEEDS_ATTENTION"}
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """One node, or in the layout `node-groups` one group of like nodes."""
+    """One node. `own`: what only its platform knows of it."""
 
     name: str
     role: str = ""
     rank: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
-    replicas: int | None = None
-    minimum_success: int | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def command_line(self) -> str | None:
@@ -74,21 +69,18 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class RunSpec:
+    """The columns that every run has. `own`: the platform's inputs beside them, by their names."""
+
     platform: str
-    job: str
-    project: str
-    compartment: str
     display_name: str
     tags: Mapping[str, str]
     nodes: tuple[NodeSpec, ...]
-    layout: str
     image: str | None
     maximum_runtime_minutes: int | None
-    log_group: str | None
-    log: str | None
     until: str
     timeouts: Timeouts
     fingerprint: str
+    own: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -111,20 +103,15 @@ def run_spec(urn: str, inputs: Properties) -> RunSpec:
     """The inputs of a checked resource, as values."""
     return RunSpec(
         platform=inputs["platform"],
-        job=inputs["job"],
-        project=inputs["project"],
-        compartment=inputs["compartment"],
         display_name=inputs["displayName"],
         tags=inputs.get("tags") or {},
         nodes=tuple(_node(node) for node in inputs["nodes"]),
-        layout=inputs["layout"],
         image=inputs.get("image"),
         maximum_runtime_minutes=inputs.get("maximumRuntimeMinutes"),
-        log_group=inputs.get("logGroup"),
-        log=inputs.get("log"),
         until=inputs["until"],
         timeouts=Timeouts(**{key: float(value) for key, value in (inputs.get("timeouts") or {}).items()}),
         fingerprint=fingerprint(urn, inputs),
+        own={key: value for key, value in inputs.items() if is_own(key)},
     )
 
 
@@ -135,13 +122,12 @@ def _node(node: Mapping[str, Any]) -> NodeSpec:
         rank=node.get("rank") or 0,
         environment=node.get("environment") or {},
         arguments=tuple(node.get("arguments") or ()),
-        replicas=node.get("replicas"),
-        minimum_success=node.get("minimumSuccess"),
+        own={key: value for key, value in node.items() if key not in NODE_KEYS},
     )
 
 
 def fingerprint(urn: str, inputs: Properties) -> str:
-    """Equal for the same run of the same resource. A create that was interrupted finds its own job runs by it."""
+    """Equal for the same run of the same resource. A create that was interrupted finds its own run by it."""
     runs = {key: value for key, value in inputs.items() if key not in MUTABLE}
     return hashlib.sha256(f"{urn}\n{canonical(runs)}".encode()).hexdigest()[:32]
 
@@ -162,7 +148,7 @@ def remembered(recorded: Sequence[NodeRun], seen: Sequence[NodeRun]) -> list[Nod
     live = {node.name: node for node in seen if node.state != DELETED}
     past = {node.name: node for node in recorded if ended([node])}
     gone = {node.name: node for node in seen if node.state == DELETED}
-    # The order stays: the first node is the main node, and its job run is the resource.
+    # The order stays: the first node is the main node, and its run is the resource.
     names = dict.fromkeys(node.name for node in (*recorded, *seen))
     chosen = {**gone, **past, **live}
     return [chosen[name] for name in names if name in chosen]

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a platform must be able to do for a run.
 
-`provider/<platform>/platform.py` has two functions: `platform` makes the platform, and `knows` says whether a run's id
-is one of its own. The module is imported only when a run names the platform.
+`provider/<platform>/platform.py` has `INPUTS`, what its runs take beside what every run takes, and two functions:
+`platform` makes the platform, and `knows` says whether a run's id is one of its own. What a platform imports of its
+cloud's client it imports when a run needs it.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from catalog.platforms import import_platform, platforms_in
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
+from provider.runs.inputs import able_platforms, platform_module
 from provider.runs.model import NodeRun, RunSpec
 
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ class RunPlatform(Protocol):
         """The last lines of the node, oldest first. Raises ProviderError if they cannot be read."""
 
     def tries(self, call: Call, inputs: Properties, patiently: bool) -> list["Try"]:
-        """The tries of a run's job that are alive. A preview is not patient: it asks a busy cloud only once."""
+        """The tries that are alive beside a run. A preview is not patient: it asks a busy cloud only once."""
 
     def describe(self, call: Call, run_id: str) -> tuple[Properties, list[NodeRun]] | None:
         """The inputs that would make this run, and its nodes. None if the run does not exist."""
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
-        """How a run ended whose job runs are gone, read from the files it left. None if they do not say."""
+        """How a run ended whose records are gone, read from the files it left. None if they do not say."""
 
 
 class RunPlatforms:
@@ -61,20 +62,16 @@ class RunPlatforms:
 
     def __getitem__(self, name: str) -> RunPlatform:
         if name not in self._made:
-            self._made.setdefault(name, _module(name).platform(self._config))
+            self._made.setdefault(name, platform_module(name).platform(self._config))
         return self._made[name]
 
     def of(self, run_id: str, inputs: Properties) -> RunPlatform:
         """The platform of a run. An imported run has only its id."""
         if named := inputs.get("platform"):
             return self[named]
-        for name in platforms_in("provider", "platform"):
-            if _module(name).knows(run_id):
+        for name in able_platforms():
+            if platform_module(name).knows(run_id):
                 return self[name]
         raise ProviderError(
             f"`{run_id}` is not the id of a run on any platform.", "Give the id of the main node's run."
         )
-
-
-def _module(name: str) -> Any:
-    return import_platform("provider", name, "platform")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from provider.base.diff import Change, Diff, DiffRules
+from provider.base.diff import Change, Diff, DiffRules, compare
 from provider.base.errors import Cancelled, PartialFailureError, ProviderError
 from provider.base.resource import (
     Call,
@@ -17,12 +17,11 @@ from provider.base.resource import (
     unknown_where_missing,
 )
 from provider.base.values import Properties
-from provider.runs.check import INPUTS, failures, with_defaults
+from provider.runs.check import failures, with_defaults
 from provider.runs.first import LastLines, first_failure
+from provider.runs.inputs import MUTABLE, UNTIL
 from provider.runs.model import (
     DELETED,
-    MUTABLE,
-    UNTIL,
     NodeRun,
     RunSpec,
     ended,
@@ -38,7 +37,7 @@ from provider.runs.waiting import NotInTimeError, broken, settle, wait_for_end
 
 _LAST_LINES = 20
 # Words for states that the platform gives no reason for.
-_REASONS = {"CANCELED": "somebody cancelled it", "DELETED": "somebody deleted its job run"}
+_REASONS = {"CANCELED": "somebody cancelled it", "DELETED": "somebody deleted its record"}
 # Between two tries of a run that has no access yet, in seconds.
 _FIRST_PAUSE = 2.0
 _LONGEST_PAUSE = 60.0
@@ -57,7 +56,6 @@ _OUTPUTS = ("state", "nodeRuns", "startedAt", "finishedAt")
 
 
 class RunResource(ProviderResource):
-    rules = DiffRules(replace=INPUTS - MUTABLE)
     # The old run ends before the new one starts. Nodes cost money, and the old run may hold the last ones.
     delete_before_replace = True
 
@@ -75,7 +73,8 @@ class RunResource(ProviderResource):
         A run that failed before it began (because of access, say) starts again. A run that has not reached what `until`
         says is waited for again. The engine remembers a failed `up`, but forgets it when the state is refreshed.
         """
-        diff = super().diff(call, old, old_outputs, new)
+        replacing = frozenset(key for key in {*old, *new} - MUTABLE if not key.startswith("__"))
+        diff = compare(old, new, DiffRules(replace=replacing), self.delete_before_replace)
         self._tries.announce(call, lambda: self._platforms()[old["platform"]], old, diff)
         unbegun = bool(old_outputs.get(_UNBEGUN))
         if unbegun or not (diff.changes or _has_reached(old_outputs, old["until"])):
@@ -118,7 +117,7 @@ class RunResource(ProviderResource):
         live_inputs, seen = described
         nodes = remembered(recorded, seen)
         if inputs:
-            # One job run alone does not show the name that all of them share.
+            # One node alone does not show the name that all of them share.
             labels = ("tags", "displayName") if len(seen) == len(nodes) else ()
             live_inputs = {**inputs, **{key: live_inputs[key] for key in labels if key in inputs}}
         else:
@@ -197,7 +196,7 @@ class RunResource(ProviderResource):
         self, call: Call, platform: RunPlatform, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]
     ) -> PartialFailureError:
         lost, lines = broken(nodes)[0], LastLines(call, platform, _LAST_LINES)
-        # Node groups share one job run and its end. Its reason names the node already.
+        # Nodes that share one record share its end. Its reason names the node already.
         own = len({node.id for node in nodes}) == len(nodes)
         first = first_failure(lines.of(lost), nodes) if lost.started_at else None
         if first is not None and first.node is not None:
@@ -236,7 +235,7 @@ def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeR
 def _without_records(
     call: Call, platform: RunPlatform, state: LiveResource, recorded: list[NodeRun]
 ) -> LiveResource | None:
-    """The state of a run whose job runs were deleted, or are too old to be kept; None starts it again.
+    """The state of a run whose records were deleted, or are too old to be kept; None starts it again.
 
     A run that had ended stays as it was. For one that was alive, the status files in the bucket may say how it ended.
     """

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries of a job: runs that `trainyard run` started beside the stack. They end before their job goes.
+"""Tries of a job: runs that `trainyard run` started beside the stack. They end before what they stand on goes.
 
-A platform keeps a job whose runs are alive, so whatever removes or replaces a job would fail at its end. No state has
-the tries, so the runs of the state speak for them: a preview that replaces the job names them, and the run that goes
-ends them. A run that goes for good ends the tries that are like it, because with its job gone they could not go on.
+A platform may keep a job whose runs are alive, so whatever removes or replaces a job would fail at its end. No state
+has the tries, so the runs of the state speak for them: a preview that replaces the job names them, and the run that
+goes ends them. A run that goes for good ends the tries that are like it, because with its job gone they could not go
+on. Which input names the job is the platform's to say (`OwnInputs.stands_on`).
 """
 
 import threading
@@ -11,15 +12,27 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from launcher.escaping import terminal
-from provider.base.diff import Diff
+from provider.base.diff import Diff, canonical, changed_keys
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
+from provider.runs.inputs import own_inputs
 from provider.runs.model import NodeRun
 from provider.runs.platform import RunPlatform
 from provider.runs.waiting import wait_for_end
 
-_JOB = "job"
+# How the fingerprint of a try begins, which no stack has in its state. Then comes the run that it is like.
+_TRY = "try/"
+
+
+def fingerprint_of_try(like: str, fingerprint: str) -> str:
+    """The fingerprint of a try: it also says which run of the job the try is like."""
+    return f"{_TRY}{like}/{fingerprint}"
+
+
+def liked_by(fingerprint: str) -> str | None:
+    """The run that a try is like; empty if its job had none. None if this is not the fingerprint of a try."""
+    return fingerprint.removeprefix(_TRY).rpartition("/")[0] if fingerprint.startswith(_TRY) else None
 
 
 class Try(NamedTuple):
@@ -40,12 +53,12 @@ class JobTries:
 
     def announce(self, call: Call, platform: Callable[[], RunPlatform], old: Properties, diff: Diff) -> None:
         """Says which tries a replacement of the job ends, once for each job."""
-        job = old.get(_JOB)
-        if not diff.replaces or not isinstance(job, str):
+        job = _job_of(old)
+        if not diff.replaces or not job:
             return
         with self._lock:
             self._replaced.add(call.urn)
-            if _JOB not in diff.replaces or job in self._going:
+            if _stands_on(old) not in changed_keys(diff) or job in self._going:
                 return
             self._going.add(job)
         try:
@@ -58,7 +71,7 @@ class JobTries:
 
     def end(self, call: Call, platform: RunPlatform, old: Properties, minutes: float) -> None:
         """Ends the tries that cannot go on without this run."""
-        job_goes = old.get(_JOB) in self._going
+        job_goes = _job_of(old) in self._going
         if call.urn in self._replaced and not job_goes:
             return
         run = (old.get("tags") or {}).get("run")
@@ -69,6 +82,17 @@ class JobTries:
         nodes = [node for one in alive for node in one.nodes]
         platform.cancel(call, nodes)
         wait_for_end(call, platform, nodes, minutes)
+
+
+def _stands_on(inputs: Properties) -> str:
+    own = own_inputs(inputs.get("platform"))
+    return own.stands_on if own else ""
+
+
+def _job_of(inputs: Properties) -> str:
+    """What the run stands on, as text. Empty if its platform is not known."""
+    named = inputs.get(_stands_on(inputs))
+    return canonical(named) if named else ""
 
 
 def _names(tries: Sequence[Try]) -> str:

@@ -13,6 +13,7 @@ from provider.base.resource import Call
 from provider.oci import job_runs, logs, status_place
 from provider.oci.calls import attempt, pages, read_if_exists, refusal
 from provider.oci.session import Session
+from provider.runs import launch
 from runstatus import launcher_status
 from runstatus.seen import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns
 
@@ -161,8 +162,8 @@ def _launched(run: Any) -> Iterator[Launched]:
     configurations = [group.job_configuration_details for group in groups] or [run.job_configuration_override_details]
     for configuration in configurations:
         variables = getattr(configuration, "environment_variables", None) or {}
-        document = status_place.launch_document(variables)
-        ranks = status_place.ranks_of(document) if groups else (node[2],)
+        document = launch.launch_document(variables)
+        ranks = launch.ranks_of(document) if groups else (node[2],)
         role, times = document.get("role"), document.get("attempt")
         folder = status_place.status_folder(document, run.id, variables)
         yield Launched(

@@ -2,14 +2,17 @@
 """The schema the provider hands out says what its code does."""
 
 from provider.plugin import Trainyard
-from provider.runs.check import INPUTS, REQUIRED
+from provider.runs.inputs import NEUTRAL, NODE_KEYS, REQUIRED, able_platforms, own_inputs
 from provider.runs.model import Timeouts
 
 
 def test_the_schema_names_the_inputs_of_the_code() -> None:
     schema = Trainyard().schema()
     run = schema["resources"]["trainyard:index:Run"]
-    assert set(run["inputProperties"]) == INPUTS
+    owns = [own for own in map(own_inputs, able_platforms()) if own]
+    assert set(run["inputProperties"]) == NEUTRAL.union(*(own.inputs for own in owns))
+    node = schema["types"]["trainyard:index:Node"]["properties"]
+    assert set(node) == NODE_KEYS.union(*(own.node for own in owns))
     assert run["requiredInputs"] == list(REQUIRED)
     assert schema["version"] == Trainyard.version
     assert set(schema["types"]["trainyard:index:Timeouts"]["properties"]) == set(vars(Timeouts()))

@@ -15,7 +15,8 @@ from components.plan.naming import REFERENCE, expand
 from provider.base.resource import Call
 from provider.oci.calls import attempt
 from provider.oci.session import Session
-from provider.oci.status_place import launch_document, parse_folder
+from provider.oci.status_place import parse_folder
+from provider.runs.launch import launch_document
 from schemas.model import EnvValue, Secret
 from tries.model import TryError
 from tries.oci.deployed import Deployed

@@ -22,6 +22,7 @@ from provider.oci.platform import OciRunPlatform
 from provider.oci.session import Session
 from provider.runs.check import with_defaults
 from provider.runs.model import NodeRun, RunSpec, run_spec
+from provider.runs.tries import fingerprint_of_try
 from tries.model import PlannedTry, ReadyTry, TryError
 from tries.oci.changes import changes_of
 from tries.oci.deployed import Deployed, find_deployed
@@ -67,7 +68,7 @@ class OciTries:
 
     def _end(self, spec: RunSpec) -> None:
         """Ends the nodes that exist: without the others they would wait, and cost money."""
-        runs = list(self._runs.runs_of_job(self.call, spec.compartment, spec.job, 0))
+        runs = list(self._runs.runs_of_job(self.call, spec.own["compartment"], spec.own["job"], 0))
         own = [run for run in runs if (run.freeform_tags or {}).get(job_runs.RUN_TAG) == spec.fingerprint]
         self._runs.cancel(self.call, [job_runs.node_run(run) for run in own])
 
@@ -132,7 +133,7 @@ def _spec(ready: ReadyTry) -> RunSpec:
     like = planned.like.name if planned.like else ""
     return replace(
         spec,
-        fingerprint=job_runs.fingerprint_of_try(like, spec.fingerprint),
+        fingerprint=fingerprint_of_try(like, spec.fingerprint),
         # Whoever types a command has had their access for long.
         timeouts=replace(spec.timeouts, access=0.0),
     )

@@ -15,6 +15,7 @@ import pytest
 from localcloud.api.store import StateStore, StoredResource
 from localcloud.console.runs import RunBook
 from provider.oci import job_runs
+from provider.runs.launch import LAUNCH_VARIABLE
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def store(tmp_path: Path) -> Iterator[StateStore]:
 def add(store: StateStore, run: str, rank: int, main: str = "", state: str = "SUCCEEDED", **launch: Any) -> str:
     identifier = f"ocid1.datasciencejobrun.oc1.iad.{run.replace('/', '')}{rank:012d}"
     document = {"role": "worker", "folder": f"oci://b@n/{run}/1", "attempt": 1, "padding": "x" * 2000, **launch}
-    variables = {job_runs.LAUNCH_VARIABLE: json.dumps(document), **({job_runs.MAIN_VARIABLE: main} if main else {})}
+    variables = {LAUNCH_VARIABLE: json.dumps(document), **({job_runs.MAIN_VARIABLE: main} if main else {})}
     job, name = run.split("/")
     tags = {"stack": "s", "job": job, "run": name, job_runs.RUN_TAG: run, job_runs.NODE_TAG: f"{rank}/worker/w-{rank}"}
     body = {

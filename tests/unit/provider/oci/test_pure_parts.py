@@ -18,6 +18,7 @@ from provider.oci import images, job_runs, status_place
 from provider.oci.calls import attempt, error_text, make_once
 from provider.oci.session import Session, host_overrides
 from provider.runs.check import with_defaults
+from provider.runs.launch import LAUNCH_VARIABLE
 from provider.runs.model import run_spec
 
 
@@ -242,7 +243,7 @@ def test_only_the_others_are_told_of_the_main_node() -> None:
 
 @pytest.mark.parametrize("layout", ["run-per-node", "node-groups"])
 def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -> None:
-    nodes = [{"name": "main", "environment": {job_runs.LAUNCH_VARIABLE: "{}"}}, {"name": "worker"}]
+    nodes = [{"name": "main", "environment": {LAUNCH_VARIABLE: "{}"}}, {"name": "worker"}]
     _, spec = _described(nodes=nodes, layout=layout)
     groups = [None] if layout == "node-groups" else list(spec.nodes)
     requests = [job_runs.request(spec, node, _job(), "") for node in groups]
@@ -254,9 +255,9 @@ def test_the_launcher_is_told_the_maximum_runtime_and_nobody_else(layout: str) -
         ).environment_variables
         for one in told
     ]
-    assert given == [{job_runs.LAUNCH_VARIABLE: "{}", job_runs.MAXIMUM_VARIABLE: "30"}, None]
+    assert given == [{LAUNCH_VARIABLE: "{}", job_runs.MAXIMUM_VARIABLE: "30"}, None]
     back = job_runs.described_inputs([_as_run(one, number) for number, one in enumerate(requests)])
-    assert reveal(back)["nodes"][0]["environment"] == {job_runs.LAUNCH_VARIABLE: "{}"}
+    assert reveal(back)["nodes"][0]["environment"] == {LAUNCH_VARIABLE: "{}"}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 import pytest
 
 from provider.base.values import Properties
-from provider.runs.model import MUTABLE, NodeRun, fingerprint, outputs, overall, run_spec
+from provider.runs.inputs import MUTABLE
+from provider.runs.model import NodeRun, fingerprint, outputs, overall, run_spec
 from provider.runs.waiting import broken, reached
 
 _INPUTS: Properties = {

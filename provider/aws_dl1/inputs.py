@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs on AWS DL1 take beside what every run takes: the cluster that they queue for."""
+
+from collections.abc import Iterator, Mapping
+
+from provider.base.errors import InputFailure
+from provider.base.values import UNKNOWN, Properties
+from provider.runs.inputs import OwnInputs, RunInput
+
+REQUIRED = ("bucket", "job", "region", "stack", "logGroup")
+KEYS = (*REQUIRED, "secret")
+_TEXT = {"type": "string"}
+
+
+def _failures(inputs: Properties) -> Iterator[InputFailure]:
+    cluster = inputs.get("cluster")
+    if cluster is None or cluster is UNKNOWN:
+        return
+    if not isinstance(cluster, Mapping):
+        yield InputFailure("cluster", f"This is an object: {', '.join(KEYS)}.")
+        return
+    for key in REQUIRED:
+        if cluster.get(key) in (None, ""):
+            yield InputFailure(f"cluster.{key}", f"`{key}` is missing.")
+    for key in sorted(set(cluster) - set(KEYS)):
+        yield InputFailure(f"cluster.{key}", f"A cluster has no `{key}`; it has {', '.join(KEYS)}.")
+
+
+INPUTS = OwnInputs(
+    inputs={
+        "cluster": RunInput(
+            {"type": "object", "additionalProperties": _TEXT, "description": f"Text by name: {', '.join(KEYS)}"},
+            required=True,
+        )
+    },
+    stands_on="cluster",
+    failures=_failures,
+)

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tickets of a cluster's queue: how we write them and how we read them (docs/decisions/0021). Pure."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from provider.base.values import Properties
+from provider.runs.launch import launch_document
+from provider.runs.model import NodeSpec, RunSpec
+
+VERSION = 1
+ROOT = ".trainyard/clusters"
+PLATFORM = "aws-dl1"
+_NUMBER = re.compile(r"[0-9]{8}")
+_ID = re.compile(rf"{PLATFORM}/(?P<bucket>[^/]+)/(?P<job>[^/]+)/(?P<number>[0-9]{{8}})/(?P<node>[^/]+)")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where a job's queue and instances are. A run's id alone names bucket and job; its ticket has the rest."""
+
+    bucket: str
+    job: str
+    region: str | None = None
+    stack: str = ""
+    log_group: str = ""
+    secret: str | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Cluster":
+        return cls(
+            bucket=str(values["bucket"]),
+            job=str(values["job"]),
+            region=values.get("region") or None,
+            stack=str(values.get("stack") or ""),
+            log_group=str(values.get("logGroup") or ""),
+            secret=values.get("secret") or None,
+        )
+
+    @property
+    def folder(self) -> str:
+        return f"{ROOT}/{self.job}"
+
+    def ticket(self, number: int) -> str:
+        return f"{self.folder}/queue/{number:08}.json"
+
+    def start(self, number: int, node: str) -> str:
+        return f"{self.folder}/starts/{number:08}/{node}.json"
+
+    def cancellation(self, number: int) -> str:
+        return f"{self.folder}/starts/{number:08}/cancel"
+
+    def node(self, name: str) -> str:
+        return f"{self.folder}/nodes/{name}.json"
+
+
+class RunId(NamedTuple):
+    """`aws-dl1/<bucket>/<job>/<number>/<node>`."""
+
+    bucket: str
+    job: str
+    number: int
+    node: str
+
+    def __str__(self) -> str:
+        return f"{PLATFORM}/{self.bucket}/{self.job}/{self.number:08}/{self.node}"
+
+    @classmethod
+    def parse(cls, text: str) -> "RunId | None":
+        parts = _ID.fullmatch(text)
+        return cls(parts["bucket"], parts["job"], int(parts["number"]), parts["node"]) if parts else None
+
+    @property
+    def cluster(self) -> Cluster:
+        return Cluster(self.bucket, self.job)
+
+
+def number_of(key: str) -> int | None:
+    """The number of the ticket in this object. None for an object that is no ticket."""
+    name, dot, suffix = key.rpartition("/")[2].partition(".")
+    return int(name) if dot and suffix == "json" and _NUMBER.fullmatch(name) else None
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """`content`: the ticket as it is written, for the nodes and for whoever looks at runs later."""
+
+    cluster: Cluster
+    number: int
+    content: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, bucket: str, job: str, number: int, body: bytes) -> "Ticket | None":
+        """None for an object that is no ticket: who may write to the bucket may write anything."""
+        try:
+            content = json.loads(body)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(content, Mapping) or content.get("version") != VERSION or not _has_nodes(content):
+            return None
+        return cls(Cluster.of({**content, "bucket": bucket, "job": job}), number, content)
+
+    def text(self, key: str) -> str:
+        value = self.content.get(key)
+        return value if isinstance(value, str) else ""
+
+    @property
+    def start(self) -> str:
+        return f"s{self.number:08}"
+
+    @property
+    def fingerprint(self) -> str:
+        return self.text("fingerprint")
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        tags = self.content.get("tags")
+        return tags if isinstance(tags, Mapping) else {}
+
+    @property
+    def title(self) -> str:
+        """The run as people call it, with its start."""
+        return f"{self.tags.get('run') or self.text('displayName') or self.text('run')} ({self.start})"
+
+    @property
+    def released(self) -> bool:
+        return self.content.get("released") is True
+
+    @property
+    def nodes(self) -> list[Mapping[str, Any]]:
+        return list(self.content["nodes"])
+
+    @property
+    def node_names(self) -> list[str]:
+        return [str(node["name"]) for node in self.nodes]
+
+    @property
+    def body(self) -> bytes:
+        return json.dumps(self.content, sort_keys=True, separators=(",", ":")).encode()
+
+    def stream(self, node: str) -> str:
+        """The log stream of a node."""
+        return f"{self.text('run')}/{self.start}/{node}"
+
+    def run_id(self, node: str) -> str:
+        return str(RunId(self.cluster.bucket, self.cluster.job, self.number, node))
+
+
+def _has_nodes(content: Mapping[str, Any]) -> bool:
+    nodes = content.get("nodes")
+    return isinstance(nodes, list) and bool(nodes) and all(isinstance(n, Mapping) and n.get("name") for n in nodes)
+
+
+def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
+    """The ticket that starts a run."""
+    cluster = Cluster.of(spec.own["cluster"])
+    content = {
+        "version": VERSION,
+        "number": number,
+        "start": f"s{number:08}",
+        "createdAt": created_at,
+        "fingerprint": spec.fingerprint,
+        "run": _lasting_name(spec),
+        "displayName": spec.display_name,
+        "tags": dict(spec.tags),
+        "region": cluster.region,
+        "stack": cluster.stack,
+        "logGroup": cluster.log_group,
+        "image": spec.image,
+        "maximumMinutes": spec.maximum_runtime_minutes,
+        "secret": cluster.secret,
+        "nodes": [_node(node) for node in spec.nodes],
+    }
+    return Ticket(cluster, number, {key: value for key, value in content.items() if value is not None})
+
+
+def _lasting_name(spec: RunSpec) -> str:
+    """The name of the run that stays when it is renamed: its launch document has it."""
+    named = launch_document(spec.nodes[0].environment).get("run")
+    return named if isinstance(named, str) and named else spec.tags.get("run") or spec.display_name
+
+
+def _node(node: NodeSpec) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "role": node.role,
+        "rank": node.rank,
+        "environment": dict(node.environment),
+        "arguments": list(node.arguments),
+    }
+
+
+def described_inputs(ticket: Ticket) -> Properties:
+    """The inputs that would make this run. Secret variables are in the run's secret, so none is here."""
+    cluster = {
+        "bucket": ticket.cluster.bucket,
+        "job": ticket.cluster.job,
+        "region": ticket.cluster.region,
+        "stack": ticket.cluster.stack,
+        "logGroup": ticket.cluster.log_group,
+        "secret": ticket.cluster.secret,
+    }
+    inputs: Properties = {
+        "platform": PLATFORM,
+        "cluster": {key: value for key, value in cluster.items() if value},
+        "displayName": ticket.text("displayName"),
+        "nodes": [dict(node) for node in ticket.nodes],
+        "tags": dict(ticket.tags) or None,
+        "image": ticket.content.get("image"),
+        "maximumRuntimeMinutes": ticket.content.get("maximumMinutes"),
+    }
+    return {key: value for key, value in inputs.items() if value is not None}
