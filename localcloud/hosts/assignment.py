@@ -49,6 +49,18 @@ class RunCode:
 
 
 @dataclass(frozen=True)
+class WholeMachine:
+    """A node that is a machine to itself: its processes are root of it, and of nothing else. `kept` are the folders of
+    its disk, and `fresh` are empty whenever it starts. `files` are there at its first start. `shown` are programs that
+    stand in, as (where they are, where the machine sees them)."""
+
+    kept: tuple[str, ...]
+    fresh: tuple[str, ...]
+    files: Mapping[str, str]
+    shown: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class NodeWork:
     """What one node does. It starts `command`, or the file `script` of the code if that is empty, with `arguments`.
     `stands_in` is the local environment that stands in for its image. Memory and disk are in bytes, 0 if not given."""
@@ -62,6 +74,7 @@ class NodeWork:
     image: str
     memory: int
     disk: int
+    machine: WholeMachine | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +131,7 @@ class Assignment:
     lines: Callable[[str, int], Callable[[Sequence[bytes]], None]]
     # Goes on for as long as the run lives.
     upkeep: Callable[[], Awaitable[None]]
+    keeps_disks: bool = False
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,8 @@ def read(folder: Path) -> Row | None:
 
 def _rules(witness: NodeEvidence, seen: _Seen) -> Iterator[Row]:
     for rule in witness.rules:
+        if rule.implied:
+            continue
         yield {
             "list": rule.list,
             "direction": rule.direction,

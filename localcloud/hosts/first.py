@@ -26,6 +26,10 @@ _NO_CORE = 1  # with 0 a machine that pipes core dumps to a program would still 
 # Python ignores these signals, but programs expect the system's default.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
+# What the root of a whole machine keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SYS_CHROOT. All of
+# them reach only files and processes of the machine's own users.
+_OF_ROOT = (0, 1, 3, 4, 5, 6, 7, 18)
+
 
 def main(spec: dict[str, Any], gate: int, report: int) -> NoReturn:
     """Runs the node and never returns: this process is a fork of the supervisor."""
@@ -62,7 +66,7 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
             _apart(spec["room"], apart[1], mapped[0])
             if not os.read(gate, 1):
                 os._exit(1)
-            _become_nobody(spec["room"]["limits"], users)
+            _give_up_rights(spec["room"]["limits"], users, _number(spec["room"]))
             os.chdir(spec["folder"])
             os.execvpe(spec["command"][0], spec["command"], spec["environment"])
         except BaseException as error:
@@ -70,13 +74,18 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
         os._exit(127)
     os.close(apart[1])
     if os.read(apart[0], 1):
-        user = spec["room"]["user"] or 0
+        room = spec["room"]
         for name in ("uid_map", "gid_map"):
-            Path(f"/proc/{pid}/{name}").write_text(f"{inside.NUMBER} {user} 1")
+            Path(f"/proc/{pid}/{name}").write_text(f"{_number(room)} {room['user'] or 0} {room['users']}")
         os.write(mapped[1], b"m")
     for file in (apart[0], *mapped, gate):
         os.close(file)
     return pid
+
+
+def _number(room: dict[str, Any]) -> int:
+    """The user number that the command has inside."""
+    return 0 if room["machine"] else inside.NUMBER
 
 
 def _apart(room: dict[str, Any], apart: int, mapped: int) -> None:
@@ -94,16 +103,17 @@ def _apart(room: dict[str, Any], apart: int, mapped: int) -> None:
         raise OSError("its user could not be mapped")
 
 
-def _become_nobody(limits: dict[str, int], users: int) -> None:
-    """Gives up all rights: no capability, no other user, and no way to get them back."""
+def _give_up_rights(limits: dict[str, int], users: int, number: int) -> None:
+    """No capability, no other user, and no way to get them back. The root of a whole machine keeps what it needs to be
+    root among its own users and files: its namespace owns neither mounts nor networks nor other processes."""
     kernel.unshare(kernel.NEW_GROUPS)
     _write(users, "max_user_namespaces", "0")
-    os.setresgid(inside.NUMBER, inside.NUMBER, inside.NUMBER)
-    os.setresuid(inside.NUMBER, inside.NUMBER, inside.NUMBER)
+    os.setresgid(number, number, number)
+    os.setresuid(number, number, number)
     _limit(resource.RLIMIT_NOFILE, limits["files"])
     _limit(resource.RLIMIT_FSIZE, limits["disk"])
     _limit(resource.RLIMIT_CORE, _NO_CORE)
-    kernel.drop_capabilities()
+    kernel.keep_capabilities(_OF_ROOT if number == 0 else ())
     kernel.forbid_new_privileges()
     for number in _RESTORED:
         signal.signal(number, signal.SIG_DFL)

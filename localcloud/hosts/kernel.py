@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from collections.abc import Iterable
 
 NEW_MOUNTS = 0x00020000
 NEW_GROUPS = 0x02000000
@@ -24,6 +25,8 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITIES_VERSION = 0x20080522
+_WORD = 0xFFFFFFFF
+_WORD = 0xFFFFFFFF
 _JOIN_SESSION_KEYRING = 1
 # The C library has no functions for these calls, so we call them by number. The numbers depend on the machine.
 _NUMBERS = {
@@ -104,9 +107,15 @@ def forbid_new_privileges() -> None:
     _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
-def drop_capabilities() -> None:
-    header, none = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0), (ctypes.c_uint32 * 6)()
-    _checked(_libc().capset(header, none), "capset")
+def keep_capabilities(kept: Iterable[int] = ()) -> None:
+    """Drops all capabilities of this process but those with these numbers."""
+    numbers = 0
+    for number in kept:
+        numbers |= 1 << number
+    # Two words each of the effective, the permitted and the inheritable capabilities. Nothing is inherited.
+    sets = (numbers & _WORD, numbers & _WORD, 0, numbers >> 32, numbers >> 32, 0)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
+    _checked(_libc().capset(header, (ctypes.c_uint32 * 6)(*sets)), "capset")
 
 
 def drop_keys() -> None:

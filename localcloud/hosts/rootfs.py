@@ -9,7 +9,9 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +51,13 @@ def build(room: dict[str, Any]) -> int:
     kernel.mount_memory(str(root), _ROOT_OPTIONS, _SAFE)
     for name in ("proc", "sys", "dev/shm", "dev/pts", "run", "var"):
         (root / name).mkdir(parents=True, exist_ok=True)
+    own = [root / target.lstrip("/") for _, target in room["own"]]
     for source, target in _shown(room):
+        _follow_no_link(root / target.lstrip("/"), own)
         _bind(source, root / target.lstrip("/"))
     for name, led_to in _LINKS.items():
-        (root / name).symlink_to(led_to)
+        if not os.path.lexists(root / name):  # a machine's disk has it since its first start
+            (root / name).symlink_to(led_to)
     shared = f"mode=1777,size={room['limits']['memory'] // 2}"
     kernel.mount_memory(str(root / "dev/shm"), shared, _SAFE | kernel.NO_PROGRAMS)
     _system_files(root)
@@ -81,11 +86,39 @@ def _shown(room: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What the node sees, as (source, target): the system, its settings and devices, then the node's own folders."""
     for name in _SYSTEM:
         yield f"/{name}", name
-    for folder, names in (("/etc", _SETTINGS), ("/dev", _DEVICES)):
-        for name in names:
-            yield from ((path, path) for path in sorted(glob.glob(f"{folder}/{name}")))
+    parts = [(path, path) for path in _paths("/dev", _DEVICES)]
+    if not room["machine"]:  # its disk has them
+        parts += [(path, path) for path in _paths("/etc", _SETTINGS)]
     # A folder comes before what lies in it. Otherwise the node's own `/tmp` would hide an interpreter under `/tmp`.
-    yield from sorted([*room["own"], *room["shown"]], key=lambda pair: pair[1].rstrip("/").count("/"))
+    yield from sorted([*parts, *room["own"], *room["shown"]], key=lambda pair: pair[1].rstrip("/").count("/"))
+
+
+def _paths(folder: str, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from sorted(glob.glob(f"{folder}/{name}"))
+
+
+def copy_settings(target: Path) -> None:
+    """Copies the settings of `/etc` that libraries need into a new disk, whose machine may change them."""
+    for path in map(Path, _paths("/etc", _SETTINGS)):
+        copy = target / path.relative_to("/etc")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(PermissionError, shutil.Error):  # what this account may not read is not for nodes either
+            if path.is_symlink():
+                copy.symlink_to(os.readlink(path))
+            elif path.is_dir():
+                shutil.copytree(path, copy, symlinks=True, dirs_exist_ok=True)
+            else:
+                shutil.copyfile(path, copy)
+
+
+def _follow_no_link(target: Path, own: Iterable[Path]) -> None:
+    """Fails where a link on a disk, which its machine has made, would lead out of it: paths still begin outside."""
+    for folder in own:
+        if folder in target.parents:
+            between = [path for path in target.parents if folder in path.parents]
+            if any(path.is_symlink() for path in between):
+                raise OSError(f"on its disk a link is in the way of {target.name}, which the machine needs")
 
 
 def _bind(source: str, target: Path) -> None:

@@ -33,3 +33,4 @@ class FirewallRule:
     stateless: bool = False
     description: str = ""
     key: str = ""  # equal for rules of equal content
+    implied: bool = False  # the cloud's own: nobody wrote it, so evidence does not list it

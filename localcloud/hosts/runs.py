@@ -36,6 +36,7 @@ class _Live:
     canceled: bool = False
     failed: str = ""  # why it may not go on
     upkeep: asyncio.Task[None] | None = None
+    keeps_disks: bool = False
 
 
 class Hosts:
@@ -130,6 +131,7 @@ class Hosts:
         self.folder(run_id).mkdir(parents=True, exist_ok=True, mode=0o700)
         assignment = await self._dispatcher.assignment(run_id, self.folder(run_id))
         outline = assignment.outline
+        self._live[run_id].keeps_disks = assignment.keeps_disks
         self._live[run_id].upkeep = asyncio.ensure_future(assignment.upkeep())
         nodes = workplace.prepare(assignment, await self._fabric.place(assignment))
         mounted = await mounts.prepare(assignment)
@@ -165,7 +167,8 @@ class Hosts:
         try:
             seen = await self._fabric.release(run_id)
         finally:  # before anything is written: the disk may be full
-            await asyncio.to_thread(workplace.remove, self.folder(run_id))
+            if not self._live[run_id].keeps_disks:
+                await asyncio.to_thread(workplace.remove, self.folder(run_id))
         if seen:
             evidence.write(self.folder(run_id), evidence.with_processor(seen, self._processor(run_id, seen)))
 

@@ -53,7 +53,7 @@ def build_specification(
 def _room(
     assignment: Assignment, node: NodeSetup, nodes: int, mounted: Sequence[Mount], groups: ControlGroups | None
 ) -> dict[str, Any]:
-    root, user = assignment.folder / _ROOT, users.run_user(assignment.id)
+    root, (user, count) = assignment.folder / _ROOT, _users(assignment.id, node.machine)
     root.mkdir(exist_ok=True)
     for folder, _ in node.own:
         users.hand_over(Path(folder), user)
@@ -63,6 +63,8 @@ def _room(
     return {
         "root": str(root),
         "user": user,
+        "users": count,
+        "machine": node.machine,
         "hostname": workplace.host_name(assignment.name, node.rank),
         "shown": node.shown,
         "own": node.own,
@@ -73,6 +75,13 @@ def _room(
         "groups": groups.child(name).folders if groups else {},
         "version": groups.version if groups else 0,
     }
+
+
+def _users(run: str, machine: bool) -> tuple[int | None, int]:
+    """The first user of a node, and how many it has."""
+    if machine:
+        return users.machine_users(run) or (None, 1)
+    return users.run_user(run), 1
 
 
 def _ports(environment: Mapping[str, str]) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 # User numbers that no system gives to accounts, services or containers: (first, how many). systemd documents both.
 _FREE = ((0x70000000, 1 << 28), (60578, 606))
+_MACHINE_USERS = 1 << 16
 
 
 def describe_users() -> str:
@@ -31,9 +32,23 @@ def run_user(run: str) -> int | None:
     return None
 
 
+def machine_users(machine: str) -> tuple[int, int] | None:
+    """The users of a whole machine, as (first, how many): its root is the first of them. None if this account can only
+    act as itself; then the machine has no user but root."""
+    if os.geteuid() != 0:
+        return None
+    mapped = list(_mapped())
+    for first, count in _FREE:
+        if any(begin <= first and first + count <= end for begin, end in mapped):
+            size = min(count, _MACHINE_USERS)
+            return first + zlib.crc32(machine.encode()) % (count // size) * size, size
+    return None
+
+
 def hand_over(folder: Path, user: int | None) -> None:
-    """Gives a folder with all that is in it to the run's user."""
-    if user is None:
+    """Gives a folder with all that is in it to the run's user. One that is the user's stays as it is: a machine that
+    starts again finds its files as it left them."""
+    if user is None or folder.stat().st_uid == user:
         return
     for place, folders, files in os.walk(folder):
         for name in (".", *folders, *files):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud.environments.find import MissingEnvironment
-from localcloud.hosts import images, inside, shown, unpacking
-from localcloud.hosts.assignment import Assignment, CannotStartError, NodeWork, RunCode
+from localcloud.hosts import images, inside, rootfs, shown, unpacking
+from localcloud.hosts.assignment import Assignment, CannotStartError, NodeWork, RunCode, WholeMachine
 from localcloud.hosts.fabric import NodePlace
 from localcloud.hosts.images import NodePaths
 from localcloud.hosts.shown import Shown
@@ -25,6 +25,8 @@ GIVEN = "given"
 METADATA = "cluster-nodes.json"
 # The folder of the run's own files of `/etc`.
 SETTINGS = "etc"
+# The folder of settings on the disk of a whole machine.
+_ETC = "etc"
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class NodeSetup:
     shown: tuple[Shown, ...]
     memory: int
     disk: int
+    machine: bool = False
 
 
 def prepare(assignment: Assignment, places: Sequence[NodePlace]) -> list[NodeSetup]:
@@ -76,8 +79,12 @@ def host_name(run: str, rank: int) -> str:
     return f"{words or 'run'}-{rank}"
 
 
-def _hosts(run: str, nodes: Sequence[NodeSetup]) -> Iterator[str]:
+def _localhost() -> Iterator[str]:
     yield "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+
+
+def _hosts(run: str, nodes: Sequence[NodeSetup]) -> Iterator[str]:
+    yield from _localhost()
     yield from (f"{node.place.address} {host_name(run, node.rank)}\n" for node in nodes)
 
 
@@ -96,6 +103,8 @@ def _node(assignment: Assignment, rank: int, place: NodePlace) -> NodeSetup:
     seen = NodePaths() if place.entry else NodePaths(str(folder), str(temporary), str(given), shown.project())
     work = assignment.works[rank]
     environment = _environment(work)
+    if work.machine:
+        return _machine(assignment, rank, place, work, work.machine, environment)
     base = images.base_variables(environment, seen)
     variables = {**base, **place.variables, **work.environment(place.endpoints, seen.given)}
     code = _unpacked(assignment.code, folder)
@@ -107,6 +116,34 @@ def _node(assignment: Assignment, rank: int, place: NodePlace) -> NodeSetup:
         ((str(folder), inside.HOME), (str(temporary), inside.TEMPORARY)),
         (*_settings(assignment.folder), shown.launcher(), *shown.programs(environment.interpreter, base)),
         work.memory, work.disk,
+    )  # fmt: skip
+
+
+def _machine(
+    assignment: Assignment, rank: int, place: NodePlace, work: NodeWork, machine: WholeMachine,
+    environment: images.LocalEnvironment,
+) -> NodeSetup:  # fmt: skip
+    """A whole machine: its disk is some folders of the system, which it finds again when it starts the next time."""
+    disk = assignment.folder / f"node-{rank}"
+    own = [(disk / name.strip("/"), name) for name in (*machine.kept, *machine.fresh)]
+    for name in machine.fresh:
+        shutil.rmtree(disk / name.strip("/"), ignore_errors=True)
+    # Only at the first start: later a link of the machine's own could lie where a file is to be written.
+    first = not disk.joinpath(_ETC).exists()
+    for folder, _ in own:
+        folder.mkdir(parents=True, exist_ok=True)
+    if first:
+        rootfs.copy_settings(disk / _ETC)
+        for name, content in {**machine.files, "hosts": "".join(_localhost())}.items():
+            _write_whole(disk / _ETC / name, content)
+    seen = NodePaths(home="/root") if place.entry else NodePaths(str(disk / "root"), str(disk / "tmp"))
+    base = images.base_variables(environment, seen)
+    given = (str(assignment.folder / GIVEN), inside.GIVEN)
+    return NodeSetup(
+        rank, assignment.outline.placed[rank], work.command + work.arguments, Path("/"),
+        {**base, **place.variables, **work.environment(place.endpoints, seen.given)}, place,
+        tuple((str(folder), name) for folder, name in own),
+        (given, *machine.shown, *shown.programs(environment.interpreter, base)), work.memory, work.disk, machine=True,
     )  # fmt: skip
 
 

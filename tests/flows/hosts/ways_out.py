@@ -5,6 +5,7 @@
 returning something that is true; whatever stops it raises an error, or leaves it with nothing.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -132,13 +133,13 @@ def dial(address, port):
 """
 
 
-def try_all() -> str:
+def try_all(ways: Sequence[Way] = WAYS) -> str:
     """The script: prints the number of each attempt with what came of it, and a last word."""
     lines = [_HELPERS]
-    for number, way in enumerate(WAYS):
+    for number, way in enumerate(ways):
         lines.append(f"def way{number}():\n    {way.code}\n")
     lines.append(
-        f"for number in range({len(WAYS)}):\n"
+        f"for number in range({len(ways)}):\n"
         "    try: print(number, 'OUT' if (it := globals()[f'way{number}']()) else 'held', repr(it)[:80], flush=True)\n"
         "    except (OSError, ValueError, subprocess.SubprocessError) as error:\n"
         "        print(number, 'held', repr(error)[:80], flush=True)\n"

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local environments that may stand in for a machine's images: those with PyTorch, which is what Gaudi trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from localcloud.environments import cache
+from localcloud.environments.find import LAYER, Environment, find
+from localcloud.environments.rows import rows
+from localcloud.hosts import shown
+from localcloud.hosts.shown import Shown
+
+_TRAINS = "pytorch"
+
+
+def environments() -> list[tuple[Environment, str, frozenset[str]]]:
+    """Those that exist, each with the digest of the packages over it, and the modules that it offers."""
+    return list(_environments())
+
+
+def as_row(environment: Environment, packages: str, offers: frozenset[str]) -> dict[str, Any]:
+    """What a machine's stand-in for docker knows of an environment."""
+    variables = {"TRAINYARD_ENVIRONMENT": environment.name.partition(LAYER)[0], **environment.variables}
+    return {
+        "name": environment.name, "path": environment.path, "variables": variables, "packages": packages,
+        "offers": sorted(offers),
+    }  # fmt: skip
+
+
+def shown_files() -> list[Shown]:
+    """The files of all these environments, as every machine sees them."""
+    pairs = (pair for each, _, _ in environments() for pair in shown.programs(each.interpreter, dict(each.variables)))
+    return list(dict.fromkeys(pairs))
+
+
+def _environments() -> Iterator[tuple[Environment, str, frozenset[str]]]:
+    for row in rows().values():
+        base = find(row.name) if _TRAINS in row.serves else None
+        if not isinstance(base, Environment):
+            continue
+        yield base, "", row.offers
+        for folder in sorted(cache.cache_folder().glob(f"{row.name}{LAYER}*")):
+            digest = folder.name.removeprefix(f"{row.name}{LAYER}").partition("-")[0]
+            layer = find(f"{row.name}{LAYER}{digest}")
+            if isinstance(layer, Environment):
+                yield layer, digest, row.offers

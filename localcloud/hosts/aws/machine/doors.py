@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the stand-ins, which are small programs, reach the first program of their machine: a socket in /run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SOCKET = "/run/machine.sock"
+_LONGEST = 4 << 20
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a stand-in prints, and the code it ends with. `follow` names a container whose output it prints first."""
+
+    code: int = 0
+    output: str = ""
+    errors: str = ""
+    follow: str = ""
+
+
+Door = Callable[[Mapping[str, Any]], Awaitable[Answer]]
+
+
+async def listen(doors: Mapping[str, Door]) -> asyncio.Server:
+    """Answers the stand-ins, each at the door of its name."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            request = json.loads(await reader.readline())
+            try:
+                answer = await doors[request["door"]](request)
+            except (OSError, ValueError) as error:
+                answer = Answer(1, errors=f"{error}\n")
+            writer.write(json.dumps(asdict(answer)).encode() + b"\n")
+            await writer.drain()
+        finally:
+            writer.close()
+
+    return await asyncio.start_unix_server(serve, SOCKET, limit=_LONGEST)
+
+
+def knock(door: str, **request: Any) -> Answer:
+    """Asks the machine's first program, and waits for its answer."""
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.connect(SOCKET)
+        with asked.makefile("rwb") as file:
+            file.write(json.dumps({"door": door, **request}).encode() + b"\n")
+            file.flush()
+            return Answer(**json.loads(file.readline()))

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of `docker run` that the stand-in knows: a table of what each does here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Options with a value, and the field that takes it.
+_TAKEN = {
+    "-e": "environment", "--env": "environment", "--env-file": "env_file", "-v": "volumes", "--volume": "volumes",
+    "-w": "folder", "--workdir": "folder", "--name": "name", "--entrypoint": "entrypoint",
+}  # fmt: skip
+# Options with a value that mean nothing without containers. What they ask for is not there, or is so anyway.
+_IGNORED = (
+    "--runtime", "--cap-add", "--cap-drop", "--net", "--network", "--ipc", "--device", "--shm-size", "--ulimit", "-m",
+    "--memory", "--restart", "--log-driver", "--log-opt", "--hostname", "-h", "-l", "--label", "--pull", "--platform",
+    "--security-opt", "--stop-timeout", "--pid", "--uts", "--group-add", "-u", "--user", "--cpus", "--gpus",
+    "--device-cgroup-rule", "--add-host", "--tmpfs", "--cgroupns", "--pids-limit", "--stop-signal", "--cidfile",
+)  # fmt: skip
+_FLAGS = ("-d", "--detach", "-i", "-t", "-it", "-ti", "--interactive", "--tty", "--rm", "--privileged", "--init",
+          "--read-only", "--no-healthcheck", "--quiet", "-q")  # fmt: skip
+
+
+class OptionsError(Exception):
+    """A command line that this stand-in cannot carry out. The text says why."""
+
+
+@dataclass
+class RunOptions:
+    """One `docker run`."""
+
+    image: str = ""
+    command: tuple[str, ...] = ()
+    name: str = ""
+    folder: str = ""
+    entrypoint: str = ""
+    detached: bool = False
+    removes_itself: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
+    volumes: list[tuple[str, str]] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+
+    def ignored(self) -> Iterator[str]:
+        if self.without:
+            yield f"docker: without effect here: {' '.join(self.without)}"
+
+
+def parse_run(words: Sequence[str]) -> RunOptions:
+    """Reads the command line. Options end at the image."""
+    options, rest = RunOptions(), list(words)
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        name, sign, value = word.partition("=")
+        if name in _FLAGS:
+            options.detached |= name in ("-d", "--detach")
+            options.removes_itself |= name == "--rm"
+            continue
+        if name not in _TAKEN and name not in _IGNORED:
+            raise OptionsError(f"this stand-in has no option {name!a}")
+        if not sign:
+            if not rest:
+                raise OptionsError(f"{name} needs a value")
+            value = rest.pop(0)
+        if name in _TAKEN:
+            _take(options, _TAKEN[name], value)
+        else:
+            options.without.append(f"{name}={value}")
+    if not rest:
+        raise OptionsError("which image?")
+    options.image, command = rest[0], rest[1:]
+    options.command = (*((options.entrypoint,) if options.entrypoint else ()), *command)
+    if not options.command:
+        raise OptionsError(f"what runs in {options.image} is in the image, which no machine here has: name a command")
+    return options
+
+
+def _take(options: RunOptions, taken: str, value: str) -> None:
+    if taken == "environment":
+        name, _, text = value.partition("=")
+        options.environment[name] = text
+    elif taken == "env_file":
+        rows = (row for row in Path(value).read_text().splitlines() if row and not row.startswith("#"))
+        # docker takes such lines as they are: no quotes, nothing expanded.
+        options.environment |= {name: text for name, _, text in (row.partition("=") for row in rows)}
+    elif taken == "volumes":
+        source, _, rest = value.partition(":")
+        options.volumes.append((source, rest.partition(":")[0] or source))
+    else:
+        setattr(options, taken, value)
