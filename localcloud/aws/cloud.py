@@ -6,16 +6,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from localcloud.api import faults
 from localcloud.api.errors import ApiError
 from localcloud.api.http import Body, Reply, Request
-from localcloud.aws import account, sigv4
+from localcloud.aws import account, kept, lives, sigv4
+from localcloud.aws.additions.outside import Outside
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
+from localcloud.aws.machines import Machine, Machines, NetworkAround, NoMachines, SecurityGroupRules
 from localcloud.aws.services import SERVICES, AwsService, Wire
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 MAXIMUM_BODY = 16 * 1024 * 1024
 # moto receives an object in one piece. Larger files come in parts.
 MAXIMUM_OBJECT = 512 * 1024 * 1024
+_LOOP_SECONDS = 60.0
 Answer = TypeVar("Answer")
 log = logging.getLogger("localcloud")
 
@@ -37,6 +42,8 @@ class AwsCloud:
         self._endpoint = endpoint
         self._faults = strikes
         self._world: World | None = None
+        self.hosts: Machines = NoMachines(self)
+        self._loop: asyncio.AbstractEventLoop | None = None
         # One thread: calls happen one after the other, so each sees the whole of the one before.
         self._thread = ThreadPoolExecutor(1, "aws")
         account.load_keys(home)
@@ -48,7 +55,10 @@ class AwsCloud:
         )
 
     def recover(self) -> None:
-        """Takes up what lived when the cloud ended."""
+        """Takes up what lived when the cloud ended. Called when the loop runs, after `hosts` was set."""
+        self._loop = asyncio.get_running_loop()
+        if kept.exists(account.folder(self._home)):
+            self._report(lambda world: lives.begin_again())
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
         service = _form_of(request)
@@ -85,19 +95,99 @@ class AwsCloud:
         )
 
     async def _inside(self, work: Callable[[World], Answer]) -> Answer:
-        """Does work where the world is, which is made if it is not there yet."""
+        """Does work where the world is."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._step, work)
 
-        def step() -> Answer:
-            if self._world is None:
-                from localcloud.aws.world import World
+    def _step(self, work: Callable[[World], Answer]) -> Answer:
+        """On the thread of the world, which is made if it is not there yet."""
+        if self._world is None:
+            from localcloud.aws.world import World
 
-                self._world = World(self._home, self._endpoint)
-            return work(self._world)
+            self._world = World(self._home, self._endpoint, self._outside())
+        return work(self._world)
 
-        return await asyncio.get_running_loop().run_in_executor(self._thread, step)
+    def _outside(self) -> Outside:
+        return Outside(
+            self.hosts,
+            no_capacity=lambda kind: bool(self._on_loop(lambda: self._faults.strike(
+                "no-capacity", "ec2.RunInstances", lambda fault: fnmatchcase(kind, fault.shape)
+            ))),
+            limit=lambda name: self._on_loop(lambda: _value(self._faults.limit(name))),
+        )  # fmt: skip
+
+    def _on_loop(self, work: Callable[[], Answer]) -> Answer:
+        """Does work on the event loop, for the world's thread: the faults are in tables that only the loop uses."""
+        if self._loop is None:
+            raise RuntimeError("the local AWS was asked before its cloud ran")
+        done: Future[Answer] = Future()
+
+        def step() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as error:
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(step)
+        return done.result(_LOOP_SECONDS)
+
+    def _report(self, change: Callable[[World], object]) -> None:
+        """Takes up what the hosts say, in the order in which they say it."""
+
+        def work(world: World) -> None:
+            change(world)
+            world.settle()
+
+        def step() -> None:
+            try:
+                self._step(work)
+            except Exception:
+                log.exception("a report of the hosts could not be taken up")
+
+        with suppress(RuntimeError):  # the cloud is ending
+            self._thread.submit(step)
+
+    def running(self, instance: str) -> None:
+        self._report(lambda world: lives.running(instance))
+
+    def agent_ready(self, instance: str) -> None:
+        self._report(lambda world: lives.agent_ready(instance))
+
+    def ended_itself(self, instance: str) -> None:
+        self._report(lambda world: lives.ended_itself(instance))
+
+    def failed(self, instance: str, reason: str) -> None:
+        self._report(lambda world: lives.failed(instance, reason))
+
+    def nothing_runs(self, instance: str, reason: str) -> None:
+        self._report(lambda world: lives.running(instance, reason))
+
+    def command_began(self, command: str, instance: str) -> None:
+        self._report(lambda world: lives.command_began(command, instance))
+
+    def command_ended(self, command: str, instance: str, code: int | None, output: str, errors: str) -> None:
+        self._report(lambda world: lives.command_ended(command, instance, code, output, errors))
+
+    async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
+        return await self._inside(lambda world: lives.groups(region, ids))
+
+    async def around(self, region: str, subnet: str) -> NetworkAround:
+        return await self._inside(lambda world: lives.around(region, subnet))
+
+    async def machines(self) -> Sequence[Machine]:
+        return await self._inside(lambda world: lives.machines()) if self._is_used() else ()
+
+    def _is_used(self) -> bool:
+        return self._world is not None or kept.exists(account.folder(self._home))
 
     async def close(self) -> None:
+        """Ends after the calls that began. Later ones find the state as those left it."""
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
+        if self._world is not None:
+            self._world.close()
+
+
+def _value(fault: faults.Fault | None) -> int | None:
+    return fault.value if fault else None
 
 
 def _form_of(request: Request) -> AwsService | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 log = logging.getLogger("localcloud")
@@ -141,24 +141,25 @@ class MachineReports(Protocol):
 
     async def around(self, region: str, subnet: str) -> NetworkAround: ...
 
+    def nothing_runs(self, instance: str, reason: str) -> None:
+        """It counts as running, but nothing carries it out. The instance says so as its state's reason."""
+
     async def machines(self) -> Sequence[Machine]:
         """All instances that are pending or running."""
 
 
-@dataclass
 class NoMachines:
-    """Stands in where nothing carries out instances. They reach no state that would claim otherwise: each stays
-    pending, and says why."""
-
-    reports: MachineReports
-    told_once: set[str] = field(default_factory=set)
+    """Stands in where nothing carries out instances. They say so, their agents never answer, and so no command can be
+    sent to them."""
 
     WHY = "No hosts are attached to this local cloud: nothing runs on its instances"
 
+    def __init__(self, reports: MachineReports) -> None:
+        self._reports = reports
+
     def started(self, machine: Machine) -> None:
-        if machine.id not in self.told_once:
-            self.told_once.add(machine.id)
-            log.warning("%s: %s", machine.id, self.WHY)
+        log.warning("%s: %s", machine.id, self.WHY)
+        self._reports.nothing_runs(machine.id, self.WHY)
 
     def stopped(self, instance: str) -> None: ...
 
@@ -167,7 +168,7 @@ class NoMachines:
     def rebooted(self, machine: Machine) -> None: ...
 
     def send(self, command: MachineCommand) -> None:
-        self.reports.command_ended(command.id, command.instance, 1, "", self.WHY)
+        self._reports.command_ended(command.id, command.instance, 1, "", self.WHY)
 
     def cancel(self, command: str, instance: str) -> None: ...
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from localcloud.api.http import Reply, Request
 from localcloud.aws import account, sigv4
+from localcloud.aws.additions.outside import Outside
 from localcloud.aws.calls import AwsCall, read_call
 from localcloud.aws.door import MotoApps
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
+from localcloud.aws.kept import KeptState
 from localcloud.aws.principals import AwsPrincipal, find_key
 from localcloud.aws.services import AwsService
 
@@ -21,13 +23,17 @@ log = logging.getLogger("localcloud")
 class World:
     """moto and everything around it. Making one imports moto, which takes a second: make it when it is needed."""
 
-    def __init__(self, home: Path, endpoint: str) -> None:
+    def __init__(self, home: Path, endpoint: str, outside: Outside) -> None:
         from localcloud.aws import additions, seed
 
         self._apps = MotoApps(endpoint)
-        additions.install()
+        self._outside = outside
+        additions.install(outside)
+        self._kept = KeptState(account.folder(home))
+        self._kept.load()
         seed.managed_policies()
         seed.people(account.load_keys(home))
+        self._kept.save()
 
     def principal(self, request: Request, signed: sigv4.SignedRequest, digest: str | None) -> AwsPrincipal:
         """Who signed it. Refused unless the signature holds."""
@@ -44,11 +50,24 @@ class World:
         """The reply to a request whose signature holds, and its summary for the log."""
         call = read_call(service, region, request, body)
         reply = self._carry_out(call, key_id)
+        if call.writes:
+            self.settle("s3" if call.service.prefix == "s3" else "")
         return reply, f"{call.name} by {caller.name}"
+
+    def settle(self, only: str = "") -> None:
+        """Writes what changed, then tells the hosts what follows from it."""
+        self._kept.save(only)
+        self._outside.carry_out()
+
+    def close(self) -> None:
+        self._kept.close()
 
     def _carry_out(self, call: AwsCall, key_id: str) -> Reply:
         try:
-            return self._apps.ask(call, key_id)
+            reply = self._apps.ask(call, key_id)
+            if call.service.prefix == "ec2" and call.writes and reply.status < 400:
+                self._outside.later(self._outside.machines.network_changed)
+            return reply
         except NotImplementedError:
             raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not implement {call.name}") from None
         except RefusalError:

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands of Systems Manager that really run: the hosts carry them out and say how they went."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from localcloud.aws.additions import machine_view
+from localcloud.aws.additions.outside import Handler, outside
+from localcloud.aws.machines import MachineCommand
+
+_DOCUMENT = "AWS-RunShellScript"
+_PLUGIN = "aws:runShellScript"
+_ENDED = ("Success", "Failed", "Cancelled", "TimedOut")
+# What Systems Manager keeps of each output.
+_MOST_SHOWN = 24_000
+_DEFAULT_SECONDS = 3600.0
+
+
+class Commands(Handler):
+    """Handlers of Systems Manager."""
+
+    def send_command(self) -> Any:
+        from moto.core.responses import ActionResult
+
+        name = self._get_param("DocumentName")
+        if name not in (_DOCUMENT, f"arn:aws:ssm:{self.region}::document/{_DOCUMENT}"):
+            raise ssm_error("InvalidDocument", f"The local AWS runs {_DOCUMENT} only, not {str(name)[:80]!a}")
+        parameters = self._get_param("Parameters", {})
+        if not parameters.get("commands"):
+            raise ssm_error("InvalidParameters", "The parameter commands is required")
+        instances = targets(self.region, self._get_param("InstanceIds", []), self._get_param("Targets", []))
+        command = self.ssm_backend.send_command(
+            comment=self._get_param("Comment", ""), document_name=_DOCUMENT,
+            timeout_seconds=self._get_int_param("TimeoutSeconds"), instance_ids=[one.id for one in instances],
+            max_concurrency=self._get_param("MaxConcurrency", "50"), max_errors=self._get_param("MaxErrors", "0"),
+            notification_config=None, output_s3_bucket_name=self._get_param("OutputS3BucketName", ""),
+            output_s3_key_prefix=self._get_param("OutputS3KeyPrefix", ""), output_s3_region="", parameters=parameters,
+            service_role_arn="", targets=[],
+        )  # fmt: skip
+        command.targets = self._get_param("Targets", [])
+        begin(command, [one.id for one in instances])
+        return ActionResult({"Command": shown(command)})
+
+    def list_commands(self) -> Any:
+        from moto.core.responses import ActionResult
+
+        rows = self.ssm_backend.list_commands(self._get_param("CommandId"), self._get_param("InstanceId"))
+        return ActionResult({"Commands": [shown(row) for row in reversed(rows)]})
+
+    def list_command_invocations(self) -> Any:
+        from moto.core.responses import ActionResult
+
+        instance, details = self._get_param("InstanceId"), bool(self._get_param("Details"))
+        commands = self.ssm_backend.list_commands(self._get_param("CommandId"), None)
+        rows = [
+            _listed(command, row, details)
+            for command in reversed(commands)
+            for row in command.invocations
+            if instance in (None, row["InstanceId"])
+        ]
+        return ActionResult({"CommandInvocations": rows})
+
+    def cancel_command(self) -> Any:
+        from moto.core.responses import EmptyResult
+
+        command = self.ssm_backend.get_command_by_id(self._get_param("CommandId"))
+        wanted = self._get_param("InstanceIds") or command.instance_ids
+        if unknown := [one for one in wanted if one not in command.instance_ids]:
+            raise ssm_error("InvalidInstanceId", f"The command was not sent to {unknown[0]}")
+        for row in command.invocations:
+            if row["InstanceId"] in wanted and row["Status"] not in _ENDED:
+                begun = row["Status"] != "Pending"
+                row["Status"] = row["StatusDetails"] = "Cancelling" if begun else "Cancelled"
+                outside().later(partial(outside().machines.cancel, command.command_id, row["InstanceId"]))
+        _sum_up(command)
+        return EmptyResult()
+
+    def describe_instance_information(self) -> Any:
+        from moto.core.responses import ActionResult
+        from moto.core.utils import utcnow
+
+        rows = []
+        for instance in machine_view.living(self.region):
+            if getattr(instance, "trainyard_agent_since", None) is None:
+                continue
+            online = instance.state == "running" and instance.trainyard_agent
+            rows.append({
+                "InstanceId": instance.id, "PingStatus": "Online" if online else "ConnectionLost",
+                "LastPingDateTime": utcnow() if online else instance.trainyard_agent_since, "AgentVersion": "3.3.0.0",
+                "IsLatestVersion": True, "PlatformType": "Linux", "PlatformName": "Ubuntu", "PlatformVersion": "22.04",
+                "ResourceType": "EC2Instance", "IPAddress": instance.private_ip, "ComputerName":
+                instance.private_dns_name, "RegistrationDate": instance.trainyard_agent_since,
+            })  # fmt: skip
+        return ActionResult({"InstanceInformationList": [row for row in rows if self._trainyard_fits(row)]})
+
+    def _trainyard_fits(self, row: dict[str, Any]) -> bool:
+        names = {"InstanceIds": "InstanceId", "PingStatus": "PingStatus", "PlatformTypes": "PlatformType"}
+        for wanted in self._get_param("Filters", []) + self._get_param("InstanceInformationFilterList", []):
+            key = wanted.get("Key") or wanted.get("key")
+            values = wanted.get("Values") or wanted.get("valueSet") or []
+            if key not in names:
+                raise ssm_error("InvalidFilterKey", f"The local AWS has no filter {str(key)[:60]!a} here")
+            if row[names[key]] not in values:
+                return False
+        return True
+
+
+def targets(region: str, ids: list[str], wanted: list[dict[str, Any]]) -> list[Any]:
+    """The instances that a command goes to. One named by its id must have an agent that answers."""
+    ready = [one for one in machine_view.living(region) if one.state == "running" and is_online(one)]
+    for row in wanted:
+        key, values = str(row.get("Key")), row.get("Values", [])
+        if key == "InstanceIds":
+            ids = [*ids, *values]
+        elif not key.startswith("tag:"):
+            raise ssm_error("InvalidTarget", f"The local AWS has no target {key[:60]!a}")
+    known = {one.id: one for one in ready}
+    if missing := [one for one in ids if one not in known]:
+        raise ssm_error("InvalidInstanceId", f"Instances {missing} not in a valid state for account")
+    tagged = [row for row in wanted if str(row.get("Key")).startswith("tag:")]
+    if tagged:
+        ids = [one.id for one in ready if all(_has_tag(one, row) for row in tagged)]
+    return [known[one] for one in dict.fromkeys(ids)]
+
+
+def is_online(instance: Any) -> bool:
+    return bool(getattr(instance, "trainyard_agent", False))
+
+
+def _has_tag(instance: Any, row: dict[str, Any]) -> bool:
+    name = str(row["Key"]).removeprefix("tag:")
+    return any(tag["key"] == name and tag["value"] in row.get("Values", []) for tag in instance.get_tags())
+
+
+def begin(command: Any, instances: list[str]) -> None:
+    """Every invocation waits until the hosts begin it."""
+    command.instance_ids = list(dict.fromkeys(instances))
+    command.invocations = [_invocation(command, one) for one in command.instance_ids]
+    lines = tuple(str(line) for line in command.parameters["commands"])
+    seconds = float((command.parameters.get("executionTimeout") or [_DEFAULT_SECONDS])[0])
+    folder = str((command.parameters.get("workingDirectory") or [""])[0])
+    for instance in command.instance_ids:
+        order = MachineCommand(command.command_id, instance, lines, seconds, folder)
+        outside().later(partial(outside().machines.send, order))
+    _sum_up(command)
+
+
+def _invocation(command: Any, instance: str) -> dict[str, Any]:
+    row: dict[str, Any] = command.invocation_response(instance, _PLUGIN)
+    row |= {
+        "Status": "Pending", "StatusDetails": "Pending", "ResponseCode": -1, "ExecutionElapsedTime": "",
+        "ExecutionStartDateTime": "", "ExecutionEndDateTime": "", "StandardErrorUrl": "",
+    }  # fmt: skip
+    return row
+
+
+def find(identifier: str, instance: str) -> tuple[Any, dict[str, Any]] | None:
+    """A command and its invocation on an instance."""
+    from moto.ssm.models import ssm_backends
+
+    from localcloud.aws.account import ACCOUNT
+
+    for backend in list(ssm_backends[ACCOUNT].values()):
+        for command in backend._commands:
+            for row in command.invocations if command.command_id == identifier else ():
+                if row["InstanceId"] == instance:
+                    return command, row
+    return None
+
+
+def began(command: Any, row: dict[str, Any]) -> None:
+    from moto.core.utils import utcnow
+
+    if row["Status"] == "Pending":
+        row |= {"Status": "InProgress", "StatusDetails": "InProgress", "ExecutionStartDateTime": utcnow().isoformat()}
+    _sum_up(command)
+
+
+def ended(command: Any, row: dict[str, Any], code: int | None, output: str, errors: str) -> None:
+    from moto.core.utils import utcnow
+
+    if row["Status"] in _ENDED:
+        return
+    if row["Status"] == "Cancelling":
+        status, details = "Cancelled", "Cancelled"
+    elif code is None:
+        status, details = "TimedOut", "Execution Timed Out"
+    else:
+        status = details = "Failed" if code else "Success"
+    row |= {
+        "Status": status, "StatusDetails": details, "ResponseCode": -1 if code is None else code,
+        "ExecutionStartDateTime": row["ExecutionStartDateTime"] or utcnow().isoformat(),
+        "ExecutionEndDateTime": utcnow().isoformat(), "StandardOutputContent": output[:_MOST_SHOWN],
+        "StandardErrorContent": errors[:_MOST_SHOWN],
+    }  # fmt: skip
+    _sum_up(command)
+
+
+def _sum_up(command: Any) -> None:
+    states = [row["Status"] for row in command.invocations]
+    command.completed_count = sum(state in _ENDED for state in states)
+    command.error_count = sum(state in ("Failed", "TimedOut") for state in states)
+    command.target_count = len(states)
+    order = ("Cancelling", "InProgress", "Pending", "Failed", "TimedOut", "Cancelled")
+    status = next((one for one in order if one in states), "Success")
+    if status == "Pending" and command.completed_count:
+        status = "InProgress"
+    command.status = command.status_details = status
+
+
+def shown(command: Any) -> dict[str, Any]:
+    row: dict[str, Any] = command.response_object()
+    row.pop("NotificationConfig", None)
+    return row
+
+
+def _listed(command: Any, row: dict[str, Any], details: bool) -> dict[str, Any]:
+    plugin = {
+        "Name": _PLUGIN, "Status": row["Status"], "StatusDetails": row["StatusDetails"],
+        "ResponseCode": row["ResponseCode"], "Output": row["StandardOutputContent"][:2500],
+    }  # fmt: skip
+    return {
+        "CommandId": command.command_id, "InstanceId": row["InstanceId"], "Comment": command.comment,
+        "DocumentName": command.document_name, "RequestedDateTime": command.requested_date_time,
+        "Status": row["Status"], "StatusDetails": row["StatusDetails"],
+        "CommandPlugins": [plugin] if details else [],
+    }  # fmt: skip
+
+
+def ssm_error(code: str, message: str) -> Exception:
+    from moto.ssm.exceptions import ValidationException
+
+    error: Exception = ValidationException(message)
+    error.code = code  # type: ignore[attr-defined]
+    return error

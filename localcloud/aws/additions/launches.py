@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RunInstances as AWS judges it, and instances whose life the hosts decide.
+
+moto takes some fields of a launch template; here all of them count. moto runs any type anywhere, and every instance at
+once; here type, zone, cards, quota and capacity are judged, and an instance is pending until the hosts say it runs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from catalog.tables import table
+from localcloud.aws.additions import instance_types, machine_view, placement, reservations
+from localcloud.aws.additions.interfaces import CARD_STEP, check_interfaces
+from localcloud.aws.additions.outside import ec2_error, held, outside
+
+_BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
+# What only a request says, never a template.
+_OWN = frozenset({"MinCount", "MaxCount", "ClientToken", "DryRun", "LaunchTemplate"})
+
+
+def install(response: Any, instance: Any) -> None:
+    originals = {name: getattr(response, name) for name in ("run_instances", "start_instances", "stop_instances",
+                 "terminate_instances", "reboot_instances", "create_launch_template")}  # fmt: skip
+    response.run_instances = lambda self: _run(self, originals["run_instances"])
+    response.start_instances = lambda self: _start(self, originals["start_instances"])
+    response.stop_instances = lambda self: _end(self, originals["stop_instances"], "stopped")
+    response.terminate_instances = lambda self: _end(self, originals["terminate_instances"], "terminated")
+    response.reboot_instances = lambda self: _reboot(self, originals["reboot_instances"])
+
+
+def _run(self: Any, original: Callable[[Any], Any]) -> Any:
+    from moto.core.responses import ActionResult
+
+    token = self._get_param("ClientToken")
+    earlier = held(self.ec2_backend, "tokens")
+    if token and token in earlier:
+        return ActionResult(self.ec2_backend.reservations[earlier[token]])
+    _merge_template(self)
+    wanted = copy.deepcopy(dict(self.params))
+    _judge(self, wanted)
+    for interface in self.params.get("NetworkInterfaces", []):
+        # moto knows an interface by its device index alone. Each card counts from zero.
+        card = int(interface.get("NetworkCardIndex") or 0)
+        interface["DeviceIndex"] = card * CARD_STEP + int(interface.get("DeviceIndex") or 0)
+    for device in self.params.get("BlockDeviceMappings", []):
+        if "Ebs" in device:
+            device["Ebs"].setdefault("DeleteOnTermination", True)
+    self.params["MinCount"] = self._get_int_param("MaxCount", 1)
+    result = original(self)
+    reservation = result.result
+    for instance in reservation.instances:
+        _complete(self, instance, wanted)
+        machine_view.begins(instance)
+    if token:
+        earlier[token] = reservation.id
+    return result
+
+
+def _merge_template(self: Any) -> None:
+    """Fills in what the launch template says and the request does not."""
+    if not (named := self._get_param("LaunchTemplate")):
+        return
+    version = self.ec2_backend._get_template_from_args(named)
+    for name, value in version.data.items():
+        if name not in self.params and name not in _OWN and name != "TagSpecifications":
+            self.params[name] = str(value) if name == "UserData" else copy.deepcopy(value)
+    own = self.params.get("TagSpecifications", [])
+    kinds = {row.get("ResourceType") for row in own}
+    rows = [row for row in version.data.get("TagSpecifications", []) if row.get("ResourceType") not in kinds]
+    if own or rows:
+        self.params["TagSpecifications"] = own + copy.deepcopy(rows)
+    interfaces = self.params.get("NetworkInterfaces")
+    if interfaces and self.params.get("SubnetId") and "SubnetId" not in version.data:
+        # With a subnet of its own, a request moves the template's interfaces there.
+        for interface in interfaces:
+            interface.setdefault("SubnetId", self.params["SubnetId"])
+        del self.params["SubnetId"]
+
+
+def _judge(self: Any, wanted: dict[str, Any]) -> None:
+    """Raises AWS's refusals, in AWS's order: what is malformed, what is not there, what is not to be had."""
+    kind = wanted.get("InstanceType", "m1.small")
+    backend, count = self.ec2_backend, self._get_int_param("MaxCount", 1)
+    backend.describe_instance_types([kind])
+    if not wanted.get("ImageId"):
+        raise ec2_error("MissingParameter", "The request must contain the parameter ImageId")
+    backend.describe_images(ami_ids=[wanted["ImageId"]])
+    if name := wanted.get("KeyName"):
+        backend.describe_key_pairs(key_names=[name])
+    check_interfaces(kind, wanted)
+    zone = _zone(backend, wanted)
+    offered = backend.describe_instance_type_offerings(
+        "availability-zone", {"instance-type": [kind], "location": [zone]}
+    )
+    if not offered:
+        raise ec2_error(
+            "Unsupported",
+            f"Your requested instance type ({kind}) is not supported in your requested Availability Zone ({zone}).",
+        )
+    if group := wanted.get("Placement", {}).get("GroupName"):
+        placement.find(backend, group)
+    _judge_quota(self, kind, wanted, count)
+    if outside().no_capacity(kind):
+        raise ec2_error(
+            "InsufficientInstanceCapacity",
+            f"We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone})."
+            " Our system will be working on provisioning additional capacity.",
+        )
+
+
+def _judge_quota(self: Any, kind: str, wanted: dict[str, Any], count: int) -> None:
+    if kind not in table("aws_local")["instance_type"]:
+        return
+    lifecycle = "spot" if wanted.get("InstanceMarketOptions", {}).get("MarketType") == "spot" else "on-demand"
+    each = self.ec2_backend.describe_instance_types([kind])[0]["VCpuInfo"]["DefaultVCpus"]
+    limit = instance_types.quota(_BUCKETS[lifecycle])
+    if (_running(self.ec2_backend, kind, lifecycle) + count) * each > limit:
+        code = "MaxSpotInstanceCountExceeded" if lifecycle == "spot" else "VcpuLimitExceeded"
+        raise ec2_error(
+            code,
+            f"You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance"
+            " bucket that the specified instance type belongs to.",
+        )
+
+
+def _running(backend: Any, kind: str, lifecycle: str) -> int:
+    return sum(
+        one.instance_type == kind
+        and one.state in ("pending", "running")
+        and (one.lifecycle or "on-demand") == lifecycle
+        for one in backend.all_instances()
+    )
+
+
+def _zone(backend: Any, wanted: dict[str, Any]) -> str:
+    interfaces = wanted.get("NetworkInterfaces", [])
+    subnet = wanted.get("SubnetId") or next((one["SubnetId"] for one in interfaces if one.get("SubnetId")), None)
+    if subnet:
+        return str(backend.get_subnet(subnet).availability_zone)
+    return str(wanted.get("Placement", {}).get("AvailabilityZone") or f"{backend.region_name}a")
+
+
+def _complete(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
+    """Gives an instance what moto's own launch leaves out."""
+    where = wanted.get("Placement", {})
+    instance._placement.group_name = where.get("GroupName", "")
+    instance._placement.tenancy = where.get("Tenancy", "default")
+    reservation = reservations.choose(
+        self.ec2_backend, wanted.get("CapacityReservationSpecification", {}), instance.instance_type,
+        instance.availability_zone, 1,
+    )  # fmt: skip
+    instance.capacity_reservation_id = reservation or None
+    instance.disable_api_termination = bool(wanted.get("DisableApiTermination"))
+    instance.trainyard_boots = 0
+    interfaces = wanted.get("NetworkInterfaces", [])
+    for interface in interfaces:
+        device, card = int(interface.get("DeviceIndex") or 0), int(interface.get("NetworkCardIndex") or 0)
+        nic = instance.nics[card * CARD_STEP + device]
+        nic.device_index, nic.network_card_index = device, card
+        nic.interface_type = interface.get("InterfaceType") or "interface"
+        nic.delete_on_termination = interface.get("DeleteOnTermination", True)
+    for row in wanted.get("TagSpecifications", []):
+        if row.get("ResourceType") == "network-interface":
+            for nic in instance.nics.values():
+                nic.add_tags({tag["Key"]: tag.get("Value", "") for tag in row.get("Tags", [])})
+    profile = wanted.get("IamInstanceProfile", {})
+    if profile and not instance.iam_instance_profile:
+        self.ec2_backend.associate_iam_instance_profile(
+            instance_id=instance.id, iam_instance_profile_name=profile.get("Name"),
+            iam_instance_profile_arn=profile.get("Arn"),
+        )  # fmt: skip
+
+
+def _start(self: Any, original: Callable[[Any], Any]) -> Any:
+    stopped = list(self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", [])))
+    for instance in stopped:
+        if instance.state == "terminated":
+            raise ec2_error("IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it"
+                            " can be started.")  # fmt: skip
+        if instance.state == "stopped" and outside().no_capacity(instance.instance_type):
+            raise ec2_error("InsufficientInstanceCapacity", "There is not enough capacity to fulfill your request.")
+    rest = [one for one in stopped if one.state == "stopped"]
+    result = original(self)
+    for instance in rest:
+        machine_view.begins(instance)
+    return result
+
+
+def _end(self: Any, original: Callable[[Any], Any], how: str) -> Any:
+    ids = self._get_param("InstanceIds", [])
+    instances = [one for one in self.ec2_backend.get_multi_instances_by_id(ids) if one.state != "terminated"]
+    if how == "stopped" and any(getattr(one, "lifecycle", "") == "spot" for one in instances):
+        raise ec2_error("UnsupportedOperation", "You can't stop the Spot Instance because it is associated with a"
+                        " one-time Spot Instance request.")  # fmt: skip
+    result = original(self)
+    for instance in instances:
+        machine_view.ends(instance, how)
+    return result
+
+
+def _reboot(self: Any, original: Callable[[Any], Any]) -> Any:
+    instances = self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", []))
+    result = original(self)
+    for instance in instances:
+        outside().later(partial(outside().machines.rebooted, machine_view.machine(instance)))
+    return result

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instances of moto as machines for the hosts, and how their lives go on."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.additions.outside import ec2_error, outside
+from localcloud.aws.machines import GroupRule, Machine, MachineInterface, NetworkAround, SecurityGroupRules
+
+_STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+
+
+def backends() -> Iterator[Any]:
+    """EC2's backends that are in use, one for each region."""
+    from moto.ec2.models import ec2_backends
+
+    yield from list(ec2_backends[ACCOUNT].values())
+
+
+def find(instance: str) -> Any:
+    """moto's instance, or None."""
+    for backend in backends():
+        for one in backend.all_instances():
+            if one.id == instance:
+                return one
+    return None
+
+
+def living(region: str = "") -> list[Any]:
+    """All instances that are not terminated, of one region or of all."""
+    return [
+        one
+        for backend in backends()
+        if region in ("", backend.region_name)
+        for one in backend.all_instances()
+        if one.state != "terminated"
+    ]
+
+
+def set_state(instance: Any, state: str) -> None:
+    instance._state.name, instance._state.code = state, _STATES[state]
+
+
+def begins(instance: Any) -> None:
+    """An instance is pending from now on. The hosts hear of it once that is on disk."""
+    set_state(instance, "pending")
+    instance.trainyard_boots = getattr(instance, "trainyard_boots", 0) + 1
+    instance.trainyard_agent = False
+    told = machine(instance)
+    outside().later(lambda: outside().machines.started(told))
+
+
+def ends(instance: Any, how: str) -> None:
+    """An instance was stopped or terminated by a call."""
+    instance.trainyard_agent = False
+    hosts, identifier = outside().machines, instance.id
+    outside().later(lambda: (hosts.stopped if how == "stopped" else hosts.terminated)(identifier))
+
+
+def machine(instance: Any) -> Machine:
+    tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
+    profile = instance.iam_instance_profile or {}
+    return Machine(
+        id=instance.id, type=instance.instance_type, image=instance.image_id, region=instance.ec2_backend.region_name,
+        zone=instance.availability_zone or "", network=instance.vpc_id or "", subnet=instance.subnet_id or "",
+        interfaces=tuple(_interface(nic) for nic in _ordered(instance)), user_data=_user_data(instance), tags=tags,
+        profile=profile.get("Arn", ""), metadata=outside().metadata_path(instance.id),
+        boots=getattr(instance, "trainyard_boots", 1), ends_by=instance.instance_initiated_shutdown_behavior or "stop",
+        key_name=instance.key_name or "", placement_group=instance.placement.group_name or "",
+    )  # fmt: skip
+
+
+def _ordered(instance: Any) -> list[Any]:
+    return [nic for _, nic in sorted(instance.nics.items())]
+
+
+def _interface(nic: Any) -> MachineInterface:
+    return MachineInterface(
+        nic.id, nic.private_ip_address, nic.subnet.id, tuple(group.id for group in nic.group_set),
+        nic.device_index or 0, getattr(nic, "network_card_index", 0), nic.interface_type, nic.mac_address,
+        nic.public_ip or "",
+    )  # fmt: skip
+
+
+def _user_data(instance: Any) -> bytes:
+    if instance.user_data is None:
+        return b""
+    try:
+        return base64.b64decode(str(instance.user_data), validate=True)
+    except ValueError:
+        raise ec2_error("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.") from None
+
+
+def group_rules(backend: Any, identifier: str) -> SecurityGroupRules:
+    group = backend.get_security_group_from_id(identifier)
+    if group is None:
+        raise LookupError(identifier)
+    return SecurityGroupRules(
+        group.id, group.name, tuple(_rules(group.ingress_rules)), tuple(_rules(group.egress_rules))
+    )
+
+
+def _rules(rules: Any) -> Iterator[GroupRule]:
+    for rule in rules:
+        first, last = rule.from_port, rule.to_port
+        ports = (None, None) if first in (None, "", -1, "-1") else (int(first), int(last))
+        blocks = [(one.get("CidrIp") or one.get("CidrIpv6"), one.get("Description")) for one in rule.ip_ranges]
+        peers = [(one.get("GroupId"), one.get("Description")) for one in rule.source_groups]
+        for peer, why in (*blocks, *peers):
+            if peer:
+                yield GroupRule(str(rule.ip_protocol), str(peer), ports[0], ports[1], why or "")
+
+
+def around(backend: Any, identifier: str) -> NetworkAround:
+    subnet = backend.get_subnet(identifier)
+    vpc = backend.get_vpc(subnet.vpc_id)
+    blocks = tuple(row["cidr_block"] for row in vpc.get_cidr_block_association_set())
+    tables = [one for one in backend.route_tables.values() if one.vpc_id == subnet.vpc_id]
+    own = [one for one in tables if subnet.id in one._associations.values()]
+    used = (own or [one for one in tables if one.main_association_id] or [None])[0]
+    routes = tuple(_routes(used)) if used else ()
+    return NetworkAround(subnet.id, subnet.cidr_block, subnet.vpc_id, blocks, routes)
+
+
+def _routes(table: Any) -> Iterator[tuple[str, str]]:
+    for route in table.routes.values():
+        targets = (route.gateway, route.nat_gateway, route.vpc_pcx, route.interface, route.instance)
+        target = next((one.id for one in targets if one is not None), "local" if route.local else "")
+        prefix = getattr(route, "destination_prefix_list", None)
+        yield (route.destination_cidr_block or (prefix.id if prefix else "") or "", target)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What moto's handlers reach outside moto: the hosts, the faults, and steps that wait until a call is on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from localcloud.aws.machines import Machines
+
+
+@dataclass
+class Outside:
+    """`no_capacity(type)` and `limit(name)` ask the faults. `later` runs once the state is on disk: what the hosts
+    hear has happened, also after a kill."""
+
+    machines: Machines
+    no_capacity: Callable[[str], bool] = lambda kind: False
+    limit: Callable[[str], int | None] = lambda name: None
+    metadata_path: Callable[[str], str] = lambda instance: ""
+    _steps: list[Callable[[], None]] = field(default_factory=list)
+
+    def later(self, step: Callable[[], None]) -> None:
+        self._steps.append(step)
+
+    def forget(self) -> None:
+        self._steps.clear()
+
+    def carry_out(self) -> None:
+        steps, self._steps = self._steps, []
+        for step in steps:
+            step()
+
+
+_outside: list[Outside] = []
+
+
+def attach(outside: Outside) -> None:
+    """moto's handlers are made anew for each request, so they find it here. A process has one local AWS."""
+    _outside[:] = [outside]
+
+
+def outside() -> Outside:
+    return _outside[0]
+
+
+def held(backend: Any, name: str) -> dict[str, Any]:
+    """A table of ours in a backend of moto's: it is kept and restored with the backend."""
+    table: dict[str, Any] = backend.__dict__.setdefault(f"trainyard_{name}", {})
+    return table
+
+
+def add_handlers(response: type, handlers: type) -> None:
+    """Gives a class of responses the public methods of another class."""
+    for name, method in vars(handlers).items():
+        if not name.startswith("__"):
+            setattr(response, name, method)
+
+
+class Handler:
+    """What moto gives every handler of its responses. Handlers of ours are written against this."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+def ec2_error(code: str, message: str) -> Exception:
+    from moto.ec2.exceptions import EC2ClientError
+
+    error: Exception = EC2ClientError(code, message)
+    return error

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""moto's state on disk. It is there before a call is answered, so it survives any end of the cloud.
+
+Each backend is one row: what it holds, pickled. References between backends are names, so each row stands alone. The
+content of S3's objects is in files beside, written once, since it never changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import marshal
+import pickle
+import platform
+import sqlite3
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
+
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.services import SERVICES
+
+_FILE = "state.sqlite3"
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS backends (
+    service TEXT NOT NULL, region TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (service, region)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS facts (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+log = logging.getLogger("localcloud")
+
+
+def exists(folder: Path) -> bool:
+    return (folder / _FILE).exists()
+
+
+class KeptState:
+    """The state of one local AWS. Only its thread uses it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._contents = folder / "objects"
+        self._contents.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._written: dict[tuple[str, str], bytes] = {}
+        self._connection = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._folder / _FILE, isolation_level=None)
+        connection.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {_SCHEMA}")
+        kept = connection.execute("SELECT value FROM facts WHERE name = 'written by'").fetchone()
+        if kept is not None and kept[0] != _version():
+            connection.close()
+            aside = self._folder / f"{_FILE}.{hashlib.sha256(kept[0].encode()).hexdigest()[:8]}"
+            (self._folder / _FILE).replace(aside)
+            log.warning("the state of the local AWS was written by %s and is set aside in %s", kept[0], aside)
+            return self._open()
+        connection.execute("INSERT OR IGNORE INTO facts VALUES ('written by', ?)", (_version(),))
+        return connection
+
+    def save(self, only: str = "") -> None:
+        """Writes what changed since the last time, in one transaction. `only` names the service whose calls change
+        nothing else: nodes write many small objects."""
+        changed = []
+        for (service, region), backend in _backends():
+            if only not in ("", service):
+                continue
+            state = _pickled(backend, self._keep)
+            digest = hashlib.sha256(state).digest()
+            if self._written.get((service, region)) != digest:
+                changed.append((service, region, state, digest))
+        if not changed:
+            return
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            for service, region, state, _ in changed:
+                self._connection.execute("INSERT OR REPLACE INTO backends VALUES (?, ?, ?)", (service, region, state))
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        for service, region, _, digest in changed:
+            self._written[service, region] = digest
+
+    def load(self) -> None:
+        """Gives moto's backends what they held. Removes contents that no object has."""
+        from moto.s3.models import s3_backends
+
+        used: set[str] = set()
+        rows = self._connection.execute("SELECT service, region, state FROM backends").fetchall()
+        for service, region, state in rows:
+            held = _Unpickler(io.BytesIO(state), self._contents, used).load()
+            _backend(service, region).__dict__.update(held)
+            self._written[service, region] = hashlib.sha256(state).digest()
+        for name in s3_backends[ACCOUNT]["aws"].buckets:
+            s3_backends.bucket_accounts[name] = ("aws", ACCOUNT)
+        for file in self._contents.iterdir():
+            if file.name not in used:
+                file.unlink()
+
+    def _keep(self, content: bytes) -> str:
+        """The name of a file that holds this content."""
+        name = hashlib.sha256(content).hexdigest()
+        path = self._contents / name
+        if not path.exists():
+            draft = path.with_suffix(".new")
+            draft.write_bytes(content)
+            draft.replace(path)
+        return name
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return f"moto {version('moto')} on Python {'.'.join(platform.python_version_tuple()[:2])}"
+
+
+def _modules() -> dict[str, Any]:
+    """moto's table of backends for each service that is served here."""
+    from moto import backends
+
+    return {row.backend: backends.get_backend(row.backend) for row in SERVICES.values()}
+
+
+def _backends() -> Iterator[tuple[tuple[str, str], Any]]:
+    for service, table in _modules().items():
+        if ACCOUNT in dict.keys(table):
+            for region, backend in list(dict.items(table[ACCOUNT])):
+                if region == "aws" or not region.startswith("aws-"):
+                    yield (service, region), backend
+
+
+def _backend(service: str, region: str) -> Any:
+    return _modules()[service][ACCOUNT][region]
+
+
+class _Content:
+    """Stands for the content of an object in the state of S3."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, keep: Any) -> None:
+        super().__init__(file, protocol=5)
+        self._keep = keep
+
+    def persistent_id(self, value: Any) -> Any:
+        from moto.core.base_backend import BaseBackend
+
+        if isinstance(value, _Content):
+            return ("content", value.name)
+        if isinstance(value, BaseBackend):
+            return ("backend", _name_of(value), value.region_name)
+        return None
+
+    def reducer_override(self, value: Any) -> Any:
+        from moto.s3.models import FakeKey
+
+        if isinstance(value, FakeKey):
+            return _bare, (type(value),), _key_state(value, self._keep), None, None, _set_key
+        if isinstance(value, defaultdict) and type(value) is not defaultdict:
+            return _table, (type(value), value.default_factory), vars(value), None, iter(dict.items(value))
+        if isinstance(value, RSAPrivateKey | EllipticCurvePrivateKey):
+            return _private_key, (value.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()),)
+        if isinstance(value, _LOCKS):
+            return _lock, (_LOCKS.index(type(value)),)
+        if isinstance(value, FunctionType) and "<" in value.__qualname__ and not value.__closure__:
+            return _function, (marshal.dumps(value.__code__), value.__module__, value.__name__)
+        return NotImplemented
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads what this program wrote into a folder that only its user can write to."""
+
+    def __init__(self, file: io.BytesIO, contents: Path, used: set[str]) -> None:
+        super().__init__(file)
+        self._contents = contents
+        self._used = used
+
+    def persistent_load(self, named: Any) -> Any:
+        if named[0] == "content":
+            self._used.add(named[1])
+            return (self._contents / named[1]).read_bytes()
+        return _backend(named[1], named[2])
+
+
+def _pickled(backend: Any, keep: Any) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file, keep).dump(vars(backend))
+    return file.getvalue()
+
+
+def _name_of(backend: Any) -> str:
+    return type(backend).__module__.split(".")[1]
+
+
+def _key_state(key: Any, keep: Any) -> dict[str, Any]:
+    """An object of S3, with its content in a file. The file's name is remembered with the buffer that it was read
+    from, so content is not read again for each call."""
+    state = {name: value for name, value in vars(key).items() if name not in ("_value_buffer", "lock", "trainyard_at")}
+    at = vars(key).get("trainyard_at")
+    mark = (id(key._value_buffer), key.contentsize, key._etag)
+    if at is None or at[0] != mark:
+        key.trainyard_at = at = (mark, keep(key.value))
+    return {**state, "value": _Content(at[1])}
+
+
+def _set_key(key: Any, state: dict[str, Any]) -> None:
+    key.__setstate__(state)
+
+
+def _bare(kind: type) -> Any:
+    return object.__new__(kind)
+
+
+def _table(kind: type, factory: Any) -> Any:
+    """A table of a class whose constructor takes other arguments."""
+    made = kind.__new__(kind)
+    defaultdict.__init__(made, factory)
+    return made
+
+
+def _private_key(content: bytes) -> Any:
+    return load_der_private_key(content, None)
+
+
+def _lock(which: int) -> Any:
+    return (threading.Lock, threading.RLock)[which]()
+
+
+def _function(code: bytes, module: str, name: str) -> Any:
+    """A function that moto made on the spot, such as the default of a table."""
+    loaded = marshal.loads(code)
+    if not isinstance(loaded, CodeType):
+        raise TypeError(name)
+    return FunctionType(loaded, vars(sys.modules[module]), name)

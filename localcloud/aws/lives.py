@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How instances and commands go on, as the hosts report it. Everything here is called on the world's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.machines import Machine, NetworkAround, SecurityGroupRules
+
+_ITSELF = ("Client.InstanceInitiatedShutdown", "Client.InstanceInitiatedShutdown: Instance initiated shutdown")
+
+
+def begin_again() -> None:
+    """After the end of a cloud: instances that lived start again, and commands that ran have failed."""
+    from moto.ssm.models import ssm_backends
+
+    from localcloud.aws.additions import commands, machine_view
+
+    for backend in list(ssm_backends[ACCOUNT].values()):
+        for command in backend._commands:
+            for row in command.invocations:
+                commands.ended(command, row, 1, "", "The local cloud ended while the command ran")
+    for instance in machine_view.living():
+        if instance.state in ("pending", "running"):
+            machine_view.begins(instance)
+
+
+def running(instance: str, reason: str = "") -> None:
+    from localcloud.aws.additions import machine_view
+
+    one = machine_view.find(instance)
+    if one is not None and one.state == "pending":
+        machine_view.set_state(one, "running")
+        if reason:
+            one.state_reason.code, one.state_reason.message = "Server.NoHosts", reason
+
+
+def agent_ready(instance: str) -> None:
+    from moto.core.utils import utcnow
+
+    from localcloud.aws.additions import machine_view
+
+    one = machine_view.find(instance)
+    if one is not None and one.state in ("pending", "running"):
+        one.trainyard_agent, one.trainyard_agent_since = True, utcnow()
+
+
+def ended_itself(instance: str) -> None:
+    from localcloud.aws.additions import machine_view
+
+    one = machine_view.find(instance)
+    if one is None or one.state not in ("pending", "running"):
+        return
+    if one.instance_initiated_shutdown_behavior == "terminate":
+        one.terminate()
+        machine_view.ends(one, "terminated")
+    else:
+        one.stop()
+    one.trainyard_agent = False
+    one._reason = "Instance initiated shutdown"
+    one.state_reason.code, one.state_reason.message = _ITSELF
+
+
+def failed(instance: str, reason: str) -> None:
+    from localcloud.aws.additions import machine_view
+
+    one = machine_view.find(instance)
+    if one is not None and one.state in ("pending", "running"):
+        one.stop()
+        one.trainyard_agent = False
+        one._reason = "Server.InternalError"
+        one.state_reason.code, one.state_reason.message = "Server.InternalError", reason[:500]
+
+
+def command_began(command: str, instance: str) -> None:
+    from localcloud.aws.additions import commands
+
+    if pair := commands.find(command, instance):
+        commands.began(*pair)
+
+
+def command_ended(command: str, instance: str, code: int | None, output: str, errors: str) -> None:
+    from localcloud.aws.additions import commands
+
+    if pair := commands.find(command, instance):
+        commands.ended(*pair, code, output, errors)
+
+
+def groups(region: str, ids: Sequence[str]) -> list[SecurityGroupRules]:
+    from localcloud.aws.additions import machine_view
+
+    return [machine_view.group_rules(_ec2(region), one) for one in ids]
+
+
+def around(region: str, subnet: str) -> NetworkAround:
+    from localcloud.aws.additions import machine_view
+
+    return machine_view.around(_ec2(region), subnet)
+
+
+def machines() -> list[Machine]:
+    from localcloud.aws.additions import machine_view
+
+    return [machine_view.machine(one) for one in machine_view.living() if one.state in ("pending", "running")]
+
+
+def _ec2(region: str) -> Any:
+    from moto.ec2.models import ec2_backends
+
+    return ec2_backends[ACCOUNT][region]
