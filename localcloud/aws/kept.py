@@ -227,7 +227,7 @@ def _bare(kind: type) -> Any:
     return object.__new__(kind)
 
 
-def _table(kind: type, factory: Any) -> Any:
+def _table(kind: Any, factory: Any) -> Any:
     """A table of a class whose constructor takes other arguments."""
     made = kind.__new__(kind)
     defaultdict.__init__(made, factory)
