@@ -156,7 +156,8 @@ def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -
     if code in _CAPACITY_CODES:
         return 0.0
     if code in _BUSY_CODES or status_of(error) in _BUSY_STATUSES:
-        return retries.TRANSIENT_SECONDS
+        # Who has no patience at all, as a preview, asks a busy cloud only once.
+        return retries.TRANSIENT_SECONDS if patience else 0.0
     return patience if not code and _is_network(error) else 0.0
 
 

@@ -33,7 +33,7 @@ from provider.runs.model import (
 )
 from provider.runs.platform import RunPlatform, RunPlatforms
 from provider.runs.tries import JobTries
-from provider.runs.waiting import NotInTimeError, broken, settle, wait_for_end
+from provider.runs.waiting import NotInTimeError, broken, reason_to_wait, settle, wait_for_end
 
 _LAST_LINES = 20
 # Words for states that the platform gives no reason for.
@@ -279,4 +279,5 @@ def _node_runs(state: Properties) -> list[NodeRun]:
 
 
 def _states(nodes: list[NodeRun]) -> str:
-    return ", ".join(f"{node.name} {node.state}" for node in nodes)
+    why = reason_to_wait(nodes)
+    return ", ".join(f"{node.name} {node.state}" for node in nodes) + (f" ({why})" if why else "")

@@ -4,6 +4,7 @@
 import time
 from collections.abc import Sequence
 
+from launcher.escaping import terminal
 from provider.base.resource import Call
 from provider.runs.model import UNSUCCESSFUL, NodeRun, RunSpec, overall
 from provider.runs.platform import RunPlatform
@@ -66,6 +67,12 @@ def wait_for_end(call: Call, platform: RunPlatform, nodes: list[NodeRun], minute
     return nodes
 
 
+def reason_to_wait(nodes: Sequence[NodeRun]) -> str:
+    """What the platform says of nodes that have not begun. Empty where it says nothing."""
+    waiting = (node for node in nodes if node.state == "ACCEPTED" and node.details)
+    return next((terminal(node.details) for node in waiting), "")
+
+
 class _Watch:
     """Reports how far the run is: always beside the resource, and as a line when it changes or takes long."""
 
@@ -76,10 +83,12 @@ class _Watch:
     def look(self, nodes: Sequence[NodeRun]) -> None:
         now, elapsed = overall(nodes), time.monotonic() - self._call.started
         states = ", ".join(f"{node.name} {node.state}" for node in nodes[:4]) + (" …" if len(nodes) > 4 else "")
-        self._call.report.status(f"{now} after {elapsed:.0f} s, waiting until {self._spec.until}: {states}")
-        if now != self._reported or time.monotonic() - self._reported_at > _SECONDS_BETWEEN_LINES:
-            self._call.report.info(f"run {self._spec.display_name}: {now} after {elapsed:.0f} s ({states})")
-            self._reported, self._reported_at = now, time.monotonic()
+        why = reason_to_wait(nodes)
+        because = f": {why}" if why else ""
+        self._call.report.status(f"{now} after {elapsed:.0f} s, waiting until {self._spec.until}: {states}{because}")
+        if now + why != self._reported or time.monotonic() - self._reported_at > _SECONDS_BETWEEN_LINES:
+            self._call.report.info(f"run {self._spec.display_name}: {now} after {elapsed:.0f} s ({states}){because}")
+            self._reported, self._reported_at = now + why, time.monotonic()
 
 
 def _count(nodes: Sequence[NodeRun]) -> str:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a node of a run is, from what it reported and from how its instance is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from launcher.escaping import terminal
+from provider.aws_dl1.machines import Instance
+from provider.aws_dl1.queue import ENDED
+from provider.aws_dl1.tickets import Ticket
+from provider.runs.model import DELETED, NodeRun
+
+_GONE_RECORD = "its ticket is no longer in the queue"
+_LONGEST_DETAILS = 2000
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is around a run: whether it was cancelled, and what it waits for. Each instance by its node."""
+
+    cancelled: bool
+    instances: Mapping[str, Instance]
+    waits: str = ""
+
+
+def deleted(node: NodeRun) -> NodeRun:
+    return NodeRun(node.name, node.id, DELETED, _GONE_RECORD)
+
+
+def is_over(start: Mapping[str, Any] | None) -> bool:
+    return start is not None and start.get("state") in ENDED
+
+
+def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around: Around) -> NodeRun:
+    """One node of a run. A machine that is gone writes nothing any more, so its instance speaks for it."""
+    run_id, instance = ticket.run_id(name), around.instances.get(name)
+    if start is not None and is_over(start):
+        code = start.get("code")
+        details = _text(start, "details") or (f"exit code {code}" if isinstance(code, int) and code else "")
+        return NodeRun(
+            name, run_id, str(start["state"]), details, _text(start, "startedAt"), _text(start, "finishedAt")
+        )
+    if start is not None:
+        lost = _lost(start, instance)
+        state = "FAILED" if lost else "CANCELING" if around.cancelled else "IN_PROGRESS"
+        return NodeRun(name, run_id, state, lost or _text(start, "details") or "", _text(start, "startedAt"))
+    if around.cancelled:
+        works = instance is not None and not instance.down
+        return NodeRun(name, run_id, "CANCELING" if works else "CANCELED", "cancelled before it began")
+    if instance is None or instance.gone:
+        why = instance.words if instance is not None else "it has no instance"
+        return NodeRun(name, run_id, "FAILED", why)
+    if instance.down:
+        return NodeRun(name, run_id, "ACCEPTED", instance.words)
+    return NodeRun(name, run_id, "ACCEPTED", around.waits)
+
+
+def _lost(start: Mapping[str, Any], instance: Instance | None) -> str:
+    """Why a node that began cannot go on. Empty if it goes on."""
+    began_on = start.get("instance")
+    if instance is None:
+        return f"its instance {terminal(str(began_on))} is gone"
+    if isinstance(began_on, str) and began_on and began_on != instance.id:
+        return f"its instance {terminal(began_on)} was replaced while it ran"
+    return instance.words if instance.down else ""
+
+
+def _text(start: Mapping[str, Any], key: str) -> str | None:
+    value = start.get(key)
+    return terminal(value)[:_LONGEST_DETAILS] if isinstance(value, str) and value else None
