@@ -27,13 +27,17 @@ Unknown is never a pass: `preview` remarks on it under `not-known-yet`, and `up`
 You can change levels without touching the rules: `--policy-pack-config FILE` with
 `{"unversioned-bucket": "mandatory"}`.
 
-A resource that is opened wider than usual on purpose says so in a freeform tag, which people and auditors see in the
-console. trainyard's components set the tag from the stack file. The rule still judges whether the reason holds.
+A resource that is opened wider than usual on purpose says so in a tag (a freeform tag on OCI), which people and
+auditors see in the console. trainyard's components set the tag from the stack file. The rule still judges whether the
+reason holds.
 
 - `all-tcp` on a security list names the frameworks that need it, such as `horovod` (the catalog has to agree that they
-  choose ports by themselves), or `proof-of-concept`.
+  choose ports by themselves), or `proof-of-concept`. A security group that opens everything to itself needs no tag:
+  EFA's traffic has no ports.
+- `public-address` on what has a public address on AWS is `chosen` where the stack asks for one, or `nat`.
 - `tenancy-wide` on a policy is `chosen` where the stack has `access: { scope: tenancy }`. With `proof-of-concept` the
   policy may grant `all-resources` too.
+- `wildcard-policies` on a policy of AWS is `proof-of-concept` where everything is meant.
 """
 
 

@@ -24,12 +24,18 @@ class JudgedResource:
 
     @property
     def tags(self) -> Mapping[str, Any]:
-        """The freeform tags of an OCI resource, or the tags of one of ours."""
+        """The freeform tags of an OCI resource; other resources call them tags."""
         tags: Mapping[str, Any] = self.properties.get("freeformTags") or self.properties.get("tags") or {}
         return tags
 
 
 Examples = Mapping[str, JudgedResource]
+Judge = Callable[[JudgedResource], PolicyVerdict]
+
+
+def by_type(rows: Mapping[str, Judge]) -> Judge:
+    """One rule for resources that say the same in different ways: a row for each type."""
+    return lambda resource: rows[resource.type](resource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class PolicyRule:
     asks: str
     remedy: str
     types: tuple[str, ...]
-    judge: Callable[[JudgedResource], PolicyVerdict]
+    judge: Judge
     passes: Examples
     fails: Examples
     unknown: Examples = field(default_factory=dict)

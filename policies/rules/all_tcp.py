@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frameworks that pick ports themselves need all ports open. A security list has to name these frameworks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from catalog import frameworks
-from policies.rule import JudgedResource, PolicyRule
+from policies.rule import Judge, JudgedResource, PolicyRule, by_type
 from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail, unknown
 
 LISTS = ("oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList")
-# The freeform tag with the reason: names of frameworks, or the mode in which everything is open.
+GROUP = "aws:ec2/securityGroup:SecurityGroup"
+GROUP_RULES = (
+    "aws:ec2/securityGroupRule:SecurityGroupRule",
+    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule",
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule",
+)
+# Where rules of security groups name addresses, and not a group.
+ADDRESSES = ("cidrIpv4", "cidrIpv6", "cidrBlocks", "ipv6CidrBlocks")
+# The tag with the reason: names of frameworks, or the mode in which everything is open.
 TAG = "all-tcp"
 PROOF_OF_CONCEPT = "proof-of-concept"
 TCP, ALL_PROTOCOLS = "6", "all"
@@ -17,12 +25,27 @@ TCP, ALL_PROTOCOLS = "6", "all"
 NEARLY_ALL = 60_000
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
+def judge_list(resource: JudgedResource) -> PolicyVerdict:
     rules = [
         *(resource.properties.get("ingressSecurityRules") or ()),
         *(resource.properties.get("egressSecurityRules") or ()),
     ]
-    opened = every(lambda rule: fail("opens every TCP port") if is_all_tcp(rule) else PASS, rules)
+    return judge_rules(resource, rules, is_all_tcp)
+
+
+def judge_group(resource: JudgedResource) -> PolicyVerdict:
+    rules = [*(resource.properties.get("ingress") or ()), *(resource.properties.get("egress") or ())]
+    return judge_rules(resource, rules, is_all_of_aws)
+
+
+def judge_group_rule(resource: JudgedResource) -> PolicyVerdict:
+    return judge_rules(resource, [resource.properties], is_all_of_aws)
+
+
+def judge_rules(
+    resource: JudgedResource, rules: Sequence[Mapping[str, Any]], opens: Callable[[Mapping[str, Any]], bool]
+) -> PolicyVerdict:
+    opened = every(lambda rule: fail("opens every TCP port") if opens(rule) else PASS, rules)
     return needed_by(str(resource.tags.get(TAG) or "")) if opened.outcome == "fail" else opened
 
 
@@ -33,6 +56,18 @@ def is_all_tcp(rule: Mapping[str, Any]) -> bool:
     if rule.get("protocol") == ALL_PROTOCOLS or not ports:
         return True
     return int(ports.get("max") or 65535) - int(ports.get("min") or 1) >= NEARLY_ALL
+
+
+def is_all_of_aws(rule: Mapping[str, Any]) -> bool:
+    """Whether a rule of a security group opens all to addresses. EFA's traffic has no ports: groups may open all."""
+    if not any(rule.get(key) is not None for key in ADDRESSES):
+        return False
+    protocol = str(rule.get("ipProtocol") or rule.get("protocol"))
+    if protocol not in ("tcp", TCP, "-1", ALL_PROTOCOLS):
+        return False
+    if protocol in ("-1", ALL_PROTOCOLS):
+        return True
+    return int(rule.get("toPort") or 0) - int(rule.get("fromPort") or 0) >= NEARLY_ALL
 
 
 def needed_by(named: str) -> PolicyVerdict:
@@ -61,25 +96,43 @@ def _list(tag: Any = None, **rule: Any) -> JudgedResource:
     return JudgedResource(LISTS[0], {"ingressSecurityRules": rules, "freeformTags": tags})
 
 
+def _egress(**rule: Any) -> JudgedResource:
+    return JudgedResource(GROUP_RULES[2], {"ipProtocol": "-1", **rule})
+
+
+ROWS: Mapping[str, Judge] = {
+    **dict.fromkeys(LISTS, judge_list),
+    GROUP: judge_group,
+    **dict.fromkeys(GROUP_RULES, judge_group_rule),
+}
+
 RULE = PolicyRule(
     id="all-tcp",
     level="mandatory",
     asks="Every TCP port is open only where a framework needs that.",
-    remedy=f"open the framework's own ports, or say who needs all of them in the freeform tag `{TAG}` of the list",
-    types=LISTS,
-    judge=judge,
+    remedy=f"open the framework's own ports, or say who needs all of them in the tag `{TAG}`; where EFA needs all, name"
+    " the group itself",
+    types=tuple(ROWS),
+    judge=by_type(ROWS),
     passes={
         "a port": _list(tcpOptions={"min": 8786, "max": 8786}),
         "Horovod": _list("horovod"),
         "Horovod beside Dask": _list("dask, horovod"),
         "a proof of concept": _list(PROOF_OF_CONCEPT),
         "ICMP": _list(protocol="1"),
+        "EFA, within the group": _egress(referencedSecurityGroupId="sg-0a1b2c3d"),
+        "EFA, by a group's own rule": JudgedResource(GROUP, {"ingress": [{"protocol": "-1", "self": True}]}),
+        "a port on the way out": _egress(ipProtocol="tcp", fromPort=443, toPort=443, cidrIpv4="0.0.0.0/0"),
     },
     fails={
         "without a reason": _list(),
         "all ports by numbers": _list(tcpOptions={"min": 1024, "max": 65535}),
         "all protocols": _list(protocol=ALL_PROTOCOLS),
         "for a framework with settable ports": _list("dask"),
+        "all to addresses": _egress(cidrIpv4="10.20.0.0/24"),
+        "all by a group's own rule": JudgedResource(
+            GROUP, {"ingress": [{"protocol": "tcp", "fromPort": 0, "toPort": 65535, "cidrBlocks": ["10.20.0.0/16"]}]}
+        ),
         "on the way out": JudgedResource(
             LISTS[0], {"egressSecurityRules": [{"destination": "0.0.0.0/0", "protocol": "all"}]}
         ),
@@ -87,5 +140,6 @@ RULE = PolicyRule(
     unknown={
         "ports of another resource": _list(tcpOptions={"min": Unknown("min"), "max": 9000}),
         "a team's own framework": _list("ray-of-ours"),
+        "a protocol of another resource": _egress(ipProtocol=Unknown("ipProtocol"), cidrIpv4="0.0.0.0/0"),
     },
 )

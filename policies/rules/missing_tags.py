@@ -8,6 +8,26 @@ from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
 
 WANTED = ("stack", "team", "environment")
 TAGGED = (
+    "aws:cloudwatch/logGroup:LogGroup",
+    "aws:ebs/volume:Volume",
+    "aws:ec2/capacityReservation:CapacityReservation",
+    "aws:ec2/eip:Eip",
+    "aws:ec2/instance:Instance",
+    "aws:ec2/internetGateway:InternetGateway",
+    "aws:ec2/launchTemplate:LaunchTemplate",
+    "aws:ec2/natGateway:NatGateway",
+    "aws:ec2/placementGroup:PlacementGroup",
+    "aws:ec2/routeTable:RouteTable",
+    "aws:ec2/securityGroup:SecurityGroup",
+    "aws:ec2/subnet:Subnet",
+    "aws:ec2/vpc:Vpc",
+    "aws:ec2/vpcEndpoint:VpcEndpoint",
+    "aws:ecr/repository:Repository",
+    "aws:iam/instanceProfile:InstanceProfile",
+    "aws:iam/policy:Policy",
+    "aws:iam/role:Role",
+    "aws:s3/bucket:Bucket",
+    "aws:secretsmanager/secret:Secret",
     "oci:Artifacts/containerRepository:ContainerRepository",
     "oci:Core/internetGateway:InternetGateway",
     "oci:Core/natGateway:NatGateway",
@@ -45,7 +65,7 @@ RULE = PolicyRule(
     id="missing-tags",
     level="mandatory",
     asks=f"Everything that can be tagged says its {', '.join(WANTED[:-1])} and {WANTED[-1]}.",
-    remedy="add them to freeformTags (to tags, for a run)",
+    remedy="add them to freeformTags (to tags, for a run or a resource of AWS)",
     types=TAGGED,
     judge=judge,
     passes={
@@ -55,6 +75,7 @@ RULE = PolicyRule(
         ),
     },
     fails={
+        "none at all on AWS": JudgedResource("aws:ec2/instance:Instance", {"launchTemplate": {"id": "lt-0a1b2c3d"}}),
         "none at all": JudgedResource("oci:Core/vcn:Vcn", {}),
         "one is missing": _bucket(stack="vision-dev", team="vision"),
         "one is empty": _bucket(stack="vision-dev", team="", environment="dev"),

@@ -1,27 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
 """An image holds code, and often more than its authors remember."""
 
-from policies.rule import JudgedResource, PolicyRule
+from collections.abc import Mapping
+
+from policies.documents import REPOSITORY_POLICY, is_open_to_all, readable_statements
+from policies.rule import Judge, JudgedResource, PolicyRule, by_type
 from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
 
 REPOSITORY = "oci:Artifacts/containerRepository:ContainerRepository"
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
-    return fail("anybody can pull its images") if resource.properties.get("isPublic") else PASS
+PUBLIC_REPOSITORY = "aws:ecrpublic/repository:Repository"
+EVERYBODY = "anybody can pull its images"
+
+
+def judge_repository(resource: JudgedResource) -> PolicyVerdict:
+    return fail(EVERYBODY) if resource.properties.get("isPublic") else PASS
+
+
+def judge_policy(resource: JudgedResource) -> PolicyVerdict:
+    opened = any(is_open_to_all(one) for one in readable_statements(resource.properties.get("policy")))
+    return fail(EVERYBODY) if opened else PASS
+
+
+def judge_public_repository(resource: JudgedResource) -> PolicyVerdict:
+    return fail(EVERYBODY)
+
+
+ROWS: Mapping[str, Judge] = {
+    REPOSITORY: judge_repository,
+    REPOSITORY_POLICY: judge_policy,
+    PUBLIC_REPOSITORY: judge_public_repository,
+}
 
 
 RULE = PolicyRule(
     id="public-repository",
     level="mandatory",
     asks="No image repository is open to the public.",
-    remedy="set isPublic: false and let groups pull by a policy statement",
-    types=(REPOSITORY,),
-    judge=judge,
+    remedy="set isPublic: false, or name the accounts in the policy, and let groups pull by a policy of theirs",
+    types=tuple(ROWS),
+    judge=by_type(ROWS),
     passes={
         "OCI's default": JudgedResource(REPOSITORY, {"displayName": "vision/dt"}),
         "private": JudgedResource(REPOSITORY, {"isPublic": False}),
+        "one other account": JudgedResource(
+            REPOSITORY_POLICY, {"policy": '{"Statement": {"Effect": "Allow", "Principal": {"AWS": "123456789012"}}}'}
+        ),
     },
-    fails={"public": JudgedResource(REPOSITORY, {"isPublic": True})},
-    unknown={"decided elsewhere": JudgedResource(REPOSITORY, {"isPublic": Unknown("isPublic")})},
+    fails={
+        "public": JudgedResource(REPOSITORY, {"isPublic": True}),
+        "by its policy": JudgedResource(
+            REPOSITORY_POLICY, {"policy": '{"Statement": {"Effect": "Allow", "Principal": "*"}}'}
+        ),
+        "in AWS's public registry": JudgedResource(PUBLIC_REPOSITORY, {"repositoryName": "vision"}),
+    },
+    unknown={
+        "decided elsewhere": JudgedResource(REPOSITORY, {"isPublic": Unknown("isPublic")}),
+        "a policy that names another resource": JudgedResource(REPOSITORY_POLICY, {"policy": Unknown("policy")}),
+    },
 )

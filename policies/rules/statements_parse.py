@@ -1,18 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI checks statements only when it makes a policy. This rule finds earlier what OCI would refuse."""
+"""The cloud checks statements only when it makes a policy. This rule finds earlier what it would refuse."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from iam.errors import StatementError
 from iam.parse import parse
-from policies.rule import JudgedResource, PolicyRule
+from policies.documents import IDENTITY_POLICIES, RESOURCE_POLICIES, ROLE, DocumentError, statements_of
+from policies.rule import Judge, JudgedResource, PolicyRule, by_type
 from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
 
 POLICY = "oci:Identity/policy:Policy"
+DOCUMENTS = {**IDENTITY_POLICIES, **RESOURCE_POLICIES}
+# What every statement has.
+PARTS = (("Effect",), ("Action", "NotAction"), ("Resource", "NotResource", "Principal", "NotPrincipal"))
+# AWS counts no spaces. A trust policy of a role may be doubled on request; the others are never raised.
+CHARACTERS = {
+    "aws:iam/policy:Policy": 6144,
+    "aws:iam/groupPolicy:GroupPolicy": 5120,
+    "aws:iam/userPolicy:UserPolicy": 2048,
+    ROLE: 4096,
+}
+MOST_CHARACTERS = 10_240
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
+def judge_policy(resource: JudgedResource) -> PolicyVerdict:
     return every(judge_statement, resource.properties.get("statements") or ())
+
+
+def judge_document(resource: JudgedResource) -> PolicyVerdict:
+    document = resource.properties.get(DOCUMENTS[resource.type])
+    try:
+        statements = statements_of(document)
+    except DocumentError as problem:
+        return fail(f"its document: {problem}")
+    text = document if isinstance(document, str) else json.dumps(document, default=str)
+    if len("".join(text.split())) > CHARACTERS.get(resource.type, MOST_CHARACTERS):
+        return fail(f"its document has more than {CHARACTERS.get(resource.type, MOST_CHARACTERS)} characters")
+    return every(judge_parts, statements)
+
+
+def judge_parts(statement: Mapping[str, Any]) -> PolicyVerdict:
+    missing = [" or ".join(keys) for keys in PARTS if not any(key in statement for key in keys)]
+    if missing:
+        return fail(f"a statement has no {', '.join(missing)}")
+    return PASS if statement["Effect"] in ("Allow", "Deny") else fail("an Effect is neither Allow nor Deny")
 
 
 def judge_statement(text: Any) -> PolicyVerdict:
@@ -28,23 +61,40 @@ def _policy(*statements: Any) -> JudgedResource:
     return JudgedResource(POLICY, {"statements": list(statements)})
 
 
+def _document(text: Any, kind: str = "aws:iam/policy:Policy") -> JudgedResource:
+    return JudgedResource(kind, {DOCUMENTS[kind]: text})
+
+
+ROWS: Mapping[str, Judge] = {POLICY: judge_policy, **dict.fromkeys(DOCUMENTS, judge_document)}
+READS = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::vision-dev-training/*"}
+
 RULE = PolicyRule(
     id="statements-parse",
     level="mandatory",
-    asks="Every policy statement is one that OCI understands.",
-    remedy="write it as `Allow <who> to <verb> <what> in <where>`; put names with special characters in quotes",
-    types=(POLICY,),
-    judge=judge,
+    asks="Every policy statement is one that its cloud understands.",
+    remedy="on OCI write `Allow <who> to <verb> <what> in <where>`, with names of special characters in quotes; on AWS"
+    " write JSON whose statements have Effect, Action and Resource, and split a document that is too long",
+    types=tuple(ROWS),
+    judge=by_type(ROWS),
     passes={
+        "a document": _document(json.dumps({"Statement": READS})),
         "a group": _policy("Allow group scientists to read metrics in compartment id ocid1.compartment.oc1..vision"),
         "narrowed": _policy(
             "Allow dynamic-group runs to manage objects in compartment training where target.bucket.name = 'vision'"
         ),
     },
     fails={
+        "not JSON": _document("Allow group scientists to read metrics in tenancy"),
+        "no action": _document({"Statement": [{"Effect": "Allow", "Resource": "*"}]}),
+        "neither allowed nor denied": _document({"Statement": {**READS, "Effect": "allow"}}),
+        "longer than AWS takes": _document(json.dumps({"Statement": [READS] * 80})),
+        "nobody trusted": _document('{"Version": "2012-10-17"}', ROLE),
         "two verbs": _policy("Allow group scientists to use read metrics in tenancy"),
         "no quotes": _policy("Allow group scientists to read repos in tenancy where target.repo.name = vision/dt"),
         "beside an unknown one": _policy(Unknown("statements[0]"), "Allow everybody everything"),
     },
-    unknown={"names another resource": _policy(Unknown("statements[0]"))},
+    unknown={
+        "names another resource": _policy(Unknown("statements[0]")),
+        "a document of another resource": _document(Unknown("policy")),
+    },
 )

@@ -1,17 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run may overwrite an earlier checkpoint. Versions bring it back."""
 
-from policies.rule import JudgedResource, PolicyRule
+from collections.abc import Mapping
+from typing import Any
+
+from policies.rule import Judge, JudgedResource, PolicyRule, by_type
 from policies.verdicts import PASS, PolicyVerdict, Unknown, fail
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
+VERSIONING = "aws:s3/bucketVersioning:BucketVersioning"
 KEEPS_VERSIONS = "Enabled"
 
 
-def judge(resource: JudgedResource) -> PolicyVerdict:
-    if resource.properties.get("versioning") == KEEPS_VERSIONS:
-        return PASS
-    return fail("overwritten and deleted objects are lost")
+def judge_bucket(resource: JudgedResource) -> PolicyVerdict:
+    return judge_state(resource.properties.get("versioning"))
+
+
+def judge_versioning(resource: JudgedResource) -> PolicyVerdict:
+    return judge_state((resource.properties.get("versioningConfiguration") or {}).get("status"))
+
+
+def judge_state(state: Any) -> PolicyVerdict:
+    return PASS if state == KEEPS_VERSIONS else fail("overwritten and deleted objects are lost")
+
+
+ROWS: Mapping[str, Judge] = {BUCKET: judge_bucket, VERSIONING: judge_versioning}
 
 
 RULE = PolicyRule(
@@ -20,12 +33,16 @@ RULE = PolicyRule(
     level="advisory",
     asks="A bucket keeps earlier versions of its objects.",
     remedy=f"set versioning: {KEEPS_VERSIONS} (`trainyard:bucket: {{ versioning: true }}`)",
-    types=(BUCKET,),
-    judge=judge,
-    passes={"versioned": JudgedResource(BUCKET, {"versioning": KEEPS_VERSIONS})},
+    types=tuple(ROWS),
+    judge=by_type(ROWS),
+    passes={
+        "versioned": JudgedResource(BUCKET, {"versioning": KEEPS_VERSIONS}),
+        "versioned on AWS": JudgedResource(VERSIONING, {"versioningConfiguration": {"status": KEEPS_VERSIONS}}),
+    },
     fails={
         "not set": JudgedResource(BUCKET, {"name": "vision-training"}),
         "suspended": JudgedResource(BUCKET, {"versioning": "Suspended"}),
+        "suspended on AWS": JudgedResource(VERSIONING, {"versioningConfiguration": {"status": "Suspended"}}),
     },
     unknown={"decided elsewhere": JudgedResource(BUCKET, {"versioning": Unknown("versioning")})},
 )

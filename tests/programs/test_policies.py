@@ -14,6 +14,9 @@ from tests.programs.conftest import Record, Written
 from tests.support.examples import EXAMPLES, PLATFORM
 from tests.support.recorder.client import Recording
 
+# The remark on tags that can be pushed again, of a stack that does not say `immutable: true`.
+MUTABLE = frozenset({("mutable-repository", "repository")})
+
 
 def judged(recording: Recording, outcome: str) -> dict[tuple[str, str], str]:
     """(rule, logical name) -> reason, for every verdict of that kind."""
@@ -41,15 +44,19 @@ def plain(value: Any, path: str = "") -> Any:
 def test_an_example_passes(name: str, preview: bool, record: Record) -> None:
     references = {PLATFORM: record("oci-platform").exports} if name == "oci-team" else {}
     recording = record(name, references=references, preview=preview)
-    # The one remark is on a bucket whose stack file says `versioning: false`.
-    remarks = {("unversioned-bucket", "bucket")} if name == "oci-dask-sklearn" else set()
+    repositories = recording.of("ContainerRepository")
+    remarks = MUTABLE if repositories and name != "oci-dask-xgboost" else frozenset()
+    # One stack file says `versioning: false`.
+    remarks |= {("unversioned-bucket", "bucket")} if name == "oci-dask-sklearn" else frozenset()
     assert judged(recording, "fail").keys() == remarks
     assert judged(recording, "unknown") == {}
 
 
 def test_every_rule_looked_at_something(record: Record) -> None:
     made = {resource.type for name in ("oci-documented", "oci-pytorch-ddp") for resource in record(name).made()}
-    assert [rule.id for rule in rules() if not made & set(rule.types)] == []
+    packages = {kind.partition(":")[0] for kind in made}
+    of_these = [rule for rule in rules() if packages & {kind.partition(":")[0] for kind in rule.types}]
+    assert [rule.id for rule in of_these if not made & set(rule.types)] == []
 
 
 def test_what_is_wide_open_passes_for_its_reason_only(record: Record) -> None:
@@ -71,7 +78,7 @@ def test_a_job_that_chose_all_ports_passes(changed: Written) -> None:
 
     recording = changed("oci-pytorch-ddp", all_ports)
     assert recording.one("SecurityList").inputs["freeformTags"]["all-tcp"] == "pytorch"
-    assert judged(recording, "fail") == {}
+    assert judged(recording, "fail").keys() == MUTABLE
 
 
 def test_a_tenancy_wide_scope_passes_because_the_stack_chose_it(changed: Written) -> None:
@@ -81,4 +88,4 @@ def test_a_tenancy_wide_scope_passes_because_the_stack_chose_it(changed: Written
     recording = changed("oci-documented", whole_tenancy)
     tags = [policy.inputs["freeformTags"] for policy in recording.of("Policy").values()]
     assert [tag.get("tenancy-wide") for tag in tags] == ["chosen"]
-    assert judged(recording, "fail") == {}
+    assert judged(recording, "fail").keys() == MUTABLE

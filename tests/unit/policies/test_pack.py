@@ -58,7 +58,7 @@ def test_what_is_unknown_is_a_remark_and_no_failure() -> None:
 
 
 def test_other_types_are_left_alone() -> None:
-    assert reports("aws:s3/bucket:Bucket", {"accessType": "ObjectRead"}) == {}
+    assert reports("gcp:storage/bucket:Bucket", {"accessType": "ObjectRead"}) == {}
 
 
 def test_properties_arrive_as_plain_values_with_the_path_of_what_is_unknown() -> None:

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may take on a role, use a key or read a secret is named. `*` is everybody, in every account of AWS."""
+
+from policies.documents import (
+    BUCKET_POLICY,
+    REPOSITORY_POLICY,
+    RESOURCE_POLICIES,
+    ROLE,
+    is_open_to_all,
+    readable_statements,
+)
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+
+# Of buckets and repositories public-bucket and public-repository say it.
+TYPES = tuple(kind for kind in RESOURCE_POLICIES if kind not in (BUCKET_POLICY, REPOSITORY_POLICY))
+KEY = "aws:kms/key:Key"
+
+
+def judge(resource: JudgedResource) -> PolicyVerdict:
+    statements = readable_statements(resource.properties.get(RESOURCE_POLICIES[resource.type]))
+    return every(lambda one: fail("it trusts anybody in any account") if is_open_to_all(one) else PASS, statements)
+
+
+def _role(principal: str, more: str = "") -> JudgedResource:
+    statement = f'{{"Effect": "Allow", "Principal": {principal}, "Action": "sts:AssumeRole"{more}}}'
+    return JudgedResource(ROLE, {"assumeRolePolicy": f'{{"Version": "2012-10-17", "Statement": [{statement}]}}'})
+
+
+RULE = PolicyRule(
+    id="trusted-strangers",
+    level="mandatory",
+    asks="Roles, keys and secrets trust those that they name, never everybody.",
+    remedy="name a service or the accounts as Principal, or narrow `*` by a condition such as aws:PrincipalOrgID",
+    types=TYPES,
+    judge=judge,
+    passes={
+        "a service": _role('{"Service": "ec2.amazonaws.com"}'),
+        "an account": _role('{"AWS": "arn:aws:iam::123456789012:root"}'),
+        "a company": _role('"*"', ', "Condition": {"StringEquals": {"aws:PrincipalOrgID": "o-0a1b2c3d4e"}}'),
+        "AWS's default of a key": JudgedResource(KEY, {"description": "training data"}),
+    },
+    fails={
+        "everybody": _role('"*"'),
+        "every account": _role('{"AWS": ["123456789012", "*"]}'),
+        "everybody but one": JudgedResource(
+            ROLE, {"assumeRolePolicy": '{"Statement": {"Effect": "Allow", "NotPrincipal": {"AWS": "123456789012"}}}'}
+        ),
+    },
+    unknown={"decided elsewhere": JudgedResource(ROLE, {"assumeRolePolicy": Unknown("assumeRolePolicy")})},
+)

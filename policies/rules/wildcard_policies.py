@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy that grants all actions, or on all resources, grants next year's too."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from catalog.tables import table
+from policies.documents import ANY, IDENTITY_POLICIES, listed, readable_statements
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+
+# The tag that says why everything is meant.
+TAG, PROOF_OF_CONCEPT = "wildcard-policies", "proof-of-concept"
+POLICY = "aws:iam/policy:Policy"
+
+
+def judge(resource: JudgedResource) -> PolicyVerdict:
+    statements = readable_statements(resource.properties.get(IDENTITY_POLICIES[resource.type]))
+    found = every(judge_statement, statements)
+    return PASS if found.outcome == "fail" and resource.tags.get(TAG) == PROOF_OF_CONCEPT else found
+
+
+def judge_statement(statement: Mapping[str, Any]) -> PolicyVerdict:
+    if statement.get("Effect") != "Allow":
+        return PASS
+    actions = listed(statement.get("Action"))
+    wide = [action for action in actions if str(action).partition(":")[2] in ("", ANY)]
+    if wide or "NotAction" in statement:
+        return fail(f"grants {', '.join(map(str, wide)) or 'every action but some'}")
+    if ANY not in listed(statement.get("Resource")) and "NotResource" not in statement:
+        return PASS
+    narrower = sorted(str(action) for action in actions if action not in without_resources())
+    more = f" and {len(narrower) - 3} more" if len(narrower) > 3 else ""
+    return fail(f"grants {', '.join(narrower[:3])}{more} on every resource") if narrower else PASS
+
+
+@cache
+def without_resources() -> frozenset[str]:
+    """Actions for which AWS knows no narrower resource."""
+    rows = table("aws_dl1_access")
+    parts = (rows[part].values() for part in ("actions", "users", "runs", "deployer"))
+    return frozenset(
+        action
+        for part in parts
+        for listed_rows in part
+        for row in listed_rows
+        if row["on"] == "all"
+        for action in row["actions"]
+    )
+
+
+def _policy(action: Any, resource: Any, tags: Mapping[str, str] | None = None, **more: Any) -> JudgedResource:
+    statement = {"Effect": "Allow", "Action": action, "Resource": resource, **more}
+    return JudgedResource(POLICY, {"policy": {"Statement": [statement]}, "tags": tags or {}})
+
+
+RULE = PolicyRule(
+    id="wildcard-policies",
+    level="mandatory",
+    asks="Policies name actions and resources, as far as AWS knows narrower ones.",
+    remedy=f"list the actions and ARNs; if you mean everything, tag the policy `{TAG}: {PROOF_OF_CONCEPT}`",
+    types=tuple(IDENTITY_POLICIES),
+    judge=judge,
+    passes={
+        "named": _policy(["s3:GetObject"], "arn:aws:s3:::vision-dev-training/*"),
+        "what AWS knows no resource for": _policy(["ecr:GetAuthorizationToken", "ec2:DescribeInstances"], "*"),
+        "for a trial": _policy("*", "*", {TAG: PROOF_OF_CONCEPT}),
+        "denied": _policy("s3:*", "*", Effect="Deny"),
+    },
+    fails={
+        "everything": _policy("*", "*"),
+        "a whole service": _policy(["s3:*"], "arn:aws:s3:::vision-dev-training/*"),
+        "every bucket": _policy(["s3:GetObject", "s3:PutObject"], "*"),
+        "a role for any machine": _policy("iam:PassRole", ["*"]),
+        "all but something": JudgedResource(
+            POLICY, {"policy": '{"Statement": {"Effect": "Allow", "NotAction": "iam:*", "Resource": "arn:aws:s3:::a"}}'}
+        ),
+    },
+    unknown={"names another resource": JudgedResource(POLICY, {"policy": Unknown("policy")})},
+)
