@@ -106,27 +106,32 @@ class Cluster:
         self.world.write(
             me, {"instance": self.instances[name], "state": "failed" if reason else "ready", "reason": reason}
         )
+        busy = False
         for key in self.world.keys(f"{self._folder}/queue/"):
             ticket = self.world.read(key) or {}
             starts = f"{self._folder}/starts/{key[-13:-5]}"
             mine = self.world.read(f"{starts}/{name}.json") or {}
             if mine.get("state") in _ENDED:
                 continue
-            self._take(ticket, starts, name, mine)
-            return
+            cancelled = bool(self.world.keys(f"{starts}/cancel"))
+            if cancelled or not busy:
+                self._take(ticket, starts, name, mine, cancelled)
+            busy = busy or not cancelled
 
-    def _take(self, ticket: Mapping[str, Any], starts: str, name: str, mine: Mapping[str, Any]) -> None:
+    def _take(
+        self, ticket: Mapping[str, Any], starts: str, name: str, mine: Mapping[str, Any], cancelled: bool
+    ) -> None:
         now = datetime.now(UTC).isoformat()
-        state = "CANCELED" if self.world.keys(f"{starts}/cancel") else self.ends.get(ticket["run"], "IN_PROGRESS")
+        state = "CANCELED" if cancelled else self.ends.get(ticket["run"], "IN_PROGRESS")
         if not mine and state != "CANCELED" and not self.begins.is_set():
             return
-        made = {"state": state, "instance": self.instances[name], "startedAt": mine.get("startedAt") or now}
+        made: dict[str, Any] = {"state": state, "instance": self.instances[name]}
+        if mine or not cancelled:
+            made["startedAt"] = mine.get("startedAt") or now
         if state in _ENDED:
-            made |= {
-                "finishedAt": now,
-                "code": int(state == "FAILED"),
-                "details": "exit code 1"[: 11 * (state == "FAILED")],
-            }
+            made["finishedAt"] = now
+        if state == "FAILED":
+            made |= {"code": 1, "details": "exit code 1"}
         self.world.write(f"{starts}/{name}.json", made)
 
 
@@ -179,6 +184,13 @@ class AwsWorld:
 
 
 @contextmanager
+def aws_engine() -> Iterator[EngineSide]:
+    with engine_side(Trainyard()) as engine:
+        engine.configure(region=REGION)
+        yield engine
+
+
+@contextmanager
 def aws_world(folder: Path) -> Iterator[AwsWorld]:
     """moto with a bucket and a log group, and the provider led there by AWS's own variables."""
     with ExitStack() as stack:
@@ -192,9 +204,7 @@ def aws_world(folder: Path) -> Iterator[AwsWorld]:
             "AWS_PROFILE": "default",
         }
         stack.enter_context(patch.dict(os.environ, variables))
-        engine = stack.enter_context(engine_side(Trainyard()))
-        engine.configure(region=REGION)
-        world = AwsWorld(variables, engine)
+        world = AwsWorld(variables, stack.enter_context(aws_engine()))
         world["s3"].create_bucket(Bucket=world.bucket)
         world["logs"].create_log_group(logGroupName=GROUP)
         yield world
