@@ -38,6 +38,8 @@ from localcloud.api.services.object_storage.stored import files_in_use
 from localcloud.api.store import StateStore
 from localcloud.aws.cloud import AwsCloud
 from localcloud.control import ALREADY_RUNNING
+from localcloud.hosts.aws import places
+from localcloud.hosts.aws.dispatch import Instances
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.oci.dispatch import JobRuns
 from localcloud.hosts.runs import Hosts
@@ -119,6 +121,9 @@ async def _serve(home: Path, port: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
     cloud.hosts.recover()
+    machines_fabric = Fabric(cloud.endpoint, places.ADDRESSES, partial(serve_another, server), may_do_without)
+    cloud.machines = instances = Instances(home / "machines", machines_fabric, aws)
+    aws.hosts = instances
     aws.recover()
     _announce(home, listener.getsockname()[1])
     upkeep = (_leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud))
@@ -130,6 +135,7 @@ async def _serve(home: Path, port: int) -> None:
         for watch in watches:
             watch.cancel()
         await cloud.hosts.stop()
+        await instances.stop()
         await aws.close()
         cloud.store.close()
         (home / "server.json").unlink(missing_ok=True)

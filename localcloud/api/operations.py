@@ -29,6 +29,14 @@ class RunHosts(Protocol):
     async def evidence(self, run_id: str) -> Mapping[str, Any]: ...
 
 
+class MachineHosts(Protocol):
+    """What our own operations need from the hosts of such machines."""
+
+    def has(self, machine: str) -> bool: ...
+
+    async def evidence(self, machine: str) -> Mapping[str, Any]: ...
+
+
 @dataclass
 class LocalCloud:
     """One local cloud: its folder, its state and its hosts."""
@@ -39,6 +47,8 @@ class LocalCloud:
     endpoint: str = ""
     isolation: str = ""
     hosts: RunHosts = field(init=False)
+    # Machines of another cloud's API on the same endpoint, which are no job runs.
+    machines: MachineHosts = field(init=False)
     access: AccessControl = field(init=False)
     faults: Faults = field(init=False)
 

@@ -181,9 +181,9 @@ class AwsCloud:
 
     async def close(self) -> None:
         """Ends after the calls that began. Later ones find the state as those left it."""
-        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
-        if self._world is not None:
-            self._world.close()
+        if self._world is not None:  # sqlite's connections are of one thread
+            self._thread.submit(self._world.close)
+        await asyncio.to_thread(self._thread.shutdown, wait=True)
 
 
 def _value(fault: faults.Fault | None) -> int | None:

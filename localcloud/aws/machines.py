@@ -85,13 +85,15 @@ class SecurityGroupRules:
 
 @dataclass(frozen=True)
 class NetworkAround:
-    """What is around a subnet: its blocks, and where its routes lead. `routes` is (block, target id) of its table."""
+    """What is around a subnet: its blocks, and where its routes lead. `routes` is (block, target id) of its table.
+    `endpoints`: the security groups of each interface that leads to a service of AWS's from inside the network."""
 
     subnet: str
     subnet_block: str
     network: str
     network_blocks: tuple[str, ...]
     routes: tuple[tuple[str, str], ...]
+    endpoints: tuple[tuple[str, ...], ...] = ()
 
 
 class Machines(Protocol):

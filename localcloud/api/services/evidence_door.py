@@ -14,6 +14,8 @@ SERVICE = "trainyard"
 
 def _read(call: ApiCall) -> Reply:
     run = call.needed("run")
+    if call.cloud.machines.has(run):
+        return Reply(later=lambda: _of_machine(call, run))
     resource = call.store.get(run)
     if resource is None or resource.kind != "job-run":
         raise not_found("job run")
@@ -22,6 +24,10 @@ def _read(call: ApiCall) -> Reply:
         return Reply(200, await call.cloud.hosts.evidence(run))
 
     return Reply(later=read)
+
+
+async def _of_machine(call: ApiCall, machine: str) -> Reply:
+    return Reply(200, await call.cloud.machines.evidence(machine))
 
 
 def _read_hosts(call: ApiCall) -> Reply:

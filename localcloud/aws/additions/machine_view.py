@@ -108,11 +108,11 @@ def _rules(rules: Any) -> Iterator[GroupRule]:
     for rule in rules:
         first, last = rule.from_port, rule.to_port
         ports = (None, None) if first in (None, "", -1, "-1") else (int(first), int(last))
-        blocks = [(one.get("CidrIp") or one.get("CidrIpv6"), one.get("Description")) for one in rule.ip_ranges]
-        peers = [(one.get("GroupId"), one.get("Description")) for one in rule.source_groups]
-        for peer, why in (*blocks, *peers):
-            if peer:
-                yield GroupRule(str(rule.ip_protocol), str(peer), ports[0], ports[1], why or "")
+        block, group = rule.ip_range, rule.source_group
+        peer = block.get("CidrIp") or block.get("CidrIpv6") or group.get("GroupId") or rule.prefix_list_id
+        if peer:
+            why = str(rule.description or group.get("Description") or "")
+            yield GroupRule(str(rule.ip_protocol), str(peer), ports[0], ports[1], why)
 
 
 def around(backend: Any, identifier: str) -> NetworkAround:
@@ -123,12 +123,14 @@ def around(backend: Any, identifier: str) -> NetworkAround:
     own = [one for one in tables if subnet.id in one._associations.values()]
     used = (own or [one for one in tables if one.main_association_id] or [None])[0]
     routes = tuple(_routes(used)) if used else ()
-    return NetworkAround(subnet.id, subnet.cidr_block, subnet.vpc_id, blocks, routes)
+    mine = [one for one in backend.vpc_end_points.values() if one.vpc_id == subnet.vpc_id]
+    endpoints = [tuple(one.security_group_ids) for one in mine if one.vpc_endpoint_type == "Interface"]
+    return NetworkAround(subnet.id, subnet.cidr_block, subnet.vpc_id, blocks, routes, tuple(endpoints))
 
 
 def _routes(table: Any) -> Iterator[tuple[str, str]]:
-    for route in table.routes.values():
-        targets = (route.gateway, route.nat_gateway, route.vpc_pcx, route.interface, route.instance)
-        target = next((one.id for one in targets if one is not None), "local" if route.local else "")
-        prefix = getattr(route, "destination_prefix_list", None)
-        yield (route.destination_cidr_block or (prefix.id if prefix else "") or "", target)
+    for route in table.routes:
+        prefix = route.destination_prefix_list
+        nat = route.nat_gateway.id if route.nat_gateway else ""
+        target = nat or route.gateway_id or next((one.id for one in (route.interface, route.instance) if one), "")
+        yield (route.destination_cidr_block or (prefix.id if prefix else ""), target)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.runs import Hosts
 
 _REPORT = REPORT.encode()
+_ID = re.compile(r"i-[0-9a-f]{17}")
 _LONGEST_OUTPUT = 24_000
 log = logging.getLogger("localcloud")
 
@@ -74,6 +76,10 @@ class Instances:
 
     async def stop(self) -> None:
         await self.hosts.stop()
+
+    def has(self, instance: str) -> bool:
+        """Whether it is or was here, and is not terminated."""
+        return bool(_ID.fullmatch(instance)) and self.hosts.folder(instance).is_dir()
 
     async def evidence(self, instance: str) -> Mapping[str, Any]:
         return await self.hosts.evidence(instance)
@@ -138,7 +144,11 @@ class Instances:
     async def _renew_network(self) -> None:
         """Asks for all rules and routes anew. If they change again meanwhile, the next change asks once more."""
         change = self._changes
-        network = await ask_network(self._reports, await self._reports.machines())
+        try:
+            network = await ask_network(self._reports, await self._reports.machines())
+        except Exception:
+            log.exception("the rules and routes in force could not be asked for")
+            return
         if change == self._changes:
             self._network = network
             self.hosts.network_changed()

@@ -10,6 +10,8 @@ from localcloud.aws.machines import Machine, MachineReports, NetworkAround, Secu
 from localcloud.hosts.assignment import NetworkReach
 from localcloud.hosts.aws import places, rules
 
+HTTPS = 443
+
 
 @dataclass(frozen=True)
 class NetworkInForce:
@@ -26,15 +28,27 @@ class NetworkInForce:
             return None
         names = dict.fromkeys(group for each in machine.interfaces for group in each.groups)
         groups = [self.groups[name] for name in names if name in self.groups]
-        return NetworkReach(rules.firewall_rules(groups, self.members), places.destinations(around))
+        return NetworkReach(rules.firewall_rules(groups, self._members(machine, around)), places.destinations(around))
+
+    def _members(self, machine: Machine, around: NetworkAround) -> Mapping[str, Sequence[str]]:
+        """The members of groups, as one instance meets them. The services are in the groups of the interfaces that lead
+        to them, if those let the instance in: what refuses is their group, and not the instance's."""
+        members = {name: list(addresses) for name, addresses in self.members.items()}
+        for names in around.endpoints:
+            lets_in = [one for name in names if (group := self.groups.get(name)) for one in group.ingress]
+            if any(rules.admits(rule, machine.interfaces[0].address, HTTPS, members) for rule in lets_in):
+                for name in names:
+                    members.setdefault(name, []).append(places.SERVICES_ADDRESS)
+        return members
 
 
 async def ask_network(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
     groups: dict[str, SecurityGroupRules] = {}
     around: dict[str, NetworkAround] = {}
     for machine in machines:
-        wanted = {group for each in machine.interfaces for group in each.groups} - groups.keys()
-        groups |= {group.id: group for group in await reports.groups(machine.region, sorted(wanted))}
         if machine.subnet not in around:
             around[machine.subnet] = await reports.around(machine.region, machine.subnet)
+        wanted = {group for each in machine.interfaces for group in each.groups}
+        wanted |= {group for names in around[machine.subnet].endpoints for group in names}
+        groups |= {group.id: group for group in await reports.groups(machine.region, sorted(wanted - groups.keys()))}
     return NetworkInForce(groups, around, rules.members_of(machines))

@@ -21,6 +21,9 @@ def destinations(around: NetworkAround) -> tuple[str, ...]:
     subnet = IPv4Network(around.subnet_block)
     blocks = {block for block in around.network_blocks if IPv4Network(block) != subnet}
     blocks |= set(_routed(around.routes))
+    if around.endpoints:
+        # In a real network they have addresses of its own, by names; here the services' own address leads there.
+        blocks.add(f"{SERVICES_ADDRESS}/32")
     return tuple(sorted({*blocks, f"{METADATA_ADDRESS}/32"}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from ipaddress import AddressValueError, IPv4Network, NetmaskValueError
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
 
 from localcloud.aws.machines import GroupRule, Machine, SecurityGroupRules
 from localcloud.hosts.aws.places import METADATA_ADDRESS, STORAGE_ADDRESS
@@ -32,6 +32,14 @@ def members_of(machines: Iterable[Machine]) -> dict[str, list[str]]:
         for group in {name for each in machine.interfaces for name in each.groups}:
             members.setdefault(group, []).append(address)
     return members
+
+
+def admits(rule: GroupRule, address: str, port: int, members: Members) -> bool:
+    """Whether a rule is about this peer and this port of TCP."""
+    read = _rule("", "ingress", 0, rule, members)
+    if read.protocol not in (None, TCP) or (read.ports and not read.ports[0] <= port <= read.ports[1]):
+        return False
+    return any(IPv4Address(address) in block for block in read.peers)
 
 
 def _implied() -> Iterator[FirewallRule]:

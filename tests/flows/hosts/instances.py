@@ -51,6 +51,9 @@ class Reports:
     def failed(self, instance: str, reason: str) -> None:
         self.heard.append(("failed", instance, reason))
 
+    def nothing_runs(self, instance: str, reason: str) -> None:
+        self.heard.append(("nothing runs", instance, reason))
+
     def command_began(self, command: str, instance: str) -> None:
         self.heard.append(("began", command))
 
