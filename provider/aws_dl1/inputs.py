@@ -8,7 +8,7 @@ from provider.base.values import UNKNOWN, Properties
 from provider.runs.inputs import OwnInputs, RunInput
 
 REQUIRED = ("bucket", "job", "region", "stack", "logGroup")
-KEYS = (*REQUIRED, "secret")
+KEYS = (*REQUIRED, "secret", "code", "launcher")
 _TEXT = {"type": "string"}
 
 

@@ -28,6 +28,8 @@ class Cluster:
     stack: str = ""
     log_group: str = ""
     secret: str | None = None
+    code: str | None = None
+    launcher: str | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Cluster":
@@ -38,6 +40,8 @@ class Cluster:
             stack=str(values.get("stack") or ""),
             log_group=str(values.get("logGroup") or ""),
             secret=values.get("secret") or None,
+            code=values.get("code") or None,
+            launcher=values.get("launcher") or None,
         )
 
     @property
@@ -172,6 +176,8 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
         "image": spec.image,
         "maximumMinutes": spec.maximum_runtime_minutes,
         "secret": cluster.secret,
+        "code": cluster.code,
+        "launcher": cluster.launcher,
         "nodes": [_node(node) for node in spec.nodes],
     }
     return Ticket(cluster, number, {key: value for key, value in content.items() if value is not None})
@@ -202,6 +208,8 @@ def described_inputs(ticket: Ticket) -> Properties:
         "stack": ticket.cluster.stack,
         "logGroup": ticket.cluster.log_group,
         "secret": ticket.cluster.secret,
+        "code": ticket.cluster.code,
+        "launcher": ticket.cluster.launcher,
     }
     inputs: Properties = {
         "platform": PLATFORM,
