@@ -27,9 +27,10 @@ from tests.support.plugin_world import (
     World,
     in_compartment,
     job_inputs,
+    live,
     plugin_world,
 )
-from tests.support.provider_client import EngineSide, Failed, Resource, engine_side
+from tests.support.provider_client import Failed, Resource, engine_side
 
 
 @pytest.fixture(scope="module")
@@ -50,40 +51,7 @@ def test_every_row_has_a_case() -> None:
 
 @pytest.mark.parametrize("token", CASES)
 def test_a_life(world: World, token: str) -> None:
-    """Made, unchanged, read, imported, changed, deleted: each as the engine asks for it."""
-    case, engine = CASES[token], world.engine
-    inputs = case.inputs(world)
-    made = engine.create(token, "it", inputs)
-    try:
-        assert made.id
-        assert not engine.diff(made, inputs).detailedDiff
-
-        seen = engine.refresh(made)
-        assert seen is not None
-        assert seen.inputs == made.inputs
-        assert not engine.diff(seen, inputs).detailedDiff
-
-        imported = engine.import_(token, "it", case.import_id(made))
-        assert imported is not None
-        assert imported.id == made.id
-
-        made = _changed(engine, made, {**inputs, **case.change})
-        replacing = engine.diff(made, {**inputs, **case.change, **case.replace})
-        assert sorted({path.split(".")[0] for path in replacing.replaces}) == sorted(case.replace)
-    finally:
-        engine.delete(made)
-    assert engine.refresh(made) is None
-    engine.delete(made)  # what is gone already is deleted
-
-
-def _changed(engine: EngineSide, made: Resource, inputs: Properties) -> Resource:
-    diff = engine.diff(made, inputs)
-    assert not diff.replaces
-    changed = engine.update(made, inputs)
-    seen = engine.refresh(changed)
-    assert seen is not None
-    assert seen.inputs == changed.inputs
-    return changed
+    live(world, token)
 
 
 def test_blocks_of_a_vcn_change_one_at_a_time(world: World) -> None:

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 from localcloud import control
 from localcloud.plugin.oci.plugin import LocalOci
+from provider.base.resource import Plugin
 from provider.base.values import Properties
 from tests.support.provider_client import EngineSide, Resource, engine_side
 from tests.support.run_world import small_machine
@@ -24,6 +25,7 @@ class World:
     engine: EngineSide
     folder: Path
     made: dict[str, Resource]
+    cases: Mapping[str, "Case"]
     # For what a test makes beside these, on top of them.
     closing: ExitStack = field(default_factory=ExitStack)
 
@@ -32,24 +34,29 @@ class World:
 
     def resource(self, token: str) -> Resource:
         if token not in self.made:
-            case = CASES[token]
-            self.made[token] = self.engine.create(token, "base", case.inputs(self))
+            self.made[token] = self.engine.create(token, "base", self.cases[token].inputs(self))
         return self.made[token]
 
     def another(self, token: str) -> Resource:
         """A second one like the first."""
         key = f"{token} again"
         if key not in self.made:
-            self.made[key] = self.engine.create(token, "another", CASES[token].inputs(self))
+            self.made[key] = self.engine.create(token, "another", self.cases[token].inputs(self))
         return self.made[key]
 
 
 @contextmanager
 def plugin_world(cloud: control.Cloud, folder: Path) -> Iterator[World]:
-    """The plugin on a cloud; what a test stands its resources on goes with it."""
-    with patch.dict(os.environ, cloud.env), engine_side(LocalOci()) as engine:
+    """The plugin `oci` on a cloud; what a test stands its resources on goes with it."""
+    with world_of(LocalOci(), CASES, cloud, folder) as world:
+        yield world
+
+
+@contextmanager
+def world_of(plugin: Plugin, cases: Mapping[str, "Case"], cloud: control.Cloud, folder: Path) -> Iterator[World]:
+    with patch.dict(os.environ, cloud.env), engine_side(plugin) as engine:
         engine.configure()
-        world = World(cloud, engine, folder, {})
+        world = World(cloud, engine, folder, {}, cases)
         try:
             with world.closing:
                 yield world
@@ -66,6 +73,45 @@ class Case:
     change: Mapping[str, Any]
     replace: Mapping[str, Any]
     import_id: Callable[[Resource], str] = lambda made: made.id
+    # Whether its deletion leaves something behind: a cloud can suspend some settings, and not take them away.
+    stays: bool = False
+
+
+def live(world: World, token: str) -> None:
+    """One life, as the engine asks for it: made, unchanged, read, imported, changed, deleted."""
+    case, engine = world.cases[token], world.engine
+    inputs = case.inputs(world)
+    made = engine.create(token, "it", inputs)
+    try:
+        assert made.id
+        assert not engine.diff(made, inputs).detailedDiff
+
+        seen = engine.refresh(made)
+        assert seen is not None
+        assert seen.inputs == made.inputs, (seen.inputs, made.inputs)
+        assert not engine.diff(seen, inputs).detailedDiff
+
+        imported = engine.import_(token, "it", case.import_id(made))
+        assert imported is not None
+        assert imported.id == made.id
+
+        made = _changed(engine, made, {**inputs, **case.change})
+        replacing = engine.diff(made, {**inputs, **case.change, **case.replace})
+        assert sorted({path.split(".")[0] for path in replacing.replaces}) == sorted(case.replace)
+    finally:
+        engine.delete(made)
+    assert (engine.refresh(made) is None) != case.stays
+    engine.delete(made)  # what is gone already is deleted
+
+
+def _changed(engine: EngineSide, made: Resource, inputs: Properties) -> Resource:
+    diff = engine.diff(made, inputs)
+    assert not diff.replaces
+    changed = engine.update(made, inputs)
+    seen = engine.refresh(changed)
+    assert seen is not None
+    assert seen.inputs == changed.inputs, (seen.inputs, changed.inputs)
+    return changed
 
 
 def in_compartment(world: World, **more: Any) -> Properties:

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The provider's functions that look things up: one row per function."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from localcloud.plugin.aws.rows import fill
+from localcloud.plugin.aws.session import AwsSession
+from localcloud.plugin.aws.shapes import search, shown
+from localcloud.plugin.aws.tags import visible
+from provider.aws_dl1.calls import attempt
+from provider.base.engine import Engine, UrnReporter
+from provider.base.errors import ProviderError
+from provider.base.resource import Call, Function, Stop
+from provider.base.values import Properties
+
+
+@dataclass(frozen=True)
+class Lookup:
+    service: str
+    operation: str
+    # Parameters, as templates of arguments; one whose argument is not given is left out.
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    # Arguments that are filters of the operation, and their names there.
+    filters: Mapping[str, str] = field(default_factory=dict)
+    # A JMESPath: the result's properties, by their Pulumi names or the API's.
+    at: str = "@"
+    id: str = "{id}"
+    # Whether it is an error if there is nothing.
+    one: bool = False
+
+
+_VPC = {"id": "vpc-id", "cidrBlock": "cidr", "default": "is-default", "state": "state"}
+_SUBNET = {
+    "id": "subnet-id",
+    "vpcId": "vpc-id",
+    "cidrBlock": "cidr-block",
+    "availabilityZone": "availability-zone",
+    "state": "state",
+}
+_TABLE = {"routeTableId": "route-table-id", "vpcId": "vpc-id", "subnetId": "association.subnet-id"}
+_ZONES = "{names: AvailabilityZones[].ZoneName, zoneIds: AvailabilityZones[].ZoneId, groupNames: " \
+    "AvailabilityZones[].GroupName}"  # fmt: skip
+_OFFERED = (
+    "{instanceTypes: InstanceTypeOfferings[].InstanceType, locations: InstanceTypeOfferings[].Location, "
+    "locationTypes: InstanceTypeOfferings[].LocationType}"
+)
+
+FUNCTIONS: Mapping[str, Lookup] = {
+    "aws:index/getCallerIdentity:getCallerIdentity": Lookup(
+        "sts", "GetCallerIdentity", at="{accountId: Account, arn: Arn, userId: UserId, id: Account}"
+    ),
+    "aws:ec2/getVpc:getVpc": Lookup("ec2", "DescribeVpcs", filters=_VPC, at="Vpcs", id="{vpcId}", one=True),
+    "aws:ec2/getVpcs:getVpcs": Lookup("ec2", "DescribeVpcs", filters=_VPC, at="{ids: Vpcs[].VpcId}", id="{region}"),
+    "aws:ec2/getSubnet:getSubnet": Lookup(
+        "ec2", "DescribeSubnets", filters=_SUBNET, at="Subnets[].merge(@, {arn: SubnetArn})", id="{subnetId}", one=True
+    ),
+    "aws:ec2/getSubnets:getSubnets": Lookup(
+        "ec2", "DescribeSubnets", filters=_SUBNET, at="{ids: Subnets[].SubnetId}", id="{region}"
+    ),
+    "aws:ec2/getSecurityGroup:getSecurityGroup": Lookup(
+        "ec2",
+        "DescribeSecurityGroups",
+        filters={"id": "group-id", "name": "group-name", "vpcId": "vpc-id"},
+        at="SecurityGroups[].merge(@, {name: GroupName})",
+        id="{groupId}",
+        one=True,
+    ),
+    "aws:ec2/getRouteTable:getRouteTable": Lookup(
+        "ec2", "DescribeRouteTables", filters=_TABLE, at="RouteTables", id="{routeTableId}", one=True
+    ),
+    "aws:ec2/getRouteTables:getRouteTables": Lookup(
+        "ec2", "DescribeRouteTables", filters=_TABLE, at="{ids: RouteTables[].RouteTableId}", id="{region}"
+    ),
+    "aws:ec2/getAmi:getAmi": Lookup(
+        "ec2",
+        "DescribeImages",
+        {"Owners": "{owners}", "ExecutableUsers": "{executableUsers}"},
+        at="sort_by(Images, &CreationDate)",
+        id="{imageId}",
+        one=True,
+    ),
+    "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": Lookup(
+        "ec2", "DescribeInstanceTypeOfferings", {"LocationType": "{locationType}"}, at=_OFFERED, id="{region}"
+    ),
+    "aws:index/getAvailabilityZones:getAvailabilityZones": Lookup(
+        "ec2",
+        "DescribeAvailabilityZones",
+        {"AllAvailabilityZones": "{allAvailabilityZones}"},
+        filters={"state": "state"},
+        at=_ZONES,
+        id="{region}",
+    ),
+    "aws:ssm/getParameter:getParameter": Lookup(
+        "ssm",
+        "GetParameter",
+        {"Name": "{name}", "WithDecryption": "{withDecryption}"},
+        at="Parameter.merge(@, {arn: ARN})",
+        id="{name}",
+    ),
+    "aws:ecr/getRepository:getRepository": Lookup(
+        "ecr",
+        "DescribeRepositories",
+        {"repositoryNames": ["{name}"], "registryId": "{registryId}"},
+        at="repositories[].merge(@, {name: repositoryName, arn: repositoryArn, repositoryUrl: repositoryUri})",
+        id="{name}",
+        one=True,
+    ),
+    "aws:s3/getBucket:getBucket": Lookup("s3", "HeadBucket", {"Bucket": "{bucket}"}, at="{}", id="{bucket}"),
+    "aws:iam/getRole:getRole": Lookup(
+        "iam", "GetRole", {"RoleName": "{name}"}, at="Role.merge(@, {name: RoleName, uniqueId: RoleId})", id="{name}"
+    ),
+    "aws:iam/getPolicy:getPolicy": Lookup(
+        "iam", "GetPolicy", {"PolicyArn": "{arn}"}, at="Policy.merge(@, {name: PolicyName})", id="{arn}"
+    ),
+    "aws:secretsmanager/getSecret:getSecret": Lookup(
+        "secretsmanager", "DescribeSecret", {"SecretId": "{secret}"}, at="@.merge(@, {arn: ARN})", id="{arn}"
+    ),
+    "aws:cloudwatch/getLogGroup:getLogGroup": Lookup(
+        "logs",
+        "DescribeLogGroups",
+        {"logGroupNamePrefix": "{name}"},
+        at="logGroups[?logGroupName=='{name}'].merge(@, {name: logGroupName})",
+        id="{name}",
+        one=True,
+    ),
+}
+_PARTITION = {
+    "partition": "aws",
+    "id": "aws",
+    "dnsSuffix": "amazonaws.com",
+    "reverseDnsPrefix": "com.amazonaws",
+}
+
+
+def _get_region(region: str) -> Properties:
+    return {"region": region, "name": region, "id": region}
+
+
+def _get_partition(region: str) -> Properties:
+    return dict(_PARTITION)
+
+
+# Functions that need no call.
+_PLACES: Mapping[str, Callable[[str], Properties]] = {
+    "aws:index/getRegion:getRegion": _get_region,
+    "aws:index/getPartition:getPartition": _get_partition,
+}
+
+
+def function(token: str, session: Callable[[], AwsSession]) -> Function | None:
+    if token in _PLACES:
+        return lambda args: {**args, **_PLACES[token](args.get("region") or session().region_name)}
+    lookup = FUNCTIONS.get(token)
+    return None if lookup is None else lambda args: look_up(token, lookup, session(), args)
+
+
+def look_up(token: str, lookup: Lookup, session: AwsSession, args: Properties) -> Properties:
+    call = Call("", token, token, UrnReporter(Engine(), "", frozenset()), Stop())
+    around = {**args, "region": args.get("region") or session.region_name}
+    if token.endswith("getParameter") and args.get("withDecryption") is None:
+        around["withDecryption"] = True
+    if token.endswith("getSecret:getSecret"):
+        around["secret"] = args.get("arn") or args.get("name")
+    parameters = {key: value for key, value in fill(lookup.parameters, around).items() if value not in (None, [None])}
+    filters = _filters(lookup, args)
+    parameters |= {"Filters": filters} if filters else {}
+    answer = attempt(
+        call,
+        token.rsplit(":", 1)[-1],
+        lambda: session.ask(lookup.service, around["region"], lookup.operation, parameters),
+    )
+    found = search(fill(lookup.at, around), answer)
+    model = _only(token, found, args) if lookup.one else found
+    return _result(lookup, model, around, args)
+
+
+def _filters(lookup: Lookup, args: Properties) -> list[Properties]:
+    given = {name: [_word(args[key])] for key, name in lookup.filters.items() if args.get(key) is not None}
+    given |= {f"tag:{key}": [value] for key, value in (args.get("tags") or {}).items()}
+    given |= {one["name"]: list(one["values"]) for one in args.get("filters") or ()}
+    return [{"Name": name, "Values": values} for name, values in given.items()]
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _only(token: str, found: Any, args: Properties) -> Any:
+    name = token.rsplit(":", 1)[-1]
+    items = list(found or ())
+    if not items:
+        raise ProviderError(f"{name}: nothing was found.", "Correct the arguments, or look into the right region.")
+    if len(items) > 1 and not args.get("mostRecent"):
+        raise ProviderError(f"{name}: {len(items)} were found, and one is needed.", "Name more of its properties.")
+    return items[-1]
+
+
+def _result(lookup: Lookup, model: Properties, around: Properties, args: Properties) -> Properties:
+    live = {key: value for key, value in shown(model, {}).items() if value is not None and key != "responseMetadata"}
+    if isinstance(live.get("tags"), Mapping):
+        live["tags"] = visible(live["tags"])
+    result = {**args, **live, "region": around["region"]}
+    if lookup.operation == "HeadBucket":
+        bucket = args["bucket"]
+        result |= {"arn": f"arn:aws:s3:::{bucket}", "bucketDomainName": f"{bucket}.s3.amazonaws.com"}
+        result["bucketRegion"] = result.get("bucketRegion") or around["region"]
+    return {**result, "id": str(live.get("id") or fill(lookup.id, {**result, **model}) or "")}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The session of the plugin: botocore's clients and models, and the tags of every resource."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from localcloud.plugin.marker import must_be_local, without_endpoint_error
+from provider.aws_dl1.session import Session
+from provider.base.errors import ProviderError
+from provider.base.values import Properties
+
+_ENDPOINT = "AWS_ENDPOINT_URL"
+
+
+class AwsSession:
+    """Botocore's clients for the provider's configuration."""
+
+    def __init__(self, session: Session, default_tags: Mapping[str, str]) -> None:
+        self._session = session
+        self.default_tags = default_tags
+
+    @classmethod
+    def of(cls, config: Properties) -> "AwsSession":
+        if not os.environ.get(_ENDPOINT):
+            raise without_endpoint_error("aws", f"{_ENDPOINT} names no endpoint")
+        # Botocore takes the endpoint of a single service before the one of all.
+        must_be_local("aws", [url for name, url in os.environ.items() if name.startswith(_ENDPOINT) and url])
+        tags = nested(config.get("defaultTags")).get("tags") or {}
+        return cls(Session.of({key: config.get(key) for key in ("region", "profile")}), tags)
+
+    @property
+    def region_name(self) -> str:
+        return self._session.region_name
+
+    @property
+    def account(self) -> str:
+        return self._session.account
+
+    def operation(self, service: str, name: str) -> Any:
+        """Botocore's model of an operation."""
+        return self._session.client(service, self.region_name).meta.service_model.operation_model(name)
+
+    def ask(self, service: str, region: str, operation: str, parameters: Mapping[str, Any]) -> Properties:
+        """One call, by the operation's name in botocore's model."""
+        from botocore import xform_name
+
+        answer: Properties = getattr(self._session.client(service, region), xform_name(operation))(**parameters)
+        return answer
+
+
+def nested(value: Any) -> Mapping[str, Any]:
+    """Pulumi hands over nested configuration as JSON in a text."""
+    if not isinstance(value, str):
+        return value if isinstance(value, Mapping) else {}
+    try:
+        parsed = json.loads(value)
+    except ValueError as error:
+        raise ProviderError(f"The configuration of the provider `aws` holds text that is not JSON: {error}") from None
+    return parsed if isinstance(parsed, Mapping) else {}

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pulumi properties to parameters of AWS's API and back, by the shapes of botocore's models.
+
+Pulumi takes its names from Terraform. They are the API's names with a small first letter, except that lists have
+plural names. `renamed` has the others: the Pulumi path without indices -> the API's member.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from provider.base.errors import InputFailure
+from provider.base.values import UNKNOWN, Properties
+
+_INDEX = re.compile(r"\[\d+\]")
+_ACRONYM = re.compile(r"([A-Z])([A-Z]+)(?=[A-Z][a-z]|\d|$)")
+_WHOLE = re.compile(r"-?\d+")
+_TAG = ({"Key", "Value"}, {"key", "value"})
+
+
+@dataclass
+class Judged:
+    """The parameters of a call, and what is wrong with the properties that they are made of."""
+
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    failures: list[InputFailure] = field(default_factory=list)
+
+    def parameters(self, shape: Any, value: Any, path: str = "") -> Any:
+        if value is UNKNOWN or value is None:
+            return value
+        if shape.type_name == "structure":
+            return self._structure(shape, value, path)
+        if shape.type_name == "list":
+            return self._list(shape, value, path)
+        if shape.type_name == "map" and isinstance(value, Mapping):
+            return {key: self.parameters(shape.value, item, f"{path}.{key}") for key, item in value.items()}
+        return self._scalar(shape, value, path)
+
+    def _structure(self, shape: Any, value: Any, path: str) -> Any:
+        if isinstance(value, list) and len(value) == 1:  # Terraform writes some single structures as a list of one
+            value, path = value[0], f"{path}[0]"
+            if value is UNKNOWN:
+                return value
+        if not isinstance(value, Mapping):
+            return self._scalar(shape, value, path)
+        made: Properties = {}
+        for key, item in value.items():
+            below = f"{path}.{key}" if path else key
+            member = member_of(shape, key, self.renamed.get(_INDEX.sub("", below), ""))
+            if member is None:
+                near = difflib.get_close_matches(key, [pulumi_name(name) for name in shape.members], 1)
+                self._fail(below, f"there is no such property{f'; did you mean `{near[0]}`?' if near else ''}")
+            elif item is not None:
+                made[member] = self.parameters(shape.members[member], item, below)
+        for name in shape.required_members:
+            if name not in made and path:
+                self._fail(f"{path}.{pulumi_name(name)}", "this property is missing")
+        return made
+
+    def _list(self, shape: Any, value: Any, path: str) -> Any:
+        if isinstance(value, Mapping) and _is_tags(shape.member):
+            key, held = sorted(shape.member.members)[:2]
+            return [
+                {key: name, held: self.parameters(shape.member.members[held], item, f"{path}.{name}")}
+                for name, item in value.items()
+            ]
+        if isinstance(value, Mapping) and shape.member.type_name == "structure":  # Terraform's blocks of at most one
+            return [self.parameters(shape.member, value, path)]
+        if not isinstance(value, list):
+            return self._scalar(shape, value, path)
+        return [self.parameters(shape.member, item, f"{path}[{index}]") for index, item in enumerate(value)]
+
+    def _scalar(self, shape: Any, value: Any, path: str) -> Any:
+        from botocore.validate import ParamValidator
+
+        value = _of_text(shape.type_name, value)
+        report = ParamValidator().validate(value, shape)
+        if report.has_errors():
+            self._fail(path, report.generate_report().replace("parameter ,", f"parameter {path},"))
+        choices = list(getattr(shape, "enum", None) or ())
+        if choices and isinstance(value, str) and value not in choices:
+            near = difflib.get_close_matches(value, choices, 3, 0.4) or choices[:8]
+            self._fail(path, f"`{value}` is not a value that AWS accepts; nearest are {', '.join(near)}")
+        return value
+
+    def _fail(self, path: str, reason: str) -> None:
+        self.failures.append(InputFailure(path, reason))
+
+
+def _of_text(kind: str, value: Any) -> Any:
+    """Flags and numbers that the provider writes as text, because an absent one differs from a false one."""
+    if kind == "boolean" and value in ("true", "false"):
+        return value == "true"
+    if kind in ("integer", "long") and isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value)
+    if kind in ("float", "double") and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value.encode() if kind == "blob" and isinstance(value, str) else value
+
+
+def member_of(shape: Any, key: str, renamed: str = "") -> str | None:
+    """The member of a structure that a Pulumi name stands for."""
+    if renamed:
+        return renamed if renamed in shape.members else None
+    lower = {name.lower(): name for name in shape.members}
+    wanted = key.lower()
+    names = (wanted, wanted.removesuffix("s"), f"{wanted}s", f"{wanted.removesuffix('ies')}y")
+    return next((lower[name] for name in names if name in lower), None)
+
+
+def pulumi_name(member: str) -> str:
+    """`VpcId` -> `vpcId`, `KMSMasterKeyID` -> `kmsMasterKeyId`."""
+    name = _ACRONYM.sub(lambda match: match[1] + match[2].lower(), member)
+    return name[:1].lower() + name[1:]
+
+
+def _is_tags(shape: Any) -> bool:
+    return shape.type_name == "structure" and set(shape.members) in _TAG
+
+
+def shown(value: Any, renamed: Mapping[str, str], path: str = "") -> Any:
+    """An answer of the API in Pulumi's names and forms. `renamed` is turned around: API path -> Pulumi name."""
+    if isinstance(value, list):
+        tags = all(isinstance(item, Mapping) and set(item) in _TAG for item in value)
+        if tags and value:
+            return {item.get("Key", item.get("key")): item.get("Value", item.get("value")) for item in value}
+        return [shown(item, renamed, path) for item in value]
+    if isinstance(value, Mapping):
+        # Botocore decodes the policy documents of IAM, whose keys are no members of a shape.
+        is_document = "Statement" in value
+        return json.dumps(value) if is_document else dict(_shown_members(value, renamed, path))
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _shown_members(value: Mapping[str, Any], renamed: Mapping[str, str], path: str) -> Iterator[tuple[str, Any]]:
+    for member, item in value.items():
+        below = f"{path}.{member}" if path else member
+        yield renamed.get(below, pulumi_name(member)), shown(item, renamed, below)
+
+
+def alike(live: Any, given: Any) -> Any:
+    """The live value in the form of the given one: flags and numbers as text, a JSON document as its own text."""
+    if isinstance(given, str):
+        return _as_text(live, given)
+    if isinstance(given, Mapping) and isinstance(live, Mapping):
+        return {key: alike(item, given.get(key)) for key, item in live.items()}
+    if isinstance(given, list):
+        items = live if isinstance(live, list) else [] if live is None else [live]
+        return [alike(item, given[index] if index < len(given) else None) for index, item in enumerate(items)]
+    if isinstance(given, Mapping) and isinstance(live, list) and len(live) == 1:
+        return alike(live[0], given)
+    return live
+
+
+def _as_text(live: Any, given: str) -> Any:
+    if isinstance(live, bool):
+        return str(live).lower()
+    if isinstance(live, int):
+        return str(live)
+    if isinstance(live, Mapping | list) or (isinstance(live, str) and live[:1] in ("{", "[")):
+        decoded, wanted = _decoded(live), _decoded(given)
+        return given if decoded == wanted else json.dumps(decoded, sort_keys=True)
+    return live
+
+
+def _decoded(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def search(expression: str, value: Any) -> Any:
+    import jmespath
+
+    return jmespath.search(expression, value)

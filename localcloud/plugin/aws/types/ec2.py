@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the types of EC2 share."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from localcloud.plugin.aws.rows import AwsRow, Read, Tagging, words
+
+TAGS = Tagging("CreateTags", "DeleteTags", {"Resources": ["{id}"]}, keys="Tags")
+
+
+def ec2(inputs: str, outputs: str = "", **more: Any) -> AwsRow:
+    return AwsRow(service="ec2", inputs=words(inputs), outputs=words(outputs), **more)
+
+
+def tagged(kind: str, inputs: str, outputs: str = "", **more: Any) -> AwsRow:
+    """A type with tags. `kind` is EC2's name of it."""
+    return ec2(f"{inputs} tags", f"{outputs} tagsAll", kind=kind, tagging=TAGS, **more)
+
+
+def described(operation: str, by: str, at: str, **more: Any) -> Read:
+    return Read(operation, {by: ["{id}"]}, at, **more)
+
+
+def filtered(operation: str, at: str, filters: Mapping[str, str]) -> Read:
+    return Read(operation, {"Filters": [{"Name": name, "Values": [value]} for name, value in filters.items()]}, at)
+
+
+def arn(kind: str) -> dict[str, str]:
+    return {"arn": f"arn:aws:ec2:{{region}}:{{account}}:{kind}/{{id}}"}
