@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 
 from bench.harness.rows import ROOT, Aim, Row, in_turns
-from engine.tools import oci_plugin
+from engine.tools import STAND_INS, plugin_path
 from localcloud import admin
 from localstacks.oci.buckets import empty
 from localstacks.oci.sessions import DEPLOYER, session_of
@@ -209,7 +209,9 @@ def _seconds(call: Callable[[], object]) -> float:
 def _cold_start(team: Team) -> Row:
     """Until the plugin has said its port, as the engine starts it; the floor says a word when its imports are done."""
     imports = [sys.executable, "-u", "-c", "import localcloud.plugin.oci.plugin, provider.base.serve; print(0)"]
-    ours, floor = in_turns(lambda: _first_word([str(oci_plugin(team.home))]), lambda: _first_word(imports))
+    ours, floor = in_turns(
+        lambda: _first_word([str(plugin_path(team.home, STAND_INS[0]))]), lambda: _first_word(imports)
+    )
     return _row("cold start of the plugin", "the same imports", ours, floor, COLD_AIM)
 
 

@@ -7,16 +7,37 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from engine.versions import EngineError
 
-PLUGIN_VARIABLE = "TRAINYARD_OCI_PLUGIN"
 CHECKOUT = Path(__file__).absolute().parent.parent
 LANGUAGE_HOST = "pulumi-language-python"
 OWN_LANGUAGE_HOST = "trainyard-language-python"
-OCI_PLUGIN = "pulumi-resource-oci"
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A plugin of the local cloud that takes the real one's place for local stacks."""
+
+    provider: str
+    # The SDK that a program imports. The engine asks for the plugin by its version.
+    package: str
+    module: str
+    # `real` in this variable: Pulumi's own plugin is used.
+    variable: str
+
+    @property
+    def program(self) -> str:
+        return f"pulumi-resource-{self.provider}"
+
+
+STAND_INS = (
+    StandIn("oci", "pulumi_oci", "localcloud.plugin.oci", "TRAINYARD_OCI_PLUGIN"),
+    StandIn("aws", "pulumi_aws", "localcloud.plugin.aws", "TRAINYARD_AWS_PLUGIN"),
+)
 
 # This script is put beside an engine that we built. Pulumi warns about a plugin on PATH unless it is the one beside
 # `pulumi`. So `.trainyard/bin` links to this script, and it runs the host of the checkout through which it was called.
@@ -43,37 +64,47 @@ def tools_home(env: Mapping[str, str]) -> Path:
 
 
 def write_tools(home: Path, engine: Path, env: Mapping[str, str]) -> Path:
-    """Updates `home/bin` for this engine and TRAINYARD_OCI_PLUGIN, and returns that folder."""
+    """Updates `home/bin` for this engine, and the plugins of local stacks; returns that folder."""
     folder = home.absolute() / "bin"
     folder.mkdir(parents=True, exist_ok=True)
     _write_language_host(folder, engine, env)
-    # An earlier release put the plugin here, where the engine warns about it at every step.
-    (folder / OCI_PLUGIN).unlink(missing_ok=True)
-    plugin = oci_plugin(home)
-    if not _wants_real_plugin(env):
-        plugin.parent.mkdir(parents=True, exist_ok=True)
-        write_script(plugin, script_for("localcloud.plugin.oci"))
-    elif plugin.is_file() and plugin.read_bytes() == script_for("localcloud.plugin.oci").encode():
-        plugin.unlink()
-        plugin.parent.rmdir()
+    for stand_in in STAND_INS:
+        # An earlier release put plugins here, where the engine warns about them at every step.
+        (folder / stand_in.program).unlink(missing_ok=True)
+        _write_plugin(home, stand_in, env)
     return folder
 
 
-def _wants_real_plugin(env: Mapping[str, str]) -> bool:
+def _write_plugin(home: Path, stand_in: StandIn, env: Mapping[str, str]) -> None:
+    plugin, script = plugin_path(home, stand_in), script_for(stand_in.module)
+    if plugin is None:
+        return
+    if not _wants_real_plugin(stand_in, env):
+        plugin.parent.mkdir(parents=True, exist_ok=True)
+        write_script(plugin, script)
+    elif plugin.is_file() and plugin.read_bytes() == script.encode():
+        plugin.unlink()
+        plugin.parent.rmdir()
+
+
+def _wants_real_plugin(stand_in: StandIn, env: Mapping[str, str]) -> bool:
     """Whether Pulumi's own plugin is to be used, and not the one for the local cloud."""
-    wanted = env.get(PLUGIN_VARIABLE, "")
+    wanted = env.get(stand_in.variable, "")
     if wanted not in ("", "real"):
-        raise EngineError(f"{PLUGIN_VARIABLE} is {wanted!a}: write `real` for Pulumi's own plugin, or leave it out")
+        raise EngineError(f"{stand_in.variable} is {wanted!a}: write `real` for Pulumi's own plugin, or leave it out")
     return wanted == "real"
 
 
-def oci_plugin(home: Path) -> Path:
-    """Where local stacks find the plugin: in the place of an installed one, with the version that programs ask for."""
+def plugin_path(home: Path, stand_in: StandIn) -> Path | None:
+    """Where local stacks find the plugin: in the place of an installed one, with the version that programs ask for.
+
+    None where the SDK is not installed: no program can ask for the plugin then.
+    """
     try:
-        wanted = version("pulumi_oci")
+        wanted = version(stand_in.package)
     except PackageNotFoundError:
-        wanted = "0.0.0"
-    return home.absolute() / "pulumi" / "plugins" / f"resource-oci-v{wanted}" / OCI_PLUGIN
+        return None
+    return home.absolute() / "pulumi" / "plugins" / f"resource-{stand_in.provider}-v{wanted}" / stand_in.program
 
 
 def _write_language_host(folder: Path, engine: Path, env: Mapping[str, str]) -> None:

@@ -67,6 +67,18 @@ FUNCTIONS: Mapping[str, Lookup] = {
         id="{groupId}",
         one=True,
     ),
+    "aws:vpc/getSecurityGroupRule:getSecurityGroupRule": Lookup(
+        "ec2",
+        "DescribeSecurityGroupRules",
+        {"SecurityGroupRuleIds": ["{securityGroupRuleId}"]},
+        at="SecurityGroupRules[].merge(@, {arn: SecurityGroupRuleArn, securityGroupId: GroupId, "
+        "referencedSecurityGroupId: ReferencedGroupInfo.GroupId})",
+        id="{securityGroupRuleId}",
+        one=True,
+    ),
+    "aws:vpc/getSecurityGroupRules:getSecurityGroupRules": Lookup(
+        "ec2", "DescribeSecurityGroupRules", at="{ids: SecurityGroupRules[].SecurityGroupRuleId}", id="{region}"
+    ),
     "aws:ec2/getRouteTable:getRouteTable": Lookup(
         "ec2", "DescribeRouteTables", filters=_TABLE, at="RouteTables", id="{routeTableId}", one=True
     ),
@@ -110,6 +122,13 @@ FUNCTIONS: Mapping[str, Lookup] = {
     "aws:s3/getBucket:getBucket": Lookup("s3", "HeadBucket", {"Bucket": "{bucket}"}, at="{}", id="{bucket}"),
     "aws:iam/getRole:getRole": Lookup(
         "iam", "GetRole", {"RoleName": "{name}"}, at="Role.merge(@, {name: RoleName, uniqueId: RoleId})", id="{name}"
+    ),
+    "aws:iam/getInstanceProfile:getInstanceProfile": Lookup(
+        "iam",
+        "GetInstanceProfile",
+        {"InstanceProfileName": "{name}"},
+        at="InstanceProfile.merge(@, {roleArn: Roles[0].Arn, roleId: Roles[0].RoleId, roleName: Roles[0].RoleName})",
+        id="{instanceProfileId}",
     ),
     "aws:iam/getPolicy:getPolicy": Lookup(
         "iam", "GetPolicy", {"PolicyArn": "{arn}"}, at="Policy.merge(@, {name: PolicyName})", id="{arn}"

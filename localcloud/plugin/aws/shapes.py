@@ -180,3 +180,18 @@ def search(expression: str, value: Any) -> Any:
     import jmespath
 
     return jmespath.search(expression, value)
+
+
+def shape_at(shape: Any, where: str) -> Any:
+    """The shape below a path of members."""
+    for name in where.split("."):
+        shape = shape.members[name]
+    return shape
+
+
+def put(made: Properties, where: str, value: Any) -> None:
+    """Puts a value below a path of members."""
+    *above, last = where.split(".")
+    for name in above:
+        made = made.setdefault(name, {})
+    made[last] = value

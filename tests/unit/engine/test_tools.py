@@ -10,9 +10,10 @@ import pytest
 from engine.local import environment
 from engine.tools import (
     LANGUAGE_HOST,
-    OCI_PLUGIN,
     OWN_LANGUAGE_HOST,
-    oci_plugin,
+    STAND_INS,
+    StandIn,
+    plugin_path,
     script_for,
     tools_home,
     write_script,
@@ -26,19 +27,35 @@ def names(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-def test_an_engine_with_its_own_language_host_gets_only_the_oci_plugin(machine: Any) -> None:
+def plugin_of(home: Path, stand_in: StandIn) -> Path:
+    path = plugin_path(home, stand_in)
+    assert path is not None
+    return path
+
+
+EACH = pytest.mark.parametrize("stand_in", STAND_INS, ids=lambda stand_in: stand_in.provider)
+
+
+@EACH
+def test_an_engine_with_its_own_language_host_gets_only_the_plugins(machine: Any, stand_in: StandIn) -> None:
     machine.program("pulumi", "echo v3.999.0")
     machine.program(LANGUAGE_HOST, "exit 0")
     assert names(write_tools(machine.root / "home", machine.path, machine.env)) == []
-    assert os.access(oci_plugin(machine.root / "home"), os.X_OK)
+    assert os.access(plugin_of(machine.root / "home", stand_in), os.X_OK)
 
 
-def test_the_oci_plugin_is_of_the_version_that_programs_ask_for(machine: Any) -> None:
+@EACH
+def test_a_plugin_is_of_the_version_that_programs_ask_for(machine: Any, stand_in: StandIn) -> None:
     """And not on PATH: there the engine takes it too, with a warning at every step."""
     (machine.root / "home" / "bin").mkdir(parents=True)
-    (machine.root / "home" / "bin" / OCI_PLUGIN).write_text("left by an earlier release")
-    assert OCI_PLUGIN not in names(write_tools(machine.root / "home", machine.path, machine.env))
-    assert oci_plugin(machine.root / "home").parent.name == f"resource-oci-v{version('pulumi_oci')}"
+    (machine.root / "home" / "bin" / stand_in.program).write_text("left by an earlier release")
+    assert stand_in.program not in names(write_tools(machine.root / "home", machine.path, machine.env))
+    folder = plugin_of(machine.root / "home", stand_in).parent.name
+    assert folder == f"resource-{stand_in.provider}-v{version(stand_in.package)}"
+
+
+def test_without_its_sdk_no_plugin_is_needed(tmp_path: Path) -> None:
+    assert plugin_path(tmp_path, StandIn("none", "pulumi_of_nobody", "nothing", "NONE")) is None
 
 
 def test_a_language_host_elsewhere_on_path_is_left_to_work(machine: Any, tmp_path: Path) -> None:
@@ -63,20 +80,23 @@ def test_ours_goes_when_pulumis_own_comes(machine: Any) -> None:
     assert names(folder) == []
 
 
-def test_a_plugin_that_is_neither_is_said(machine: Any) -> None:
-    with pytest.raises(EngineError, match="TRAINYARD_OCI_PLUGIN is 'Real': write `real`"):
-        write_tools(machine.root / "home", machine.path, machine.env | {"TRAINYARD_OCI_PLUGIN": "Real"})
+@EACH
+def test_a_plugin_that_is_neither_is_said(machine: Any, stand_in: StandIn) -> None:
+    with pytest.raises(EngineError, match=f"{stand_in.variable} is 'Real': write `real`"):
+        write_tools(machine.root / "home", machine.path, machine.env | {stand_in.variable: "Real"})
 
 
-def test_the_real_oci_plugin_is_not_stood_in_for(machine: Any) -> None:
+@EACH
+def test_the_real_plugin_is_not_stood_in_for(machine: Any, stand_in: StandIn) -> None:
     write_tools(machine.root / "home", machine.path, machine.env)
-    home, real = machine.root / "home", machine.env | {"TRAINYARD_OCI_PLUGIN": "real"}
+    home, real = machine.root / "home", machine.env | {stand_in.variable: "real"}
     write_tools(home, machine.path, real)
-    assert not oci_plugin(home).parent.exists()
-    oci_plugin(home).parent.mkdir(parents=True)
-    oci_plugin(home).write_text("Pulumi's own, installed")
+    plugin = plugin_of(home, stand_in)
+    assert not plugin.parent.exists()
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("Pulumi's own, installed")
     write_tools(home, machine.path, real)
-    assert oci_plugin(home).exists(), "what Pulumi installed there is not ours to remove"
+    assert plugin.exists(), "what Pulumi installed there is not ours to remove"
 
 
 def test_a_built_engine_runs_the_host_of_the_checkout_it_is_called_through(machine: Any) -> None:

@@ -2,6 +2,7 @@
 """Instances: started from a launch template or by themselves, with disks and the tags of their disks."""
 
 import base64
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -137,10 +138,8 @@ class InstanceResource(AwsResource):
         was = self.state_of(self._get(call, id, new) or {})
         self._reach(call, id, "StopInstances", new)
         for key in _STOPPED.keys() & changed.keys():
-            value = new.get(key)
-            if value is not None:
-                encoded = {"userData": str(value).encode, "userDataBase64": lambda: base64.b64decode(value)}
-                wanted = {"InstanceId": id, _STOPPED[key]: {"Value": encoded.get(key, lambda: value)()}}
+            if new.get(key) is not None:
+                wanted = {"InstanceId": id, _STOPPED[key]: {"Value": _stored(key, new[key])}}
                 self.write(call, new, "ModifyInstanceAttribute", wanted)
         if was == "running":
             self._reach(call, id, "StartInstances", new)
@@ -148,8 +147,6 @@ class InstanceResource(AwsResource):
     def _reach(self, call: Call, id: str, operation: str, inputs: Properties) -> None:  # noqa: A002
         """Stops or starts the instance, and waits visibly until it is so."""
         self.write(call, inputs, operation, {"InstanceIds": [id]})
-        import time
-
         deadline, pause = call.deadline(_SECONDS), 0.05
         while (state := self.state_of(self._get(call, id, inputs) or {})) != _STATES[operation]:
             if time.monotonic() > deadline:
@@ -163,3 +160,10 @@ class InstanceResource(AwsResource):
         if old_outputs is not None and inputs.get("instanceType") != old_outputs.get("instanceType"):
             outputs |= {"publicIp": UNKNOWN, "publicDns": UNKNOWN}  # a stopped instance loses its address
         return outputs
+
+
+def _stored(key: str, value: Any) -> Any:
+    """User data as bytes: botocore encodes it once more."""
+    if key == "userDataBase64":
+        return base64.b64decode(value)
+    return str(value).encode() if key == "userData" else value

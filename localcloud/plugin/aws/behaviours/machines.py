@@ -12,6 +12,7 @@ from provider.base.resource import Call
 from provider.base.values import UNKNOWN, Properties
 
 _DATA = frozenset(TEMPLATE_DATA.split())
+_OWN_KIND = "launch-template"
 # What makes a new version, and what chooses one.
 _VERSION = _DATA | {"description"}
 _CHOICE = frozenset({"defaultVersion", "updateDefaultVersion"})
@@ -26,7 +27,10 @@ class LaunchTemplateResource(AwsResource):
 
     def live(self, model: Properties) -> Properties:
         live = super().live(model)
-        return {**live, **({"description": model["description"]} if model.get("description") else {})}
+        described = {"description": model["description"]} if model.get("description") else {}
+        # The local AWS shows a template's own tags among those that it gives to machines.
+        tags = [one for one in live.get("tagSpecifications") or () if one.get("resourceType") != _OWN_KIND]
+        return {**live, **described, "tagSpecifications": tags or None}
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         outputs = super().preview(inputs, old_outputs)

@@ -69,13 +69,11 @@ class RouteTableResource(AwsResource):
 
     def _routes(self, call: Call, id: str, new: Properties) -> None:  # noqa: A002
         """Brings the table's routes to those that the program gives; one that is there already is left."""
-        live = {
-            destination_of(one): one for one in (self._get(call, id, new) or {}).get("Routes") or () if _is_own(one)
-        }
+        there = (self._get(call, id, new) or {}).get("Routes") or ()
+        live = {destination_of(one): one for one in there if _is_own(one)}
         shape = self.shape("CreateRoute")
-        given = [route for route in new.get("routes") or ()]
         wanted = {}
-        for route in given:
+        for route in new.get("routes") or ():
             made = {member_of(shape, key, _INLINE.get(key, "")) or key: value for key, value in route.items() if value}
             wanted[destination_of(made)] = made
         for destination, route in live.items():

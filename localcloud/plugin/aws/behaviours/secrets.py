@@ -21,10 +21,11 @@ class SecretResource(AwsResource):
         except ProviderError as error:
             if code_of(error.__cause__) != "InvalidRequestException" or "deletion" not in str(error):
                 raise
+            name = inputs["name"]
             raise ProviderError(
-                f"{call.name}: a secret with the name {inputs['name']} is scheduled for deletion, and keeps it till then.",
-                f"Restore it (`aws secretsmanager restore-secret --secret-id {inputs['name']}`) and `pulumi import` it, "
-                "or choose another name.",
+                f"{call.name}: the secret {name} is scheduled for deletion; it keeps its name until then.",
+                f"Restore it (`aws secretsmanager restore-secret --secret-id {name}`) and `pulumi import` it, or "
+                "choose another name.",
             ) from error
 
     def id_of(self, model: Any, inputs: Properties) -> str:

@@ -6,7 +6,10 @@ from typing import Any
 
 from localcloud.plugin.aws.rows import AwsRow, Read, Tagging, words
 
-TAGS = Tagging("CreateTags", "DeleteTags", {"Resources": ["{id}"]}, keys="Tags")
+
+def by_field(name: str) -> Tagging:
+    """Tags of a resource whose id is in this field."""
+    return Tagging("CreateTags", "DeleteTags", {"Resources": [f"{{{name}}}"]}, keys="Tags")
 
 
 def ec2(inputs: str, outputs: str = "", **more: Any) -> AwsRow:
@@ -15,7 +18,7 @@ def ec2(inputs: str, outputs: str = "", **more: Any) -> AwsRow:
 
 def tagged(kind: str, inputs: str, outputs: str = "", **more: Any) -> AwsRow:
     """A type with tags. `kind` is EC2's name of it."""
-    return ec2(f"{inputs} tags", f"{outputs} tagsAll", kind=kind, tagging=TAGS, **more)
+    return ec2(f"{inputs} tags", f"{outputs} tagsAll", kind=kind, **{"tagging": by_field("id"), **more})
 
 
 def described(operation: str, by: str, at: str, **more: Any) -> Read:

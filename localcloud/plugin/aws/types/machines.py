@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 from localcloud.plugin.aws.rows import AwsRow, Change, Read
-from localcloud.plugin.aws.types.ec2 import arn, described, tagged
+from localcloud.plugin.aws.types.ec2 import arn, by_field, described, tagged
 
 # What a launch template holds; a new value makes a new version.
 TEMPLATE_DATA = (
@@ -42,6 +42,7 @@ ROWS: Mapping[str, AwsRow] = {
         state="State",
         ready=frozenset({"available"}),
         gone=frozenset({"deleted"}),
+        tagging=by_field("GroupId"),
         taken=frozenset({"InvalidPlacementGroup.Duplicate"}),
         needed=frozenset({"InvalidPlacementGroup.InUse"}),
         behaviour="machines.PlacementGroupResource",
