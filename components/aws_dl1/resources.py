@@ -45,6 +45,7 @@ def _of_jobs(plan: AwsDl1Plan) -> dict[str, Sequence[str]]:
     clusters = [job.cluster for job in plan.jobs.values()]
     return {
         "job": [cluster.key for cluster in clusters],
+        "cluster": [cluster.name for cluster in clusters],
         "image": [cluster.image or ANY for cluster in clusters],
         "parameter": [cluster.image_parameter for cluster in clusters if cluster.image_parameter],
         "reservation": [cluster.reservation for cluster in clusters if cluster.reservation],
@@ -72,7 +73,9 @@ def _values(plan: AwsDl1Plan, bucket: str) -> dict[str, str]:
         "log_group": plan.logs.group_name,
         "key": plan.bucket.key or "",
         "role": plan.access.runs_role,
+        "profile": f"{plan.team}-{plan.environment}-nodes" if plan.access.create else plan.access.runs_role,
         "vpc": plan.network.vpc or ANY,
+        "route_table": plan.network.route_table or ANY,
         "subnet": plan.network.subnet or ANY,
         "security_group": plan.network.security_group,
         "users": _users(plan, account),

@@ -12,8 +12,9 @@ from localcloud.aws.account import ACCOUNT, PEOPLE, AccessKeyPair
 # be written to disk with every change of IAM.
 MANAGED = (
     "AdministratorAccess", "PowerUserAccess", "ReadOnlyAccess", "AmazonSSMManagedInstanceCore",
-    "AmazonS3FullAccess", "AmazonS3ReadOnlyAccess", "AmazonEC2ContainerRegistryReadOnly", "AmazonEC2FullAccess",
-    "CloudWatchAgentServerPolicy", "CloudWatchLogsFullAccess", "IAMFullAccess",
+    "AmazonSSMFullAccess", "AmazonS3FullAccess", "AmazonS3ReadOnlyAccess", "AmazonEC2ContainerRegistryPowerUser",
+    "AmazonEC2ContainerRegistryPullOnly", "AmazonEC2ContainerRegistryReadOnly", "AmazonEC2FullAccess",
+    "CloudWatchAgentServerPolicy", "CloudWatchLogsFullAccess", "CloudWatchReadOnlyAccess", "IAMFullAccess",
 )  # fmt: skip
 
 

@@ -28,11 +28,11 @@ ROLE = f"arn:aws:iam::{ACCOUNT}:role/vision-dev-nodes"
 USERS = (AwsUsers(group="scientists"), AwsUsers(role="scientist"))
 RESERVED = Cluster(
     ami_parameter="/aws/service/gaudi/{release}/image", reservation="cr-0a1b2c3d", placement_group="company-gaudi",
-    public_address="elastic",
+    public_address="elastic", spot=True,
 )  # fmt: skip
 NETWORKS = (
     AwsNetwork(nat=True),
-    AwsNetwork(vpc="vpc-0a1b2c3d", subnet_cidr="10.0.1.0/24"),
+    AwsNetwork(vpc="vpc-0a1b2c3d", subnet_cidr="10.0.1.0/24", route_table="rtb-0a1b2c3d"),
     AwsNetwork(subnet="subnet-0a1b2c3d", security_group="sg-0a1b2c3d"),
 )
 

@@ -27,6 +27,7 @@ from components.aws_dl1.statements import (
     split,
     too_large,
 )
+from localcloud.aws import seed
 from schemas.aws_dl1.model import AwsAccess, AwsUsers
 from schemas.model import Bucket, Input, Was
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan
@@ -81,11 +82,13 @@ def test_input_data_of_another_bucket_is_read_only() -> None:
 
 
 def test_only_the_nodes_open_secrets() -> None:
-    secret = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:vision-dev-ssh-resnet-a1b2c3"
+    secret = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:vision-dev-resnet/ssh-a1b2c3"
     plan = aws_plan()
     assert allowed(plan, "runs", "secretsmanager:GetSecretValue", secret)
     assert not allowed(plan, "users", "secretsmanager:GetSecretValue", secret)
-    assert not allowed(plan, "runs", "secretsmanager:GetSecretValue", secret.replace("vision-dev", "vision-prod"))
+    for other in ("vision-dev-bert", "vision-dev-resnet-50", "vision-prod-resnet"):
+        named = secret.replace("vision-dev-resnet", other)
+        assert not allowed(plan, "runs", "secretsmanager:GetSecretValue", named)
 
 
 def test_instances_are_those_of_the_stack() -> None:
@@ -126,7 +129,10 @@ def test_documented_attaches_awss_own_policies_and_adds_what_they_lack() -> None
         assert policy.managed
         assert policy.statements
     assert allowed(
-        plan, "runs", "secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:vision-dev-a"
+        plan,
+        "runs",
+        "secretsmanager:GetSecretValue",
+        f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:vision-dev-resnet/runs/base-a1b2c3",
     )
     assert not allowed(
         plan, "runs", "ecr:BatchGetImage", f"arn:aws:ecr:us-east-1:{ACCOUNT}:repository/vision/dev/training"
@@ -146,9 +152,9 @@ def kept_by_aws() -> Any:
     return json.loads(aws_managed_policies_data)
 
 
-def test_awss_own_policies_exist() -> None:
+def test_awss_own_policies_exist_also_in_the_local_cloud() -> None:
     for mode in table("aws_dl1_access")["managed"].values():
-        assert {*mode["users"], *mode["runs"]} <= kept_by_aws().keys()
+        assert {*mode["users"], *mode["runs"]} <= kept_by_aws().keys() & {*seed.MANAGED}
 
 
 def managed_actions(names: list[str]) -> list[str]:
