@@ -98,7 +98,7 @@ def build(
     "--sign-in/--no-sign-in",
     default=True,
     show_default=True,
-    help="Sign in with the API key for this push; otherwise the tool's own login counts.",
+    help="Sign in for this push with the cloud's credentials; otherwise the tool's own login counts.",
 )
 def push(
     stack: str,

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from images import tools
 from images.errors import ImageError
 from images.platform import ImagePlatform
-from images.recipes import PLATFORM, Additions, Recipe, make_context, recipe
+from images.recipes import PLATFORM, Additions, Recipe, make_context
 from images.tools import Build, Tool
 from images.wanted import WantedImage
 from provider.base.asking import Tell
@@ -43,7 +43,7 @@ def choose_recipe(one: WantedImage, options: BuildOptions, platform: ImagePlatfo
             )
         if job.code is None and options.additions.code is None:
             show(f"{job.name}: has no `code`, so its script must be in the image: --code FOLDER puts it there")
-        fitting = recipe(job.framework, job.strategy, platform.has_gpu(shape) if options.gpu is None else options.gpu)
+        fitting = platform.recipe(job, options.gpu)
         recipes.setdefault(fitting.title, (job.name, fitting))
     if len(recipes) > 1:
         jobs = " and ".join(f"{name} ({title})" for title, (name, _) in recipes.items())

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from catalog.platforms import import_platform, platforms_in
-from components.plan.model import Plan
+from components.plan.model import JobPlan, Plan
 from images.errors import ImageError
 from images.login import Endpoint
+from images.recipes import Recipe
 from images.wanted import WantedImage
 
 
@@ -22,14 +23,19 @@ class ImagePlatform(Protocol):
         `namespace` and `registry` are the values that a person gave. A dry run makes no call.
         """
 
-    def has_gpu(self, shape: str) -> bool: ...
+    def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
+        """What the job's image is built from. `gpu` overrules what its shape says."""
+
     def is_arm(self, shape: str) -> bool: ...
 
     def judge(self, plan: Plan, image: WantedImage, overwrite: bool) -> str:
         """Raise if a push would do harm or cannot work. Return why this could not be checked, else an empty text."""
 
     def user_of(self, image: WantedImage) -> str:
-        """The user name of a person who pushes without an API key."""
+        """The user name of a person who logs in by hand."""
+
+    def by_hand(self, login: str) -> str:
+        """How people log in by hand, for those without credentials here. `login`: the tool's words."""
 
     def login(self, place: Endpoint) -> tuple[str, str]:
         """A user and a password that are good for one push."""

@@ -43,7 +43,7 @@ class Push:
             self.show(f"{one.address}, for {', '.join(job.name for job in one.jobs)}")
             for words in tools.push_words(self.tool, one.address, there, place.plain_http):
                 self.show(f"  {shlex.join(words)}")
-            self.show(f"  without an API key, log in first, with an auth token on standard input: {login}")
+            self.show(f"  {self.platform.by_hand(login)}")
             return
         with TemporaryDirectory(prefix="trainyard-image-") as folder:
             login_environment = self._sign_in(Path(folder), place) if self.sign_in else {}
@@ -56,11 +56,11 @@ class Push:
         self.show(f"Pushed {one.address}" + (f"\n  {digest}" if digest else ""))
 
     def _sign_in(self, folder: Path, place: Endpoint) -> dict[str, str]:
-        """Sign in for this push. Without an API key, the tool's own login is used."""
+        """Sign in for this push. Without credentials for it, the tool's own login is used."""
         try:
             user, secret = self.platform.login(place)
             return login_variables(self.tool, folder, place, user, secret)
         except ImageError as error:
             why = str(error).partition("\n")[0]
-            self.tell(f"Not signed in by API key ({why}): {self.tool.name} uses its own login.")
+            self.tell(f"Not signed in ({why}): {self.tool.name} uses its own login.")
             return {}

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from components.plan.model import Plan
+from components.plan.model import JobPlan, Plan
 from images.errors import ImageError
 from images.login import Endpoint
 from images.oci import addresses, registry, shapes
 from images.oci.token import TOKEN_USER, token
+from images.recipes import Recipe, recipe
 from images.wanted import WantedImage
 from provider.oci.session import Session
 
@@ -30,8 +31,8 @@ class OciImages:
     def _namespace(self) -> str:
         return registry.namespace(self._session)
 
-    def has_gpu(self, shape: str) -> bool:
-        return shapes.has_gpu(shape)
+    def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
+        return recipe(job.framework, job.strategy, shapes.has_gpu(job.shape.name) if gpu is None else gpu)
 
     def is_arm(self, shape: str) -> bool:
         return shapes.is_arm(shape)
@@ -47,6 +48,9 @@ class OciImages:
 
     def user_of(self, image: WantedImage) -> str:
         return f"{addresses.namespace_of(image)}/<user>"
+
+    def by_hand(self, login: str) -> str:
+        return f"without an API key, log in first, with an auth token on standard input: {login}"
 
     def login(self, place: Endpoint) -> tuple[str, str]:
         return TOKEN_USER, token(self._session, place)

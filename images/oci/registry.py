@@ -3,37 +3,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from components.oci.plan import oci_plan
 from components.plan.model import Plan
+from images import registered as registered_images
 from images.errors import ImageError
 from images.oci.addresses import namespace_of, repository_of
+from images.registered import IMMUTABLE, NO_REPOSITORY, NOT_BUILT, UNREACHABLE, PushFailure, RegisteredImage, explain
 from images.wanted import WantedImage
 from provider.base.errors import ProviderError
 from provider.oci.session import Session
-
-
-@dataclass(frozen=True)
-class RegisteredImage:
-    """What the registry already has of an image."""
-
-    repository: bool
-    immutable: bool = False
-    digest: str = ""
-
-
-@dataclass(frozen=True)
-class PushFailure:
-    """One kind of failed push: how the tool's last lines show it, its cause, and what to do. `{…}` are filled in."""
-
-    pattern: str
-    cause: str
-    remedy: str
-
 
 # The first match counts: OCIR answers an unknown caller with `denied` as well.
 PUSH_FAILURES = (
@@ -43,32 +24,15 @@ PUSH_FAILURES = (
         "Log in, with an auth token as password (Console: your profile, Auth tokens): {login}\n"
         "A federated user is '{namespace}/oracleidentitycloudservice/<user>'",
     ),
-    PushFailure(
-        r"immutable|cannot be overwritten|tag .*already exists",
-        "the repository is immutable and has {tag} already",
-        "Give the image a new tag in the stack file, then build and push that",
-    ),
+    IMMUTABLE,
     PushFailure(
         r"denied|forbidden|\b403\b",
         "the user who is logged in to {host} may not push to {repository}",
         "Pushing needs `manage repos` (REPOSITORY_UPDATE): `trainyard access {stack}` shows who has it",
     ),
-    PushFailure(
-        r"name unknown|name_unknown|repository .*not found|\b404\b",
-        "the repository {repository} does not exist",
-        "Make it first: {make}",
-    ),
-    PushFailure(
-        r"no such image|not found in local storage|image not known|does not exist locally|unable to find image|"
-        r"tag does not exist|no such file or directory|locating image",
-        "{address} was not built on this machine",
-        "Build it first: trainyard image build {stack}",
-    ),
-    PushFailure(
-        r"no such host|connection refused|timed? ?out|timeout|unreachable|name resolution|tls|certificate",
-        "{host} cannot be reached",
-        "Check the network, a proxy, and that the stack's region is the right one",
-    ),
+    NO_REPOSITORY,
+    NOT_BUILT,
+    UNREACHABLE,
 )  # fmt: skip
 
 
@@ -83,11 +47,7 @@ def explain_failure(output: str, plan: Plan, image: WantedImage, login: str) -> 
         "host": image.host, "address": image.address, "repository": repository_of(image), "tag": image.tag,
         "namespace": namespace_of(image), "login": login, "stack": plan.stack, "make": make_words(plan),
     }  # fmt: skip
-    last = output.casefold()
-    for failure in PUSH_FAILURES:
-        if re.search(failure.pattern, last):
-            return ImageError(f"{failure.cause}\n{failure.remedy}".format(**facts))
-    return ImageError("the push failed\nThe last lines above say why; the next try continues with what was pushed")
+    return explain(output, PUSH_FAILURES, facts)
 
 
 def make_words(plan: Plan) -> str:
@@ -128,21 +88,11 @@ def look_up_image(session: Session, plan: Plan, image: WantedImage) -> Registere
 
 
 def judge(plan: Plan, image: WantedImage, registered: RegisteredImage, overwrite: bool) -> None:
-    """Raises where a push would do harm or cannot work."""
-    if not registered.repository:
-        # OCI would make the repository in the root compartment. The stack could then not make its own.
-        raise ImageError(f"the repository {repository_of(image)} does not exist yet\nMake it first: {make_words(plan)}")
-    if registered.digest and registered.immutable:
-        raise ImageError(
-            f"{repository_of(image)} is immutable and has {image.tag} already ({registered.digest})\n"
-            "Give the image a new tag in the stack file, then build and push that"
-        )
-    if registered.digest and not overwrite:
-        raise ImageError(
-            f"{repository_of(image)} has {image.tag} already ({registered.digest}): "
-            "later runs would get another image\n"
-            "Give the image a new tag in the stack file, or add --overwrite"
-        )
+    """Raises where a push would do harm or cannot work.
+
+    OCI would make a missing repository in the root compartment. The stack could then not make its own.
+    """
+    registered_images.judge(repository_of(image), image.tag, registered, overwrite, make_words(plan))
 
 
 def _ask_oci(call: Callable[[], Any]) -> Any:

@@ -3,7 +3,7 @@
 set -eu
 lock=$1
 team=$2
-pip="/opt/trainyard/environment/bin/python -m pip --disable-pip-version-check --no-input"
+pip="${TRAINYARD_PYTHON:-/opt/trainyard/environment/bin/python} -m pip --disable-pip-version-check --no-input"
 
 asks() { grep -q '^[[:space:]]*[^#[:space:]]' "$1"; }
 
@@ -11,7 +11,8 @@ if asks "$lock"; then
     $pip install --no-cache-dir --require-hashes --requirement "$lock"
 fi
 if asks "$team"; then
-    $pip freeze --local > /tmp/pinned.txt
+    # A base may hold packages that were installed from files, which no constraint can name.
+    $pip freeze --local | sed -n '/==/p' > /tmp/pinned.txt
     $pip install --no-cache-dir --constraint /tmp/pinned.txt --requirement "$team"
     rm /tmp/pinned.txt
 fi

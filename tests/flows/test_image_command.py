@@ -45,7 +45,9 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file.chmod(0o755)
     monkeypatch.setenv("PATH", str(file.parent))
     monkeypatch.setenv("OCI_CONFIG_FILE", str(tmp_path / "no-config"))
-    for name in ("CLIENT_HOST_OVERRIDES", "TRAINYARD_REGISTRY"):
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no-config"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("CLIENT_HOST_OVERRIDES", "TRAINYARD_REGISTRY", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     return file
 
@@ -100,7 +102,7 @@ def test_a_platform_whose_images_are_not_built_here_is_named(command: str, tmp_p
     file.write_text(ELSEWHERE)
     told = _trainyard(command, str(file), "--dry-run")
     assert told.exit_code == 1
-    assert "Error: pai runs on openpai\nImages are built for stacks of oci so far\n" in told.output
+    assert "Error: pai runs on openpai\nImages are built for stacks of oci and aws-dl1 so far\n" in told.output
 
 
 def test_a_build_gives_the_tool_a_folder_and_words(docker: Path, tmp_path: Path) -> None:
@@ -152,6 +154,26 @@ def test_a_push_that_is_refused_says_how_to_log_in(docker: Path) -> None:
     assert pushed.exit_code == 1
     assert "docker login iad.ocir.io --username 'acme/<user>' --password-stdin" in pushed.stderr
     assert "Traceback" not in pushed.output
+
+
+def test_an_image_for_gaudi_is_built_on_its_release_and_pushed_to_ecr(docker: Path) -> None:
+    address = "123456789012.dkr.ecr.us-east-1.amazonaws.com/vision/gaudi:1.15.1"
+    built = _trainyard("build", "aws-dl1-resnet")
+    assert built.exit_code == 0, built.output
+    base = "vault.habana.ai/gaudi-docker/1.15.1/ubuntu22.04/habanalabs/pytorch-installer-2.2.0:latest"
+    [words] = _told(docker)
+    assert f"BASE={base}" in words
+    assert words[words.index("--tag") + 1] == address
+    assert words[words.index("--file") + 1].endswith("launcher/images/gaudi/Dockerfile")
+    pushed = _trainyard("push", "aws-dl1-resnet")
+    assert pushed.exit_code == 0, pushed.output
+    assert _told(docker)[1] == ["push", address]
+    assert "docker uses its own login" in pushed.stderr
+    dry = _trainyard("push", "aws-dl1-resnet", "--dry-run")
+    assert "aws ecr get-login-password --region us-east-1 | docker login" in dry.stdout
+    refused = _trainyard("push", "aws-dl1-resnet", env={"DOCKER_SAYS": "no basic auth credentials"})
+    assert refused.exit_code == 1
+    assert "aws ecr get-login-password" in refused.stderr
 
 
 def test_without_credentials_the_namespace_has_to_be_told(docker: Path) -> None:

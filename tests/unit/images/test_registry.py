@@ -7,7 +7,8 @@ import pytest
 
 from images.errors import ImageError
 from images.oci.addresses import wanted_images
-from images.oci.registry import PUSH_FAILURES, RegisteredImage, explain_failure, judge
+from images.oci.registry import PUSH_FAILURES, explain_failure, judge
+from images.registered import RegisteredImage
 from schemas.model import Registry
 from tests.support.samples import plan
 

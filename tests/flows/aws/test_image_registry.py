@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `trainyard image push` asks ECR before it pushes, on the local AWS."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from images.aws_dl1 import registry
+from images.aws_dl1.platform import make
+from images.errors import ImageError
+from images.registered import RegisteredImage
+from images.wanted import WantedImage
+from localcloud.control import Cloud
+from provider.aws_dl1.session import Session
+from tests.support.aws_clients import AwsClients
+from tests.support.aws_plans import ACCOUNT, REGION, aws_plan
+
+ADDRESS = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/vision/dev/training"
+MANIFEST = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json"})
+
+
+@pytest.fixture(scope="module")
+def session(shared_cloud: Cloud) -> Session:
+    return Session.of({"region": REGION}, shared_cloud.env)
+
+
+def test_what_ecr_has_of_an_image_is_seen(aws: AwsClients, session: Session) -> None:
+    plan, image = aws_plan(), WantedImage(f"{ADDRESS}:1.0", ())
+    assert registry.look_up_image(session, plan, image) == RegisteredImage(False)
+    aws["ecr"].create_repository(repositoryName="vision/dev/training", imageTagMutability="IMMUTABLE")
+    assert registry.look_up_image(session, plan, image) == RegisteredImage(True, immutable=True)
+    put = {"repositoryName": "vision/dev/training", "imageManifest": MANIFEST, "imageTag": "1.0"}
+    digest = aws["ecr"].put_image(**put)["image"]["imageId"]["imageDigest"]
+    assert registry.look_up_image(session, plan, image) == RegisteredImage(True, immutable=True, digest=digest)
+    elsewhere = WantedImage("123456789013.dkr.ecr.us-west-2.amazonaws.com/vision:1.0", ())
+    assert registry.look_up_image(session, plan, elsewhere) is None
+
+
+def test_an_address_without_an_account_in_the_stack_file_takes_that_of_the_credentials(shared_cloud: Cloud) -> None:
+    plan = aws_plan(account=None)
+    [image], remarks = make(plan, shared_cloud.env).wanted_images(plan, "", "", None, False)
+    assert image.address == f"{ADDRESS}:1.0"
+    assert remarks == []
+    [unasked], _ = make(plan, {}).wanted_images(plan, "", "", None, True)
+    assert unasked.address.startswith("<account>.dkr.ecr.us-east-1.amazonaws.com/")
+
+
+def test_a_token_is_the_password_of_the_user_aws(session: Session) -> None:
+    plan = aws_plan()
+    assert registry.password(session, plan)
+    assert ":" not in registry.password(session, plan)
+
+
+def test_the_local_aws_takes_no_image_and_says_why(shared_cloud: Cloud) -> None:
+    plan = aws_plan()
+    platform = make(plan, shared_cloud.env)
+    with pytest.raises(ImageError, match="the local AWS has no registry that container tools could push to"):
+        platform.judge(plan, WantedImage(f"{ADDRESS}:1.0", ()), False)
+
+
+def test_ecr_that_refuses_says_what_is_missing(shared_cloud: Cloud) -> None:
+    nobody = Session.of({"region": REGION}, {**shared_cloud.env, "AWS_PROFILE": "nobody"})
+    with pytest.raises(ImageError, match="No usable credentials for AWS"):
+        registry.account(nobody)
