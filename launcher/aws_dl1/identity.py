@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Mapping
+from pathlib import Path
 
 from launcher.aws_dl1.fetch import AwsError
 from launcher.aws_dl1.fetch import Identity as AwsIdentity
@@ -13,11 +14,18 @@ from launcher.errors import MissingError
 from launcher.identities import Identity
 from launcher.say import Voice
 
-VARIABLES: Mapping[str, str] = {}
+# Where the container's first program has put a copy of the code.
+CODE_VARIABLE = "TRAINYARD_CODE"
+VARIABLES: Mapping[str, str] = {CODE_VARIABLE: "the folder with the job's code, where the machine brought it"}
 
 
 class NodeIdentity(Identity):
     """Rank and start are neutral: the document and TRAINYARD_START have them."""
+
+    def unpacked(self) -> Path | None:
+        """The copy that training may write to."""
+        folder = self.environment.get(CODE_VARIABLE)
+        return Path(folder) if folder else None
 
     def secret(self, name: str, say: Voice) -> bytes:
         """From AWS Secrets Manager, by its name or ARN."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ _TOKEN = "x-aws-ec2-metadata-token"
 @contextmanager
 def moto() -> Iterator[str]:
     """The address of a new server with nothing in it."""
+    # A line for each request would drown what a failed test says.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first program of a container on DL1: sshd, the code in a folder to work in, variables; then the launcher.
+
+It runs in the image's own Python, whatever the image is. What the machine shows it is read-only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from launcher.aws_dl1.identity import CODE_VARIABLE
+from launcher.aws_dl1.machine import options, ssh
+from launcher.errors import LaunchError, MissingError
+from launcher.say import Voice
+
+PORT_VARIABLE = "TRAINYARD_SSH_PORT"
+VARIABLES, SSH = "variables.json", "ssh"
+_SSHD = ("/usr/sbin/sshd", "/usr/local/sbin/sshd")
+_PACKAGES = (
+    ["dpkg-query", "--show", "--showformat=${Version}", "rdma-core"],
+    ["rpm", "-q", "--qf", "%{VERSION}", "rdma-core"],
+)
+_OPTIONS = (
+    "PasswordAuthentication=no", "KbdInteractiveAuthentication=no", "PubkeyAuthentication=yes", "PidFile=none",
+    "PermitRootLogin=prohibit-password", "AuthorizedKeysFile=.ssh/authorized_keys", "UsePAM=no",
+)  # fmt: skip
+
+
+def main() -> int:
+    """Becomes the launcher. The code to end with where it cannot."""
+    say = Voice("container")
+    environment = dict(os.environ)
+    start = Path(options.START)
+    home = Path(environment.get("HOME") or "/root")
+    try:
+        prepare(environment, start, Path(options.CODE), home, say)
+    except (LaunchError, MissingError, OSError) as error:
+        say(str(error))
+        return 78
+    os.execve(sys.executable, [sys.executable, "-c", options.program("launcher.start", "[]")], environment)
+    return 0
+
+
+def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, say: Voice) -> None:
+    """All but the last step. What the stack says of a variable holds."""
+    variables = json.loads((start / VARIABLES).read_text("utf-8")) if (start / VARIABLES).exists() else {}
+    environment.update(variables)
+    own = options.fork_safety(environment.get(options.KERNEL_VARIABLE) or platform.release(), rdma_core())
+    for name, value in own.items():
+        environment.setdefault(name, value)
+    path = options.library_path(
+        environment.get("LD_LIBRARY_PATH", ""), [folder for folder in options.LIBRARIES if os.path.isdir(folder)]
+    )
+    if path:
+        environment["LD_LIBRARY_PATH"] = path
+    if code.is_dir():
+        environment[CODE_VARIABLE] = str(working_copy(code, home))
+    if (start / SSH).is_dir():
+        serve_ssh(environment, start / SSH, home, say)
+
+
+def rdma_core() -> str:
+    """The version in the image, by its package manager; empty where nobody knows."""
+    for words in _PACKAGES:
+        try:
+            done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0:
+            return done.stdout.decode(errors="replace").strip()
+    return ""
+
+
+def working_copy(code: Path, home: Path) -> Path:
+    """A copy that training may write to, new for each container."""
+    target = home / "trainyard-code"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(code, target)
+    return target
+
+
+def serve_ssh(environment: Mapping[str, str], shown: Path, home: Path, say: Voice) -> None:
+    """Starts the image's sshd, if it has one: mpirun reaches the other nodes by it."""
+    ssh.install_shown(home / ".ssh", shown)
+    sshd = next((program for program in _SSHD if os.access(program, os.X_OK)), "")
+    if not sshd:
+        say("the image has no sshd, so other nodes cannot reach this container by SSH: most scripts need none")
+        return
+    host_key = home / ".ssh" / "host_key"
+    host_key.unlink(missing_ok=True)
+    commands: list[list[str]] = [
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(host_key)],
+        [sshd, "-p", environment[PORT_VARIABLE], "-h", str(host_key), *(f"-o{option}" for option in _OPTIONS)],
+    ]
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, parents=True, exist_ok=True)
+    for words in commands:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
+        if done.returncode:
+            reason = done.stdout.decode(errors="replace").strip() or f"code {done.returncode}"
+            raise MissingError(f"sshd cannot be started on port {environment[PORT_VARIABLE]}: {reason}")
+    say(f"sshd listens on port {environment[PORT_VARIABLE]}")

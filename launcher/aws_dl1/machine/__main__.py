@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python3 -m launcher.aws_dl1.machine serve|wake|check`: the program on a machine, and what people ask it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Mapping
+
+from launcher.aws_dl1.bucket import Store
+from launcher.aws_dl1.fetch import Identity
+from launcher.aws_dl1.machine import equipment
+from launcher.aws_dl1.machine.cluster import Cluster
+from launcher.aws_dl1.machine.facts import Instance, Settings, read_instance, read_settings
+from launcher.aws_dl1.machine.places import Places, places
+from launcher.aws_dl1.machine.serve import Server
+from launcher.aws_dl1.machine.starting import Machine
+from launcher.aws_dl1.machine.wake import Bell, ring
+from launcher.errors import LaunchError, MissingError
+from launcher.escaping import terminal_lines
+from launcher.exits import CONFIGURATION, TEMPORARY
+from launcher.say import Voice, secret_values
+from launcher.signals import Signals
+
+_HELP = """\
+trainyard-node serve    serve the runs of this machine's cluster, until the machine goes
+trainyard-node wake     look into the queue now; AWS Systems Manager calls this
+trainyard-node check    say what the machine has of what it needs
+"""
+_TAGS_SECONDS = 120.0
+_USAGE = 64
+
+
+def main(arguments: list[str]) -> int:
+    """The code to end with."""
+    here, environment = places(os.environ), dict(os.environ)
+    say = Voice("machine", secret_values(environment, ()))
+    try:
+        if arguments == ["serve"]:
+            return _serve(here, environment, say)
+        # Words behind it name a start: people see them in the list of commands.
+        if arguments[:1] == ["wake"]:
+            woken = ring(here)
+            print("woken" if woken else "the program is not up; it looks into the queue when it comes up")
+            return 0
+        if arguments == ["check"]:
+            return _check(here)
+    except LaunchError as error:
+        say(str(error))
+        return CONFIGURATION
+    except MissingError as error:
+        say(str(error))
+        return TEMPORARY
+    print(_HELP, end="", file=sys.stderr)
+    return _USAGE
+
+
+def _serve(here: Places, environment: Mapping[str, str], say: Voice) -> int:
+    signals = Signals()
+    here.run.mkdir(parents=True, exist_ok=True)
+    with (here.run / "serve.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise MissingError("another program of this machine serves the queue: end that one first") from None
+        settings = read_settings(here)
+        identity = Identity({**environment, "AWS_REGION": settings.region})
+        me = _instance(identity, signals, say)
+        folder = Store(identity.environment, say).folder(f"s3://{settings.bucket}/.trainyard/clusters/{settings.job}")
+        folder.give_up_when(signals.ended)
+        machine = _machine(here, settings, me, identity, Cluster(folder, me.node, say), say)
+        return Server(machine, Bell(here), signals).run()
+
+
+def _machine(
+    here: Places, settings: Settings, me: Instance, identity: Identity, cluster: Cluster, say: Voice
+) -> Machine:  # fmt: skip
+    say(f"{me.instance} is {me.node}, rank {me.rank} of the job {settings.job}")
+    return Machine(here, settings, me, here.boot(), identity, cluster, say)
+
+
+def _instance(identity: Identity, signals: Signals, say: Voice) -> Instance:
+    """Tags come with the instance, and the metadata service shows them a moment later."""
+    until = time.monotonic() + _TAGS_SECONDS
+    while True:
+        try:
+            return read_instance(identity.metadata)
+        except MissingError as error:
+            if time.monotonic() > until or signals.ended():
+                raise
+            say(f"{error}; trying on")
+        time.sleep(1.0)
+
+
+def _check(here: Places) -> int:
+    checked = equipment.checked(read_settings(here), here)
+    for row in checked:
+        print(terminal_lines(f"{row.what}: {row.problem}\n  {row.remedy}" if row.problem else f"{row.what}: there"))
+    return 1 if any(row.problem for row in checked) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

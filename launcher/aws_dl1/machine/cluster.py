@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cluster's objects in the bucket: reports of nodes, the queue, how starts go."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from launcher.aws_dl1.machine.tickets import Ticket, TicketError, parse
+from launcher.board import seconds
+from launcher.say import Voice
+from launcher.stores import Folder
+
+_TICKET = re.compile(r"queue/([0-9]{8})\.json")
+_STATE = re.compile(r"starts/([0-9]{8})/([A-Za-z0-9][A-Za-z0-9._-]*)\.json")
+
+
+def rfc3339(moment: float) -> str:
+    """A time as all objects have it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+
+
+@dataclass
+class Queue:
+    """What a look showed. `states` by number and node; `canceled`: numbers of starts that are to end."""
+
+    tickets: list[Ticket]
+    states: dict[int, dict[str, Mapping[str, Any]]]
+    canceled: frozenset[int]
+
+    def names(self) -> dict[int, dict[str, str]]:
+        """How each node does, in one word."""
+        return {
+            number: {node: str(row.get("state")) for node, row in rows.items()} for number, rows in self.states.items()
+        }
+
+
+@dataclass
+class Cluster:
+    """One job's cluster as one of its nodes sees it. Objects that have not changed are not read again."""
+
+    folder: Folder
+    node: str
+    say: Voice
+    _seen: dict[str, tuple[str, Any]] = field(default_factory=dict, init=False)
+
+    def look(self) -> Queue:
+        """All tickets, and how their nodes do."""
+        tickets = []
+        for row in self.folder.list("queue/"):
+            match = _TICKET.fullmatch(row.name)
+            ticket = self._read(row.name, row.etag, lambda text, n=match: parse(int(n[1]), text)) if match else None
+            if ticket is not None:
+                tickets.append(ticket)
+        states: dict[int, dict[str, Mapping[str, Any]]] = {}
+        canceled = set()
+        for row in self.folder.list("starts/"):
+            _, number, name = (*row.name.split("/"), "", "")[:3]
+            if name == "cancel" and number.isdigit():
+                canceled.add(int(number))
+            match = _STATE.fullmatch(row.name)
+            state = self._read(row.name, row.etag, _state) if match else None
+            if match and state is not None:
+                states.setdefault(int(match[1]), {})[match[2]] = state
+        return Queue(tickets, states, frozenset(canceled))
+
+    def canceled(self, number: int) -> bool:
+        """Whether this start is to end."""
+        return self.folder.get(f"starts/{number:08}/cancel") is not None
+
+    def peers(self, ticket: Ticket) -> dict[str, Mapping[str, Any]]:
+        """How the nodes of one start do."""
+        rows = {row.name: row for row in self.folder.list(f"starts/{ticket.number:08}/")}
+        found = {}
+        for node in ticket.names:
+            row = rows.get(f"starts/{ticket.number:08}/{node}.json")
+            state = self._read(row.name, row.etag, _state) if row else None
+            if state is not None:
+                found[node] = state
+        return found
+
+    def put_state(self, number: int, state: Mapping[str, Any]) -> None:
+        self.folder.put(f"starts/{number:08}/{self.node}.json", json.dumps(state).encode())
+
+    def put_report(self, report: Mapping[str, Any]) -> None:
+        self.folder.put(f"nodes/{self.node}.json", json.dumps(report).encode())
+
+    def silent(self, node: str, longer_than: float) -> bool:
+        """Whether a node has not renewed its report for so many seconds."""
+        content = self.folder.get(f"nodes/{node}.json")
+        try:
+            at = seconds(str(_state(content or b"")["at"]))
+        except (TicketError, KeyError):
+            return True
+        return time.time() - at > longer_than
+
+    def _read(self, name: str, etag: str, made: Any) -> Any:
+        """None for an object that is not what its name says; it is said once."""
+        kept = self._seen.get(name)
+        if kept is None or kept[0] != etag:
+            content = self.folder.get(name)
+            try:
+                kept = (etag, made(content) if content is not None else None)
+            except TicketError as error:
+                self.say(f"{name} is left out: {error}")
+                kept = (etag, None)
+            self._seen[name] = kept
+        return kept[1]
+
+
+def _state(content: bytes) -> Mapping[str, Any]:
+    try:
+        state = json.loads(content)
+    except (ValueError, RecursionError):
+        state = None
+    if not isinstance(state, dict):
+        raise TicketError("it is not a JSON object")
+    return state

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of the machine: docker, and the tools of Gaudi and EFA."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+_SECONDS = 60.0
+
+
+class CommandError(Exception):
+    """A program that is missing or failed; the text says what it said last."""
+
+
+def run(words: Sequence[str], seconds: float = _SECONDS, given: str = "") -> str:
+    """What the program prints."""
+    try:
+        done = subprocess.run(words, input=given.encode(), capture_output=True, timeout=seconds, check=False)
+    except FileNotFoundError:
+        raise CommandError(f"`{words[0]}` is not on this machine") from None
+    except OSError as error:
+        raise CommandError(f"`{words[0]}` cannot be started: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise CommandError(f"`{' '.join(words[:2])}` took longer than {seconds:.0f} s") from None
+    if done.returncode:
+        lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        raise CommandError(f"`{' '.join(words[:2])}`: {lines[-1] if lines else f'code {done.returncode}'}")
+    return done.stdout.decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Container:
+    """How docker says that one is. `code`: None while it runs."""
+
+    code: int | None
+    out_of_memory: bool
+    error: str
+
+
+def inspect(name: str) -> Container | None:
+    """None where there is no such container."""
+    try:
+        state: Mapping[str, Any] = json.loads(
+            run(["docker", "inspect", "--type=container", "--format={{json .State}}", name])
+        )
+    except CommandError as error:
+        if "No such" in str(error):
+            return None
+        raise
+    running = state["Status"] in ("created", "running", "paused", "restarting", "removing")
+    return Container(
+        None if running else int(state["ExitCode"]), bool(state.get("OOMKilled")), str(state.get("Error") or "")
+    )
+
+
+def wait(name: str, ended: Callable[[], None]) -> None:
+    """Calls `ended` when the container has ended, or docker does not know. Whoever asks has to look by itself, too."""
+    with suppress(OSError):
+        subprocess.run(
+            ["docker", "wait", name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            check=False,
+        )  # fmt: skip
+    ended()
+
+
+def stop(name: str, seconds: int) -> None:
+    """SIGTERM, and SIGKILL later."""
+    run(["docker", "stop", f"--time={seconds}", name], seconds + _SECONDS)
+
+
+def remove(name: str) -> None:
+    """With what it has written inside."""
+    run(["docker", "rm", "--force", "--volumes", name])

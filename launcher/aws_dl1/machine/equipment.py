@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a machine must have before it takes runs. The image (AMI) of a Gaudi release brings all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from launcher.aws_dl1.machine.commands import CommandError, run
+from launcher.aws_dl1.machine.facts import Settings
+from launcher.aws_dl1.machine.options import RUNTIME
+from launcher.aws_dl1.machine.places import Places
+
+CARDS = 8
+_IMAGE = "use an AMI made for Gaudi release {}, or install what is missing there"
+_PLACEMENT = "start the instance with so many interfaces of type `efa`, by its stack"
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """One thing that is needed. `problem` is empty where it is there."""
+
+    what: str
+    problem: str
+    remedy: str
+
+
+def checked(settings: Settings, places: Places) -> list[Equipment]:
+    """All of it, each with what is wrong."""
+    remedy = _IMAGE.format(settings.release)
+    rows: list[tuple[str, Callable[[], str], str]] = [
+        ("docker with the runtime habana", _runtime, remedy),
+        (f"{CARDS} Gaudi cards", _cards, remedy),
+        ("ssh-keygen", _ssh, remedy),
+    ]
+    if settings.efa_interfaces:
+        what = f"{settings.efa_interfaces} EFA interfaces"
+        rows.append((what, lambda: _efa(settings.efa_interfaces, places), _PLACEMENT))
+    return [Equipment(what, problem(), remedy) for what, problem, remedy in rows]
+
+
+def problems(equipment: list[Equipment]) -> str:
+    """In one line, empty where nothing is wrong."""
+    return "; ".join(f"{one.problem}: {one.remedy}" for one in equipment if one.problem)
+
+
+def _runtime() -> str:
+    try:
+        runtimes = json.loads(run(["docker", "info", "--format={{json .}}"])).get("Runtimes") or {}
+    except (CommandError, ValueError, AttributeError) as error:
+        return f"docker does not answer ({error})"
+    return "" if RUNTIME in runtimes else f"docker has no runtime `{RUNTIME}`, only {', '.join(sorted(runtimes))}"
+
+
+def _cards() -> str:
+    try:
+        count = len(run(["hl-smi", "-Q", "index", "-f", "csv,noheader"]).split("\n")) - 1
+    except CommandError as error:
+        return f"the driver of Gaudi does not answer ({error})"
+    return "" if count >= CARDS else f"the driver shows {count} of {CARDS} Gaudi cards"
+
+
+def _ssh() -> str:
+    try:
+        run(["sh", "-c", "command -v ssh-keygen"])
+    except CommandError:
+        return "there is no ssh-keygen"
+    return ""
+
+
+def _efa(wanted: int, places: Places) -> str:
+    """libfabric names each interface with its ways to send: `rdmap16s27-rdm` and `-dgrm` are one interface."""
+    try:
+        count = len(set(_domains(run(["fi_info", "-p", "efa"]))))
+    except CommandError as error:
+        devices = "" if places.rdma_devices.is_dir() else ", and there is no /dev/infiniband"
+        return f"libfabric finds no EFA ({error}){devices}"
+    return "" if count >= wanted else f"libfabric finds {count} EFA interfaces of {wanted}"
+
+
+def _domains(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        key, _, value = line.strip().partition(":")
+        if key == "domain":
+            yield value.strip().rpartition("-")[0] or value.strip()

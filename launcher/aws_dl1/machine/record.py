@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a machine has done about a start, on its own disk: whoever comes after a kill or a boot reads it first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launcher.aws_dl1.machine.places import Places, read_json, write_json
+
+ACCEPTED, STARTING, RUNNING, ENDED = "accepted", "starting", "running", "ended"
+
+
+@dataclass
+class Record:
+    """`phase` STARTING: docker was asked to start the container. `state` is what the bucket is told."""
+
+    number: int
+    boot: str
+    folder: Path
+    phase: str = ACCEPTED
+    began: float = 0.0
+    state: dict[str, Any] = field(default_factory=dict)
+
+    def save(self) -> None:
+        write_json(self.folder / "record.json", {**asdict(self), "folder": ""})
+
+
+def read(places: Places, number: int) -> Record | None:
+    """None where this machine has done nothing about it."""
+    folder = folder_of(places, number)
+    kept = read_json(folder / "record.json")
+    return _record(kept, folder) if kept else None
+
+
+def folder_of(places: Places, number: int) -> Path:
+    return places.starts / f"{number:08}"
+
+
+def ended(places: Places) -> Iterator[Record]:
+    """Of starts that have ended."""
+    for folder in sorted(places.starts.glob("[0-9]" * 8)):
+        kept = read_json(folder / "record.json")
+        record = _record(kept, folder) if kept else None
+        if record is not None and record.phase == ENDED:
+            yield record
+
+
+def _record(kept: Mapping[str, Any], folder: Path) -> Record:
+    return Record(
+        int(kept["number"]), str(kept["boot"]), folder, str(kept["phase"]), float(kept["began"]), dict(kept["state"])
+    )

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serves the queue until the machine goes: one start after the other, and limits that nobody else has to keep."""
+
+from __future__ import annotations
+
+import http.client
+import math
+import random
+import select
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from launcher.aws_dl1.fetch import AwsError
+from launcher.aws_dl1.machine import commands, equipment, record, ssh
+from launcher.aws_dl1.machine.cluster import Queue, rfc3339
+from launcher.aws_dl1.machine.facts import interruption
+from launcher.aws_dl1.machine.life import End, Life, tidy
+from launcher.aws_dl1.machine.places import read_json, write_json
+from launcher.aws_dl1.machine.starting import Machine, in_progress, shown
+from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, Ticket, turn
+from launcher.aws_dl1.machine.wake import Bell
+from launcher.aws_dl1.services import secret
+from launcher.errors import MissingError
+from launcher.signals import Signals
+from launcher.stores import StoreError
+
+# Being woken is a matter of a moment. Without: a lost command costs no more than this.
+_LOOK_SECONDS, _WAITING_SECONDS = 20.0, 1.0
+_RENEW_SECONDS, _SILENT_SECONDS = 60.0, 600.0
+_SECRET_SECONDS = 300.0
+_UNFIT_SECONDS, _DOWN_SECONDS, _SWEEP_SECONDS = 30.0, 120.0, 15.0
+PREPARING, READY, BUSY, STOPPING, UNFIT = "preparing", "ready", "busy", "stopping", "failed"
+
+
+@dataclass
+class Server:
+    """The program's one loop."""
+
+    machine: Machine
+    bell: Bell
+    signals: Signals
+    _state: str = field(default=PREPARING, init=False)
+    _reason: str = field(default="", init=False)
+    _reported: float = field(default=-math.inf, init=False)
+    _idle_since: float = field(default_factory=time.monotonic, init=False)
+    _since: str = field(default="", init=False)
+    _swept: float = field(default=0.0, init=False)
+    _rung: bool = field(default=False, init=False)
+
+    def run(self) -> int:
+        """Until a signal, or until the machine has been told to stop."""
+        self.signals.target = lambda _: self.bell.ring()
+        self._since = self._came_up()
+        for kept in record.ended(self.machine.places):
+            if shown(kept.folder):
+                tidy(self.machine, kept)
+        self._report(PREPARING)
+        while not self.signals.ended() and not self._prepare():
+            self._turn_unfit()
+        while not self.signals.ended():
+            try:
+                if self._state == STOPPING:
+                    # It is down before that, but for somebody who forbids it.
+                    self._pause(_DOWN_SECONDS)
+                    self._report(READY)
+                else:
+                    self._turn()
+            except StoreError as error:
+                self.machine.say(f"the bucket does not answer: {error}")
+                self._pause(_WAITING_SECONDS)
+        return 0
+
+    def _came_up(self) -> str:
+        """When this boot's first program began."""
+        file = self.machine.places.run / "since.json"
+        kept = read_json(file)
+        if kept is None:
+            kept = {"since": rfc3339(time.time())}
+            write_json(file, kept)
+        return str(kept["since"])
+
+    def _prepare(self) -> bool:
+        """Whether the machine can take runs. What it lacks is in its report, so nobody waits for nothing."""
+        machine = self.machine
+        checked = equipment.checked(machine.settings, machine.places)
+        for row in checked:
+            machine.say(f"{row.what}: {row.problem or 'there'}")
+        problem = equipment.problems(checked)
+        if not problem:
+            try:
+                machine.ssh_key = ssh.key_pair(self._key(), machine.places.run)
+                ssh.install(machine.places.home / ".ssh", machine.ssh_key, ssh.config({}, inside=False))
+            except MissingError as error:
+                problem = str(error)
+        self._report(UNFIT if problem else READY, problem)
+        return not problem
+
+    def _key(self) -> str:
+        """A role that was made with the machine comes into force some minutes later."""
+        until, pause = time.monotonic() + _SECRET_SECONDS, 1.0
+        name = self.machine.settings.ssh_secret
+        while True:
+            try:
+                return secret(self.machine.identity, name)
+            except (AwsError, OSError, http.client.HTTPException, ValueError, KeyError) as error:
+                if time.monotonic() > until or self.signals.ended():
+                    raise MissingError(f"the SSH key cannot be read from the secret {name}: {error}") from None
+                self.machine.say(f"the SSH key cannot be read yet: {error}")
+            self._pause(pause)
+            pause = min(pause * 2, 15.0)
+
+    def _turn_unfit(self) -> None:
+        """Runs that are this machine's turn fail, because they would wait for ever."""
+        try:
+            self._renew()
+            found = self.machine.cluster.look()
+            now = turn(self.machine.me.node, found.tickets, found.names())
+            if now.ticket is not None and not now.waits_for:
+                self._refuse(now.ticket)
+            self._stop_when_idle(found, frozenset())
+        except StoreError as error:
+            self.machine.say(f"the bucket does not answer: {error}")
+        self._pause(_UNFIT_SECONDS)
+
+    def _refuse(self, ticket: Ticket) -> None:
+        self._put_end(ticket, End(FAILED, None, f"this machine is not fit for runs: {self._reason}"))
+
+    def _put_end(self, ticket: Ticket, end: End) -> None:
+        now = time.time()
+        self.machine.say(f"{ticket.start}: {end.state}, {end.details}")
+        self.machine.cluster.put_state(
+            ticket.number,
+            {
+                **in_progress(self.machine.me.instance, now),
+                "state": end.state,
+                "details": end.details,
+                "finishedAt": rfc3339(now),
+            },
+        )
+
+    def _turn(self) -> None:
+        """One look at the queue, and what it asks for."""
+        self._renew()
+        found = self.machine.cluster.look()
+        self._cancel(found, 0)
+        now = turn(self.machine.me.node, found.tickets, found.names())
+        if now.ticket is None:
+            self._stop_when_idle(found, now.goes_on - {self.machine.me.node})
+            self._pause(_WAITING_SECONDS if now.goes_on else self._until_idle())
+            return None
+        if now.ticket.number in found.canceled and self.machine.me.node not in found.states.get(now.ticket.number, {}):
+            return None
+        if now.waits_for:
+            waiting = ", ".join(f"{node} (start {number})" for node, number in sorted(now.waits_for.items()))
+            self._report(READY, f"start {now.ticket.number} waits for the end of {waiting}")
+            self._stop_when_idle(found, frozenset(now.waits_for))
+            self._pause(_WAITING_SECONDS)
+            return None
+        return self._serve(now.ticket, found)
+
+    def _serve(self, ticket: Ticket, found: Queue) -> None:
+        mine = found.states.get(ticket.number, {}).get(self.machine.me.node, {})
+        self._report(BUSY, f"start {ticket.number}")
+        life = Life(
+            self.machine, ticket, self._pause, self.bell.ring, self.signals.ended, lambda: self._meanwhile(ticket)
+        )
+        if life.run(mine.get("state") == IN_PROGRESS):
+            self._idle_since = time.monotonic()
+            self._report(READY)
+
+    def _meanwhile(self, current: Ticket) -> None:
+        """While one start runs: the report stays fresh, and whoever canceled a later start need not wait for it."""
+        self._renew()
+        if not self._rung and time.monotonic() - self._swept < _SWEEP_SECONDS:
+            return
+        self._rung, self._swept = False, time.monotonic()
+        try:
+            self._cancel(self.machine.cluster.look(), current.number)
+        except StoreError as error:
+            self.machine.say(f"the bucket does not answer: {error}")
+
+    def _cancel(self, found: Queue, current: int) -> None:
+        """Starts that were canceled before they began here have ended here."""
+        for ticket in found.tickets:
+            node = self.machine.me.node
+            begun = node in found.states.get(ticket.number, {}) or ticket.number == current
+            if ticket.number in found.canceled and node in ticket.names and not begun:
+                self._put_end(ticket, End(CANCELED, None, "was canceled before it began"))
+
+    def _stop_when_idle(self, found: Queue, others: frozenset[str]) -> None:
+        """Money: a machine without a run stops itself. Nodes that have been silent for long keep nobody awake."""
+        minutes = self.machine.settings.stop_when_idle_minutes
+        if not minutes or self._state == STOPPING:
+            return None
+        if any(not self.machine.cluster.silent(node, _SILENT_SECONDS) for node in others):
+            self._idle_since = time.monotonic()
+            return None
+        if time.monotonic() - self._idle_since < minutes * 60:
+            return None
+        unfit = self._state == UNFIT
+        self._report(STOPPING, f"no run for {minutes:g} minutes")
+        # Whoever put a ticket before this report sees a machine that is up; whoever comes later sees that it stops.
+        last = self.machine.cluster.look()
+        known = {ticket.number for ticket in found.tickets}
+        if not unfit and any(ticket.number not in known for ticket in last.tickets):
+            return self._report(READY)
+        self.machine.say(f"no run for {minutes:g} minutes: the machine stops; the next run starts it again")
+        try:
+            commands.run(["shutdown", "-h", "now"])
+        except commands.CommandError as error:
+            self.machine.say(f"the machine cannot stop: {error}")
+            self._report(READY, str(error))
+            self._idle_since = time.monotonic()
+
+    def _until_idle(self) -> float:
+        """How long the queue may be left alone."""
+        minutes = self.machine.settings.stop_when_idle_minutes
+        left = self._idle_since + minutes * 60 - time.monotonic() if minutes else _LOOK_SECONDS
+        return min(_LOOK_SECONDS, max(left, _WAITING_SECONDS))
+
+    def _renew(self) -> None:
+        if time.monotonic() - self._reported >= _RENEW_SECONDS:
+            notice = interruption(self.machine.identity.metadata)
+            self._report(self._state, notice or self._reason)
+
+    def _report(self, state: str, reason: str = "") -> None:
+        """Only what is new, and the same again each minute."""
+        if (state, reason) == (self._state, self._reason) and time.monotonic() - self._reported < _RENEW_SECONDS:
+            return
+        if reason != self._reason or state != self._state:
+            self.machine.say(f"{state}: {reason}" if reason else state)
+        self._state, self._reason, self._reported = state, reason, time.monotonic()
+        report: dict[str, Any] = {
+            "instance": self.machine.me.instance, "boot": self.machine.boot, "state": state, "reason": reason,
+            "at": rfc3339(time.time()), "address": self.machine.me.address, "since": self._since,
+        }  # fmt: skip
+        try:
+            self.machine.cluster.put_report(report)
+        except StoreError as error:
+            self.machine.say(f"the report cannot be put into the bucket: {error}")
+
+    def _pause(self, seconds: float) -> bool:
+        """Until somebody rings, a signal comes, or the time is over; whether somebody rang."""
+        # Machines of a cluster do not look in step.
+        spread = seconds * random.uniform(0.9, 1.1)
+        rung, _, _ = select.select([self.bell.number], [], [], spread)
+        self._rung = self._rung or bool(rung)
+        self.bell.silence()
+        return bool(rung)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Password-less SSH between the nodes of a cluster: one RSA key for all of them, kept as a secret."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.aws_dl1.machine.commands import CommandError, run
+from launcher.aws_dl1.machine.places import write
+from launcher.errors import MissingError
+
+_PRIVATE, _PUBLIC, _AUTHORIZED, _CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
+_COMMENT = "trainyard-cluster"
+# Machines that come and go have new host keys. The network between them is the security group's.
+_EVERYWHERE = ("StrictHostKeyChecking no", "UserKnownHostsFile /dev/null", "LogLevel ERROR")
+_BEGIN, _END = "# trainyard: begin", "# trainyard: end"
+# Each further container on a host listens so much higher.
+_STEP, _TRIES = 1000, 60
+_FOLDER_MODE, _FILE_MODE = 0o700, 0o600
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How a node of the run is reached: its container's sshd."""
+
+    name: str
+    address: str
+    port: int
+
+
+def config(peers: Mapping[str, Peer], inside: bool) -> str:
+    """~/.ssh/config. Outside of containers the agent is forwarded; inside, each peer has its own port."""
+    lines = [line for peer in peers.values() for line in _of_peer(peer)] if inside else []
+    everywhere = [*_EVERYWHERE, *(() if inside else ("ForwardAgent yes",))]
+    return "\n".join([*lines, "Host *", *(f"    {line}" for line in everywhere)]) + "\n"
+
+
+def _of_peer(peer: Peer) -> Iterator[str]:
+    yield f"Host {peer.name} {peer.address}"
+    yield f"    HostName {peer.address}"
+    yield f"    Port {peer.port}"
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """Both halves, as files of ssh have them."""
+
+    private: str = ""
+    public: str = ""
+
+
+def key_pair(private: str, folder: Path) -> KeyPair:
+    """The public half follows from the private one. `folder` takes the key for that moment."""
+    text = private.strip() + "\n"
+    file = folder / "key"
+    write(file, text.encode())
+    try:
+        # The comment of the key file, if it has one, is no part of the key.
+        public = " ".join(run(["ssh-keygen", "-y", "-P", "", "-f", str(file)]).split()[:2])
+    except CommandError as error:
+        raise MissingError(
+            f"the cluster's SSH key cannot be used ({error}): have a new one made by its stack"
+        ) from None
+    finally:
+        file.unlink(missing_ok=True)
+    return KeyPair(text, f"{public} {_COMMENT}\n")
+
+
+def show(folder: Path, key: KeyPair, configuration: str) -> None:
+    """The files for a container, which installs them for its own user."""
+    write(folder / _PRIVATE, key.private.encode())
+    write(folder / _PUBLIC, key.public.encode())
+    write(folder / _CONFIG, configuration.encode())
+
+
+def install_shown(folder: Path, shown: Path) -> None:
+    """The other end of `show`."""
+    key = KeyPair(*((shown / name).read_text("utf-8") for name in (_PRIVATE, _PUBLIC)))
+    install(folder, key, (shown / _CONFIG).read_text("utf-8"))
+
+
+def install(folder: Path, key: KeyPair, configuration: str) -> None:
+    """Key and configuration with the modes that ssh insists on. What people wrote there beside it stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(_FOLDER_MODE)
+    write(folder / _PRIVATE, key.private.encode(), _FILE_MODE)
+    write(folder / _PUBLIC, key.public.encode(), _FILE_MODE)
+    write(folder / _AUTHORIZED, _with(folder / _AUTHORIZED, key.public.splitlines()).encode(), _FILE_MODE)
+    write(folder / _CONFIG, _with(folder / _CONFIG, configuration.splitlines()).encode(), _FILE_MODE)
+
+
+def _with(file: Path, lines: list[str]) -> str:
+    """A file of somebody else's with our lines in it, which replace those of the last time."""
+    kept = []
+    ours = False
+    for line in file.read_text("utf-8", "replace").splitlines() if file.exists() else ():
+        ours = ours or line == _BEGIN
+        if not ours:
+            kept.append(line)
+        ours = ours and line != _END
+    # ssh takes the first value of an option that it meets.
+    return "\n".join([_BEGIN, *lines, _END, *kept]) + "\n"
+
+
+def free_port(first: int) -> int:
+    """The first port of 3022, 4022, 5022, … on which nobody listens on this host."""
+    for port in range(first, min(first + _STEP * _TRIES, 1 << 16), _STEP):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+            return port
+    raise MissingError(f"no port for SSH is free on this machine: tried {first} and every {_STEP}th after it")

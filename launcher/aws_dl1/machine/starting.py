@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A container is made ready and started: code, launcher, image, secrets, SSH; then all nodes start theirs together."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launcher import network
+from launcher.aws_dl1 import container as inside
+from launcher.aws_dl1.fetch import AwsError, Identity, unpacked
+from launcher.aws_dl1.machine import commands, images, options, record, ssh
+from launcher.aws_dl1.machine.cluster import Cluster, rfc3339
+from launcher.aws_dl1.machine.facts import Instance, Settings
+from launcher.aws_dl1.machine.places import Places, remove, write, write_json
+from launcher.aws_dl1.machine.record import Record
+from launcher.aws_dl1.machine.tickets import ENDS, IN_PROGRESS, Ticket, variable
+from launcher.aws_dl1.services import secret
+from launcher.errors import LaunchError, MissingError
+from launcher.identities import START_VARIABLE
+from launcher.network import ADDRESS_VARIABLE
+from launcher.retries import MAXIMUM_VARIABLE
+from launcher.say import Voice
+from launcher.waiting import Wait, patience
+
+_LOOK_SECONDS = 1.0
+_REMEDY = "look at the reports of these nodes (`trainyard runs`), and start the run again"
+_SHOWN, _VARIABLES = "shown", "variables"
+# Where AWS is, if it is not at its own addresses.
+_PLACES = ("AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT")
+
+
+@dataclass
+class Machine:
+    """What all starts of this machine share."""
+
+    places: Places
+    settings: Settings
+    me: Instance
+    boot: str
+    identity: Identity
+    cluster: Cluster
+    say: Voice
+    ssh_key: ssh.KeyPair = field(default_factory=ssh.KeyPair)
+
+
+@dataclass
+class Starting:
+    """One start on its way to a container. `stopped` says why it should end; empty while it should not."""
+
+    machine: Machine
+    ticket: Ticket
+    record: Record
+    say: Voice
+    stopped: Any
+
+    @property
+    def container(self) -> str:
+        return container_name(self.machine.settings.job, self.ticket.number)
+
+    def begin(self) -> None:
+        """LaunchError or MissingError where the container cannot be started; StoppedError where it should not."""
+        machine, ticket = self.machine, self.ticket
+        code, launcher = self._fetched("code"), self._fetched("launcher")
+        if launcher is None:
+            raise LaunchError("neither the ticket nor the machine names a launcher: start the run again by its stack")
+        images.pull(machine.identity, ticket.image, self.say, lambda: bool(self.stopped()))
+        port = ssh.free_port(machine.settings.ssh_port)
+        self.record.state.update(address=machine.me.address, sshPort=port)
+        self._put()
+        peers = self._meet()
+        self._show(peers, port)
+        volumes = {options.LAUNCHER: launcher, options.START: self.record.folder / _SHOWN}
+        if code is not None:
+            volumes[options.CODE] = code
+        self.record.phase = record.STARTING
+        self.record.save()
+        own = ticket.environments[machine.me.node]
+        words = options.run_words(
+            self.container,
+            ticket.image,
+            machine.settings.efa_interfaces,
+            {name: own.get(name, value) for name, value in options.ENVIRONMENT.items()},
+            self.record.folder / _VARIABLES,
+            volumes,
+        )
+        try:
+            commands.run(words, 600)
+        except commands.CommandError as error:
+            if commands.inspect(self.container) is None:
+                raise LaunchError(f"docker does not start the container: {error}") from None
+            self.say(f"the container is there already ({error}): a program before this one started it")
+        self.record.phase = record.RUNNING
+        self.record.save()
+
+    def _fetched(self, what: str) -> Path | None:
+        """The folder of the ticket's own archive, else of the machine's."""
+        machine = self.machine
+        name = self.ticket.own.get(what, getattr(machine.settings, what))
+        if name is None:
+            return None
+        place = machine.places.launchers if what == "launcher" else machine.places.codes
+        try:
+            return unpacked(machine.identity, machine.settings.bucket, name, place)
+        except (AwsError, OSError, http.client.HTTPException) as error:
+            raise MissingError(f"the {what} {name} cannot be fetched: {error}") from None
+
+    def _put(self) -> None:
+        self.record.save()
+        self.machine.cluster.put_state(self.ticket.number, self.record.state)
+
+    def _meet(self) -> Mapping[str, ssh.Peer]:
+        """All nodes of the start have their image: none idles in a container while another still pulls."""
+        own = self.ticket.environments[self.machine.me.node]
+        missing: set[str] = set()
+        wait = Wait(
+            self.say, lambda: f"the nodes {', '.join(sorted(missing))} to be ready for it", patience(own), _REMEDY,
+            lambda: bool(self.stopped()),
+        )  # fmt: skip
+        while True:
+            rows = self.machine.cluster.peers(self.ticket)
+            for node, row in sorted(rows.items()):
+                if row.get("state") in ENDS and "sshPort" not in row:
+                    raise MissingError(f"the node {node} ended before the start: {row.get('details') or row['state']}")
+            there = {node: row for node, row in rows.items() if row.get("sshPort")}
+            missing = set(self.ticket.names) - set(there)
+            if not missing:
+                return {node: _peer(node, row) for node, row in there.items()}
+            if not wait.turn(_LOOK_SECONDS):
+                raise MissingError(wait.missed())
+
+    def _show(self, peers: Mapping[str, ssh.Peer], port: int) -> None:
+        """What the container is shown, and the file with its variables. Only root reads either."""
+        shown = self.record.folder / _SHOWN
+        ssh.show(shown / inside.SSH, self.machine.ssh_key, ssh.config(peers, inside=True))
+        plain, hidden = self._variables(port)
+        write_json(shown / inside.VARIABLES, hidden)
+        lines = "".join(f"{name}={value}\n" for name, value in plain.items())
+        write(self.record.folder / _VARIABLES, lines.encode())
+
+    def _variables(self, port: int) -> tuple[dict[str, str], dict[str, str]]:
+        """Those for docker, and those that docker must not know, or cannot take because they have line breaks."""
+        machine, ticket = self.machine, self.ticket
+        mine = machine.me
+        given = {
+            "AWS_REGION": machine.settings.region,
+            **options.host_nic(
+                machine.settings.host_nic, machine.settings.release, machine.settings.efa_interfaces,
+                network.interface_of(mine.address),
+            ),
+            options.KERNEL_VARIABLE: options.kernel(),
+            inside.PORT_VARIABLE: str(port),
+            ADDRESS_VARIABLE: mine.address,
+            **{name: value for name, value in machine.identity.environment.items() if name.startswith(_PLACES)},
+            **({MAXIMUM_VARIABLE: f"{ticket.maximum_minutes:g}"} if ticket.maximum_minutes else {}),
+            **ticket.environments[mine.node],
+            START_VARIABLE: ticket.start,
+        }  # fmt: skip
+        hidden = self._secrets()
+        for name, value in given.items():
+            if "\n" in value or "\r" in value:
+                hidden.setdefault(name, value)
+        return {name: value for name, value in given.items() if name not in hidden}, hidden
+
+    def _secrets(self) -> dict[str, str]:
+        name = self.ticket.secret
+        if name is None:
+            return {}
+        try:
+            values = json.loads(secret(self.machine.identity, name))
+            return {variable(key): str(value) for key, value in values.items()}
+        except (AwsError, OSError, http.client.HTTPException) as error:
+            raise MissingError(f"the run's secret variables cannot be read from {name}: {error}") from None
+        except (ValueError, AttributeError):
+            raise LaunchError(
+                f"the secret {name} is not a JSON object of variables: start the run by its stack"
+            ) from None
+
+    def clean(self) -> None:
+        """Nothing secret stays on the disk."""
+        clean(self.record.folder)
+
+
+def clean(folder: Path) -> None:
+    """What the container of a start was shown."""
+    remove(folder / _SHOWN)
+    (folder / _VARIABLES).unlink(missing_ok=True)
+
+
+def shown(folder: Path) -> bool:
+    """Whether something of that is there."""
+    return (folder / _SHOWN).exists() or (folder / _VARIABLES).exists()
+
+
+def container_name(job: str, number: int) -> str:
+    """One name, so that docker itself refuses a second container of a start."""
+    return f"trainyard-{job}-{number:08}"
+
+
+def in_progress(instance: str, began: float) -> dict[str, Any]:
+    """The first state of a start."""
+    return {"state": IN_PROGRESS, "startedAt": rfc3339(began), "instance": instance}
+
+
+def _peer(node: str, row: Mapping[str, Any]) -> ssh.Peer:
+    """Another node wrote this: only what cannot be anything else goes into a configuration."""
+    address, port = str(row.get("address")), int(row["sshPort"])
+    if not all(part.isdigit() for part in address.split(".")):
+        raise MissingError(f"the node {node} has no address: {address!a}")
+    return ssh.Peer(node, address, port)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tickets of the queue, and whose turn it is. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+VERSION = 1
+IN_PROGRESS, SUCCEEDED, FAILED, CANCELED = "IN_PROGRESS", "SUCCEEDED", "FAILED", "CANCELED"
+ENDS = frozenset({SUCCEEDED, FAILED, CANCELED})
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ARCHIVE = re.compile(r"\.trainyard/(?:code|launcher)/[A-Za-z0-9][A-Za-z0-9._-]*\.tar\.gz")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class TicketError(Exception):
+    """An object of the queue that is no ticket. Whoever may write to the bucket may write anything."""
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """One start of a run. `own` says of `code` and `launcher` what the ticket itself names."""
+
+    number: int
+    start: str
+    run: str
+    image: str
+    maximum_minutes: float | None
+    secret: str | None
+    environments: Mapping[str, Mapping[str, str]]
+    own: Mapping[str, str | None]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Its nodes."""
+        return frozenset(self.environments)
+
+
+def parse(number: int, content: bytes) -> Ticket:
+    """TicketError where it cannot be carried out."""
+    try:
+        read: dict[str, Any] = json.loads(content)
+        if read["version"] != VERSION:
+            raise TicketError(f"it has version {read['version']!a}, and this machine reads {VERSION}")
+        minutes = read.get("maximumMinutes")
+        ticket = Ticket(
+            number=number,
+            start=f"s{number:08}",
+            run=_text(read["run"]),
+            image=_text(read["image"]),
+            maximum_minutes=None if minutes is None else float(minutes),
+            secret=None if read.get("secret") is None else _text(read["secret"]),
+            environments={_name(node["name"]): _environment(node) for node in read["nodes"]},
+            own={key: _archive(read[key]) for key in ("code", "launcher") if key in read},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise TicketError(f"it is not a ticket: {error!r}") from None
+    if ticket.image.startswith("-"):
+        raise TicketError(f"{ticket.image!a} is not an image")
+    return ticket
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{value!a} is not a text")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not _NAME.fullmatch(_text(value)):
+        raise ValueError(f"{value!a} is not a node's name")
+    return str(value)
+
+
+def _archive(value: Any) -> str | None:
+    if value is not None and not _ARCHIVE.fullmatch(_text(value)):
+        raise ValueError(f"{value!a} is not the name of an archive")
+    return None if value is None else str(value)
+
+
+def _environment(node: Mapping[str, Any]) -> dict[str, str]:
+    return {variable(name): str(value) for name, value in node["environment"].items()}
+
+
+def variable(name: str) -> str:
+    """The name, if a variable can have it."""
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(f"{name!a} is not a variable's name")
+    return name
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a node has to do. `ticket` None: nothing. `waits_for`: nodes that have not ended an earlier ticket, by name
+    with its number. `goes_on`: nodes with a start that has not ended, this one's tickets only."""
+
+    ticket: Ticket | None
+    waits_for: Mapping[str, int]
+    goes_on: frozenset[str]
+
+
+def turn(node: str, tickets: Sequence[Ticket], states: Mapping[int, Mapping[str, str]]) -> Turn:
+    """A ticket begins when all its nodes have ended every earlier ticket that names them."""
+    ordered = sorted(tickets, key=lambda ticket: ticket.number)
+
+    def open_nodes(ticket: Ticket) -> frozenset[str]:
+        return frozenset(name for name in ticket.names if states.get(ticket.number, {}).get(name) not in ENDS)
+
+    goes_on = frozenset(name for ticket in ordered if node in ticket.names for name in open_nodes(ticket))
+    for index, ticket in enumerate(ordered):
+        if node not in open_nodes(ticket):
+            continue
+        waits_for = {
+            name: earlier.number for earlier in reversed(ordered[:index]) for name in open_nodes(earlier) & ticket.names
+        }
+        return Turn(ticket, waits_for, goes_on)
+    return Turn(None, {}, goes_on)

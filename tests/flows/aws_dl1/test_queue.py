@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines of a cluster serve the queue of their job (docs/decisions/0021)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.machine_cluster import ClusterWorld, cluster, wait_for
+from tests.support.aws_machines import client
+
+TWO = ("main-0", "worker-0")
+# Ends at once when it is asked to, as the launcher does.
+LONG = "trap 'echo asked to end; exit 143' TERM; echo begun; while :; do sleep 0.05; done"
+
+
+@pytest.fixture(scope="session")
+def private_key(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("key") / "id_rsa"
+    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", str(file)], check=True)
+    return file.read_text()
+
+
+@pytest.fixture(scope="module")
+def two(aws: str, tmp_path_factory: pytest.TempPathFactory, private_key: str) -> Iterator[ClusterWorld]:
+    client(aws, "s3").create_bucket(Bucket="two-machines")
+    with cluster(aws, "two-machines", tmp_path_factory.mktemp("two"), TWO, private_key) as world:
+        for node in TWO:
+            world.report(node, "ready")
+        yield world
+
+
+def next_number(world: ClusterWorld) -> int:
+    rows = world.s3.list_objects_v2(Bucket=world.bucket, Prefix=world.key("queue/")).get("Contents", [])
+    return len(rows) + 1
+
+
+def states(ends: dict[str, dict[str, object]]) -> list[object]:
+    return [ends[node]["state"] for node in sorted(ends)]
+
+
+def test_a_report_says_which_machine_it_is_and_since_when(two: ClusterWorld) -> None:
+    report = two.report("worker-0", "ready")
+    assert set(report) == {"instance", "boot", "state", "reason", "at", "address", "since"}
+    assert (report["instance"], report["address"]) == ("i-1", "127.0.0.2")
+
+
+def test_a_start_runs_on_all_nodes_and_its_lines_are_in_the_log(two: ClusterWorld) -> None:
+    number = next_number(two)
+    two.ticket(number, "echo one; echo two >&2; env | sort; exit 0")
+    ends = two.ended(number)
+    assert states(ends) == ["SUCCEEDED", "SUCCEEDED"]
+    assert ends["main-0"]["code"] == 0
+    for node in TWO:
+        lines = two.lines(number, node)
+        assert lines.index("one") < lines.index("two")
+        assert f"TRAINYARD_START=s{number:08}" in lines
+        assert f"[machine] s{number:08} begins on {node} with registry/train:1" in lines
+
+
+def test_a_failure_has_its_code_and_another_node_s_end_is_its_own(two: ClusterWorld) -> None:
+    number = next_number(two)
+    two.ticket(number, 'case "$TRAINYARD_NODE_ADDRESS" in 127.0.0.1) exit 3;; esac')
+    ends = two.ended(number)
+    assert (ends["main-0"]["state"], ends["main-0"]["code"], ends["main-0"]["details"]) == (
+        "FAILED",
+        3,
+        "ended with code 3",
+    )
+    assert ends["worker-0"]["state"] == "SUCCEEDED"
+
+
+def test_the_next_start_begins_when_every_node_has_ended_the_one_before(two: ClusterWorld, tmp_path: Path) -> None:
+    """Two tickets at once; the first one's nodes end at different times."""
+    first = next_number(two)
+    note = tmp_path / "note"
+    slow = f'case "$TRAINYARD_NODE_ADDRESS" in 127.0.0.1) sleep 2;; esac; echo end >> {note}'
+    two.ticket(first, slow)
+    two.ticket(first + 1, f"echo begin >> {note}")
+    two.ended(first + 1)
+    assert note.read_text().split() == ["end", "end", "begin", "begin"]
+
+
+def test_cancel_before_the_start_began_and_while_another_runs(two: ClusterWorld) -> None:
+    first = next_number(two)
+    two.ticket(first, LONG)
+    wait_for("the first start", lambda: all(two.state(first, node).get("sshPort") for node in TWO))
+    two.ticket(first + 1, "echo never")
+    two.cancel(first + 1)
+    # Nobody who canceled the second start has to wait for the end of the first.
+    assert states(two.ended(first + 1)) == ["CANCELED", "CANCELED"]
+    assert two.state(first, "main-0")["state"] == "IN_PROGRESS"
+    assert not any(f"{first + 1:08}" in " ".join(call) for call in two.machines["main-0"].calls("docker", "run"))
+    wait_for("training", lambda: "begun" in two.lines(first, "main-0"))
+    two.cancel(first)
+    ends = two.ended(first)
+    assert states(ends) == ["CANCELED", "CANCELED"]
+    wait_for("its last words", lambda: "asked to end" in two.lines(first, "main-0"))
+
+
+def test_the_node_keeps_the_maximum_runtime(two: ClusterWorld) -> None:
+    number = next_number(two)
+    two.ticket(number, LONG, maximumMinutes=0.05)
+    ends = two.ended(number)
+    assert states(ends) == ["FAILED", "FAILED"]
+    assert ends["main-0"]["details"] == "the maximum runtime of 0.05 minutes is over"
+
+
+def test_after_a_kill_the_container_goes_on_and_no_line_is_lost_or_doubled(two: ClusterWorld, tmp_path: Path) -> None:
+    number, machine = next_number(two), two.machines["main-0"]
+    gate = tmp_path / "gate"
+    two.ticket(number, f"echo begun; while [ ! -e {gate} ]; do sleep 0.05; done; echo done")
+    wait_for("training", lambda: "begun" in two.lines(number, "main-0"))
+    machine.kill()
+    machine.serve()
+    two.report("main-0", "busy")
+    machine.kill()
+    gate.touch()
+    two.ended(number, "worker-0")
+    machine.serve()
+    assert states(two.ended(number)) == ["SUCCEEDED", "SUCCEEDED"]
+    wait_for("the lines", lambda: "done" in two.lines(number, "main-0"))
+    lines = two.lines(number, "main-0")
+    assert (lines.count("begun"), lines.count("done")) == (1, 1)
+    assert any("the program was restarted; the container goes on" in line for line in lines)
+    assert len([call for call in machine.calls("docker", "run") if f"{number:08}" in " ".join(call)]) == 1
+
+
+def test_a_machine_that_rebooted_never_runs_a_start_twice(two: ClusterWorld) -> None:
+    number, machine = next_number(two), two.machines["worker-0"]
+    two.ticket(number, LONG)
+    wait_for("training", lambda: "begun" in two.lines(number, "worker-0"))
+    boot = two.report("worker-0", "busy")["boot"]
+    machine.reboot()
+    ends = two.ended(number, "worker-0")
+    assert ends["worker-0"]["state"] == "FAILED"
+    assert "the machine rebooted while the start was running" in str(ends["worker-0"]["details"])
+    assert two.report("worker-0", "ready")["boot"] != boot
+    two.cancel(number)
+    two.ended(number)
+
+
+def test_another_machine_of_this_name_fails_what_the_first_one_left(two: ClusterWorld) -> None:
+    """The instance was replaced: its disk, and with it its records, are gone."""
+    number, machine = next_number(two), two.machines["worker-0"]
+    two.ticket(number, LONG)
+    wait_for("training", lambda: "begun" in two.lines(number, "worker-0"))
+    machine.kill()
+    machine.end_containers()
+    (machine.root / "var").rename(machine.root / f"old-{number}")
+    machine.serve()
+    ends = two.ended(number, "worker-0")
+    assert ends["worker-0"]["state"] == "FAILED"
+    assert "another machine had this node's part" in str(ends["worker-0"]["details"])
+    two.cancel(number)
+    two.ended(number)
+
+
+def test_no_node_starts_its_container_if_another_one_cannot(two: ClusterWorld) -> None:
+    number, machine = next_number(two), two.machines["worker-0"]
+    (machine.state / "missing-image").touch()
+    try:
+        two.ticket(number, "echo never")
+        ends = two.ended(number)
+    finally:
+        (machine.state / "missing-image").unlink()
+    assert "the image registry/train:1 cannot be pulled" in str(ends["worker-0"]["details"])
+    assert "push it, or correct `image`" in str(ends["worker-0"]["details"])
+    assert str(ends["main-0"]["details"]).startswith("the node worker-0 ended before the start")
+    assert "never" not in two.lines(number, "main-0")
+
+
+def test_secret_variables_are_on_no_command_line_and_not_on_the_disk_afterwards(two: ClusterWorld) -> None:
+    number = next_number(two)
+    values = {"WANDB_API_KEY": "hush-hush-hush", "CERTIFICATE": "line one\nline two"}
+    client(two.endpoint, "secretsmanager").create_secret(Name=f"run-{number}", SecretString=json.dumps(values))
+    two.ticket(
+        number,
+        "python3 -c \"import os, json; print(json.loads(os.environ['SHOWN']))\"; sleep 0.5",
+        secret=f"run-{number}",
+    )
+    machine = two.machines["main-0"]
+    shown = machine.root / f"var/lib/trainyard/starts/{number:08}/shown/variables.json"
+    wait_for("the variables", shown.exists)
+    assert json.loads(shown.read_text()) == values
+    assert shown.stat().st_mode & 0o777 == 0o600
+    assert states(two.ended(number)) == ["SUCCEEDED", "SUCCEEDED"]
+    assert "hush" not in json.dumps(machine.calls())
+    assert "hush" not in machine.console()
+    wait_for("the folder to go", lambda: not shown.parent.exists())
+
+
+def test_spot_interruption_ends_a_start_in_time(two: ClusterWorld) -> None:
+    number, machine = next_number(two), two.machines["worker-0"]
+    two.ticket(number, LONG)
+    wait_for("training", lambda: "begun" in two.lines(number, "worker-0"))
+    path = "/latest/meta-data/spot/instance-action"
+    machine.instance.answers[path] = json.dumps({"action": "stop", "time": "2026-11-22T21:00:00Z"})
+    two.wake()
+    try:
+        ends = two.ended(number, "worker-0")
+        assert ends["worker-0"]["details"] == "AWS takes this spot instance back (stop at 2026-11-22T21:00:00Z)"
+        wait_for("its last words", lambda: "asked to end" in two.lines(number, "worker-0"))
+    finally:
+        del machine.instance.answers[path]
+    two.cancel(number)
+    two.ended(number)
+
+
+def test_objects_that_are_no_tickets_hold_up_nobody(two: ClusterWorld) -> None:
+    number = next_number(two)
+    two.put(f"queue/{number:08}.json", {"version": 1, "run": "base", "image": "--privileged", "nodes": []})
+    two.put(f"queue/{number + 1:08}.json", ["\x1b[2J"])
+    two.ticket(number + 2, "true")
+    assert states(two.ended(number + 2)) == ["SUCCEEDED", "SUCCEEDED"]
+    console = two.machines["main-0"].console()
+    assert "is left out: '--privileged' is not an image" in console
+    assert "\x1b" not in console
+
+
+def test_a_ticket_of_fewer_nodes_concerns_only_those(two: ClusterWorld) -> None:
+    number = next_number(two)
+    two.ticket(number, "true", nodes=("worker-0",))
+    two.ended(number, "worker-0")
+    assert two.state(number, "main-0") == {}
+
+
+def test_a_machine_that_lacks_something_says_so_and_fails_its_runs(
+    aws: str, bucket: str, tmp_path: Path, private_key: str
+) -> None:
+    with cluster(aws, bucket, tmp_path, ("main-0",), private_key, efaInterfaces=5) as world:
+        report = world.report("main-0", "failed")
+        assert "libfabric finds 4 EFA interfaces of 5" in report["reason"]
+        assert "start the instance with so many interfaces" in report["reason"]
+        world.ticket(1, "true")
+        details = str(world.ended(1)["main-0"]["details"])
+        assert details.startswith("this machine is not fit for runs: libfabric finds 4 EFA")
+        machine = world.machines["main-0"]
+        checked = machine.ask("check")
+        assert (checked.returncode, "8 Gaudi cards: there" in checked.stdout) == (1, True)
+        assert machine.ask("wake", "00000001").stdout == "woken\n"
+
+
+def test_an_idle_machine_stops_itself_but_never_while_a_run_goes_on_or_waits(
+    aws: str, bucket: str, tmp_path: Path, private_key: str
+) -> None:
+    with cluster(aws, bucket, tmp_path, TWO, private_key, stopWhenIdleMinutes=0.03) as world:
+        main, worker = world.machines.values()
+        world.ticket(1, 'case "$TRAINYARD_NODE_ADDRESS" in 127.0.0.1) sleep 3;; esac')
+        world.ended(1, "worker-0")
+        # The idle time is over two seconds later, and the run goes on elsewhere for longer.
+        assert not main.state.joinpath("down").exists()
+        world.ended(1)
+        assert not worker.state.joinpath("down").exists()
+        began = time.monotonic()
+        world.report("main-0", "stopping")
+        wait_for("shutdown", main.state.joinpath("down").exists)
+        wait_for("shutdown", worker.state.joinpath("down").exists)
+        assert time.monotonic() - began >= 1
+        assert main.calls("shutdown") == [["shutdown", "-h", "now"]]

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose turn it is, and what a ticket may be."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, SUCCEEDED, Ticket, TicketError, parse, turn
+
+
+def ticket(number: int, *nodes: str, **more: Any) -> Ticket:
+    rows = [{"name": node, "environment": {}} for node in nodes]
+    return parse(number, json.dumps({"version": 1, "run": "base", "image": "i", "nodes": rows, **more}).encode())
+
+
+A1, A2, A3 = ticket(1, "a", "b"), ticket(2, "a", "b"), ticket(3, "b")
+
+
+@pytest.mark.parametrize(
+    ("node", "tickets", "states", "number", "waits_for"),
+    [
+        ("a", [], {}, None, {}),
+        ("a", [A1], {}, 1, {}),
+        ("a", [A2, A1], {}, 1, {}),
+        ("a", [A1], {1: {"a": IN_PROGRESS}}, 1, {}),
+        ("a", [A1, A2], {1: {"a": SUCCEEDED}}, 2, {"b": 1}),
+        ("a", [A1, A2], {1: {"a": FAILED, "b": IN_PROGRESS}}, 2, {"b": 1}),
+        ("a", [A1, A2], {1: {"a": FAILED, "b": CANCELED}}, 2, {}),
+        # A node that the next ticket does not name holds it up no longer: it may be gone.
+        ("b", [A1, A3], {1: {"b": SUCCEEDED}}, 3, {}),
+        ("a", [A1, A3], {1: {"a": SUCCEEDED}}, None, {}),
+        ("a", [A1, A2], {1: {"a": SUCCEEDED, "b": SUCCEEDED}, 2: {"a": SUCCEEDED}}, None, {}),
+        # A state nobody knows is no end.
+        ("a", [A1], {1: {"a": "DONE"}}, 1, {}),
+        ("c", [A1, A2, A3], {}, None, {}),
+    ],
+)
+def test_turn(
+    node: str, tickets: list[Ticket], states: dict[int, dict[str, str]], number: int | None, waits_for: dict[str, int]
+) -> None:
+    found = turn(node, tickets, states)
+    assert (found.ticket.number if found.ticket else None, dict(found.waits_for)) == (number, waits_for)
+
+
+def test_what_goes_on_is_what_other_nodes_of_this_one_s_tickets_have_not_ended() -> None:
+    assert turn("a", [A1, A2, A3], {1: {"a": SUCCEEDED, "b": SUCCEEDED}, 2: {"a": SUCCEEDED}}).goes_on == {"b"}
+    assert turn("a", [A1, A3], {1: {"a": SUCCEEDED, "b": FAILED}}).goes_on == frozenset()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"image": "--privileged"},
+        {"image": ""},
+        {"run": 3},
+        {"nodes": None},
+        {"nodes": [{"name": "../x", "environment": {}}]},
+        {"nodes": [{"name": "a", "environment": {"A B": "x"}}]},
+        {"maximumMinutes": "soon"},
+        {"code": "../../etc/shadow"},
+        {"launcher": ".trainyard/launcher/..tar.gz"},
+    ],
+)
+def test_what_is_no_ticket(change: dict[str, Any]) -> None:
+    content = {"version": 1, "run": "base", "image": "i", "nodes": [{"name": "a", "environment": {}}], **change}
+    with pytest.raises(TicketError):
+        parse(1, json.dumps(content).encode())
+    with pytest.raises(TicketError):
+        parse(1, b"[" * 100000)
+
+
+def test_a_ticket_s_own_code_stands_for_the_machine_s() -> None:
+    assert ticket(1, "a").own == {}
+    assert ticket(1, "a", code=None).own == {"code": None}
+    assert ticket(1, "a", code=".trainyard/code/resnet-1.tar.gz").own == {"code": ".trainyard/code/resnet-1.tar.gz"}
