@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.machine_cluster import ClusterWorld, cluster, wait_for
 from tests.support.aws_machines import client
+from tests.support.machine_cluster import ClusterWorld, cluster, wait_for
 
 TWO = ("main-0", "worker-0")
 # Ends at once when it is asked to, as the launcher does.
