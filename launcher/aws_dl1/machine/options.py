@@ -57,15 +57,17 @@ def library_path(inherited: str, there: Sequence[str]) -> str:
 
 
 def run_words(
-    name: str, image: str, efa_interfaces: int, environment: Mapping[str, str], file: Path, volumes: Mapping[str, Path]
+    name: str, image: str, program: str, efa_interfaces: int, environment: Mapping[str, str], file: Path,
+    volumes: Mapping[str, Path],
 ) -> list[str]:  # fmt: skip
-    """`docker run` for one container. The variables of the run are in a file: all users see the words of a process."""
+    """`docker run` for one container with a Python program. The variables of the run are in a file: all users see the
+    words of a process."""
     shown = [f"--volume={place}:{target}:ro" for target, place in volumes.items()]
     return [
         "docker", "run", "--detach", f"--name={name}", f"--runtime={RUNTIME}",
         *(word for item in environment.items() for word in ("-e", "=".join(item))),
-        *_ALWAYS, *(_EFA if efa_interfaces else ()), f"--env-file={file}", *shown,
-        "--entrypoint=python3", image, "-c", program("launcher.aws_dl1.container"),
+        *_ALWAYS, *(_EFA if efa_interfaces else ()), f"--env-file={file}", *shown, "--entrypoint=python3", image,
+        "-c", program,
     ]  # fmt: skip
 
 

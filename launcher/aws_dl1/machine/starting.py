@@ -83,6 +83,7 @@ class Starting:
         words = options.run_words(
             self.container,
             ticket.image,
+            options.program(inside.__name__),
             machine.settings.efa_interfaces,
             {name: own.get(name, value) for name, value in options.ENVIRONMENT.items()},
             self.record.folder / _VARIABLES,

@@ -57,7 +57,7 @@ def test_libraries_of_the_ofi_wrapper_come_first_where_an_image_has_them() -> No
 
 def test_containers_have_the_options_of_the_gaudi_documents() -> None:
     volumes = {"/opt/trainyard/launcher": Path("/opt/trainyard/launchers/1"), "/opt/trainyard/code": Path("/code/1")}
-    words = options.run_words("trainyard-resnet-1", "image:1", 4, options.ENVIRONMENT, Path("/v"), volumes)
+    words = options.run_words("trainyard-resnet-1", "image:1", "pass", 4, options.ENVIRONMENT, Path("/v"), volumes)
     line = " ".join(words)
     for wanted in (
         "--runtime=habana", "-e HABANA_VISIBLE_DEVICES=all", "-e OMPI_MCA_btl_vader_single_copy_mechanism=none",
@@ -67,7 +67,7 @@ def test_containers_have_the_options_of_the_gaudi_documents() -> None:
     assert "--volume=/opt/trainyard/launchers/1:/opt/trainyard/launcher:ro" in words
     assert "--volume=/code/1:/opt/trainyard/code:ro" in words
     assert words.index("image:1") > max(words.index(word) for word in words if word.startswith("--"))
-    without = options.run_words("n", "image:1", 0, options.ENVIRONMENT, Path("/v"), {})
+    without = options.run_words("n", "image:1", "pass", 0, options.ENVIRONMENT, Path("/v"), {})
     assert not any("infiniband" in word for word in without)
 
 
