@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan on AWS DL1: checked, planned and shown so far; nothing is deployed yet."""
+"""The plan as machines of AWS. Nothing is imported before it is asked for: most commands need little."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import repeat
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from catalog.tables import table
 from components.plan.platform import AccessReport, Meeting, Platform, Words
@@ -47,6 +48,11 @@ class AwsDl1Platform(Platform):
         from components.aws_dl1.access_report import build_report
 
         return build_report(plan, deployers)
+
+    def deploy(self, plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
+        from components.aws_dl1.deploy import deploy
+
+        return deploy(plan, folder)
 
 
 PLATFORM = AwsDl1Platform()

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from catalog.tables import table
-from components.aws_dl1.addresses import gateway_cidr
 from components.aws_dl1.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan, AwsNetworkPlan, ClusterPlan
 from components.plan.access import grants
 from components.plan.model import JobPlan, Plan, extend
+from schemas.aws_dl1.addresses import gateway_cidr
 from schemas.aws_dl1.model import AwsDl1Stack, AwsJob
 
 

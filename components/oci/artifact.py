@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.code import code_files
+from components.archives import CodeArtifact, folder_digest, folder_entries
 
 # Part of the digest: an archive in another format must get another name.
 FORMAT = b"zip, not compressed"
@@ -17,46 +15,23 @@ FORMAT = b"zip, not compressed"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class CodeArtifact:
-    path: Path
-    digest: str
-    size: int
-
-    @property
-    def file_name(self) -> str:
-        return self.path.name
-
-
 def build_artifact(folder: Path, into: Path, name: str) -> CodeArtifact:
     """Writes the archive below `into`. Its name carries its digest: new code is a new path, which replaces the job."""
-    digest = _digest(folder)
+    digest = folder_digest(folder, FORMAT)
     into.mkdir(parents=True, exist_ok=True)
     target = into / _file_name(name, digest)
     if not target.exists():
-        _write(target, _entries(folder))
+        _write(target, folder_entries(folder))
     return CodeArtifact(target, digest, target.stat().st_size)
 
 
 def artifact_name(folder: Path, name: str) -> str:
     """What the archive of this folder is called. A deployed job with an artifact of another name has other code."""
-    return _file_name(name, _digest(folder))
+    return _file_name(name, folder_digest(folder, FORMAT))
 
 
 def _file_name(name: str, digest: str) -> str:
     return f"{name}-{digest[:16]}.zip"
-
-
-def _digest(folder: Path) -> str:
-    digest = hashlib.sha256(FORMAT)
-    for inside, path in _entries(folder):
-        digest.update(f"{inside}\0{int(os.access(path, os.X_OK))}\0".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
-
-
-def _entries(folder: Path) -> list[tuple[str, Path]]:
-    return [(path.relative_to(folder).as_posix(), path) for path in code_files(folder)]
 
 
 def _write(target: Path, entries: list[tuple[str, Path]]) -> None:

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
+from components.borrowing import Borrowed
+from components.filling import Filler
 from components.oci.plan import OciPlan
 from components.oci.registry import registry_host
-from components.oci.uses import Borrowed
-from components.plan.naming import expand
-from schemas.model import EnvValue, Secret
 
 # Credentials of the `oci` provider. A provider for another region needs the same.
 CREDENTIALS = ("auth", "configFileProfile", "fingerprint", "privateKeyPath", "tenancyOcid", "userOcid")
@@ -24,20 +21,13 @@ SECRET_CREDENTIALS = ("privateKey", "privateKeyPassword")
 
 
 @dataclass(frozen=True)
-class Context:
-    """Bucket, registry and group may come from the stack under `uses`.
-
-    Each output costs Pulumi a task or two, and a thousand runs need the same few. So each is made only once.
-    """
+class Context(Filler):
+    """Bucket, registry and group may come from the stack under `uses`."""
 
     plan: OciPlan
     namespace: pulumi.Output[str]
     secret_ids: Mapping[str, pulumi.Output[str]]
     borrowed: Borrowed
-    _filled: dict[str, pulumi.Input[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _together: dict[tuple[str, ...], pulumi.Output[dict[str, str]]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @cached_property
     def registry(self) -> pulumi.Output[str]:
@@ -59,37 +49,13 @@ class Context:
         return self.borrowed.get("access", "runsGroup") or pulumi.Output.from_input(self.plan.access.runs_group)
 
     @cached_property
-    def _answers(self) -> Mapping[str, pulumi.Output[str]]:
+    def answers(self) -> Mapping[str, pulumi.Output[str]]:
         return {
             "namespace": self.namespace,
             "registry": self.registry,
             "bucket": self.bucket_uri,
             **{f"secret.{name}": ocid for name, ocid in self.secret_ids.items()},
         }
-
-    def fill(self, text: str) -> pulumi.Input[str]:
-        """A text of the plan, with the remaining references filled in by OCI's values."""
-        if text not in self._filled:
-            self._filled[text] = self._fill(text)
-        return self._filled[text]
-
-    def _fill(self, text: str) -> pulumi.Input[str]:
-        if "${" not in text:
-            return text
-        wanted = tuple(name for name in self._answers if f"${{{name}}}" in text)
-        if wanted not in self._together:
-            self._together[wanted] = pulumi.Output.all(**{name: self._answers[name] for name in wanted})
-        return self._together[wanted].apply(lambda values: expand(text, values))
-
-    def environment(self, values: Mapping[str, EnvValue]) -> dict[str, pulumi.Input[str]]:
-        return {
-            name: pulumi.Output.secret(value.value or "") if isinstance(value, Secret) else self.fill(value)
-            for name, value in values.items()
-        }
-
-    def document(self, value: Mapping[str, Any]) -> pulumi.Input[str]:
-        # Every node's document is different, so there is nothing to cache.
-        return self._fill(json.dumps(value, sort_keys=True, separators=(",", ":")))
 
 
 def namespace_of() -> pulumi.Output[str]:

@@ -6,14 +6,14 @@ A program cannot read its own state. The outputs of the last `up` give the names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
-import pulumi
 import pulumi_oci as oci
 
 from catalog.tables import table
 from components.oci.plan import OciPlan
+from components.outputs import PROTECTED, Outputs, is_ours, last_outputs, unless_refused
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.names import plural
@@ -21,37 +21,15 @@ from schemas.oci.ocids import is_ocid
 
 # Outputs whose OCIDs contain the stack's region.
 _REGIONAL = ("projectId", "subnetId", "logGroupId")
-_PROTECTED = (
-    "It is protected, so Pulumi refuses to delete it. "
-    "After `pulumi state unprotect` it stays as it is, but no longer belongs to this stack"
-)
-Outputs = Mapping[str, Any]
 
 
 def find_departures(plan: OciPlan) -> Iterator[Wrong]:
     """A warning for each thing with contents that this `up` would give up. Raises RefusedError for another region."""
-    before = _outputs()
+    before = last_outputs()
     _require_same_region(plan, before)
     for look in (_bucket, _repository, _log):
         # If a look-up is refused, OCI's own answer to the change is enough.
-        yield from _unless_refused(look, plan, before)
-
-
-def _outputs() -> Outputs:
-    """The outputs of this stack's last `up`."""
-    name = "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))
-    try:
-        answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": name}).value
-    except Exception:  # Pulumi raises nothing more precise, and a new stack has none
-        return {}
-    return answer.get("outputs") or {}
-
-
-def _unless_refused(look: Callable[[OciPlan, Outputs], Iterator[Wrong]], plan: OciPlan, before: Outputs) -> list[Wrong]:
-    try:
-        return list(look(plan, before))
-    except Exception:  # Pulumi raises nothing more precise for what a provider answers
-        return []
+        yield from unless_refused(partial(look, plan, before))
 
 
 def _require_same_region(plan: OciPlan, before: Outputs) -> None:
@@ -71,13 +49,13 @@ def _bucket(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     if not old or ("bucket" not in plan.taken and old == plan.bucket.name):
         return
     bucket = oci.objectstorage.get_bucket(name=old, namespace=oci.objectstorage.get_namespace().namespace)
-    if not _is_ours(plan, bucket.freeform_tags):
+    if not is_ours(plan, bucket.freeform_tags):
         return
     count = int(bucket.approximate_count or 0)
     # OCI counts only from time to time. Newer objects are not included.
     holds = f"holds about {plural(count, 'object')}" if count else "holds no object that OCI has counted yet"
     fate = (
-        _PROTECTED
+        PROTECTED
         if plan.bucket.keep
         else "Pulumi deletes it last, and OCI refuses that while it holds anything, so `up` would fail at its end. "
         "A bucket that was kept until now stays as it is, but no longer belongs to this stack"
@@ -92,8 +70,8 @@ def _repository(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
         return
     there = oci.artifacts.get_container_repositories(compartment_id=plan.compartment or "", display_name=old)
     for item in (item for rows in there.container_repository_collections for item in rows.items):
-        if _is_ours(plan, item.freeform_tags):
-            fate = _PROTECTED if plan.registry.keep else "OCI deletes them with it, unless it was kept until now"
+        if is_ours(plan, item.freeform_tags):
+            fate = PROTECTED if plan.registry.keep else "OCI deletes them with it, unless it was kept until now"
             message = f"the repository `{old}` holds {plural(item.image_count, 'image')}; nothing moves them. {fate}"
             remedy = f"to keep it, write `registry: {{ repository: {old} }}`; else push the images of the jobs again"
             yield Wrong(at("registry"), message, remedy)
@@ -104,11 +82,6 @@ def _log(plan: OciPlan, before: Outputs) -> Iterator[Wrong]:
     if plan.logs.create or not group or not old or old == plan.logs.log:
         return
     log = oci.logging.get_log(log_group_id=group, log_id=old)
-    if _is_ours(plan, log.freeform_tags):
+    if is_ours(plan, log.freeform_tags):
         message = f"the log `{log.display_name}` is deleted, with everything that runs printed"
         yield Wrong(at("logs"), message, "first copy what you need (`trainyard runs logs`)")
-
-
-def _is_ours(plan: OciPlan, tags: Mapping[str, str] | None) -> bool:
-    marks = {"managed-by": "trainyard", "stack": plan.stack}
-    return marks.items() <= dict(tags or {}).items()

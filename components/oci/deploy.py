@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
+from components.artifacts import code_artifact
+from components.borrowing import Borrowed
 from components.oci.access import Access, AccessArgs
-from components.oci.artifact import CodeArtifact, build_artifact
+from components.oci.artifact import build_artifact
 from components.oci.context import Context, credentials, namespace_of
 from components.oci.departures import find_departures
 from components.oci.existing import resolve_existing
@@ -22,18 +23,11 @@ from components.oci.network import Network, NetworkArgs
 from components.oci.outputs import outputs
 from components.oci.plan import OciPlan
 from components.oci.storage import Storage, StorageArgs
-from components.oci.uses import Borrowed
-from components.plan.model import JobPlan
-from components.refusal import RefusedError
+from components.oci.uses import TAKEN
 from components.run import RunProvider
 from components.voice import warn
-from schemas.checks.registry import Wrong, at
-from schemas.code import left_out_links
 from schemas.findings import dotted
 
-# A separate folder for artifacts, for temporary stacks.
-ARTIFACTS = "TRAINYARD_ARTIFACTS"
-ARTIFACTS_FOLDER = Path(".trainyard", "artifacts")
 # Settings of the `oci` provider that ours reads under its own names.
 RUN_SETTINGS = {"configFileProfile": "profile"}
 
@@ -44,7 +38,7 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     plan = resolve_existing(plan)
     for wrong in find_departures(plan):
         warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
-    borrowed = Borrowed(plan)
+    borrowed = Borrowed(plan, TAKEN)
     prefix = f"{plan.team}-{plan.environment}"
     namespace = namespace_of()
     access = (Access("access", AccessArgs(plan, prefix, plan.tags)),) if plan.access.create else ()
@@ -106,33 +100,6 @@ def _jobs(
     settings = {ours: named[theirs] for theirs, ours in RUN_SETTINGS.items() if theirs in named}
     runs = RunProvider("runs", {"region": plan.region, **settings})
     return {
-        name: Job(name, JobArgs(job, here, place, _artifact(plan, job, folder), runs, after))
+        name: Job(name, JobArgs(job, here, place, code_artifact(plan, job, folder, build_artifact), runs, after))
         for name, job in plan.jobs.items()
     }
-
-
-def _artifact(plan: OciPlan, job: JobPlan, folder: Path) -> CodeArtifact | None:
-    if job.code is None or job.code.folder is None:
-        return None
-    code = (folder / job.code.folder).resolve()
-    if links := left_out_links(code):
-        named = ", ".join(links[:5]) + (" …" if len(links) > 5 else "")
-        warn(f"job {job.name}: links out of the code folder, or to folders, are left out: {named}")
-    try:
-        return build_artifact(code, _artifacts() / plan.stack, job.called)
-    except (OSError, UnicodeError) as problem:
-        message = f"no artifact can be made of `{job.code.folder}`: {problem}"
-        remedy = f"correct the problem, or set {ARTIFACTS} to another folder for artifacts"
-        raise RefusedError([Wrong(at("jobs", job.name, "code"), message, remedy)]) from None
-
-
-def _artifacts() -> Path:
-    """The folder for artifacts, relative to the program: the path is part of the job, and checkouts differ.
-
-    If the checkout is read-only, such as a shared release, the folder is in the team's own repository.
-    """
-    if named := os.environ.get(ARTIFACTS):
-        return Path(named)
-    if os.access(ARTIFACTS_FOLDER if ARTIFACTS_FOLDER.exists() else ".", os.W_OK):
-        return ARTIFACTS_FOLDER
-    return Path(os.path.relpath(pulumi.runtime.get_root_directory())) / ARTIFACTS_FOLDER

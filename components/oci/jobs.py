@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.oci.artifact import CodeArtifact
+from components.archives import CodeArtifact
 from components.oci.context import Context
 from components.oci.run_inputs import Where, job_tags, run_inputs
 from components.plan.model import JobPlan, RunPlan

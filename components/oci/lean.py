@@ -1,79 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages of pulumi_oci that import a module when one of its names is asked for.
-
-As shipped, the first name of `pulumi_oci.core` imports all of its 240 modules, the first of `identity` 200 more: half
-of the time of a preview, for the twenty names that a stack uses. A name that has no module of its own, as the type of
-an input, makes the package import everything, as shipped: others who use pulumi_oci in the program see no difference.
-"""
+"""The packages of pulumi_oci that a stack uses, imported leanly. `core` has 240 modules, `identity` 200 more."""
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
-from types import ModuleType
 from typing import Any
 
-import pulumi
 import pulumi_oci
+
+from components import lean
 
 PACKAGES = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage", "vault")
 
 
-class LeanPackage(ModuleType):
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("__") and not _take(self, name):
-            self.__class__ = ModuleType  # type: ignore[assignment]
-            assert self.__spec__ is not None
-            assert self.__spec__.loader is not None
-            self.__spec__.loader.exec_module(self)
-        return object.__getattribute__(self, name)
-
-
-def _take(package: ModuleType, name: str) -> bool:
-    """Puts the public names of the module for `name` into the package, as `from .module import *` would."""
-    path = f"{package.__name__}.{_module_of(name)}"
-    try:
-        module = import_module(path)
-    except ModuleNotFoundError as error:
-        if error.name != path:
-            raise
-        return False
-    # `outputs` imports itself while it is only half imported.
-    public = [each for each in getattr(module, "__all__", ()) if hasattr(module, each)]
-    vars(package).update({name: module} if path.endswith(f".{name}") and name not in public else {})
-    vars(package).update({each: getattr(module, each) for each in public})
-    return name in vars(package)
-
-
-def _module_of(name: str) -> str:
-    """`RouteTable` is in `route_table`, `get_services_output` in `get_services`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().removesuffix("_output")
-
-
 def make_lean() -> None:
     """Replaces packages that are not imported yet with lean ones."""
-    for name in PACKAGES:
-        path = f"{pulumi_oci.__name__}.{name}"
-        if type(sys.modules.get(path)) is ModuleType:
-            continue  # imported whole already
-        spec = PathFinder.find_spec(path, pulumi_oci.__path__)
-        assert spec is not None
-        package = module_from_spec(spec)
-        package.__class__ = LeanPackage
-        sys.modules[path] = package
-        setattr(pulumi_oci, name, package)
+    lean.make_lean(pulumi_oci, PACKAGES)
 
 
 def lookup(package: str, function: str, **arguments: Any) -> Mapping[str, Any]:
-    """The result of a function of the provider, with OCI's names.
-
-    The function's own module in pulumi_oci asks the same, but imports the types of its whole package before: 0.15 s of
-    processor for `identity`, of which a stack needs nothing else.
-    """
-    options = pulumi_oci._utilities.get_invoke_opts_defaults()
-    answer: Mapping[str, Any] = pulumi.runtime.invoke(f"oci:{package}/{function}:{function}", arguments, options).value
-    return answer
+    """The result of a function of the provider, with OCI's names."""
+    return lean.lookup(pulumi_oci, f"oci:{package}/{function}:{function}", **arguments)

@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that this stack takes from another one's outputs, by concern."""
+"""What a stack takes from the outputs of the one under `uses`."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
-from typing import Any
-
-import pulumi
-
-from components.oci.plan import OciPlan
-from components.refusal import RefusedError
-from schemas.checks.registry import Wrong, at
 
 # Concern -> outputs of the other stack that this one takes.
 TAKEN = {
@@ -21,39 +12,3 @@ TAKEN = {
     "logs": ("logGroupId", "logId"),
     "project": ("projectId",),
 }
-
-
-class Borrowed:
-    """Outputs of the stack under `uses`, for the concerns that this stack takes from it."""
-
-    def __init__(self, plan: OciPlan) -> None:
-        self._taken = plan.taken
-        self._stack = None
-        if plan.uses:
-            _require_outputs(plan, plan.uses)
-            self._stack = pulumi.StackReference(plan.uses)
-
-    def get(self, concern: str, output: str) -> pulumi.Output[str] | None:
-        """An output of the other stack. None if this stack does not take that concern."""
-        if self._stack is None or concern not in self._taken:
-            return None
-        return self._stack.require_output(output)
-
-
-def _require_outputs(plan: OciPlan, stack: str) -> None:
-    """Reads the other stack at once: a wrong reference must not stop the program when half of it has run."""
-    try:
-        answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack}).value
-    except Exception as problem:  # Pulumi raises nothing more precise
-        message = f"the stack `{stack}` cannot be read: {str(problem).splitlines()[0].rpartition(': ')[2]}"
-        remedy = "correct organization/project/stack; `pulumi stack ls --all` lists the stacks of this backend"
-        raise RefusedError([Wrong(at("uses", "stack"), message, remedy)]) from None
-    if missing := _missing(plan, answer.get("outputs") or {}):
-        message = f"the stack `{stack}` does not export {', '.join(f'`{name}`' for name in missing)}"
-        remedy = f"bring it up first (`pulumi up -s {stack.rpartition('/')[2]}`), or `take` less of it"
-        raise RefusedError([Wrong(at("uses", "take"), message, remedy)])
-
-
-def _missing(plan: OciPlan, outputs: Collection[str]) -> list[str]:
-    taken = [concern for concern in plan.taken if concern != "logs" or plan.logs.enabled]
-    return [name for concern in taken for name in TAKEN[concern] if name not in outputs]

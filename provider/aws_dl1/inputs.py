@@ -7,8 +7,8 @@ from provider.base.errors import InputFailure
 from provider.base.values import UNKNOWN, Properties
 from provider.runs.inputs import OwnInputs, RunInput
 
-REQUIRED = ("bucket", "job", "region", "stack", "logGroup")
-KEYS = (*REQUIRED, "secret", "code", "launcher")
+REQUIRED = ("bucket", "job", "region", "stack")
+KEYS = (*REQUIRED, "logGroup", "secret", "code", "launcher")
 _TEXT = {"type": "string"}
 
 

@@ -172,7 +172,7 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
         "tags": dict(spec.tags),
         "region": cluster.region,
         "stack": cluster.stack,
-        "logGroup": cluster.log_group,
+        "logGroup": cluster.log_group or None,
         "image": spec.image,
         "maximumMinutes": spec.maximum_runtime_minutes,
         "secret": cluster.secret,

@@ -24,7 +24,7 @@ from iam.printing import grant_text
 from schemas.judge import codes
 from schemas.load import load_config
 from schemas.model import PortRange
-from tests.support.examples import plan, stack, stack_file
+from tests.support.examples import any_stack, plan, stack_file
 from tests.support.oci_plans import oci_plan
 
 HERE = Path(__file__).parent
@@ -153,7 +153,7 @@ def test_the_table_of_an_example_shows_what_a_line_asks_for(row: Row) -> None:
 @pytest.mark.parametrize("row", rows("stacks"))
 def test_a_framework_of_the_documents_has_its_examples(row: Row) -> None:
     for name in row["stacks"]:
-        assert {job.framework for job in stack(name).jobs.values()} == {row["framework"]}
+        assert {job.framework for job in any_stack(name).jobs.values()} == {row["framework"]}
 
 
 @pytest.mark.parametrize("row", rows("elsewhere"))

@@ -4,19 +4,25 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+import yaml
 
 from tests.support.recorder.client import Recording, Resource
 
 # Each resource carries them; a test of its own looks at them.
-TAGS = ("freeformTags", "tags")
+TAGS = ("freeformTags", "tags", "tagSpecifications")
 LAUNCH = "TRAINYARD_LAUNCH"
 # The OCIDs all examples share, as a reader wants to see them.
 SHARED = {
     "ocid1.tenancy.oc1..aaaaaaaa5ht5rzh6lhj3ybgbqwbxgmdkob7kyfkwpemy6rgxtk3wvnslxbux": "<tenancy>",
     "ocid1.compartment.oc1..aaaaaaaaqa3fdyvnsps4m4cxbrubespqea6ex72r5ddlzdt7f3dgpjyxynbn": "<compartment>",
 }
+# How the engine marks the content of a file.
+SIGNATURE, ASSET = "4dabf18193072939515e22adb298388d", "c44067f5952c0a294b673a41bacd8c17"
 RULES = {"ingressSecurityRules": ("in from", "source"), "egressSecurityRules": ("out to", "destination")}
 # What a reader wants of a launch document; the rest repeats the stack.
 LAUNCHED = ("rank", "folder", "peers", "start", "wrap", "command", "environment", "ports")
@@ -30,7 +36,8 @@ def table(recording: Recording) -> str:
     text = "\n\n".join([*blocks, "\n".join(exports)]) + "\n"
     for ocid, meaning in SHARED.items():
         text = text.replace(ocid, meaning)
-    return text
+    # Of archives that change with every change of the launcher.
+    return re.sub(r"[0-9a-f]{16}(?=\.tar\.gz)", "<digest>", text)
 
 
 def _block(resource: Resource) -> Iterator[str]:
@@ -38,6 +45,8 @@ def _block(resource: Resource) -> Iterator[str]:
     notes = [*(["provider " + resource.provider] if resource.provider else []), *kept]
     yield f"{resource.type}  {resource.name}" + (f"  ({', '.join(notes)})" if notes else "")
     inputs = {key: value for key, value in resource.inputs.items() if key not in TAGS}
+    if "userData" in inputs:
+        inputs["userData"] = _settings(inputs["userData"])
     nodes = inputs.pop("nodes", [])
     rules = {key: inputs.pop(key, []) for key in RULES}
     for line in _lines(inputs):
@@ -50,6 +59,14 @@ def _block(resource: Resource) -> Iterator[str]:
         yield f"    changes left to the runs: {', '.join(resource.ignored)}"
     if resource.after:
         yield f"    after: {', '.join(dict.fromkeys(resource.after))}"
+
+
+def _settings(user_data: Any) -> Any:
+    """What a machine is told: the rest of its cloud-config is the same for all."""
+    if not isinstance(user_data, str):
+        return user_data
+    files = yaml.safe_load(b64decode(user_data))["write_files"]
+    return next(json.loads(file["content"]) for file in files if file["path"].endswith("/node.json"))
 
 
 def _rule(rule: Mapping[str, Any], peer: str) -> str:
@@ -67,6 +84,8 @@ def _lines(value: Any, path: str = "") -> Iterator[str]:
     """`a.b[0].c = value`, a line each; lists of plain values on one."""
     if value == {} or value == []:
         return
+    if isinstance(value, Mapping) and value.get(SIGNATURE) == ASSET:
+        value = value["path"]
     if isinstance(value, Mapping) and set(value) != {"(secret)"}:
         for key, item in sorted(value.items()):
             yield from _lines(item, f"{path}.{key}" if path else key)

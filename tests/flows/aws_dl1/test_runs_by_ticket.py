@@ -250,7 +250,7 @@ def test_a_bucket_that_is_gone_is_said(world: AwsWorld) -> None:
     ("cluster", "says"),
     [
         ("c", "cluster: This is an object: bucket, job, region, stack, logGroup, secret, code, launcher."),
-        ({"bucket": "b", "job": "j", "region": "r", "stack": "s"}, "cluster.logGroup: `logGroup` is missing."),
+        ({"bucket": "b", "job": "j", "region": "r", "logGroup": "l"}, "cluster.stack: `stack` is missing."),
         (None, "cluster: `cluster` is missing."),
     ],
 )

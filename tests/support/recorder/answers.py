@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OCI would answer while a program runs under mocks: ids of each kind, and the functions the components call."""
+"""What a cloud would answer while a program runs under mocks: ids of each kind, and what components look up."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 import pulumi
+
+from tests.support.recorder import aws_answers
 
 NAMESPACE = "axexamplens"
 STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
@@ -26,6 +28,8 @@ KINDS = {
 def identify(token: str, name: str, inputs: Mapping[str, Any]) -> str:
     """The id a resource of this type gets; legible, so that tables of resources are too."""
     kind = token.rsplit(":", 1)[-1]
+    if token.startswith("aws:"):
+        return aws_answers.identify(token, name, inputs)
     if kind == "Bucket":
         return f"n/{inputs['namespace']}/b/{inputs['name']}"
     if token.startswith("trainyard:"):
@@ -114,13 +118,14 @@ FUNCTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 
 
 class Cloud(pulumi.runtime.Mocks):
-    """Answers for OCI. In a preview nothing has an id yet, as under the real engine."""
+    """Answers for the clouds. In a preview nothing has an id yet, as under the real engine."""
 
     def __init__(self, preview: bool, references: Mapping[str, Mapping[str, Any]], home: str = HOME_REGION) -> None:
         self.preview = preview
         self.references = references
         self._functions: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             **FUNCTIONS,
+            **aws_answers.FUNCTIONS,
             STACK_OUTPUTS: self._outputs,
             HOME_OF: partial(_regions, home=home),
         }
@@ -143,7 +148,7 @@ class Cloud(pulumi.runtime.Mocks):
             return args.inputs["name"], {**args.inputs, "outputs": outputs, "secretOutputNames": []}
         if self.preview or args.custom is False:
             return "", args.inputs
-        outputs = dict(args.inputs)
+        outputs = {**args.inputs, **aws_answers.outputs(args.typ, args.name, args.inputs)}
         if args.typ.startswith("trainyard:"):
             outputs |= {"state": "IN_PROGRESS", "nodeRuns": [], "startedAt": "2026-01-01T00:00:00Z"}
         return identify(args.typ, args.name, args.inputs), outputs

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machines of a job: placement group, launch template, one instance for each node, and what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from components.aws_dl1.context import Context, resource_tags
+from components.aws_dl1.machines import MachineImage, MachinePlace, encoded, template, template_name
+from components.aws_dl1.node_setup import NodeSettings, user_data
+from components.aws_dl1.plan import AwsJobPlan, ClusterPlan
+from components.aws_dl1.secrets import KeyPair, keep_secret
+from components.run import RunProvider
+
+# The names of the values of NodeSettings that a machine gets with its ticket, or keeps from its first day.
+_NOT_FORCING = ("launcher", "code", "image", "nodes")
+
+
+@dataclass(frozen=True)
+class ClusterArgs:
+    """`launcher` and `code`: names of objects. `after`: what has to be there before a machine starts."""
+
+    job: AwsJobPlan
+    context: Context
+    place: MachinePlace
+    image: MachineImage
+    launcher: str
+    code: str | None
+    provider: RunProvider
+    after: Sequence[pulumi.Resource]
+
+
+class Cluster(pulumi.ComponentResource):
+    """Instances are keyed by the names of their nodes, so removing one does not affect the others."""
+
+    instances: Mapping[str, Any]
+    address: pulumi.Output[str] | None = None
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:aws-dl1:Cluster", name, None, opts)
+        self._args = args
+        self._cluster = args.job.cluster
+        self._tags = {**args.context.plan.tags, "job": self._cluster.key}
+        self._inside = pulumi.ResourceOptions(parent=self)
+        secret = self._ssh_key()
+        group = self._placement_group()
+        launch = self._template()
+        after = [*args.after, secret, *([group] if group else [])]
+        self.instances = {node: self._instance(node, rank, launch, after) for rank, node in enumerate(self._nodes)}
+        if self._cluster.public_address == "elastic":
+            self.address = self._elastic_address()
+        self.register_outputs({node: instance.id for node, instance in self.instances.items()})
+
+    @property
+    def _nodes(self) -> tuple[str, ...]:
+        return self._cluster.nodes
+
+    def _ssh_key(self) -> pulumi.Resource:
+        name = f"{self._args.job.name}/ssh"
+        keys = pulumi.ResourceOptions(parent=self, provider=self._args.provider)
+        pair = KeyPair(name, self._cluster.key_rotation, keys)
+        why = f"The SSH key by which nodes of {self._cluster.name} enter each other"
+        _, version = keep_secret(name, ssh_secret(self._cluster), why, pair.private, self._tags, self._inside)
+        return version
+
+    def _placement_group(self) -> pulumi.Resource | None:
+        if not self._cluster.make_placement_group:
+            return None
+        return aws.ec2.PlacementGroup(
+            self._args.job.name, name=self._cluster.name, strategy="cluster", tags=self._tags, opts=self._inside
+        )
+
+    def _template(self) -> Any:
+        args, cluster = self._args, self._cluster
+        settings = node_settings(args)
+        log_group = pulumi.Output.from_input(args.context.log_group)
+        # The bucket and the log group may be another stack's, which knows their names.
+        named = pulumi.Output.all(
+            bucket=args.context.bucket, log_group=log_group, image=args.context.fill(args.job.image)
+        )
+        data = named.apply(lambda names: encoded(user_data(NodeSettings(**settings, **names))))
+        forcing = {key: value for key, value in settings.items() if key not in _NOT_FORCING}
+        return aws.ec2.LaunchTemplate(
+            args.job.name,
+            name=template_name(cluster, args.image, forcing),
+            description=f"Machines of {cluster.name}",
+            tags=resource_tags(self._tags, cluster.name),
+            opts=self._inside,
+            **template(cluster, args.image, args.place, data, self._tags),
+        )
+
+    def _instance(self, node: str, rank: int, launch: Any, after: Sequence[pulumi.Resource]) -> Any:
+        named = {"node": node, "rank": str(rank)}
+        return aws.ec2.Instance(
+            f"{self._args.job.name}/{node}",
+            # Another template replaces the machine, another version of it does not.
+            launch_template={"id": launch.id, "version": "1"},
+            tags=resource_tags({**self._tags, **named}, f"{self._cluster.name}-{node}"),
+            # The account's quota rarely has room for two of them, and no two nodes may have one name.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=after, delete_before_replace=True),
+        )
+
+    def _elastic_address(self) -> pulumi.Output[str]:
+        """For the first node. With several interfaces AWS wants to know which one it is for."""
+        name = self._args.job.name
+        address = aws.ec2.Eip(name, domain="vpc", tags=resource_tags(self._tags, self._cluster.name), opts=self._inside)
+        aws.ec2.EipAssociation(
+            name,
+            allocation_id=address.id,
+            network_interface_id=self.instances[self._nodes[0]].primary_network_interface_id,
+            opts=self._inside,
+        )
+        return address.public_ip
+
+
+def ssh_secret(cluster: ClusterPlan) -> str:
+    return f"{cluster.name}/ssh"
+
+
+def node_settings(args: ClusterArgs) -> dict[str, Any]:
+    """The values of a machine's settings that are known before anything is made."""
+    cluster = args.job.cluster
+    return {
+        "region": args.context.plan.region,
+        "job": cluster.key,
+        "nodes": cluster.nodes,
+        "launcher": args.launcher,
+        "ssh_secret": ssh_secret(cluster),
+        "ssh_port": cluster.ssh_port,
+        "release": cluster.release,
+        "host_nic": cluster.host_nic,
+        "efa_interfaces": cluster.efa,
+        "stop_when_idle_minutes": cluster.stop_when_idle_minutes,
+    }

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VPC, the nodes' subnet in a zone that has the machines, and the ways from there to AWS's services and out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from components.aws_dl1.context import resource_tags
+from components.aws_dl1.group import HTTPS, Peer, endpoint_group, nodes_group
+from components.aws_dl1.plan import AwsNetworkPlan
+
+ANYWHERE = "0.0.0.0/0"
+
+
+@dataclass(frozen=True)
+class NetworkArgs:
+    plan: AwsNetworkPlan
+    region: str
+    zone: str
+    prefix: str
+    tags: Mapping[str, str]
+
+
+class Network(pulumi.ComponentResource):
+    """The network of one stack; in an existing VPC only the subnet and, unless it is named, the security group.
+
+    A node that starts needs all of it: the rules of the group, and the ways to the services.
+    """
+
+    vpc_id: pulumi.Output[str]
+    subnet_id: pulumi.Output[str]
+    group_id: pulumi.Output[str]
+
+    def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:aws-dl1:Network", name, None, opts)
+        self._args = args
+        self._inside = pulumi.ResourceOptions(parent=self)
+        self.vpc_id = pulumi.Output.from_input(args.plan.vpc) if args.plan.vpc else self._vpc()
+        self.subnet_id = self._subnet("subnet", args.plan.subnet_cidr, "nodes")
+        to_services = self._ways_out() if args.plan.vpc is None else self._routes_of_owner()
+        self.group_id = pulumi.Output.from_input(args.plan.security_group)
+        if args.plan.make_security_group:
+            self.group_id = nodes_group(args.plan, self.vpc_id, args.prefix, args.tags, to_services, self._inside)
+        self.register_outputs({"vpc_id": self.vpc_id, "subnet_id": self.subnet_id, "group_id": self.group_id})
+
+    def _tags(self, what: str) -> dict[str, str]:
+        return resource_tags(self._args.tags, f"{self._args.prefix}-{what}")
+
+    def _vpc(self) -> pulumi.Output[str]:
+        # Endpoints answer under the services' own names only in a VPC that has names at all.
+        return aws.ec2.Vpc(
+            "vpc",
+            cidr_block=self._args.plan.cidr,
+            enable_dns_support=True,
+            enable_dns_hostnames=True,
+            tags=self._tags("network"),
+            opts=self._inside,
+        ).id
+
+    def _subnet(self, name: str, cidr: str, what: str) -> pulumi.Output[str]:
+        return aws.ec2.Subnet(
+            name,
+            vpc_id=self.vpc_id,
+            cidr_block=cidr,
+            availability_zone=self._args.zone,
+            map_public_ip_on_launch=False,
+            tags=self._tags(what),
+            opts=self._inside,
+        ).id
+
+    def _routes_of_owner(self) -> list[Peer]:
+        if table := self._args.plan.route_table:
+            self._associate("routes", self.subnet_id, pulumi.Output.from_input(table))
+        return [Peer("services", "services of AWS, where the routes of the VPC lead", HTTPS, cidr=ANYWHERE)]
+
+    def _ways_out(self) -> list[Peer]:
+        """Routes and endpoints of a VPC of the stack's own, and whom the nodes reach by them."""
+        plan = self._args.plan
+        routes = aws.ec2.RouteTable("routes", vpc_id=self.vpc_id, tags=self._tags("nodes"), opts=self._inside).id
+        self._associate("routes", self.subnet_id, routes)
+        peers = [self._store(routes)]
+        if plan.endpoints:
+            peers.append(self._endpoints())
+        if plan.nat and plan.gateway_cidr:
+            self._route("nat", routes, nat_gateway_id=self._nat(plan.gateway_cidr))
+        elif plan.public:
+            self._route("internet", routes, gateway_id=self._internet())
+        return peers
+
+    def _store(self, routes: pulumi.Output[str]) -> Peer:
+        gateway = aws.ec2.VpcEndpoint(
+            "s3",
+            vpc_id=self.vpc_id,
+            service_name=f"com.amazonaws.{self._args.region}.s3",
+            vpc_endpoint_type="Gateway",
+            route_table_ids=[routes],
+            tags=self._tags("s3"),
+            opts=self._inside,
+        )
+        return Peer("s3", "the bucket, through its gateway endpoint", HTTPS, prefix_list=gateway.prefix_list_id)
+
+    def _endpoints(self) -> Peer:
+        """One in the subnet for each service. They have a group of their own: EFA's traffic has no business there."""
+        args = self._args
+        group = endpoint_group(self.vpc_id, args.plan.subnet_cidr, args.prefix, args.tags, self._inside)
+        for service in args.plan.endpoints:
+            aws.ec2.VpcEndpoint(
+                service,
+                vpc_id=self.vpc_id,
+                service_name=f"com.amazonaws.{args.region}.{service}",
+                vpc_endpoint_type="Interface",
+                subnet_ids=[self.subnet_id],
+                security_group_ids=[group],
+                private_dns_enabled=True,
+                tags=self._tags(service),
+                opts=self._inside,
+            )
+        return Peer("services", "services of AWS, through their endpoints in the subnet", HTTPS, group=group)
+
+    def _nat(self, cidr: str) -> pulumi.Output[str]:
+        """The gateway lies in a subnet of its own, which alone leads to the internet."""
+        public = self._subnet("gateway-subnet", cidr, "gateway")
+        routes = aws.ec2.RouteTable(
+            "gateway-routes", vpc_id=self.vpc_id, tags=self._tags("gateway"), opts=self._inside
+        ).id
+        self._associate("gateway-routes", public, routes)
+        internet = self._route("gateway-internet", routes, gateway_id=self._internet())
+        address = aws.ec2.Eip("nat", domain="vpc", tags=self._tags("nat"), opts=self._inside)
+        return aws.ec2.NatGateway(
+            "nat",
+            subnet_id=public,
+            allocation_id=address.id,
+            tags=self._tags("nat"),
+            opts=pulumi.ResourceOptions.merge(self._inside, pulumi.ResourceOptions(depends_on=[internet])),
+        ).id
+
+    def _internet(self) -> pulumi.Output[str]:
+        return aws.ec2.InternetGateway(
+            "internet", vpc_id=self.vpc_id, tags=self._tags("internet"), opts=self._inside
+        ).id
+
+    def _route(self, name: str, table: pulumi.Output[str], **gateway: pulumi.Output[str]) -> pulumi.Resource:
+        return aws.ec2.Route(name, route_table_id=table, destination_cidr_block=ANYWHERE, opts=self._inside, **gateway)
+
+    def _associate(self, name: str, subnet: pulumi.Output[str], table: pulumi.Output[str]) -> None:
+        aws.ec2.RouteTableAssociation(name, subnet_id=subnet, route_table_id=table, opts=self._inside)

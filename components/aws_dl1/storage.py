@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps data: the bucket, the image repository, and the log group.
+
+Bucket and repository are protected, and survive the stack, unless its file says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from components.plan.model import BucketPlan, LogsPlan, RegistryPlan
+
+# The value in the stack file -> S3's. S3 cannot turn versions off where they were on once.
+VERSIONING: Mapping[bool | str, str] = {True: "Enabled", False: "Suspended", "suspended": "Suspended"}
+
+
+@dataclass(frozen=True)
+class StorageArgs:
+    bucket: BucketPlan
+    registry: RegistryPlan
+    logs: LogsPlan
+    tags: Mapping[str, str]
+
+
+class Storage(pulumi.ComponentResource):
+    """The bucket, repository and log group that a stack makes."""
+
+    def __init__(self, name: str, args: StorageArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:aws-dl1:Storage", name, None, opts)
+        self._tags = dict(args.tags)
+        self._inside = pulumi.ResourceOptions(parent=self)
+        if args.bucket.create:
+            self._bucket(args.bucket)
+        if args.registry.create:
+            self._repository(args.registry)
+        if args.logs.enabled and args.logs.create:
+            aws.cloudwatch.LogGroup(
+                "log-group",
+                name=args.logs.group_name,
+                retention_in_days=args.logs.retention_days,
+                tags=self._tags,
+                opts=self._inside,
+            )
+        self.register_outputs({})
+
+    def _kept(self, keep: bool) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(parent=self, protect=keep, retain_on_delete=keep)
+
+    def _bucket(self, plan: BucketPlan) -> None:
+        bucket = aws.s3.Bucket(
+            "bucket", bucket=plan.name, force_destroy=not plan.keep, tags=self._tags, opts=self._kept(plan.keep)
+        ).bucket
+        # The settings are resources of their own. Deleting them would open a bucket that stays.
+        kept = pulumi.ResourceOptions(parent=self, retain_on_delete=plan.keep)
+        private = aws.s3.BucketPublicAccessBlock(
+            "bucket",
+            bucket=bucket,
+            block_public_acls=True,
+            block_public_policy=True,
+            ignore_public_acls=True,
+            restrict_public_buckets=True,
+            opts=kept,
+        )
+        # Two changes of one bucket's policy and its public access at once are a conflict for S3.
+        after = pulumi.ResourceOptions.merge(kept, pulumi.ResourceOptions(depends_on=[private]))
+        aws.s3.BucketPolicy("bucket", bucket=bucket, policy=bucket.apply(only_encrypted_calls), opts=after)
+        owner = {"object_ownership": "BucketOwnerEnforced"}
+        aws.s3.BucketOwnershipControls("bucket", bucket=bucket, rule=owner, opts=kept)
+        rules = [_encryption(plan.key)]
+        aws.s3.BucketServerSideEncryptionConfiguration("bucket", bucket=bucket, rules=rules, opts=kept)
+        # Parts of uploads that were never ended cost money and are in no list of objects.
+        aws.s3.BucketLifecycleConfiguration("bucket", bucket=bucket, rules=[_UNFINISHED], opts=kept)
+        status = {"status": VERSIONING[plan.versioning]}
+        aws.s3.BucketVersioning("bucket", bucket=bucket, versioning_configuration=status, opts=kept)
+
+    def _repository(self, plan: RegistryPlan) -> None:
+        aws.ecr.Repository(
+            "repository",
+            name=plan.repository,
+            image_tag_mutability="IMMUTABLE" if plan.immutable else "MUTABLE",
+            image_scanning_configuration={"scan_on_push": True},
+            force_delete=not plan.keep,
+            tags=self._tags,
+            opts=self._kept(plan.keep),
+        )
+
+
+_UNFINISHED = {
+    "id": "unfinished-uploads",
+    "status": "Enabled",
+    "filter": {"prefix": ""},
+    "abort_incomplete_multipart_upload": {"days_after_initiation": 7},
+}
+
+
+def _encryption(key: str | None) -> dict[str, object]:
+    if key is None:
+        return {"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}
+    by_key = {"sse_algorithm": "aws:kms", "kms_master_key_id": key}
+    return {"apply_server_side_encryption_by_default": by_key, "bucket_key_enabled": True}
+
+
+def only_encrypted_calls(bucket: str) -> str:
+    """The policy that refuses every call that is not over TLS."""
+    statement = {
+        "Sid": "OnlyOverTls",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]}, sort_keys=True)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that this stack takes from another one's outputs, by concern."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pulumi
+
+from components.plan.model import Plan
+from components.refusal import RefusedError
+from schemas.checks.registry import Wrong, at
+
+# Concern -> outputs of the other stack that this one takes.
+TakenOutputs = Mapping[str, tuple[str, ...]]
+
+
+class Borrowed:
+    """Outputs of the stack under `uses`, for the concerns that this stack takes from it."""
+
+    def __init__(self, plan: Plan, outputs: TakenOutputs) -> None:
+        self._taken = plan.taken
+        self._stack = None
+        if plan.uses:
+            _require_outputs(plan, plan.uses, outputs)
+            self._stack = pulumi.StackReference(plan.uses)
+
+    def get(self, concern: str, output: str) -> pulumi.Output[str] | None:
+        """An output of the other stack. None if this stack does not take that concern."""
+        if self._stack is None or concern not in self._taken:
+            return None
+        return self._stack.require_output(output)
+
+
+def _require_outputs(plan: Plan, stack: str, needed: TakenOutputs) -> None:
+    """Reads the other stack at once: a wrong reference must not stop the program when half of it has run."""
+    try:
+        answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack}).value
+    except Exception as problem:  # Pulumi raises nothing more precise
+        message = f"the stack `{stack}` cannot be read: {str(problem).splitlines()[0].rpartition(': ')[2]}"
+        remedy = "correct organization/project/stack; `pulumi stack ls --all` lists the stacks of this backend"
+        raise RefusedError([Wrong(at("uses", "stack"), message, remedy)]) from None
+    if missing := _missing(plan, needed, answer.get("outputs") or {}):
+        message = f"the stack `{stack}` does not export {', '.join(f'`{name}`' for name in missing)}"
+        remedy = f"bring it up first (`pulumi up -s {stack.rpartition('/')[2]}`), or `take` less of it"
+        raise RefusedError([Wrong(at("uses", "take"), message, remedy)])
+
+
+def _missing(plan: Plan, needed: TakenOutputs, outputs: Collection[str]) -> list[str]:
+    taken = [concern for concern in plan.taken if concern != "logs" or plan.logs.enabled]
+    return [name for concern in taken for name in needed[concern] if name not in outputs]

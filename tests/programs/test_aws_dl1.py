@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks on AWS DL1: what a change makes of an example, what AWS alone knows, and AWS's own models as the judge."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.model import OperationModel
+from botocore.validate import ParamValidator
+
+from tests.programs.conftest import Record, Written
+from tests.support.examples import DL1_EXAMPLES
+from tests.support.recorder.client import ProgramError, Recording, Resource
+
+Change = Callable[[dict[str, Any]], None]
+LAST_UP = "organization/trainyard/aws-dl1-resnet"
+LETTING_IN = [{"cidr": "203.0.113.0/24", "ports": 3022, "why": "SSH from the office"}]
+
+
+def of_type(recording: Recording, kind: str) -> list[Resource]:
+    return [one for one in recording.resources if one.type.rsplit(":", 1)[-1] == kind]
+
+
+def cluster(**keys: Any) -> Change:
+    def change(config: dict[str, Any]) -> None:
+        config["trainyard:jobs"]["resnet"]["cluster"] |= keys
+
+    return change
+
+
+def network(keys: Mapping[str, Any], *others: Change) -> Change:
+    def change(config: dict[str, Any]) -> None:
+        config["trainyard:network"] = dict(keys)
+        for other in others:
+            other(config)
+
+    return change
+
+
+# Names of the launch template's parts that Pulumi's SDK spells in another way than EC2.
+_SPELLED = {
+    "securityGroups": "Groups", "vpcSecurityGroupIds": "SecurityGroupIds", "ebs": "Ebs", "tags": "Tags",
+}  # fmt: skip
+_TEXTS_OF_BOOLEANS = ("true", "false")
+
+
+def as_ec2(value: Any) -> Any:
+    """Pulumi's spelling as EC2's: names with a capital, lists of tags, booleans as such."""
+    if isinstance(value, list):
+        return [as_ec2(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value == "true" if value in _TEXTS_OF_BOOLEANS else value
+    return {
+        _SPELLED.get(key, key[0].upper() + key[1:]): [{"Key": name, "Value": text} for name, text in item.items()]
+        if key == "tags"
+        else as_ec2(item)
+        for key, item in value.items()
+    }
+
+
+@cache
+def operation(service: str, name: str) -> OperationModel:
+    return botocore.session.Session().get_service_model(service).operation_model(name)
+
+
+@pytest.mark.parametrize("name", DL1_EXAMPLES)
+def test_a_launch_template_is_one_of_ec2_s_own_model(name: str, record: Record) -> None:
+    for template in of_type(record(name), "LaunchTemplate"):
+        data = {key: value for key, value in template.inputs.items() if key not in ("name", "description", "tags")}
+        asked = {"LaunchTemplateName": template.inputs["name"], "LaunchTemplateData": as_ec2(data)}
+        report = ParamValidator().validate(asked, operation("ec2", "CreateLaunchTemplate").input_shape)
+        assert not report.has_errors(), report.generate_report()
+
+
+@pytest.mark.parametrize("name", DL1_EXAMPLES)
+def test_every_resource_that_can_have_tags_says_whose_it_is(name: str, record: Record) -> None:
+    for one in record(name).resources:
+        if one.type.startswith("aws:") and "tags" in one.inputs:
+            assert {"stack", "team", "environment", "managed-by"} <= set(one.inputs["tags"]), one.name
+    instances = of_type(record(name), "Instance")
+    assert [one.inputs["tags"]["rank"] for one in instances] == [str(rank) for rank in range(len(instances))]
+    for template in of_type(record(name), "LaunchTemplate"):
+        kinds = {part["resourceType"]: part["tags"] for part in template.inputs["tagSpecifications"]}
+        assert set(kinds) == {"volume", "network-interface"}
+        assert all("stack" in tags for tags in kinds.values())
+
+
+@pytest.mark.parametrize(("efa", "cards"), [(1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (4, [0, 1, 2, 3])])
+def test_each_efa_interface_has_a_network_card_of_its_own(efa: int, cards: list[int], changed: Written) -> None:
+    (template,) = of_type(changed("aws-dl1-resnet", cluster(efa=efa)), "LaunchTemplate")
+    interfaces = template.inputs["networkInterfaces"]
+    assert [one["networkCardIndex"] for one in interfaces] == cards
+    assert [one["deviceIndex"] for one in interfaces] == [0, *[1] * (efa - 1)]
+    assert {one["interfaceType"] for one in interfaces} == {"efa"}
+    # Beside several interfaces AWS refuses the setting, whatever it says.
+    assert ["associatePublicIpAddress" in one for one in interfaces] == ([True] if efa == 1 else [False] * efa)
+
+
+def test_an_elastic_address_is_the_first_node_s_by_its_interface(changed: Written) -> None:
+    how = network({"ingress": LETTING_IN}, cluster(publicAddress="elastic"))
+    made = changed("aws-dl1-resnet", how)
+    (association,) = of_type(made, "EipAssociation")
+    assert association.inputs["networkInterfaceId"] == "eni-resnet/main-0"
+    assert "instanceId" not in association.inputs
+    (route,) = of_type(made, "Route")
+    assert route.inputs["gatewayId"] == "igw-internet"
+    (rule,) = [one for one in of_type(made, "SecurityGroupIngressRule") if one.name.startswith("from-")]
+    assert (rule.inputs["cidrIpv4"], rule.inputs["fromPort"]) == ("203.0.113.0/24", 3022)
+    assert made.exports["jobs"]["resnet"]["address"] == "203.0.113.9"
+
+
+def test_a_reservation_starts_no_placement_group_of_the_stack_s_own(changed: Written) -> None:
+    made = changed("aws-dl1-resnet", cluster(reservation="cr-0a1b2c3d"))
+    (template,) = of_type(made, "LaunchTemplate")
+    assert not of_type(made, "PlacementGroup")
+    assert "placement" not in template.inputs
+
+
+# What takes another machine, and what does not.
+REPLACES = {
+    "ami": cluster(ami="ami-0b2b2c2d2e2f2a2b2"),
+    "efa": cluster(efa=2),
+    "sshPort": cluster(sshPort=4022),
+    "hostNic": cluster(hostNic="sockets"),
+    "spot": cluster(spot=True),
+    "stopWhenIdle": cluster(stopWhenIdle=60),
+}
+
+
+def _job(**keys: Any) -> Change:
+    def change(config: dict[str, Any]) -> None:
+        config["trainyard:jobs"]["resnet"] |= keys
+
+    return change
+
+
+STAYS = {
+    "image": _job(image="${registry}:1.15.2"),
+    "command": _job(command="train.py --epochs 2"),
+    "code": _job(code="./examples/pytorch-ddp"),
+    "runs": _job(runs={"other": {"args": ["--lr", "0.3"]}}),
+    "nodes": _job(roles={"main": 1, "worker": 2}),
+    "keyRotation": cluster(keyRotation=2),
+    "runtime": _job(maximumRuntimeMinutes=60),
+}
+
+
+def template_name(recording: Recording) -> str:
+    (template,) = of_type(recording, "LaunchTemplate")
+    return str(template.inputs["name"])
+
+
+@pytest.mark.parametrize("key", REPLACES)
+def test_another_machine_is_another_template(key: str, record: Record, changed: Written) -> None:
+    assert template_name(changed("aws-dl1-resnet", REPLACES[key])) != template_name(record("aws-dl1-resnet"))
+
+
+@pytest.mark.parametrize("key", STAYS)
+def test_what_a_run_brings_changes_no_machine(key: str, record: Record, changed: Written) -> None:
+    def quota(config: dict[str, Any]) -> None:
+        config.pop("trainyard:quota")
+        STAYS[key](config)
+
+    made = changed("aws-dl1-resnet", quota)
+    assert template_name(made) == template_name(record("aws-dl1-resnet"))
+    before = {one.name: one.inputs for one in of_type(record("aws-dl1-resnet"), "Instance")}
+    after = {one.name: one.inputs for one in of_type(made, "Instance")}
+    assert before.items() <= after.items()
+
+
+def test_secret_variables_travel_by_a_secret_of_their_run(changed: Written) -> None:
+    def change(config: dict[str, Any]) -> None:
+        config["trainyard:jobs"]["resnet"]["env"] = {"HF_TOKEN": {"secure": "hf-not-to-be-seen"}}
+
+    made = changed("aws-dl1-resnet", change)
+    secrets = {one.name: one for one in of_type(made, "Secret")}
+    assert set(secrets) == {"resnet/ssh", "resnet/base", "resnet/warm"}
+    versions = {one.name: one.inputs["secretString"] for one in of_type(made, "SecretVersion")}
+    assert json.loads(versions["resnet/base"]["(secret)"])["HF_TOKEN"]
+    for run in of_type(made, "Run"):
+        assert run.inputs["cluster"]["secret"].startswith(f"vision-prod-resnet/runs/{run.name.partition('/')[2]}")
+        assert all("HF_TOKEN" not in node["environment"] for node in run.inputs["nodes"])
+        assert "hf-not-to-be-seen" not in json.dumps({**run.inputs, "nodes": run.inputs["nodes"]})
+
+
+REFUSED = {
+    "us-east-1f has no DL1 instances": network({"zone": "us-east-1f"}),
+    "ami-0dead: ": cluster(ami="ami-0dead"),
+    "needs a disk of 100 GB, but the nodes get 60": _job(blockStorageGb=60),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_aws_alone_knows_stops_everything(words: str, changed: Written) -> None:
+    with pytest.raises(ProgramError) as refused:
+        changed("aws-dl1-resnet", REFUSED[words])
+    assert words in str(refused.value)
+    assert re.search(r"Pulumi\.aws-dl1-resnet\.yaml:\d+: (?:trainyard|aws):", str(refused.value))
+
+
+WRONG_NETWORKS = {
+    "lies in us-east-1f, which has no DL1": {"subnet": "subnet-0c0f", "securityGroup": "sg-0c0a"},
+    "is of vpc-other, but the subnet is of vpc-company": {"subnet": "subnet-0c0a", "securityGroup": "sg-0c0f"},
+    "has no rule that lets everything to the group itself": {"subnet": "subnet-0c0a", "securityGroup": "sg-0c0e"},
+}
+
+
+@pytest.mark.parametrize("words", WRONG_NETWORKS)
+def test_an_existing_network_that_cannot_carry_efa_is_refused(words: str, changed: Written) -> None:
+    with pytest.raises(ProgramError) as refused:
+        changed("aws-dl1-existing-vpc", network(WRONG_NETWORKS[words]))
+    assert words in str(refused.value)
+
+
+def test_another_account_than_the_stack_s_is_refused(changed: Written) -> None:
+    def change(config: dict[str, Any]) -> None:
+        config["trainyard:account"] = "210987654321"
+
+    with pytest.raises(ProgramError) as refused:
+        changed("aws-dl1-resnet", change)
+    assert "the credentials are of the account 123456789012" in str(refused.value)
+
+
+def test_what_a_change_would_lose_is_told_before(changed: Written) -> None:
+    before = {
+        "bucket": "vision-prod-old", "imagePushAddress": "123456789012.dkr.ecr.us-east-1.amazonaws.com/vision/old",
+        "logGroup": "vision-prod-old", "region": "us-east-1",
+        "jobs": {
+            "gone": {"instances": {"main-0": "i-1"}},
+            "resnet": {"instances": {"main-0": "i-2", "worker-1": "i-3"}},
+        },
+    }  # fmt: skip
+    made = changed("aws-dl1-resnet", lambda _: None, references={LAST_UP: before})
+    told = "\n".join(made.warnings)
+    for words in (
+        "the objects of the bucket `vision-prod-old`", "the images of the repository `vision/old`",
+        "the log group `vision-prod-old` is deleted", "`main-0` of the job `gone`", "`worker-1` of the job `resnet`",
+    ):  # fmt: skip
+        assert words in told, told
+
+
+def test_another_region_is_refused(changed: Written) -> None:
+    with pytest.raises(ProgramError) as refused:
+        changed(
+            "aws-dl1-resnet",
+            lambda _: None,
+            references={"organization/trainyard/aws-dl1-resnet": {"region": "us-west-2"}},
+        )
+    assert "the stack is in us-west-2, and AWS cannot move it" in str(refused.value)
+
+
+def test_other_stacks_of_the_team_import_nothing_of_aws(tmp_path: Path, record: Record) -> None:
+    """The program of an OCI stack never looks a function of AWS up."""
+    assert not [one for one in record("oci-pytorch-ddp").invokes if one["function"].startswith("aws:")]
