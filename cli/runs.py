@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from launcher.escaping import terminal
 from provider.base.errors import ProviderError
 from runstatus.platform import Question, RunLook, UnknownPlaceError, run_look
 from runstatus.seen import RunStatus, WantedRuns
+from schemas.load import load_file
 from schemas.names import suggestion
 from schemas.source import read
 
@@ -128,7 +130,8 @@ def _select_runs(
     file = _file(stack, stacks, optional=cloud is not None)
     job, _, name = (run or "").partition("/")
     wanted = WantedRuns(_stack_name(stack), job or None, name or None)
-    question = Question(_config(file), cloud, compartment, wanted, say_aside, profile)
+    bucket = partial(_bucket, file) if file is not None else None
+    question = Question(_config(file), cloud, compartment, wanted, say_aside, profile, bucket)
     try:
         return RunSelection(run_look(question), question, file)
     except UnknownPlaceError as error:
@@ -153,6 +156,18 @@ def _config(file: Path | None) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise click.ClickException(f"{file} has no `config:`; `trainyard check {file}` says more")
     return config
+
+
+def _bucket(file: Path) -> str:
+    """The stack's bucket. Empty where the file's shape is too wrong to tell."""
+    from transfers.buckets import bucket_name
+    from transfers.errors import TransferError
+
+    stack = load_file(file).stack
+    try:
+        return bucket_name(file, stack) if stack is not None else ""
+    except TransferError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _stack_name(stack: str | None) -> str | None:
@@ -191,7 +206,9 @@ def list_(selection: RunSelection, history: bool, form: str) -> None:
     if form == "json":
         json_data(runs_text.as_json(runs_now))
     elif runs_now:
-        say_in_colour(runs_text.text(runs_now, datetime.now(UTC), colour=_colour()), _colour())
+        now = datetime.now(UTC)
+        machines = runs_text.machines_text(selection.look.machines(), now)
+        say_in_colour("\n".join(filter(None, (runs_text.text(runs_now, now, colour=_colour()), machines))), _colour())
     else:
         say(selection.nothing())
 

@@ -12,7 +12,7 @@ import click
 from components.plan.show import json_text, table
 from launcher.escaping import terminal
 from runstatus.causes import find_cause
-from runstatus.seen import NodeStatus, RunStatus
+from runstatus.seen import MachineSeen, NodeStatus, RunStatus
 from runstatus.words import duration, progress
 from schemas.names import plural
 
@@ -29,6 +29,22 @@ def text(runs: Sequence[RunStatus], now: datetime, colour: bool = False) -> str:
         rows = [("rank", "node", "state", "for", ""), *(_row(node, now) for node in run.nodes)]
         lines += [*map(terminal, table(rows)), *(f"  {line}" for line in problems_of(run))]
     return "\n".join(lines)
+
+
+def machines_text(machines: Sequence[MachineSeen], now: datetime) -> str:
+    """Which machines stay between runs, and since when those that cost are up."""
+    rows = [
+        (
+            one.job,
+            one.node,
+            one.id,
+            one.doing or one.state,
+            f"up for {duration((now - one.since).total_seconds())}" if one.up else "not up",
+        )
+        for one in machines
+    ]
+    up = sum(one.up for one in machines)
+    return "\n".join([f"machines, {up} of {len(rows)} up:", *map(terminal, table(rows))]) if rows else ""
 
 
 def head_of(run: RunStatus, colour: bool) -> str:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import default_platform, import_platform, platforms_in
 from provider.base.asking import Tell
 from provider.runs.progress import ProgressPoint
-from runstatus.seen import RunStatus, WantedRuns
+from runstatus.seen import MachineSeen, RunStatus, WantedRuns
 
 if TYPE_CHECKING:
     from localcloud.control import Cloud
@@ -25,6 +25,7 @@ class Question:
     """Which runs, and where: on the local `cloud`, at the `place` that a person named, or where `config` says.
 
     `config` is the stack file's, empty where no stack was named. `profile`: the caller's, else every client's.
+    `bucket` gives the name of the stack's bucket, for platforms whose runs are found there.
     """
 
     config: Mapping[str, Any]
@@ -33,6 +34,7 @@ class Question:
     wanted: WantedRuns
     tell: Tell
     profile: str | None = None
+    bucket: Callable[[], str] | None = None
 
 
 class RunLook(Protocol):
@@ -43,6 +45,9 @@ class RunLook(Protocol):
 
     def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
         """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
+
+    def machines(self) -> Sequence[MachineSeen]:
+        """Machines that stay between runs, and cost meanwhile. Empty where each run has machines of its own."""
 
     def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
         """What the runs printed since the last time, each line with its rank. No ranks: all of them."""

@@ -75,6 +75,24 @@ class RunStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineSeen:
+    """A machine that stays between runs. `state`: the platform's word; `doing`: the machine's own, empty where it says
+    nothing. `since`: when it was started last."""
+
+    job: str
+    node: str
+    id: str
+    state: str
+    doing: str
+    since: datetime
+
+    @property
+    def up(self) -> bool:
+        """Whether it costs."""
+        return self.state in ("pending", "running")
+
+
+@dataclass(frozen=True, slots=True)
 class WantedRuns:
     """Whose runs: every part may be left open."""
 

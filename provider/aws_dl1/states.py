@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from launcher.escaping import terminal
@@ -41,12 +42,12 @@ def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around:
         code = start.get("code")
         details = _text(start, "details") or (f"exit code {code}" if isinstance(code, int) and code else "")
         return NodeRun(
-            name, run_id, str(start["state"]), details, _text(start, "startedAt"), _text(start, "finishedAt")
+            name, run_id, str(start["state"]), details, _time(start, "startedAt"), _time(start, "finishedAt")
         )
     if start is not None:
         lost = _lost(start, instance)
         state = "FAILED" if lost else "CANCELING" if around.cancelled else "IN_PROGRESS"
-        return NodeRun(name, run_id, state, lost or _text(start, "details") or "", _text(start, "startedAt"))
+        return NodeRun(name, run_id, state, lost or _text(start, "details") or "", _time(start, "startedAt"))
     if around.cancelled:
         works = instance is not None and not instance.down
         return NodeRun(name, run_id, "CANCELING" if works else "CANCELED", "cancelled before it began")
@@ -66,6 +67,15 @@ def _lost(start: Mapping[str, Any], instance: Instance | None) -> str:
     if isinstance(began_on, str) and began_on and began_on != instance.id:
         return f"its instance {terminal(began_on)} was replaced while it ran"
     return instance.words if instance.down else ""
+
+
+def _time(start: Mapping[str, Any], key: str) -> str | None:
+    """A moment with its zone. Readers compare it with others, and anybody may have written it."""
+    text = _text(start, key) or ""
+    try:
+        return text if datetime.fromisoformat(text).tzinfo is not None else None
+    except ValueError:
+        return None
 
 
 def _text(start: Mapping[str, Any], key: str) -> str | None:

@@ -17,7 +17,7 @@ from runstatus.dropped import Witness
 from runstatus.oci.logs import LogMerger
 from runstatus.oci.looker import Looker
 from runstatus.platform import Question, UnknownPlaceError
-from runstatus.seen import RunStatus
+from runstatus.seen import MachineSeen, RunStatus
 
 # Somebody waits for the first look. A cloud that has answered once may fall silent for a while.
 FIRST_PATIENCE = 10.0
@@ -41,6 +41,9 @@ class OciLook:
         runs = self.looker.look(deeply, history)
         self.looker.call = replace(self.looker.call, patience=self.patience)
         return runs
+
+    def machines(self) -> Sequence[MachineSeen]:
+        return ()
 
     def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
         merged = self._merged.setdefault(ranks, LogMerger(self.looker.session, self.looker.call, ranks))

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever types a command: whose credentials count.
+
+`config` is the stack file's configuration as it was written. `cloud` is the local cloud, None for AWS's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from provider.aws_dl1.session import Session
+
+REGION_KEY = "aws:region"
+PROFILE_KEY = "aws:profile"
+
+
+class LocalCloud(Protocol):
+    """What a command has to know of a local cloud."""
+
+    def env_of_caller(self) -> Mapping[str, str]: ...
+
+
+def session_of_caller(config: Mapping[str, Any], cloud: LocalCloud | None, profile: str | None) -> Session:
+    """`profile` is what the caller asked for. Without it the stack file's counts, then that of every client."""
+    region = config.get(REGION_KEY)
+    if cloud is not None:
+        return Session.of({"region": region, "profile": profile}, cloud.env_of_caller())
+    return Session.of({"region": region, "profile": profile or config.get(PROFILE_KEY)})

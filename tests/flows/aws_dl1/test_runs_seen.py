@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard runs` on AWS DL1: runs, machines, lines and ends, as people see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
+
+RUN = "trainyard:index:Run"
+FILE = """\
+config:
+  aws:region: us-east-1
+  trainyard:team: vision
+  trainyard:environment: dev
+  trainyard:platform: aws-dl1
+  trainyard:jobs:
+    seen: { framework: pytorch, image: "${registry}:1.0", shape: dl1.24xlarge, roles: { main: 2 }, command: train.py }
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsWorld]:
+    with aws_world(tmp_path_factory.mktemp("aws")) as made:
+        yield made
+
+
+@pytest.fixture
+def stacks(tmp_path: Path) -> Path:
+    (tmp_path / f"Pulumi.{STACK}.yaml").write_text(FILE)
+    return tmp_path
+
+
+def trainyard(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
+
+
+def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: AwsWorld, stacks: Path) -> None:
+    with world.cluster("seen") as cluster:
+        cluster.ends["first"] = "SUCCEEDED"
+        world.engine.create(RUN, "first", cluster.run("first"))
+        going = world.engine.create(RUN, "second", cluster.run("second", until="started"))
+        waiting = world.engine.create(RUN, "third", cluster.run("third", until="accepted"))
+        status = {"rank": 0, "state": "running", "progress": {"epoch": 3}}
+        world.write("seen/second/1/s00000002/status/0.json", status)
+        now = int(datetime.now(UTC).timestamp() * 1000)
+        for node, text in (("main-0", "one"), ("worker-0", "two \x1b[2J")):
+            stream = f"second/s00000002/{node}"
+            world["logs"].create_log_stream(logGroupName=GROUP, logStreamName=stream)
+            event = {"timestamp": now, "message": f"[{node}] {text}"}
+            world["logs"].put_log_events(logGroupName=GROUP, logStreamName=stream, logEvents=[event])
+
+        shown = trainyard("runs", STACK, "--stacks", stacks)
+        assert shown.exit_code == 0, shown.output
+        assert "vision-dev seen/first: SUCCEEDED" in shown.output
+        assert "vision-dev seen/second: IN_PROGRESS" in shown.output
+        assert "epoch 3" in shown.output
+        assert "waits for run second (s00000002) on seen" in shown.output
+        assert "machines, 2 of 2 up:" in shown.output
+        assert f"{cluster.instances['main-0']}  ready  up for" in shown.output
+
+        only = trainyard("runs", STACK, "seen/second", "--stacks", stacks, "--format", "json")
+        (run,) = json.loads(only.output)
+        assert (run["state"], [node["node"] for node in run["nodes"]]) == ("IN_PROGRESS", ["main-0", "worker-0"])
+
+        printed = trainyard("runs", "logs", STACK, "seen/second", "--stacks", stacks)
+        assert sorted(printed.output.splitlines())[0] == "[0 main-0] one"
+        assert "\x1b" not in printed.output
+
+        for run in (going, waiting):
+            name = "second" if run is going else "third"
+            ended = trainyard("runs", "cancel", STACK, f"seen/{name}", "--yes", "--stacks", stacks)
+            assert f"Asked to end: seen/{name}" in ended.output
+        watched = trainyard("runs", "watch", STACK, "--every", "0.1", "--stacks", stacks)
+        assert watched.exit_code == 1
+        assert "CANCELED" in watched.output
+
+        world["ec2"].stop_instances(InstanceIds=list(cluster.instances.values()))
+        assert "machines, 0 of 2 up:" in trainyard("runs", STACK, "--stacks", stacks).output
+
+
+def test_a_bucket_that_is_not_there_is_said(world: AwsWorld, tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.other.yaml").write_text(FILE.replace("vision", "sound"))
+    shown = trainyard("runs", "other", "--stacks", tmp_path)
+    assert shown.exit_code == 1
+    assert "NoSuchBucket" in shown.output
