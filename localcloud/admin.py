@@ -79,9 +79,11 @@ def clear_faults(cloud: Cloud, identifier: str = "") -> int:
     return int(_ask(cloud, "DELETE", path)["cleared"])
 
 
-def list_calls(cloud: Cloud, since: int = 0) -> list[dict[str, Any]]:
-    """The calls that policies decided after the row `since`. `localcloud.api.judgements` describes a row."""
-    calls: list[dict[str, Any]] = _ask(cloud, "GET", f"{CALLS_PATH}?since={since}")["calls"]
+def list_calls(cloud: Cloud, since: int = 0, of: str = "") -> list[dict[str, Any]]:
+    """The calls that policies decided after the row `since`. `of` names another API of the cloud, such as `aws`.
+    `localcloud.api.judgements` and `localcloud.aws.judge.record` describe a row."""
+    more = f"&of={of}" if of else ""
+    calls: list[dict[str, Any]] = _ask(cloud, "GET", f"{CALLS_PATH}?since={since}{more}")["calls"]
     return calls
 
 

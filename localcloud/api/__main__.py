@@ -107,6 +107,7 @@ async def _serve(home: Path, port: int) -> None:
     cloud.access = AccessControl(cloud.store)
     cloud.faults = Faults(cloud.store)
     aws = AwsCloud(home, cloud.endpoint, cloud.faults)
+    cloud.records["aws"] = aws.record
     application = Application(cloud, Router(tables.operations()), [aws])
     config = uvicorn.Config(
         application, http=DroppableConnection, loop="asyncio", ws="none", lifespan="off", log_config=None,

@@ -37,6 +37,14 @@ class MachineHosts(Protocol):
     async def evidence(self, machine: str) -> Mapping[str, Any]: ...
 
 
+class CallRecord(Protocol):
+    """The access decisions of an API, as rows with numbers."""
+
+    forgotten: int
+
+    def since(self, number: int) -> list[dict[str, Any]]: ...
+
+
 @dataclass
 class LocalCloud:
     """One local cloud: its folder, its state and its hosts."""
@@ -51,6 +59,8 @@ class LocalCloud:
     machines: MachineHosts = field(init=False)
     access: AccessControl = field(init=False)
     faults: Faults = field(init=False)
+    # The decisions of other APIs on the same endpoint, by the name of the API.
+    records: dict[str, CallRecord] = field(default_factory=dict)
 
     @property
     def objects(self) -> Path:

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from localcloud.api import faults
-from localcloud.api.errors import ApiError
+from localcloud.api.errors import ApiError, disk_error
 from localcloud.api.http import Body, Reply, Request
-from localcloud.aws import account, kept, lives, sigv4
+from localcloud.aws import account, kept, lives, metadata, sigv4
 from localcloud.aws.additions.outside import Outside
-from localcloud.aws.errors import Reason, RefusalError, refusal_reply
+from localcloud.aws.calls import read_call
+from localcloud.aws.errors import Reason, RefusalError, error_reply, refusal_reply
+from localcloud.aws.judge.record import AwsRecord
 from localcloud.aws.machines import Machine, Machines, NetworkAround, NoMachines, SecurityGroupRules
 from localcloud.aws.services import SERVICES, AwsService, Wire
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 MAXIMUM_BODY = 16 * 1024 * 1024
 # moto receives an object in one piece. Larger files come in parts.
 MAXIMUM_OBJECT = 512 * 1024 * 1024
+_REASONS = {429: Reason.THROTTLED, 503: Reason.UNAVAILABLE}
 _LOOP_SECONDS = 60.0
 Answer = TypeVar("Answer")
 log = logging.getLogger("localcloud")
@@ -43,6 +46,7 @@ class AwsCloud:
         self._faults = strikes
         self._world: World | None = None
         self.hosts: Machines = NoMachines(self)
+        self.record = AwsRecord()
         self._loop: asyncio.AbstractEventLoop | None = None
         # One thread: calls happen one after the other, so each sees the whole of the one before.
         self._thread = ThreadPoolExecutor(1, "aws")
@@ -50,8 +54,10 @@ class AwsCloud:
 
     def takes(self, request: Request) -> bool:
         """Whether a request is AWS's: by its signature, or by headers that only AWS's clients send."""
-        return sigv4.is_signed(request) or any(
-            name in request.headers for name in ("x-amz-target", "x-amz-date", "x-amz-content-sha256")
+        return (
+            request.path.startswith(metadata.PATH)
+            or sigv4.is_signed(request)
+            or any(name in request.headers for name in ("x-amz-target", "x-amz-date", "x-amz-content-sha256"))
         )
 
     def recover(self) -> None:
@@ -61,6 +67,8 @@ class AwsCloud:
             self._report(lambda world: lives.begin_again())
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
+        if request.path.startswith(metadata.PATH):
+            return await self._inside(lambda world: world.metadata(request)) if self._is_used() else (Reply(404), "")
         service = _form_of(request)
         try:
             if not sigv4.is_signed(request):
@@ -77,6 +85,14 @@ class AwsCloud:
         except ApiError as error:
             reason = Reason.TOO_LARGE if error.status == 413 else Reason.MALFORMED
             return refusal_reply(RefusalError(reason, error.message), service), str(error)
+        except faults.DroppedError:
+            raise
+        except Exception as problem:
+            if disk := disk_error(problem, self._home):
+                return error_reply(507, disk.code, disk.message, service), str(disk)
+            log.exception("%s %s", request.method, request.path)
+            why = "The local cloud failed; its log has the traceback"
+            return refusal_reply(RefusalError(Reason.BROKEN, why), service), why
 
     async def _answer(
         self, request: Request, signed: sigv4.SignedRequest, service: AwsService, body: Body
@@ -89,10 +105,23 @@ class AwsCloud:
         sigv4.check_body(request, signed, digest)
         if caller is None:
             caller = await self._inside(lambda world: world.principal(request, signed, digest))
-        known = caller
-        return await self._inside(
-            lambda world: world.answer(service, signed.scope.region, request, content, signed.key_id, known)
-        )
+        call, known = read_call(service, signed.scope.region, request, content), caller
+        await self._strike_before(call.name)
+        answer = await self._inside(lambda world: world.answer(call, signed.key_id, known))
+        faults.strike_after(self._faults, call.name)
+        return answer
+
+    async def _strike_before(self, operation: str) -> None:
+        """Applies the faults that strike before a call runs, in AWS's words."""
+        if seconds := self._faults.seconds("latency", operation):
+            await asyncio.sleep(seconds)
+        if self._faults.strike("drop", operation):
+            raise faults.DroppedError
+        if struck := self._faults.strike("status", operation):
+            reason = _REASONS.get(struck.status, Reason.BROKEN if struck.status >= 500 else Reason.MALFORMED)
+            # AWS has statuses of its own for what a fault calls 429 and 503.
+            status = struck.status if struck.code or struck.status not in _REASONS else 0
+            raise RefusalError(reason, "A fault was requested for this call", struck.code, status)
 
     async def _inside(self, work: Callable[[World], Answer]) -> Answer:
         """Does work where the world is."""
@@ -103,7 +132,7 @@ class AwsCloud:
         if self._world is None:
             from localcloud.aws.world import World
 
-            self._world = World(self._home, self._endpoint, self._outside())
+            self._world = World(self._home, self._endpoint, self._outside(), self.record)
         return work(self._world)
 
     def _outside(self) -> Outside:
@@ -112,6 +141,7 @@ class AwsCloud:
             no_capacity=lambda kind: bool(self._on_loop(lambda: self._faults.strike(
                 "no-capacity", "ec2.RunInstances", lambda fault: fnmatchcase(kind, fault.shape)
             ))),
+            session_seconds=lambda: self._on_loop(lambda: self._faults.seconds("token", "sts.AssumeRole")),
             limit=lambda name: self._on_loop(lambda: _value(self._faults.limit(name))),
         )  # fmt: skip
 

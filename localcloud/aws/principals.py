@@ -20,6 +20,8 @@ class AwsPrincipal:
     role: str = ""
     session: str = ""
     instance: str = ""
+    id: str = ""
+    session_policy: str = ""
 
     @property
     def kind(self) -> str:
@@ -50,7 +52,7 @@ def find_key(key_id: str) -> Key:
     for name, user in _users(iam_backends[ACCOUNT]["aws"]):
         for key in user.access_keys:
             if key.access_key_id == key_id and key.status == "Active":
-                return Key(key.secret_access_key, AwsPrincipal(user.arn, user=name))
+                return Key(key.secret_access_key, AwsPrincipal(user.arn, user=name, id=user.id))
     raise RefusalError(Reason.UNKNOWN_KEY, "The AWS Access Key Id you provided does not exist in our records.")
 
 
@@ -61,4 +63,7 @@ def _users(backend: Any) -> list[tuple[str, Any]]:
 def _session(session: Any) -> AwsPrincipal:
     role = session.role_arn.rpartition("/")[2]
     name = session.session_name
-    return AwsPrincipal(session.arn, role=role, session=name, instance=name if name.startswith("i-") else "")
+    instance = name if name.startswith("i-") else ""
+    return AwsPrincipal(
+        session.arn, role=role, session=name, instance=instance, id=session.user_id, session_policy=session.policy or ""
+    )

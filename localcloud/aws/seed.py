@@ -14,6 +14,7 @@ MANAGED = (
     "AdministratorAccess", "PowerUserAccess", "ReadOnlyAccess", "AmazonSSMManagedInstanceCore",
     "AmazonSSMFullAccess", "AmazonS3FullAccess", "AmazonS3ReadOnlyAccess", "AmazonEC2ContainerRegistryPowerUser",
     "AmazonEC2ContainerRegistryPullOnly", "AmazonEC2ContainerRegistryReadOnly", "AmazonEC2FullAccess",
+    "AmazonEC2ReadOnlyAccess",
     "CloudWatchAgentServerPolicy", "CloudWatchLogsFullAccess", "CloudWatchReadOnlyAccess", "IAMFullAccess",
 )  # fmt: skip
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from localcloud.api.http import Reply, Request
 from localcloud.aws import account, sigv4
 from localcloud.aws.additions.outside import Outside
-from localcloud.aws.calls import AwsCall, read_call
+from localcloud.aws.calls import AwsCall
 from localcloud.aws.door import MotoApps
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
+from localcloud.aws.judge.judge import authorize, ec2_may_assume
+from localcloud.aws.judge.record import AwsRecord
 from localcloud.aws.kept import KeptState
+from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.principals import AwsPrincipal, find_key
-from localcloud.aws.services import AwsService
 
 log = logging.getLogger("localcloud")
 
@@ -23,11 +25,14 @@ log = logging.getLogger("localcloud")
 class World:
     """moto and everything around it. Making one imports moto, which takes a second: make it when it is needed."""
 
-    def __init__(self, home: Path, endpoint: str, outside: Outside) -> None:
+    def __init__(self, home: Path, endpoint: str, outside: Outside, record: AwsRecord) -> None:
         from localcloud.aws import additions, seed
 
         self._apps = MotoApps(endpoint)
         self._outside = outside
+        self._record = record
+        self._metadata = Metadata(home, ec2_may_assume, lambda: outside.session_seconds() or SESSION_SECONDS)
+        outside.metadata_path = self._metadata.path_of
         additions.install(outside)
         self._kept = KeptState(account.folder(home))
         self._kept.load()
@@ -44,15 +49,20 @@ class World:
         sigv4.verify(request, signed, key.secret, digest)
         return key.principal
 
-    def answer(
-        self, service: AwsService, region: str, request: Request, body: bytes, key_id: str, caller: AwsPrincipal
-    ) -> tuple[Reply, str]:
-        """The reply to a request whose signature holds, and its summary for the log."""
-        call = read_call(service, region, request, body)
+    def answer(self, call: AwsCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
+        """The reply to a call whose signature holds, and its summary for the log."""
+        authorize(call, caller, self._record)
         reply = self._carry_out(call, key_id)
         if call.writes:
             self.settle("s3" if call.service.prefix == "s3" else "")
         return reply, f"{call.name} by {caller.name}"
+
+    def metadata(self, request: Request) -> tuple[Reply, str]:
+        """The answer of the metadata service of the instance that a request's path names."""
+        answer = self._metadata.answer(request)
+        if request.method == "GET" and "/iam/security-credentials/" in request.path:
+            self.settle()  # new credentials must be valid after a restart
+        return answer
 
     def settle(self, only: str = "") -> None:
         """Writes what changed, then tells the hosts what follows from it."""

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from localcloud.control import Cloud
 
-_ONCE = Config(retries={"max_attempts": 1, "mode": "standard"}, read_timeout=60)
+_ONCE = Config(retries={"total_max_attempts": 1}, read_timeout=60)
 
 
 @dataclass

@@ -16,7 +16,10 @@ def _list(call: ApiCall) -> Reply:
     since = whole_number(call.request.query.get("since", "0"))
     if since is None:
         raise invalid("since must be a number: the id of a row")
-    judged = call.cloud.access.judgements
+    records = {"": call.cloud.access.judgements, **call.cloud.records}
+    judged = records.get(call.request.query.get("of", ""))
+    if judged is None:
+        raise invalid(f"of must be one of {', '.join(sorted(call.cloud.records))}, or absent")
     return Reply(200, {"calls": judged.since(since), "forgotten": judged.forgotten})
 
 

@@ -23,6 +23,8 @@ def install(outside: Outside) -> None:
     from moto.ec2.models.elastic_network_interfaces import Attachment
     from moto.ec2.models.instances import Instance
     from moto.ec2.responses import EC2Response
+    from moto.iam.access_control import PermissionResult
+    from moto.s3.models import FakeBucket
     from moto.servicequotas.responses import ServiceQuotasResponse
     from moto.ssm.responses import SimpleSystemManagerResponse
 
@@ -34,6 +36,8 @@ def install(outside: Outside) -> None:
     add_handlers(EC2Response, reservations.CapacityReservations)
     add_handlers(SimpleSystemManagerResponse, commands.Commands)
     add_handlers(ServiceQuotasResponse, instance_types.Quotas)
+    # Bucket policies were judged before, with their conditions, which moto's own judge of them does not read.
+    FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
     launches.install(EC2Response, Instance)
     _show_cards(Attachment)
 

@@ -121,7 +121,7 @@ def targets(region: str, ids: list[str], wanted: list[dict[str, Any]]) -> list[A
         raise ssm_error("InvalidInstanceId", f"Instances {missing} not in a valid state for account")
     tagged = [row for row in wanted if str(row.get("Key")).startswith("tag:")]
     if tagged:
-        ids = [one.id for one in ready if all(_has_tag(one, row) for row in tagged)]
+        ids = [one.id for one in ready if all(has_tag(one, row) for row in tagged)]
     return [known[one] for one in dict.fromkeys(ids)]
 
 
@@ -129,7 +129,7 @@ def is_online(instance: Any) -> bool:
     return bool(getattr(instance, "trainyard_agent", False))
 
 
-def _has_tag(instance: Any, row: dict[str, Any]) -> bool:
+def has_tag(instance: Any, row: dict[str, Any]) -> bool:
     name = str(row["Key"]).removeprefix("tag:")
     return any(tag["key"] == name and tag["value"] in row.get("Values", []) for tag in instance.get_tags())
 

@@ -41,7 +41,7 @@ def _run(self: Any, original: Callable[[Any], Any]) -> Any:
         return ActionResult(self.ec2_backend.reservations[earlier[token]])
     _merge_template(self)
     wanted = copy.deepcopy(dict(self.params))
-    _judge(self, wanted)
+    reservation = _judge(self, wanted)
     for interface in self.params.get("NetworkInterfaces", []):
         # moto knows an interface by its device index alone. Each card counts from zero.
         card = int(interface.get("NetworkCardIndex") or 0)
@@ -51,12 +51,12 @@ def _run(self: Any, original: Callable[[Any], Any]) -> Any:
             device["Ebs"].setdefault("DeleteOnTermination", True)
     self.params["MinCount"] = self._get_int_param("MaxCount", 1)
     result = original(self)
-    reservation = result.result
-    for instance in reservation.instances:
+    for instance in result.result.instances:
         _complete(self, instance, wanted)
+        instance.capacity_reservation_id = reservation or None
         machine_view.begins(instance)
     if token:
-        earlier[token] = reservation.id
+        earlier[token] = result.result.id
     return result
 
 
@@ -81,8 +81,9 @@ def _merge_template(self: Any) -> None:
         del self.params["SubnetId"]
 
 
-def _judge(self: Any, wanted: dict[str, Any]) -> None:
-    """Raises AWS's refusals, in AWS's order: what is malformed, what is not there, what is not to be had."""
+def _judge(self: Any, wanted: dict[str, Any]) -> str:
+    """Raises AWS's refusals, in AWS's order: what is malformed, what is not there, what is not to be had. Returns the
+    capacity reservation that the instances go to, if there is one."""
     kind = wanted.get("InstanceType", "m1.small")
     backend, count = self.ec2_backend, self._get_int_param("MaxCount", 1)
     backend.describe_instance_types([kind])
@@ -104,12 +105,15 @@ def _judge(self: Any, wanted: dict[str, Any]) -> None:
     if group := wanted.get("Placement", {}).get("GroupName"):
         placement.find(backend, group)
     _judge_quota(self, kind, wanted, count)
-    if outside().no_capacity(kind):
+    reservation = reservations.choose(backend, wanted.get("CapacityReservationSpecification", {}), kind, zone, count)
+    # Reserved capacity is there, whatever happens to the rest.
+    if not reservation and outside().no_capacity(kind):
         raise ec2_error(
             "InsufficientInstanceCapacity",
             f"We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone})."
             " Our system will be working on provisioning additional capacity.",
         )
+    return reservation
 
 
 def _judge_quota(self: Any, kind: str, wanted: dict[str, Any], count: int) -> None:
@@ -149,11 +153,6 @@ def _complete(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
     where = wanted.get("Placement", {})
     instance._placement.group_name = where.get("GroupName", "")
     instance._placement.tenancy = where.get("Tenancy", "default")
-    reservation = reservations.choose(
-        self.ec2_backend, wanted.get("CapacityReservationSpecification", {}), instance.instance_type,
-        instance.availability_zone, 1,
-    )  # fmt: skip
-    instance.capacity_reservation_id = reservation or None
     instance.disable_api_termination = bool(wanted.get("DisableApiTermination"))
     instance.trainyard_boots = 0
     interfaces = wanted.get("NetworkInterfaces", [])

@@ -18,6 +18,7 @@ class Outside:
     machines: Machines
     no_capacity: Callable[[str], bool] = lambda kind: False
     limit: Callable[[str], int | None] = lambda name: None
+    session_seconds: Callable[[], float] = lambda: 0.0
     metadata_path: Callable[[str], str] = lambda instance: ""
     _steps: list[Callable[[], None]] = field(default_factory=list)
 

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policy documents as values. A document that cannot be read allows nothing and denies everything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+
+class UnreadableDocumentError(Exception):
+    """Why a document is no policy."""
+
+
+@dataclass(frozen=True)
+class PolicyStatement:
+    """One statement. `text` is its JSON, for records. A `not_…` is the complement, as `NotAction` is."""
+
+    allows: bool
+    actions: tuple[str, ...]
+    not_actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    not_resources: tuple[str, ...]
+    conditions: tuple[tuple[str, str, tuple[str, ...]], ...]
+    principals: Mapping[str, tuple[str, ...]]
+    text: str
+
+
+@dataclass(frozen=True)
+class PolicyDocument:
+    """A policy under the name that people know it by."""
+
+    name: str
+    statements: tuple[PolicyStatement, ...]
+
+
+@lru_cache(maxsize=512)
+def statements_of(document: str) -> tuple[PolicyStatement, ...]:
+    """The statements of a document."""
+    try:
+        body = json.loads(document)
+        found = body["Statement"]
+        return tuple(_statement(one) for one in (found if isinstance(found, list) else [found]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableDocumentError(str(error)) from None
+
+
+def _statement(body: Mapping[str, Any]) -> PolicyStatement:
+    if body["Effect"] not in ("Allow", "Deny"):
+        raise ValueError("Effect must be Allow or Deny")
+    if unknown := set(body) - _KEYS:
+        raise ValueError(f"unknown keys: {sorted(unknown)}")
+    conditions = tuple(
+        (operator, key, _texts(values))
+        for operator, keys in body.get("Condition", {}).items()
+        for key, values in keys.items()
+    )
+    return PolicyStatement(
+        body["Effect"] == "Allow",
+        _texts(body.get("Action", [])), _texts(body.get("NotAction", [])),
+        _texts(body.get("Resource", [])), _texts(body.get("NotResource", [])),
+        conditions, _principals(body.get("Principal", {})), json.dumps(body, sort_keys=True),
+    )  # fmt: skip
+
+
+_KEYS = frozenset({
+    "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal",
+})  # fmt: skip
+
+
+def _principals(value: Any) -> Mapping[str, tuple[str, ...]]:
+    if value == "*":
+        return {"AWS": ("*",)}
+    return {kind: _texts(names) for kind, names in value.items()}
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    return tuple(("true" if one else "false") if isinstance(one, bool) else str(one) for one in values)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refuses a call unless the policies in force allow all that it needs."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.calls import AwsCall
+from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.judge.decide import decide, trusts
+from localcloud.aws.judge.needs import needs_of
+from localcloud.aws.judge.policies import in_force, role_named, trust_of
+from localcloud.aws.judge.record import AwsRecord
+from localcloud.aws.principals import AwsPrincipal
+
+log = logging.getLogger("localcloud")
+
+
+def authorize(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None:
+    """Raises AWS's refusal, which names the action and the resource."""
+    for need in needs_of(call, principal):
+        decision = decide(need, principal, in_force(principal, need))
+        record.note(call.name, principal, need, decision)
+        if not decision.allowed:
+            log.warning("refused %s to %s: %s on %s", call.name, principal.arn, need.action, need.resource)
+            raise RefusalError(
+                Reason.DENIED,
+                f"User: {principal.arn} is not authorized to perform: {need.action} on resource: {need.resource}"
+                f" {decision.why}",
+            )
+    if call.name == "sts.AssumeRole":
+        _check_trust(call, principal)
+
+
+def ec2_may_assume(role: Any) -> bool:
+    """Whether instances get credentials of a role."""
+    return trusts(trust_of(role), {"aws:SourceAccount": (ACCOUNT,)}, service="ec2.amazonaws.com")
+
+
+def _check_trust(call: AwsCall, principal: AwsPrincipal) -> None:
+    """A role is taken on only by whom its trust policy names, or whom IAM allows where it names the whole account."""
+    arn = call.text("RoleArn")
+    role = role_named(arn.rpartition("/")[2])
+    keys = {"aws:PrincipalArn": (principal.arn,), "aws:PrincipalAccount": (ACCOUNT,)}
+    # Whether IAM allows it was judged already: the trust of the account is then enough.
+    account = AwsPrincipal(f"arn:aws:iam::{ACCOUNT}:root")
+    if role is None or not (
+        trusts(trust_of(role), keys, principal=principal) or trusts(trust_of(role), keys, principal=account)
+    ):
+        raise RefusalError(
+            Reason.DENIED,
+            f"User: {principal.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}",
+        )

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call needs: actions on resources, by the rows of catalog/aws_calls.toml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from catalog.tables import table
+from localcloud.api import clock
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.calls import AwsCall
+from localcloud.aws.judge import ec2_needs, resource_tags, s3_needs
+from localcloud.aws.judge.decide import Need
+from localcloud.aws.principals import AwsPrincipal
+from localcloud.aws.services import Wire
+
+_NUMBERED = re.compile(r"^([A-Za-z.]+?)(?:\.member)?(?:\.\d+)?$")
+
+
+def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
+    """Every action and resource that must be allowed. Empty for what everybody may do."""
+    common = _common(call, principal)
+    if call.service.wire is Wire.S3:
+        return list(s3_needs.needs(call, common))
+    if call.service.wire is Wire.EC2:
+        return list(ec2_needs.needs(call, common))
+    named = table("aws_calls")["actions"].get(call.service.prefix, {}).get(call.operation)
+    if named == []:
+        return []
+    keys = {**common, **_request_tags(call), **_special_keys(call)}
+    needs = [
+        Need(f"{call.service.prefix}:{call.operation}", arn, {**keys, **resource_tags.keys(arn)})
+        for arn in _arns(call)
+    ]  # fmt: skip
+    return [*needs, *_tagging(call, needs), *_passing(call, common)]
+
+
+def _arns(call: AwsCall) -> list[str]:
+    """The resources of a call. `*` where no row names any."""
+    found = [arn for row in table("aws_calls")["resource"] if _is_for(row, call) for arn in _arns_of(row, call)]
+    if call.name == "ssm.SendCommand":
+        found += _tagged_targets(call)
+    return list(dict.fromkeys(found)) or ["*"]
+
+
+def _is_for(row: Mapping[str, Any], call: AwsCall) -> bool:
+    named = "*" in row["operations"] or call.operation in row["operations"]
+    return row["service"] == call.service.prefix and named and call.operation not in row.get("except", ())
+
+
+def _arns_of(row: Mapping[str, Any], call: AwsCall) -> Iterator[str]:
+    texts = {name: value for name, value in call.parameters.items() if isinstance(value, str)}
+    values: Mapping[str, str] = {"logStreamName": "", **texts, "region": call.region, "account": ACCOUNT}
+    if not row["parameters"]:
+        yield _formatted(row["arn"], {**values, "value": ""})
+    for name in row["parameters"]:
+        for value in texts_of(call, name):
+            if value.startswith("arn:"):
+                yield resource_tags.full_arn(value)
+            else:
+                bare = value.removeprefix(row.get("strip", "\0"))
+                yield resource_tags.full_arn(_formatted(row["arn"], {**values, "value": bare}))
+
+
+def _formatted(pattern: str, values: Mapping[str, str]) -> str:
+    """Not `str.format`: it would look into values for what a pattern names."""
+    return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], pattern)
+
+
+def texts_of(call: AwsCall, name: str) -> list[str]:
+    """The texts of a parameter: one, a list of JSON, or the numbered ones of a query."""
+    if call.service.wire is Wire.JSON:
+        value = call.parameters.get(name)
+        return [value] if isinstance(value, str) else [one for one in value or () if isinstance(one, str)]
+    return [text for key, text in call.parameters.items() if (found := _NUMBERED.match(key)) and found[1] == name]
+
+
+def _tagged_targets(call: AwsCall) -> Iterator[str]:
+    """The instances that the targets of a command are, or an instance without tags if there is none yet."""
+    from localcloud.aws.additions import commands, machine_view
+
+    targets = call.parameters.get("Targets")
+    for row in targets if isinstance(targets, list) else ():
+        key, values = str(row.get("Key")), [str(one) for one in row.get("Values", [])]
+        ids = values if key == "InstanceIds" else [
+            one.id for one in machine_view.living(call.region)
+            if key.startswith("tag:") and commands.has_tag(one, {"Key": key, "Values": values})
+        ]  # fmt: skip
+        yield from (f"arn:aws:ec2:{call.region}:{ACCOUNT}:instance/{one}" for one in ids or ["*"])
+
+
+def _request_tags(call: AwsCall) -> dict[str, Sequence[str]]:
+    if call.service.wire is Wire.JSON:
+        rows = call.parameters.get("Tags", call.parameters.get("tags", []))
+        if isinstance(rows, Mapping):
+            pairs = {str(key): str(value) for key, value in rows.items()}
+        else:
+            pairs = {str(one.get("Key", one.get("key"))): str(one.get("Value", one.get("value"))) for one in rows or ()}
+    else:
+        pairs = dict(numbered_tags(call.parameters, "Tags.member."))
+    return tag_keys(pairs)
+
+
+def numbered_tags(parameters: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    """Tags of a query: pairs of `<prefix>N.Key` and `<prefix>N.Value`."""
+    for key, value in parameters.items():
+        if key.startswith(prefix) and key.endswith(".Key"):
+            yield str(value), str(parameters.get(f"{key[:-3]}Value", ""))
+
+
+def tag_keys(tags: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    keys: dict[str, Sequence[str]] = {f"aws:RequestTag/{name}": (value,) for name, value in tags.items()}
+    return {**keys, **({"aws:TagKeys": tuple(tags)} if tags else {})}
+
+
+def _tagging(call: AwsCall, needs: list[Need]) -> Iterator[Need]:
+    """Tags given at the creation need the right to tag, as AWS has it for these services."""
+    actions = {"secretsmanager.CreateSecret": "TagResource", "ecr.CreateRepository": "TagResource",
+               "iam.CreateRole": "TagRole", "iam.CreatePolicy": "TagPolicy", "logs.CreateLogGroup": "TagResource",
+               "iam.CreateInstanceProfile": "TagInstanceProfile", "iam.CreateUser": "TagUser"}  # fmt: skip
+    action = actions.get(call.name)
+    for need in needs if action else ():
+        if "aws:TagKeys" in need.keys:
+            yield Need(f"{call.service.prefix}:{action}", need.resource, need.keys)
+
+
+def _special_keys(call: AwsCall) -> dict[str, Sequence[str]]:
+    keys: dict[str, Sequence[str]] = {}
+    if call.service.prefix == "iam" and call.text("PolicyArn"):
+        keys["iam:PolicyARN"] = (call.text("PolicyArn"),)
+    if call.name == "sts.AssumeRole":
+        keys["sts:RoleSessionName"] = (call.text("RoleSessionName"),)
+    return keys
+
+
+def _passing(call: AwsCall, common: Mapping[str, Sequence[str]]) -> Iterator[Need]:
+    """A role that goes into an instance profile is passed to instances."""
+    if call.name == "iam.AddRoleToInstanceProfile":
+        yield ec2_needs.pass_role(call.text("RoleName"), common)
+
+
+def _common(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[str]]:
+    now = datetime.fromtimestamp(clock.now(), UTC)
+    keys: dict[str, Sequence[str]] = {
+        # The endpoint is this machine's own: nothing of a request leaves it. A policy that wants TLS is satisfied.
+        "aws:SecureTransport": ("true",), "aws:RequestedRegion": (call.region,), "aws:PrincipalArn": (principal.arn,),
+        "aws:PrincipalAccount": (ACCOUNT,), "aws:ResourceAccount": (ACCOUNT,), "aws:SourceIp": ("127.0.0.1",),
+        "aws:CurrentTime": (now.isoformat(),), "aws:EpochTime": (str(int(now.timestamp())),),
+        "aws:PrincipalType": ("User" if principal.user else "AssumedRole",), "aws:ViaAWSService": ("false",),
+        "aws:userid": (principal.id,),
+    }  # fmt: skip
+    return {**keys, **({"aws:username": (principal.user,)} if principal.user else {})}

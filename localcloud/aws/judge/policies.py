@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policies in force for a principal, read from moto's IAM and S3 at each call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.judge.decide import InForce, Need
+from localcloud.aws.judge.documents import PolicyDocument, UnreadableDocumentError, statements_of
+from localcloud.aws.principals import AwsPrincipal
+
+_Named = tuple[str, str]
+
+
+def in_force(principal: AwsPrincipal, need: Need) -> InForce:
+    """What decides about this principal and this resource."""
+    from moto.iam.models import iam_backends
+
+    backend = iam_backends[ACCOUNT]["aws"]
+    found: list[_Named] = []
+    limits: list[_Named] = []
+    if principal.user and principal.user in backend.users:
+        user = backend.users[principal.user]
+        found += _attached(user)
+        for group in backend.groups.values():
+            if user in group.users:
+                found += _attached(group)
+        limits += _boundary(backend, user)
+    role = role_named(principal.role) if principal.role else None
+    if role is not None:
+        found += _attached(role)
+        limits += _boundary(backend, role)
+        if principal.session_policy:
+            limits.append(("session policy", principal.session_policy))
+    try:
+        return InForce(_read(found), _read(limits), _read(_of_resource(need.resource)))
+    except UnreadableDocumentError as error:
+        return InForce((), (), (), f"a policy document ({error})")
+
+
+def role_named(name: str) -> Any:
+    from moto.iam.models import iam_backends
+
+    return next((role for role in iam_backends[ACCOUNT]["aws"].roles.values() if role.name == name), None)
+
+
+def trust_of(role: Any) -> PolicyDocument:
+    """A role's trust policy. One that cannot be read trusts nobody."""
+    try:
+        return PolicyDocument("trust policy", statements_of(role.assume_role_policy_document or ""))
+    except UnreadableDocumentError:
+        return PolicyDocument("trust policy", ())
+
+
+def _attached(owner: Any) -> Iterator[_Named]:
+    yield from ((name, _text(document)) for name, document in owner.policies.items())
+    for policy in owner.managed_policies.values():
+        yield policy.name, _document(policy)
+
+
+def _document(policy: Any) -> str:
+    """The version of a managed policy that is in force."""
+    return next(_text(one.document) for one in policy.versions if one.version_id == policy.default_version_id)
+
+
+def _boundary(backend: Any, owner: Any) -> list[_Named]:
+    arn = getattr(owner, "permissions_boundary_arn", None) or getattr(owner, "permissions_boundary", None)
+    if not arn:
+        return []
+    policy = backend.managed_policies.get(arn)
+    return [("permissions boundary", _document(policy) if policy else "")]
+
+
+def _of_resource(arn: str) -> list[_Named]:
+    """The policy of the bucket, the repository or the secret that a resource is or lies in."""
+    service, rest = arn.split(":")[2:3], arn.rpartition(":")[2]
+    if service == ["s3"]:
+        from moto.s3.models import s3_backends
+
+        bucket = s3_backends[ACCOUNT]["aws"].buckets.get(rest.partition("/")[0])
+        return [("bucket policy", _text(bucket.policy))] if bucket is not None and bucket.policy else []
+    if service == ["ecr"]:
+        from moto.ecr.models import ecr_backends
+
+        repository = ecr_backends[ACCOUNT][arn.split(":")[3]].repositories.get(rest.removeprefix("repository/"))
+        policy = getattr(repository, "policy", None)
+        return [("repository policy", _text(policy))] if policy else []
+    if service == ["secretsmanager"]:
+        from moto.secretsmanager.models import secretsmanager_backends
+
+        for secret in secretsmanager_backends[ACCOUNT][arn.split(":")[3]].secrets.values():
+            if secret.arn == arn and getattr(secret, "policy", None):
+                return [("secret's policy", _text(secret.policy))]
+    return []
+
+
+def _read(rows: list[_Named]) -> tuple[PolicyDocument, ...]:
+    return tuple(PolicyDocument(name, statements_of(document)) for name, document in rows)
+
+
+def _text(document: Any) -> str:
+    import json
+
+    if isinstance(document, bytes):
+        return document.decode()
+    return document if isinstance(document, str) else json.dumps(document)

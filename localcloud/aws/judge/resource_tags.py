@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tags of a resource as condition keys, and full names of resources that calls name in part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from localcloud.aws.account import ACCOUNT
+
+
+def keys(arn: str) -> dict[str, Sequence[str]]:
+    """`aws:ResourceTag/…`, and the service's own spelling of it."""
+    parts = arn.split(":", 5)
+    if len(parts) < 6:
+        return {}
+    service, region, name = parts[2], parts[3], parts[5]
+    tags = _tags(service, region, name, arn)
+    own = {"ec2": ("ec2:ResourceTag", "ssm:resourceTag"), "secretsmanager": ("secretsmanager:ResourceTag",),
+           "iam": ("iam:ResourceTag",), "ecr": ("ecr:ResourceTag",)}.get(service, ())  # fmt: skip
+    return {f"{prefix}/{tag}": (value,) for prefix in ("aws:ResourceTag", *own) for tag, value in tags.items()}
+
+
+def _tags(service: str, region: str, name: str, arn: str) -> Mapping[str, str]:
+    if service == "ec2":
+        from moto.ec2.models import ec2_backends
+
+        backend = ec2_backends[ACCOUNT][region]
+        identifier = name.partition("/")[2]
+        if name.startswith("placement-group/"):
+            row = backend.__dict__.get("trainyard_placement_groups", {}).get(identifier, {})
+            identifier = row.get("GroupId", identifier)
+        return dict(backend.tags.get(identifier, {}))
+    if service == "secretsmanager" and (secret := _secret(region, arn)) is not None:
+        return {tag["Key"]: tag["Value"] for tag in secret.tags or ()}
+    if service == "iam":
+        from moto.iam.models import iam_backends
+
+        return {
+            tag["Key"]: tag["Value"] for tag in iam_backends[ACCOUNT]["aws"].tagger.list_tags_for_resource(arn)["Tags"]
+        }
+    if service == "ecr":
+        from moto.ecr.models import ecr_backends
+
+        repository = ecr_backends[ACCOUNT][region].repositories.get(name.partition("/")[2])
+        listed = ecr_backends[ACCOUNT][region].tagger.list_tags_for_resource(arn)["Tags"] if repository else []
+        return {tag["Key"]: tag["Value"] for tag in listed}
+    return {}
+
+
+def full_arn(arn: str) -> str:
+    """A secret's, role's or profile's ARN as IAM has it: with the letters or the path that a call left out."""
+    parts = arn.split(":", 5)
+    if parts[2:3] == ["secretsmanager"]:
+        secret = _secret(parts[3], arn)
+        return str(secret.arn) if secret is not None else arn
+    if parts[2:3] == ["iam"] and parts[5].startswith(("role/", "instance-profile/", "user/")):
+        from moto.iam.models import iam_backends
+
+        backend, (kind, _, name) = iam_backends[ACCOUNT]["aws"], parts[5].partition("/")
+        owners = {"role": backend.roles, "instance-profile": backend.instance_profiles, "user": backend.users}[kind]
+        return next((str(one.arn) for one in owners.values() if one.name == name), arn)
+    return arn
+
+
+def _secret(region: str, arn: str) -> Any:
+    from moto.secretsmanager.models import secretsmanager_backends
+
+    named = arn.rpartition(":secret:")[2].removesuffix("-??????")
+    for secret in secretsmanager_backends[ACCOUNT][region].secrets.values():
+        if secret.arn == arn or secret.name == named:
+            return secret
+    return None
+
+
+def by_name(region: str, parameter: str, value: str, operation: str) -> Iterator[str]:
+    """Resources that calls of EC2 name otherwise than by their id."""
+    from moto.ec2.models import ec2_backends
+
+    backend = ec2_backends[ACCOUNT][region]
+    if parameter == "LaunchTemplateName" and operation != "CreateLaunchTemplate":
+        identifier = backend.launch_template_name_to_ids.get(value, value)
+        yield f"arn:aws:ec2:{region}:{ACCOUNT}:launch-template/{identifier}"
+    elif parameter == "AssociationId":
+        for address in backend.addresses.values() if isinstance(backend.addresses, dict) else backend.addresses:
+            if getattr(address, "association_id", None) == value:
+                yield f"arn:aws:ec2:{region}:{ACCOUNT}:elastic-ip/{address.allocation_id}"
+        for table in backend.route_tables.values():
+            if value in table._associations:
+                yield f"arn:aws:ec2:{region}:{ACCOUNT}:route-table/{table.id}"

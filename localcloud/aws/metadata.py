@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metadata service of instances, version 2: who they are, their tags, and short credentials of their role.
+
+On AWS an instance asks a link-local address. Here its clients are told another endpoint (a variable of AWS's SDKs),
+and its path holds a key that only this instance knows. So each gets its own, wherever it runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from localcloud.api import clock
+from localcloud.api.http import Reply, Request
+from localcloud.aws.account import ACCOUNT, folder
+from localcloud.files import write_secret
+
+PATH = "/.trainyard/metadata/"
+_TTL = "x-aws-ec2-metadata-token-ttl-seconds"
+_TOKEN = "x-aws-ec2-metadata-token"
+_LONGEST_SECONDS = 21_600
+# AWS renews an hour before the end of six.
+SESSION_SECONDS = 3600.0
+_RENEWED_AT = 1 / 3
+
+
+@dataclass
+class Metadata:
+    """`session_seconds` says how long credentials last: a fault can make them short."""
+
+    home: Path
+    may_assume: Callable[[Any], bool]
+    session_seconds: Callable[[], float]
+    _tokens: dict[str, tuple[str, float]] = field(default_factory=dict)
+
+    def path_of(self, instance: str) -> str:
+        return f"{PATH}{self._key_of(instance)}"
+
+    def _key_of(self, instance: str) -> str:
+        return hmac.new(_secret(self.home), instance.encode(), hashlib.sha256).hexdigest()[:40]
+
+    def answer(self, request: Request) -> tuple[Reply, str]:
+        """The reply, and its summary for the log. A wrong key gets what a wrong path gets."""
+        from localcloud.aws.additions import machine_view
+
+        key, _, path = request.path.removeprefix(PATH).partition("/")
+        instance = next(
+            (
+                one
+                for one in machine_view.living()
+                if one.state in ("pending", "running") and hmac.compare_digest(self._key_of(one.id), key)
+            ),
+            None,
+        )
+        if instance is None or instance.metadata_options.http_endpoint == "disabled":
+            return _text(404, ""), "metadata: no such instance"
+        if path == "latest/api/token":
+            return self._new_token(request, instance), f"metadata token for {instance.id}"
+        if request.method not in ("GET", "HEAD"):
+            return _text(405, ""), f"metadata: {request.method}"
+        if not self._may_read(request, instance):
+            return _text(401, ""), f"metadata of {instance.id}: no token"
+        content = self._content(instance, path.strip("/"))
+        return (_text(200, content) if content is not None else _text(404, "")), f"metadata of {instance.id}"
+
+    def _new_token(self, request: Request, instance: Any) -> Reply:
+        text = request.headers.get(_TTL, "")
+        if request.method != "PUT":
+            return _text(405, "")
+        if not text.isdecimal() or not 0 < int(text[:8]) <= _LONGEST_SECONDS or "x-forwarded-for" in request.headers:
+            return _text(400, "")
+        now = clock.now()
+        self._tokens = {token: row for token, row in self._tokens.items() if row[1] > now}
+        token = secrets.token_urlsafe(40)
+        self._tokens[token] = (instance.id, now + int(text))
+        return Reply(200, content=token.encode(), headers={"content-type": "text/plain", _TTL: text})
+
+    def _may_read(self, request: Request, instance: Any) -> bool:
+        token = request.headers.get(_TOKEN)
+        if token is None:
+            return bool(instance.metadata_options.http_tokens != "required")
+        owner, ends = self._tokens.get(token, ("", 0.0))
+        return owner == instance.id and ends > clock.now()
+
+    def _content(self, instance: Any, path: str) -> str | None:
+        if path == "latest/user-data":
+            return None if instance.user_data is None else _user_data(instance)
+        if path == "latest/dynamic/instance-identity/document":
+            return json.dumps(_identity(instance))
+        if not (path == "latest/meta-data" or path.startswith("latest/meta-data/")):
+            return {"": "latest", "latest": "dynamic\nmeta-data\nuser-data"}.get(path)
+        return _read(self._tree(instance), path.removeprefix("latest/meta-data").strip("/"))
+
+    def _tree(self, instance: Any) -> dict[str, Any]:
+        nic = instance.nics[0]
+        tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
+        tree: dict[str, Any] = {
+            "ami-id": instance.image_id, "instance-id": instance.id, "instance-type": instance.instance_type,
+            "ami-launch-index": str(instance.ami_launch_index), "mac": nic.mac_address,
+            "hostname": instance.private_dns_name, "local-hostname": instance.private_dns_name,
+            "local-ipv4": instance.private_ip, "instance-life-cycle": instance.lifecycle or "on-demand",
+            "security-groups": "\n".join(sorted(group.name for group in nic.group_set)),
+            "placement": {
+                "availability-zone": instance.availability_zone, "region": instance.ec2_backend.region_name,
+                **({"group-name": instance.placement.group_name} if instance.placement.group_name else {}),
+            },
+            "network": {"interfaces": {"macs": {one.mac_address: _interface(one) for one in instance.nics.values()}}},
+        }  # fmt: skip
+        if nic.public_ip:
+            tree["public-ipv4"] = nic.public_ip
+        if instance.metadata_options.instance_metadata_tags == "enabled":
+            tree["tags"] = {"instance": {name: text for name, text in tags.items() if not name.startswith("aws:")}}
+        if role := role_of(instance):
+            tree["iam"] = {
+                "info": lambda: json.dumps({
+                    "Code": "Success", "InstanceProfileArn": instance.iam_instance_profile["Arn"],
+                    "InstanceProfileId": instance.iam_instance_profile["Id"],
+                }),
+                "security-credentials": {role.name: lambda: json.dumps(self._credentials(instance, role))},
+            }  # fmt: skip
+        return tree
+
+    def _credentials(self, instance: Any, role: Any) -> Mapping[str, str]:
+        if not self.may_assume(role):
+            message = "EC2 cannot assume the role of this instance: its trust policy does not allow it."
+            return {"Code": "AssumeRoleUnauthorizedAccess", "Message": message}
+        session = _session_of(instance, role, self.session_seconds())
+        return {
+            "Code": "Success", "Type": "AWS-HMAC", "LastUpdated": _date(clock.now()),
+            "AccessKeyId": session.access_key_id, "SecretAccessKey": session.secret_access_key,
+            "Token": session.session_token, "Expiration": _date(session.expiration.timestamp()),
+        }  # fmt: skip
+
+
+def role_of(instance: Any) -> Any:
+    """The role of an instance's profile, or None."""
+    from moto.iam.models import iam_backends
+
+    arn = (instance.iam_instance_profile or {}).get("Arn", "")
+    for profile in iam_backends[ACCOUNT]["aws"].instance_profiles.values():
+        if profile.arn == arn and profile.roles:
+            return profile.roles[0]
+    return None
+
+
+def _session_of(instance: Any, role: Any, seconds: float) -> Any:
+    """The credentials in force. New ones if they end soon; those that ended are forgotten."""
+    from moto.iam.models import iam_backends
+    from moto.sts.models import sts_backends
+
+    now = clock.now()
+    session = getattr(instance, "trainyard_session", None)
+    left = session.expiration.timestamp() - now if session else 0.0
+    known = session and session.role_arn == role.arn and sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(
+        session.access_key_id
+    )  # fmt: skip
+    if known and _RENEWED_AT * seconds < left <= seconds:
+        return session
+    backend = sts_backends[ACCOUNT]["aws"]
+    ended = [one for one in backend.assumed_roles if one.expiration.timestamp() < now]
+    backend.assumed_roles = [one for one in backend.assumed_roles if one not in ended]
+    for one in ended:
+        iam_backends[ACCOUNT]["aws"].access_keys.pop(one.access_key_id, None)
+    instance.trainyard_session = backend.assume_role(
+        region_name=instance.ec2_backend.region_name, role_session_name=instance.id, role_arn=role.arn, policy="",
+        duration=seconds, external_id="",
+    )  # fmt: skip
+    return instance.trainyard_session
+
+
+def _interface(nic: Any) -> dict[str, Any]:
+    return {
+        "device-number": str(nic.device_index or 0), "network-card": str(getattr(nic, "network_card_index", 0)),
+        "interface-id": nic.id, "local-ipv4s": nic.private_ip_address, "mac": nic.mac_address,
+        "subnet-id": nic.subnet.id, "vpc-id": nic.subnet.vpc_id, "subnet-ipv4-cidr-block": nic.subnet.cidr_block,
+        "security-group-ids": "\n".join(sorted(group.id for group in nic.group_set)),
+    }  # fmt: skip
+
+
+def _identity(instance: Any) -> dict[str, Any]:
+    return {
+        "accountId": ACCOUNT, "architecture": instance.architecture, "availabilityZone": instance.availability_zone,
+        "imageId": instance.image_id, "instanceId": instance.id, "instanceType": instance.instance_type,
+        "privateIp": instance.private_ip, "region": instance.ec2_backend.region_name, "version": "2017-09-30",
+    }  # fmt: skip
+
+
+def _read(tree: Mapping[str, Any], path: str) -> str | None:
+    """What stands at a path: a value, or the names below it. The longest name wins, because names of tags may hold
+    what separates paths."""
+    if not path:
+        return "\n".join(f"{name}/" if isinstance(value, dict) else name for name, value in sorted(tree.items()))
+    if path in tree and not isinstance(tree[path], dict):
+        value = tree[path]
+        return str(value() if callable(value) else value)
+    first, _, rest = path.partition("/")
+    below = tree.get(first)
+    return _read(below, rest) if isinstance(below, dict) else None
+
+
+def _user_data(instance: Any) -> str:
+    return str(instance.user_data.decode())
+
+
+def _text(status: int, content: str) -> Reply:
+    return Reply(status, content=content.encode(), headers={"content-type": "text/plain", "server": "EC2ws"})
+
+
+def _date(moment: float) -> str:
+    return clock.rfc3339(moment)[:19] + "Z"
+
+
+def _secret(home: Path) -> bytes:
+    path = folder(home) / "metadata.key"
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        write_secret(path, secrets.token_bytes(32))
+        return path.read_bytes()

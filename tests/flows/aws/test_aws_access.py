@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local AWS judges each call by the policies in force: actions, resources, conditions, roles that are passed on."""
+
+import http.client
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from localcloud import admin
+from localcloud.aws.metadata import Metadata
+from localcloud.control import Cloud
+from tests.support.aws_clients import AwsClients, refused
+
+ACCOUNT = "123456789012"
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"},
+        {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:user/user"}, "Action": "sts:AssumeRole"},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def user(shared_cloud: Cloud) -> AwsClients:
+    return AwsClients(shared_cloud, "user")
+
+
+@pytest.fixture(scope="module")
+def stage(aws: AwsClients) -> Mapping[str, str]:
+    """What the attempts are about: a bucket, a secret, two instances of two stacks, a role that trusts the user."""
+    aws["s3"].create_bucket(Bucket="team")
+    for key in ("mine/a", "mine/b", "others/a"):
+        aws["s3"].put_object(Bucket="team", Key=key, Body=b"content")
+    secret = aws["secretsmanager"].create_secret(Name="team-key", SecretString="secret")["ARN"]
+    aws["logs"].create_log_group(logGroupName="/team/runs")
+    aws["logs"].create_log_stream(logGroupName="/team/runs", logStreamName="node")
+    ec2 = aws["ec2"]
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24", AvailabilityZone="us-east-1a")["Subnet"]["SubnetId"]
+    groups = {
+        stack: ec2.create_security_group(GroupName=stack, Description=stack, VpcId=vpc, TagSpecifications=[
+            {"ResourceType": "security-group", "Tags": [{"Key": "stack", "Value": stack}]}
+        ])["GroupId"]
+        for stack in ("ours", "theirs")
+    }  # fmt: skip
+    iam = aws["iam"]
+    iam.create_role(RoleName="nodes", AssumeRolePolicyDocument=json.dumps(TRUST))
+    iam.create_role(
+        RoleName="powerful", AssumeRolePolicyDocument=json.dumps(TRUST | {"Statement": TRUST["Statement"][:1]})
+    )
+    for name in ("nodes", "powerful"):
+        iam.create_instance_profile(InstanceProfileName=name)
+        iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=name)
+    return {"secret": secret, "vpc": vpc, "subnet": subnet, **groups}
+
+
+@pytest.fixture
+def granted(aws: AwsClients) -> Iterator[Callable[..., None]]:
+    """Puts statements in force for the user's group, until the test ends."""
+
+    def put(*statements: Mapping[str, Any]) -> None:
+        rows = [{"Effect": "Allow", "Resource": "*", **statement} for statement in statements]
+        document = json.dumps({"Version": "2012-10-17", "Statement": rows})
+        aws["iam"].put_group_policy(GroupName="scientists", PolicyName="test", PolicyDocument=document)
+
+    yield put
+    for name in aws["iam"].list_group_policies(GroupName="scientists")["PolicyNames"]:
+        aws["iam"].delete_group_policy(GroupName="scientists", PolicyName=name)
+
+
+def test_a_new_user_may_do_nothing_and_learns_what_is_missing(user: AwsClients, stage: Mapping[str, str]) -> None:
+    denied = [
+        refused(user["s3"].list_buckets), refused(user["ec2"].describe_vpcs), refused(user["iam"].list_users),
+        refused(user["ssm"].describe_parameters), refused(user["secretsmanager"].get_secret_value, SecretId="team-key"),
+    ]  # fmt: skip
+    assert [code for code, _ in denied] == [
+        "AccessDenied", "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AccessDeniedException",
+    ]  # fmt: skip
+    assert all(f"arn:aws:iam::{ACCOUNT}:user/user is not authorized to perform" in text for _, text in denied)
+    assert f"secretsmanager:GetSecretValue on resource: {stage['secret']}" in denied[-1][1]
+    user["sts"].get_caller_identity()
+
+
+def test_a_statement_reaches_as_far_as_its_resource(
+    user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
+) -> None:
+    s3 = user["s3"]
+    granted(
+        {"Action": ["s3:Get*", "s3:PutObject", "s3:DeleteObject"], "Resource": "arn:aws:s3:::team/mine/*"},
+        {"Action": "s3:ListBucket", "Resource": "arn:aws:s3:::team",
+         "Condition": {"StringLike": {"s3:prefix": ["mine/*"]}}},
+        {"Action": "logs:PutLogEvents", "Resource": f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/team/runs:*"},
+        {"Action": "secretsmanager:GetSecretValue",
+         "Resource": f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:team-*"},
+    )  # fmt: skip
+    s3.get_object(Bucket="team", Key="mine/a")
+    s3.head_object(Bucket="team", Key="mine/a")
+    s3.put_object(Bucket="team", Key="mine/c", Body=b"", IfNoneMatch="*")
+    s3.list_objects_v2(Bucket="team", Prefix="mine/")
+    upload = s3.create_multipart_upload(Bucket="team", Key="mine/d")["UploadId"]
+    part = s3.upload_part(Bucket="team", Key="mine/d", UploadId=upload, PartNumber=1, Body=b"part")
+    s3.complete_multipart_upload(Bucket="team", Key="mine/d", UploadId=upload,
+                                 MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]})  # fmt: skip
+    s3.delete_objects(Bucket="team", Delete={"Objects": [{"Key": "mine/c"}, {"Key": "mine/d"}]})
+    events = [{"timestamp": int(time.time() * 1000), "message": "step"}]
+    user["logs"].put_log_events(logGroupName="/team/runs", logStreamName="node", logEvents=events)
+    user["secretsmanager"].get_secret_value(SecretId="team-key")
+    attempts: list[Callable[[], Any]] = [
+        lambda: s3.get_object(Bucket="team", Key="others/a"),
+        lambda: s3.get_object(Bucket="team", Key="mine"),
+        lambda: s3.list_objects_v2(Bucket="team", Prefix="others/"),
+        lambda: s3.list_objects_v2(Bucket="team"),
+        lambda: s3.delete_objects(Bucket="team", Delete={"Objects": [{"Key": "mine/a"}, {"Key": "others/a"}]}),
+        lambda: s3.copy_object(Bucket="team", Key="mine/copy", CopySource="team/others/a"),
+        lambda: s3.put_object(Bucket="team", Key="mine/x", Body=b"", Tagging="a=b"),
+        lambda: s3.put_bucket_policy(Bucket="team", Policy="{}"),
+        lambda: s3.list_buckets(),
+        lambda: user["secretsmanager"].delete_secret(SecretId="team-key"),
+    ]
+    for number, attempt in enumerate(attempts):
+        assert refused(attempt)[0] in ("AccessDenied", "AccessDeniedException"), number
+    assert s3.get_object(Bucket="team", Key="mine/a")["Body"].read() == b"content"
+
+
+def test_a_denial_is_stronger_than_any_grant(user: AwsClients, granted: Callable[..., None]) -> None:
+    granted({"Action": "*"}, {"Effect": "Deny", "Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::team/mine/b"})
+    user["s3"].delete_object(Bucket="team", Key="mine/never")
+    code, message = refused(user["s3"].delete_object, Bucket="team", Key="mine/b")
+    assert (code, "explicit deny" in message) == ("AccessDenied", True)
+
+
+def test_tags_decide_where_a_condition_asks_for_them(
+    user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
+) -> None:
+    ours = {"Condition": {"StringEquals": {"aws:ResourceTag/stack": "ours"}}}
+    made = {"Condition": {"StringEquals": {"aws:RequestTag/stack": "ours"}}}
+    on_creation = {
+        "Condition": {"StringEquals": {"aws:RequestTag/stack": "ours"}, "Null": {"ec2:CreateAction": "false"}}
+    }
+    everything = f"arn:aws:ec2:us-east-1:{ACCOUNT}:*"
+    granted(
+        {"Action": "ec2:DeleteSecurityGroup", "Resource": everything, **ours},
+        {"Action": "ec2:CreateVpc", "Resource": everything, **made},
+        {"Action": "ec2:CreateTags", "Resource": everything, **on_creation},
+    )
+    ec2 = user["ec2"]
+    assert refused(ec2.delete_security_group, GroupId=stage["theirs"])[0] == "UnauthorizedOperation"
+    assert refused(ec2.create_vpc, CidrBlock="10.8.0.0/16")[0] == "UnauthorizedOperation"
+    tags = [{"ResourceType": "vpc", "Tags": [{"Key": "stack", "Value": "ours"}]}]
+    vpc = ec2.create_vpc(CidrBlock="10.8.0.0/16", TagSpecifications=tags)["Vpc"]["VpcId"]
+    late = refused(ec2.create_tags, Resources=[stage["theirs"]], Tags=[{"Key": "stack", "Value": "ours"}])
+    assert late[0] == "UnauthorizedOperation"
+    assert vpc
+
+
+def test_what_cannot_be_judged_allows_nothing_and_denies(user: AwsClients, granted: Callable[..., None]) -> None:
+    strange = {"Condition": {"StringEquals": {"ec2:NoKeyOfOurs": "x"}}}
+    granted({"Action": "s3:ListAllMyBuckets", **strange})
+    assert refused(user["s3"].list_buckets)[0] == "AccessDenied"
+    granted({"Action": "s3:ListAllMyBuckets"}, {"Effect": "Deny", "Action": "s3:ListAllMyBuckets", **strange})
+    assert refused(user["s3"].list_buckets)[0] == "AccessDenied"
+    granted({"Action": "s3:ListAllMyBuckets", "Condition": {"Bool": {"aws:SecureTransport": "true"}}})
+    user["s3"].list_buckets()
+
+
+def test_a_role_is_passed_on_only_with_the_right_to_pass_it(
+    user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
+) -> None:
+    passing = {
+        "Action": "iam:PassRole", "Resource": f"arn:aws:iam::{ACCOUNT}:role/nodes",
+        "Condition": {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+    }  # fmt: skip
+    granted({"Action": "ec2:*"}, passing)
+    launch = {"MinCount": 1, "MaxCount": 1, "ImageId": "ami-0d11a1b2c3d4e5f60", "InstanceType": "dl1.24xlarge",
+              "SubnetId": stage["subnet"], "DryRun": True}  # fmt: skip
+    assert refused(user["ec2"].run_instances, **launch, IamInstanceProfile={"Name": "nodes"})[0] == "DryRunOperation"
+    code, message = refused(user["ec2"].run_instances, **launch, IamInstanceProfile={"Name": "powerful"})
+    assert (code, f"iam:PassRole on resource: arn:aws:iam::{ACCOUNT}:role/powerful" in message) == (
+        "UnauthorizedOperation", True,
+    )  # fmt: skip
+    data = {
+        "ImageId": "ami-0d11a1b2c3d4e5f60",
+        "InstanceType": "dl1.24xlarge",
+        "IamInstanceProfile": {"Name": "powerful"},
+    }
+    user["ec2"].create_launch_template(LaunchTemplateName="trojan", LaunchTemplateData=data)
+    by_template = {"MinCount": 1, "MaxCount": 1, "LaunchTemplate": {"LaunchTemplateName": "trojan"}, "DryRun": True}
+    assert refused(user["ec2"].run_instances, **by_template)[0] == "UnauthorizedOperation"
+    assert refused(user["iam"].add_role_to_instance_profile, InstanceProfileName="nodes", RoleName="powerful")[0] == (
+        "AccessDenied"
+    )
+
+
+def test_a_bucket_policy_grants_and_denies(aws: AwsClients, user: AwsClients, granted: Callable[..., None]) -> None:
+    bucket, objects = "arn:aws:s3:::team", "arn:aws:s3:::team/*"
+    statements = [
+        {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:user/user"}, "Action": "s3:GetObject",
+         "Resource": "arn:aws:s3:::team/others/*"},
+        {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": [bucket, objects],
+         "Condition": {"Bool": {"aws:SecureTransport": "false"}}},
+        {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::team/frozen/*"},
+    ]  # fmt: skip
+    policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    aws["s3"].put_bucket_policy(Bucket="team", Policy=policy)
+    try:
+        user["s3"].get_object(Bucket="team", Key="others/a")
+        assert refused(user["s3"].get_object, Bucket="team", Key="mine/a")[0] == "AccessDenied"
+        assert refused(aws["s3"].put_object, Bucket="team", Key="frozen/a", Body=b"")[0] == "AccessDenied"
+    finally:
+        aws["s3"].delete_bucket_policy(Bucket="team")
+
+
+def test_a_role_is_taken_on_only_by_whom_it_trusts(
+    aws: AwsClients, user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
+) -> None:
+    document = {"Version": "2012-10-17", "Statement": [
+        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::team/mine/*"}]}  # fmt: skip
+    aws["iam"].put_role_policy(RoleName="nodes", PolicyName="read", PolicyDocument=json.dumps(document))
+    granted({"Action": "sts:AssumeRole"})
+    taken = user["sts"].assume_role(RoleArn=f"arn:aws:iam::{ACCOUNT}:role/nodes", RoleSessionName="me")["Credentials"]
+    keys = (taken["AccessKeyId"], taken["SecretAccessKey"], taken["SessionToken"])
+    session = user.with_keys(*keys)
+    assert session["sts"].get_caller_identity()["Arn"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/nodes/me"
+    session["s3"].get_object(Bucket="team", Key="mine/a")
+    assert refused(session["s3"].get_object, Bucket="team", Key="others/a")[0] == "AccessDenied"
+    assert refused(user.with_keys(keys[0], keys[1], "forged")["s3"].list_buckets)[0] == "InvalidToken"
+    assert refused(user.with_keys(keys[0], keys[1])["s3"].list_buckets)[0] == "InvalidToken"
+    powerful = f"arn:aws:iam::{ACCOUNT}:role/powerful"
+    assert refused(user["sts"].assume_role, RoleArn=powerful, RoleSessionName="me")[0] == "AccessDenied"
+
+
+def test_decisions_are_recorded_with_what_allowed_them(
+    user: AwsClients, shared_cloud: Cloud, granted: Callable[..., None]
+) -> None:
+    granted({"Sid": "Read", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::team/mine/*"})
+    before = admin.list_calls(shared_cloud, of="aws")
+    seen = max((row["id"] for row in before), default=0)
+    for _ in range(3):
+        user["s3"].get_object(Bucket="team", Key="mine/a")
+    refused(user["s3"].get_object, Bucket="team", Key="others/a")
+    allowed, denied = admin.list_calls(shared_cloud, seen, of="aws")
+    assert (allowed["operation"], allowed["permissions"], allowed["allowed"], allowed["missing"]) == (
+        "s3.GetObject", ["s3:GetObject"], True, [],
+    )  # fmt: skip
+    assert allowed["times"] >= 3
+    assert allowed["target"]["resource"] == "arn:aws:s3:::team/mine/a"
+    assert json.loads(allowed["by"][0]["statement"])["Sid"] == "Read"
+    assert (denied["allowed"], denied["missing"], denied["by"]) == (False, ["s3:GetObject"], [])
+
+
+def _ask(cloud: Cloud, method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(urlsplit(cloud.endpoint).netloc, timeout=60)
+    try:
+        connection.request(method, path, headers=dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_an_instance_learns_who_it_is_and_acts_as_its_role(
+    aws: AwsClients, stage: Mapping[str, str], shared_cloud: Cloud
+) -> None:
+    ec2 = aws["ec2"]
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "trainyard-node", "Value": "resnet/main"}]}]
+    launch = {
+        "MinCount": 1, "MaxCount": 1, "ImageId": "ami-0d11a1b2c3d4e5f60", "InstanceType": "dl1.24xlarge",
+        "SubnetId": stage["subnet"], "IamInstanceProfile": {"Name": "nodes"}, "TagSpecifications": tags,
+        "MetadataOptions": {"HttpTokens": "required", "InstanceMetadataTags": "enabled"},
+    }  # fmt: skip
+    mine, other = (ec2.run_instances(**launch)["Instances"][0]["InstanceId"] for _ in range(2))
+    try:
+        base = Metadata(shared_cloud.home, lambda role: True, lambda: 3600.0).path_of(mine)
+        theirs = Metadata(shared_cloud.home, lambda role: True, lambda: 3600.0).path_of(other)
+        status, token = _ask(shared_cloud, "PUT", f"{base}/latest/api/token",
+                             {"X-aws-ec2-metadata-token-ttl-seconds": "60"})  # fmt: skip
+        carried = {"X-aws-ec2-metadata-token": token}
+        assert status == 200
+
+        def read(path: str) -> str:
+            status, text = _ask(shared_cloud, "GET", f"{base}/latest/meta-data/{path}", carried)
+            assert status == 200, path
+            return text
+
+        assert read("instance-id") == mine
+        assert read("placement/region") == "us-east-1"
+        assert read("placement/availability-zone") == "us-east-1a"
+        assert read("tags/instance/trainyard-node") == "resnet/main"
+        assert read("iam/security-credentials/") == "nodes"
+        keys = json.loads(read("iam/security-credentials/nodes"))
+        assert keys == json.loads(read("iam/security-credentials/nodes"))
+        node = aws.with_keys(keys["AccessKeyId"], keys["SecretAccessKey"], keys["Token"])
+        assert node["sts"].get_caller_identity()["Arn"].endswith(f"assumed-role/nodes/{mine}")
+        assert refused(node["s3"].list_buckets)[0] == "AccessDenied"
+        for path, headers in (
+            (f"{base}/latest/meta-data/instance-id", {}), (f"{theirs}/latest/meta-data/instance-id", carried),
+            (f"{base}/latest/meta-data/instance-id", {"X-aws-ec2-metadata-token": "forged"}),
+        ):  # fmt: skip
+            assert _ask(shared_cloud, "GET", path, headers)[0] == 401
+        assert _ask(shared_cloud, "GET", f"{base[:-1]}x/latest/meta-data/instance-id", carried)[0] == 404
+    finally:
+        ec2.terminate_instances(InstanceIds=[mine, other])
+    assert _ask(shared_cloud, "GET", f"{base}/latest/meta-data/instance-id", carried)[0] == 404
