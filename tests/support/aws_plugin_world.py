@@ -39,7 +39,7 @@ POLICY = "aws:iam/policy:Policy"
 SECRET = "aws:secretsmanager/secret:Secret"
 VERSION = "aws:secretsmanager/secretVersion:SecretVersion"
 
-TAGS = {"team": "vision"}
+TAGS = {"team": "vision", "Name": "One", "aNOTHER-Key": "2"}
 _OTHER_TAGS = {"tags": {"team": "speech", "more": "1"}}
 
 
@@ -138,7 +138,7 @@ def _instance(world: World) -> Properties:
         "instanceType": "t3.micro",
         "subnetId": world.id(SUBNET),
         "vpcSecurityGroupIds": [world.id(GROUP)],
-        "volumeTags": {"team": "vision"},
+        "volumeTags": TAGS,
         "tags": TAGS,
     }
 

@@ -16,6 +16,8 @@ from typing import Any
 from provider.base.errors import InputFailure
 from provider.base.values import UNKNOWN, Properties
 
+# Properties whose keys users choose.
+MAPS = frozenset({"metadata", "tags", "tagsAll", "volumeTags"})
 _INDEX = re.compile(r"\[\d+\]")
 _ACRONYM = re.compile(r"([A-Z])([A-Z]+)(?=[A-Z][a-z]|\d|$)")
 _WHOLE = re.compile(r"-?\d+")
@@ -141,7 +143,11 @@ def shown(value: Any, renamed: Mapping[str, str], path: str = "") -> Any:
 def _shown_members(value: Mapping[str, Any], renamed: Mapping[str, str], path: str) -> Iterator[tuple[str, Any]]:
     for member, item in value.items():
         below = f"{path}.{member}" if path else member
-        yield renamed.get(below, pulumi_name(member)), shown(item, renamed, below)
+        name = renamed.get(below, pulumi_name(member))
+        if name in MAPS and (isinstance(item, Mapping) or item == []):
+            yield name, dict(item)
+        else:
+            yield name, shown(item, renamed, below)
 
 
 def alike(live: Any, given: Any) -> Any:
