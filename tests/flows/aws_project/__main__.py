@@ -50,13 +50,9 @@ aws.s3.BucketObjectv2(
 logs = aws.cloudwatch.LogGroup("logs", retention_in_days=SETTINGS["days"])
 repository = aws.ecr.Repository("images", force_delete=True)
 role = aws.iam.Role("nodes", assume_role_policy=json.dumps(TRUST))
-aws.iam.RolePolicy(
-    "nodes", role=role.id,
-    policy=pulumi.Output.json_dumps({
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": pulumi.Output.format("{}/*", bucket.arn)}],
-    }),
-)  # fmt: skip
+may = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": pulumi.Output.format("{}/*", bucket.arn)}
+policy = pulumi.Output.json_dumps({"Version": "2012-10-17", "Statement": [may]})
+aws.iam.RolePolicy("nodes", role=role.id, policy=policy)
 profile = aws.iam.InstanceProfile("nodes", role=role.name)
 secret = aws.secretsmanager.Secret("key", recovery_window_in_days=0)
 aws.secretsmanager.SecretVersion("key", secret_id=secret.id, secret_string=pulumi.Output.secret("hush-hush-hush"))
