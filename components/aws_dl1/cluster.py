@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components.aws_dl1.context import Context, resource_tags
+from components.aws_dl1.context import PUBLIC_ADDRESS, Context, resource_tags
 from components.aws_dl1.machines import MachineImage, MachinePlace, encoded, template, template_name
 from components.aws_dl1.node_setup import NodeSettings, user_data
 from components.aws_dl1.plan import AwsJobPlan, ClusterPlan
@@ -89,7 +89,7 @@ class Cluster(pulumi.ComponentResource):
             args.job.name,
             name=template_name(cluster, args.image, forcing),
             description=f"Machines of {cluster.name}",
-            tags=resource_tags(self._tags, cluster.name),
+            tags=resource_tags(self._tags, cluster.name) | self._chosen("automatic"),
             opts=self._inside,
             **template(cluster, args.image, args.place, data, self._tags),
         )
@@ -105,10 +105,15 @@ class Cluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=after, delete_before_replace=True),
         )
 
+    def _chosen(self, how: str) -> dict[str, str]:
+        """The tag of what has a public address because the stack file asks for one in this way."""
+        return {PUBLIC_ADDRESS: "chosen"} if self._cluster.public_address == how else {}
+
     def _elastic_address(self) -> pulumi.Output[str]:
         """For the first node. With several interfaces AWS wants to know which one it is for."""
         name = self._args.job.name
-        address = aws.ec2.Eip(name, domain="vpc", tags=resource_tags(self._tags, self._cluster.name), opts=self._inside)
+        tags = resource_tags(self._tags, self._cluster.name) | self._chosen("elastic")
+        address = aws.ec2.Eip(name, domain="vpc", tags=tags, opts=self._inside)
         aws.ec2.EipAssociation(
             name,
             allocation_id=address.id,

@@ -13,6 +13,9 @@ from components.aws_dl1.plan import AwsDl1Plan
 from components.borrowing import Borrowed
 from components.filling import Filler
 
+# The tag that says why something has a public address. People, auditors and policy packs look for it.
+PUBLIC_ADDRESS = "public-address"
+
 
 @dataclass(frozen=True)
 class Context(Filler):

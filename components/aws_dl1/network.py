@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from components.aws_dl1.context import resource_tags
+from components.aws_dl1.context import PUBLIC_ADDRESS, resource_tags
 from components.aws_dl1.group import HTTPS, Peer, endpoint_group, nodes_group
 from components.aws_dl1.plan import AwsNetworkPlan
 
@@ -129,7 +129,8 @@ class Network(pulumi.ComponentResource):
         ).id
         self._associate("gateway-routes", public, routes)
         internet = self._route("gateway-internet", routes, gateway_id=self._internet())
-        address = aws.ec2.Eip("nat", domain="vpc", tags=self._tags("nat"), opts=self._inside)
+        tags = {**self._tags("nat"), PUBLIC_ADDRESS: "nat"}
+        address = aws.ec2.Eip("nat", domain="vpc", tags=tags, opts=self._inside)
         return aws.ec2.NatGateway(
             "nat",
             subnet_id=public,
