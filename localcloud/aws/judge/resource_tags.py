@@ -43,7 +43,7 @@ def _tags(service: str, region: str, name: str, arn: str) -> Mapping[str, str]:
         from moto.ecr.models import ecr_backends
 
         repository = ecr_backends[ACCOUNT][region].repositories.get(name.partition("/")[2])
-        listed = ecr_backends[ACCOUNT][region].tagger.list_tags_for_resource(arn)["Tags"] if repository else []
+        listed = ecr_backends[ACCOUNT][region].tagger.list_tags_for_resource(arn).get("Tags", []) if repository else []
         return {tag["Key"]: tag["Value"] for tag in listed}
     return {}
 
