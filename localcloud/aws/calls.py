@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 from localcloud.api.http import Request
 from localcloud.api.values import read_json
@@ -48,22 +48,33 @@ class AwsCall:
 
 
 def read_call(service: AwsService, region: str, request: Request, body: bytes) -> AwsCall:
+    """The call of a request. It is read strictly: what moto could read in another way is refused, or somebody could
+    have one call judged and another one carried out."""
     if service.wire is Wire.S3:
         operation, parameters = s3_operations.identify(request)
-    elif service.wire is Wire.JSON:
+        return AwsCall(service, region, operation, parameters, request, body)
+    path, _, query = request.target.partition("?")
+    if path != "/" or "content-encoding" in request.headers or "amazonaws" in query:
+        raise RefusalError(Reason.MALFORMED, "The request is not one of this service")
+    if service.wire is Wire.JSON:
+        if query and "X-Amz-Signature=" not in query:
+            raise RefusalError(Reason.MALFORMED, "The request has a query")
         operation, parameters = _json_call(request, body)
     else:
-        operation, parameters = _query_call(request, body)
+        operation, parameters = _query_call(body, query)
     return AwsCall(service, region, operation, parameters, request, body)
 
 
-def _query_call(request: Request, body: bytes) -> tuple[str, Mapping[str, Any]]:
-    query = request.target.partition("?")[2]
+def _query_call(body: bytes, query: str) -> tuple[str, Mapping[str, Any]]:
+    if body and query:
+        raise RefusalError(Reason.MALFORMED, "Parameters must be in the body or in the query, not in both")
     try:
         pairs = parse_qsl(body.decode() or query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
     except ValueError:
         raise RefusalError(Reason.MALFORMED, "The body is not a list of parameters") from None
     parameters = dict(pairs)
+    if len(parameters) < len(pairs):
+        raise RefusalError(Reason.MALFORMED, "A parameter is given twice")
     operation = parameters.get("Action", "")
     if not operation.isidentifier() or not operation.isascii():
         raise RefusalError(Reason.UNKNOWN_OPERATION, "The action is not valid for this web service")
@@ -81,11 +92,3 @@ def _json_call(request: Request, body: bytes) -> tuple[str, Mapping[str, Any]]:
     if not isinstance(parameters, dict):
         raise RefusalError(Reason.MALFORMED, "The body is not a JSON object")
     return operation, parameters
-
-
-def decoded(text: str) -> str:
-    """A part of a path as text. Refused unless it is percent-encoded UTF-8."""
-    try:
-        return unquote(text, errors="strict")
-    except ValueError:
-        raise RefusalError(Reason.MALFORMED, "The path is not percent-encoded UTF-8") from None

@@ -12,10 +12,13 @@ from urllib.parse import unquote, urlsplit
 from localcloud.api.http import Reply
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
+from localcloud.aws.services import Wire
 from localcloud.aws.sigv4 import ALGORITHM
 
 _PRESERVED = "moto.preserved_header_names"
 _METADATA = "x-amz-meta-"
+# Where the call that was judged stands in moto's request.
+OPERATION = "trainyard.call"
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
@@ -62,6 +65,7 @@ class MotoApps:
             "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.version": (1, 0), "wsgi.url_scheme": "http",
             "wsgi.input": io.BytesIO(call.body), "wsgi.errors": sys.stderr, "wsgi.multithread": False,
             "wsgi.multiprocess": False, "wsgi.run_once": False, "wsgi.input_terminated": True, _PRESERVED: {},
+            OPERATION: call,
         }  # fmt: skip
         for name, value in request.headers.items():
             # WSGI folds both signs into one, so one header could pretend to be another.
@@ -80,3 +84,23 @@ class MotoApps:
         environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=host, Signature=0"
         environ["HTTP_USER_AGENT"] = "aws"  # moto would read a region from it
         return environ
+
+
+def carry_out_what_was_judged() -> None:
+    """Makes moto's handlers run the operation that was judged. By itself moto would take an `Action` from the query or
+    from any text in a body, and parameters of a JSON call from a text in it."""
+    from moto.core.responses import BaseResponse
+
+    get_action, setup = BaseResponse._get_action, BaseResponse.setup_class
+
+    def action(self: Any) -> Any:
+        call = self.normalized_request.environ.get(OPERATION)
+        return get_action(self) if call is None or call.service.wire is Wire.S3 else call.operation
+
+    def setup_class(self: Any, request: Any, *args: Any, **named: Any) -> None:
+        setup(self, request, *args, **named)
+        call = self.normalized_request.environ.get(OPERATION)
+        if call is not None and call.service.wire is Wire.JSON:
+            self.querystring = self.data = {}
+
+    BaseResponse._get_action, BaseResponse.setup_class = action, setup_class

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -34,21 +35,42 @@ _VERBS = {"GET": "Get", "PUT": "Put", "DELETE": "Delete"}
 _PLAIN_BUCKET = {"GET": "ListObjects", "HEAD": "HeadBucket", "PUT": "CreateBucket", "DELETE": "DeleteBucket"}
 _PLAIN_OBJECT = {"GET": "GetObject", "HEAD": "HeadObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 
+_SUBRESOURCES = frozenset({
+    *(name for _, name in _ON_BUCKET), *_BUCKET_SETTINGS, *_OBJECT_SETTINGS, "uploadId", "uploads",
+})  # fmt: skip
+_PARAMETERS = re.compile(
+    "|".join(map(re.escape, sorted(_SUBRESOURCES)))
+    + r"|id|x-id|prefix|delimiter|max-keys|marker|start-after|continuation-token|encoding-type|fetch-owner|list-type"
+    r"|key-marker|version-id-marker|upload-id-marker|max-uploads|max-parts|part-number-marker|max-buckets|bucket-region"
+    r"|versionId|partNumber|response-[a-z-]+|X-Amz-[A-Za-z0-9-]+|x-amz-checksum-mode"
+)
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
 
 def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
-    """The operation, and its bucket, key and query."""
+    """The operation, and its bucket, key and query. A request that two readers could read as two operations is
+    refused."""
     path, _, query = request.target.partition("?")
     try:
-        bucket, _, key = unquote(path, errors="strict").lstrip("/").partition("/")
-        parameters = dict(parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=200))
+        first, _, rest = path.removeprefix("/").partition("/")
+        bucket, key = unquote(first, errors="strict"), unquote(rest, errors="strict")
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError:
         raise RefusalError(Reason.MALFORMED, "The path or the query is not percent-encoded UTF-8") from None
-    named = {**parameters, "Bucket": bucket, "Key": key}
+    parameters = dict(pairs)
+    if len(parameters) < len(pairs) or sum(name in _SUBRESOURCES for name in parameters) > 1:
+        raise RefusalError(Reason.MALFORMED, "The query names more than one operation")
+    if (bucket or rest) and not _BUCKET.fullmatch(bucket):
+        raise RefusalError(Reason.MALFORMED, "The specified bucket is not valid", "InvalidBucketName")
+    if request.headers.get("content-type", "").startswith(_FORMS):
+        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS takes no forms")
     operation = _operation(request, bucket, key, parameters)
-    if not operation:
-        raise RefusalError(Reason.UNKNOWN_OPERATION, "A header or query you provided implies functionality that is not"
-                      " implemented")  # fmt: skip
-    return operation, named
+    if not operation or not all(_PARAMETERS.fullmatch(name) for name in parameters):
+        raise RefusalError(
+            Reason.UNKNOWN_OPERATION, "A header or query you provided implies functionality that is not implemented"
+        )
+    return operation, {**parameters, "Bucket": bucket, "Key": key}
 
 
 def _operation(request: Request, bucket: str, key: str, query: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from localcloud.api.http import Reply, Request
 from localcloud.aws import account, sigv4
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.door import MotoApps
+from localcloud.aws.door import MotoApps, carry_out_what_was_judged
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.judge.judge import authorize, ec2_may_assume
 from localcloud.aws.judge.record import AwsRecord
@@ -34,6 +34,7 @@ class World:
         self._metadata = Metadata(home, ec2_may_assume, lambda: outside.session_seconds() or SESSION_SECONDS)
         outside.metadata_path = self._metadata.path_of
         additions.install(outside)
+        carry_out_what_was_judged()
         self._kept = KeptState(account.folder(home))
         self._kept.load()
         seed.managed_policies()

@@ -31,7 +31,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
         if not keyed:
             yield Need(f"s3:{name}", f"arn:aws:s3:::{bucket}", keys)
     if source := call.request.headers.get("x-amz-copy-source"):
-        yield Need("s3:GetObject", f"arn:aws:s3:::{unquote(source).lstrip('/').partition('?')[0]}", keys)
+        yield Need("s3:GetObject", f"arn:aws:s3:::{unquote(source.partition('?')[0]).lstrip('/')}", keys)
     if "x-amz-tagging" in call.request.headers and key:
         yield Need("s3:PutObjectTagging", f"arn:aws:s3:::{bucket}/{key}", keys)
 

@@ -166,3 +166,54 @@ def test_broken_requests_get_short_answers_and_no_traceback(aws: AwsClients, sha
             assert answer.startswith(b"<?xml"), answer
     log = (shared_cloud.home / "server.log").read_text()
     assert "Traceback" not in log
+
+
+def _call(aws: AwsClients, service: str, target: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+    """A request that no client would make, signed as the deployer."""
+    request = AWSRequest("POST", f"{aws.cloud.endpoint}{target}", headers, body)
+    SigV4Auth(_keys(aws), service, "us-east-1").add_auth(request)
+    signed = {**dict(request.headers), "host": urlsplit(aws.cloud.endpoint).netloc}
+    return _status(aws.cloud, "POST", target, signed, body)
+
+
+def test_one_call_is_judged_and_the_same_is_carried_out(aws: AwsClients) -> None:
+    ssm = aws["ssm"]
+    for name in ("kept", "other"):
+        ssm.put_parameter(Name=name, Value=name, Type="String")
+    form, json_type = (
+        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": "application/x-amz-json-1.1"},
+    )
+    get = {**json_type, "x-amz-target": "AmazonSSM.GetParameter"}
+    body = b'{"Name": "other", "x": "&Action=DeleteParameter&Name=kept&"}'
+    status, answer = _call(aws, "ssm", "/", get, body)
+    assert (status, b'"other"' in answer) == (200, True)
+    vpcs = b"Action=DescribeVpcs&Version=2016-11-15"
+    for service, target, headers, sent in (
+        ("ssm", "/?Action=DeleteParameter", get, b'{"Name": "kept"}'),
+        ("ec2", "/?Action=CreateVpc&CidrBlock=10.0.0.0%2F16", {"content-type": "text/plain"}, vpcs),
+        ("ec2", "/", form, vpcs + b"&Action=CreateVpc"),
+        ("ec2", "/path", form, vpcs),
+        ("ec2", "/", {**form, "content-encoding": "gzip"}, vpcs),
+        ("s3", "/escapes?acl&delete", {}, b""),
+        ("s3", "/escapes%2Fa/b", {}, b""),
+        ("s3", "/escapes/a?select", {}, b""),
+    ):  # fmt: skip
+        status, answer = _call(aws, service, target, headers, sent)
+        assert status in (400, 403, 501), (target, answer)
+    assert ssm.get_parameter(Name="kept")["Parameter"]["Value"] == "kept"
+    assert [row["IsDefault"] for row in aws["ec2"].describe_vpcs()["Vpcs"]] == [True]
+
+
+def test_a_body_beyond_all_bounds_is_refused_before_it_is_sent(aws: AwsClients, shared_cloud: Cloud) -> None:
+    headers = {**_signed(aws, shared_cloud, b"{}"), "content-length": str(17 * 1024 * 1024)}
+    connection = http.client.HTTPConnection(urlsplit(shared_cloud.endpoint).netloc, timeout=60)
+    try:
+        connection.putrequest("POST", "/", skip_host=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert (answer.status, b"RequestEntityTooLarge" in answer.read()) == (413, True)
+    finally:
+        connection.close()
