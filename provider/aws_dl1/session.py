@@ -95,6 +95,9 @@ class Session:
             max_pool_connections=_CONNECTIONS,
             # We retry ourselves (provider.base.retries): visibly, for a limited time, and until Ctrl-C.
             retries={"total_max_attempts": 1, "mode": "standard"},
+            # Transfers have checksums of their own; a second one would cost time and prove nothing more.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
         )
         try:
             return self._opened().create_client(service, region_name=region, endpoint_url=self.endpoint, config=config)

@@ -477,7 +477,7 @@ def test_a_refusal_names_the_statement_and_who_lacks_it(place: Place, command: s
         identity.delete_policy(policy.id)
 
 
-@pytest.mark.parametrize("platform", ["aws-dl1", "openpai"])
+@pytest.mark.parametrize("platform", ["openpai"])
 def test_platforms_without_a_store_say_so(platform: str, tmp_path: Path) -> None:
     text = STACK_FILE.format(compartment="", tenancy="", bucket="data")
     lines = [line for line in text.splitlines() if not re.search("oci:|compartment:|tenancy:|access:", line)]

@@ -7,7 +7,6 @@ So only its calls are used here (docs/decisions/0017).
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +16,10 @@ from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.oci.calls import attempt
 from provider.oci.session import Session
-from transfers.checksums import BLOCK_BYTES, blocks
+from transfers.checksums import BLOCK_BYTES
 from transfers.errors import ContentChangedError, ObjectChangedError
 from transfers.platform import Content, Sink, StoredObject, StoredPart
+from transfers.streams import body_of, drain
 
 T = TypeVar("T")
 _FIELDS = "name,size,md5,etag,timeModified"
@@ -28,37 +28,6 @@ _PAGE = 1000
 _PART_BYTES = "trainyard-part-bytes"
 _META = "opc-meta-"
 _MOVED_ON = frozenset({(404, "NoSuchUpload"), (400, "InvalidUploadPart"), (404, "ObjectNotFound")})
-
-
-class ContentStream(io.RawIOBase):
-    """A slice of a file as the body of a request, in steps that a slow line sends before its timeout."""
-
-    def __init__(self, content: Content) -> None:
-        self._content = content
-        self._place = 0
-
-    def __len__(self) -> int:
-        return self._content.size
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        content = self._content
-        step = min(BLOCK_BYTES, content.size - self._place)
-        block = next(blocks(content.file, content.start + self._place, step), b"")
-        if step and len(block) < step:
-            raise ContentChangedError
-        self._place += len(block)
-        return block
-
-    def tell(self) -> int:
-        return self._place
-
-    def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._content.size}[whence]
-        self._place = start + place
-        return self._place
 
 
 @dataclass
@@ -120,7 +89,7 @@ class BucketStore:
         self._attempt(
             f"Put {name}",
             lambda: put(
-                *self._place, name, _body(content), content_length=content.size, content_md5=content.md5,
+                *self._place, name, body_of(content), content_length=content.size, content_md5=content.md5,
                 **_condition(replaces),
             ),
         )  # fmt: skip
@@ -152,7 +121,7 @@ class BucketStore:
         self._attempt(
             f"Put part {number} of {name}",
             lambda: put(
-                *self._place, name, upload, number, _body(content), content_length=content.size,
+                *self._place, name, upload, number, body_of(content), content_length=content.size,
                 content_md5=content.md5,
             ),
         )  # fmt: skip
@@ -196,30 +165,16 @@ class BucketStore:
             raise self.explain(error) from cause
 
 
-def _body(content: Content) -> Any:
-    """The SDK takes an empty stream for one of unknown length."""
-    return ContentStream(content) if content.size else b""
-
-
 def _condition(replaces: StoredObject | None) -> dict[str, str]:
     return {"if_match": replaces.etag} if replaces is not None else {"if_none_match": "*"}
 
 
 def _drain(raw: Any, sink: Sink, length: int) -> None:
     """As it is on the wire: the SDK would unpack an object that says it is compressed."""
-    arrived = 0
     try:
-        for block in raw.stream(BLOCK_BYTES, decode_content=False):
-            arrived += len(block)
-            sink.take(block)
-    except Exception as error:
-        if "urllib3" in type(error).__module__:
-            raise ConnectionError(str(error)) from error
-        raise
+        drain(raw.stream(BLOCK_BYTES, decode_content=False), sink, length)
     finally:
         raw.release_conn()
-    if arrived != length:
-        raise ConnectionError(f"{arrived} of {length} bytes arrived")
 
 
 def _time(moment: Any) -> str:
