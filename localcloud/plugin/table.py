@@ -110,7 +110,10 @@ class TableResource(ProviderResource):
             inputs[self.row.named] = self._made_name(call, old, inputs)
         accepted = self.inputs_of_api() | _UNINTERESTING
         unknown = sorted(set(inputs) - accepted)
-        return CheckedInputs(inputs, tuple(InputFailure(key, f"{self.token} has no input `{key}`.") for key in unknown))
+        return CheckedInputs(inputs, tuple(InputFailure(key, self._refusal_of(key)) for key in unknown))
+
+    def _refusal_of(self, key: str) -> str:
+        return f"{self.token} has no input `{key}`."
 
     def _made_name(self, call: Call, old: Properties, inputs: Properties) -> str:
         seed = call.seed or call.urn.encode()

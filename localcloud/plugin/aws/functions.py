@@ -162,15 +162,15 @@ def _get_partition(region: str) -> Properties:
 
 
 # Functions that need no call.
-_PLACES: Mapping[str, Callable[[str], Properties]] = {
+PLACES: Mapping[str, Callable[[str], Properties]] = {
     "aws:index/getRegion:getRegion": _get_region,
     "aws:index/getPartition:getPartition": _get_partition,
 }
 
 
 def function(token: str, session: Callable[[], AwsSession]) -> Function | None:
-    if token in _PLACES:
-        return lambda args: {**args, **_PLACES[token](args.get("region") or session().region_name)}
+    if token in PLACES:
+        return lambda args: {**args, **PLACES[token](args.get("region") or session().region_name)}
     lookup = FUNCTIONS.get(token)
     return None if lookup is None else lambda args: look_up(token, lookup, session(), args)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the properties of an AWS type are: their names, their values as the program sees them, and what is wrong."""
 
+import difflib
 import hashlib
 from abc import ABC
 from collections.abc import Callable, Mapping
@@ -160,6 +161,11 @@ class AwsProperties(TableResource, ABC):
         if defaults and "tags" in self.row.inputs:
             inputs["tagsAll"] = all_tags(defaults, inputs)
         return CheckedInputs(inputs, tuple(failures or self.judged(inputs)))
+
+    def _refusal_of(self, key: str) -> str:
+        near = difflib.get_close_matches(key, self.inputs_of_api(), 1)
+        hint = f" Did you mean `{near[0]}`?" if near else ""
+        return f"The local cloud's plugin takes no input `{key}` of {self.token}.{hint}"
 
     def _made_name(self, call: Call, old: Properties, inputs: Properties) -> str:
         prefix = inputs.get(f"{self.row.named}Prefix")
