@@ -165,7 +165,9 @@ def check_body(request: Request, signed: SignedRequest, body_digest: str) -> Non
         raise RefusalError(
             Reason.BAD_DIGEST, "The provided 'x-amz-content-sha256' header does not match what was computed."
         )
-    known = (UNSIGNED_PAYLOAD, STREAMED_UNSIGNED, *STREAMED_SIGNED, "")
+    if stated in STREAMED_SIGNED:
+        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS takes no body whose pieces are signed one by one")
+    known = (UNSIGNED_PAYLOAD, STREAMED_UNSIGNED, "")
     if stated not in known and not _SHA256.fullmatch(stated):
         raise RefusalError(Reason.MALFORMED, "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, or a valid sha256 value")
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from catalog.tables import table
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
@@ -20,6 +21,7 @@ log = logging.getLogger("localcloud")
 
 def authorize(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None:
     """Raises AWS's refusal, which names the action and the resource."""
+    _check_known(call)
     for need in needs_of(call, principal):
         decision = decide(need, principal, in_force(principal, need))
         record.note(call.name, principal, need, decision)
@@ -32,6 +34,14 @@ def authorize(call: AwsCall, principal: AwsPrincipal, record: AwsRecord) -> None
             )
     if call.name == "sts.AssumeRole":
         _check_trust(call, principal)
+
+
+def _check_known(call: AwsCall) -> None:
+    """Refuses what would give credentials that nothing here could judge."""
+    if why := table("aws_calls")["refused"].get(call.service.prefix, {}).get(call.operation):
+        raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not take {call.name}: {why}")
+    if call.name == "sts.AssumeRole" and any(name.startswith("PolicyArns") for name in call.parameters):
+        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS takes the policy of a session as text only")
 
 
 def ec2_may_assume(role: Any) -> bool:

@@ -8,12 +8,18 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from catalog.tables import table
+from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.judge.decide import Need
 
 Keys = Mapping[str, Sequence[str]]
 _HEADERS = ("x-amz-server-side-encryption", "x-amz-acl")
+
+_ON_KEY = {
+    "GetObject": "kms:Decrypt", "UploadPart": "kms:Decrypt", "PutObject": "kms:GenerateDataKey",
+    "CopyObject": "kms:GenerateDataKey", "CreateMultipartUpload": "kms:GenerateDataKey",
+}  # fmt: skip
 
 
 def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
@@ -23,7 +29,11 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     if not bucket:
         yield from (Need(f"s3:{name}", "*", keys) for name in names)
         return
-    keyed = _deleted(call.body) if call.operation == "DeleteObjects" else [key] if key else []
+    if call.operation == "DeleteObjects":
+        for one, old in _deleted(call.body):
+            yield Need("s3:DeleteObjectVersion" if old else "s3:DeleteObject", f"arn:aws:s3:::{bucket}/{one}", keys)
+        return
+    keyed = [key] if key else []
     version = "Version" if "versionId" in call.parameters and call.operation.endswith(("Object", "Tagging")) else ""
     for name in names:
         for one in keyed:
@@ -32,6 +42,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
             yield Need(f"s3:{name}", f"arn:aws:s3:::{bucket}", keys)
     if source := call.request.headers.get("x-amz-copy-source"):
         yield Need("s3:GetObject", f"arn:aws:s3:::{unquote(source.partition('?')[0]).lstrip('/')}", keys)
+    yield from _needs_of_encryption(call, bucket, key, keys)
     if "x-amz-tagging" in call.request.headers and key:
         yield Need("s3:PutObjectTagging", f"arn:aws:s3:::{bucket}/{key}", keys)
 
@@ -45,14 +56,46 @@ def _own_keys(call: AwsCall) -> dict[str, Sequence[str]]:
     return {**keys, **({"s3:if-none-match": (headers["if-none-match"],)} if "if-none-match" in headers else {})}
 
 
-def _deleted(body: bytes) -> list[str]:
-    """The objects that a call deletes at once."""
+def _needs_of_encryption(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterator[Need]:
+    """What reading and writing takes of a key of KMS, where the bucket or the object names one."""
+    action = _ON_KEY.get(call.operation)
+    if action is None:
+        return
+    named = call.request.headers.get("x-amz-server-side-encryption-aws-kms-key-id") or _key_of(bucket, key, action)
+    if named:
+        arn = named if named.startswith("arn:") else f"arn:aws:kms:{call.region}:{ACCOUNT}:key/{named}"
+        yield Need(action, arn, keys)
+
+
+def _key_of(bucket: str, key: str, action: str) -> str:
+    """The key that an object was encrypted with, or that its bucket has for new ones."""
+    from moto.s3.models import s3_backends
+
+    place = s3_backends[ACCOUNT]["aws"].buckets.get(bucket)
+    held = place.keys.get(key) if place is not None else None
+    if held is not None and action == "kms:Decrypt":
+        return str(getattr(held, "kms_key_id", None) or "") if getattr(held, "encryption", "") == "aws:kms" else ""
+    rules = (place.encryption or {}).get("Rule", []) if place is not None else []
+    for rule in rules if isinstance(rules, list) else [rules]:
+        default = rule.get("ApplyServerSideEncryptionByDefault", {})
+        if str(default.get("SSEAlgorithm", "")).startswith("aws:kms"):
+            return str(default.get("KMSMasterKeyID") or "")
+    return ""
+
+
+def _deleted(body: bytes) -> list[tuple[str, bool]]:
+    """The objects that a call deletes at once, and whether it names an old version of each."""
     if b"<!" in body:  # no client sends declarations, which could name entities without end
         body = b""
     try:
-        names = [element.text or "" for element in ElementTree.fromstring(body).iter() if element.tag.endswith("Key")]
+        rows = [one for one in ElementTree.fromstring(body) if _name(one) == "Object"]
+        found = [({_name(part): part.text or "" for part in row}) for row in rows]
     except (ElementTree.ParseError, ValueError):
-        names = []
-    if not names:
-        raise RefusalError(Reason.MALFORMED, "The XML you provided was not well-formed")
-    return names
+        found = []
+    if not found or not all("Key" in row for row in found):
+        raise RefusalError(Reason.MALFORMED, "The XML you provided was not well-formed", "MalformedXML")
+    return [(row["Key"], "VersionId" in row) for row in found]
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pieces of which decisions of the local AWS are made."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from localcloud.aws.judge.conditions import UnknownConditionError, hold
+from localcloud.aws.judge.decide import InForce, Need, decide, trusts
+from localcloud.aws.judge.documents import PolicyDocument, UnreadableDocumentError, statements_of
+from localcloud.aws.judge.patterns import UnknownVariableError, filled, fits, fits_arn
+from localcloud.aws.principals import AwsPrincipal
+
+USER = AwsPrincipal("arn:aws:iam::123456789012:user/user", user="user", id="AIDA")
+OBJECT = "arn:aws:s3:::bucket/team/a"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("*", "", True), ("a*c", "abc", True), ("a?c", "abc", True), ("a?c", "ac", False), ("a*b*c", "axbxc", True),
+        ("a*b", "abab", True), ("", "", True), ("", "a", False), ("*a", "ab", False), ("???", "ab", False),
+    ],
+)  # fmt: skip
+def test_wildcards(pattern: str, text: str, expected: bool) -> None:
+    assert fits(pattern, text) is expected
+
+
+def test_many_stars_take_no_long_time() -> None:
+    begun = time.process_time()
+    assert not fits("*a" * 200 + "b", "a" * 5000)
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("pattern", "arn", "expected"),
+    [
+        ("arn:aws:s3:::bucket/*", OBJECT, True),
+        ("arn:aws:s3:::bucket", OBJECT, False),
+        ("arn:aws:ssm:us-east-1:*:document/AWS-*", "arn:aws:ssm:us-east-1::document/AWS-RunShellScript", True),
+        ("arn:aws:ec2:*:123456789012:instance/*", "arn:aws:ec2:us-east-1:999999999999:instance/i-1", False),
+        ("arn:aws:*", OBJECT, False),
+        ("arn:aws:s3:::bucket/*", "*", False),
+        ("*", "*", True),
+    ],
+)
+def test_arns_fit_part_by_part(pattern: str, arn: str, expected: bool) -> None:
+    assert fits_arn(pattern, arn) is expected
+
+
+def test_variables_stand_for_one_value_of_the_request() -> None:
+    keys = {"aws:username": ("user",), "aws:TagKeys": ("a", "b")}
+    assert filled("home/${aws:UserName}/${*}", keys) == "home/user/*"
+    for text in ("${aws:userid}", "${aws:TagKeys}"):
+        with pytest.raises(UnknownVariableError):
+            filled(text, keys)
+
+
+@pytest.mark.parametrize(
+    ("operator", "key", "wanted", "expected"),
+    [
+        ("StringEquals", "aws:ResourceTag/stack", ("ours",), True),
+        ("StringEquals", "aws:ResourceTag/stack", ("OURS",), False),
+        ("StringEqualsIgnoreCase", "aws:ResourceTag/stack", ("OURS",), True),
+        ("StringNotEquals", "aws:ResourceTag/stack", ("ours",), False),
+        ("StringNotEquals", "aws:ResourceTag/none", ("ours",), True),
+        ("StringEquals", "aws:ResourceTag/none", ("ours",), False),
+        ("StringEqualsIfExists", "aws:ResourceTag/none", ("ours",), True),
+        ("StringLike", "s3:prefix", ("team/*",), True),
+        ("Null", "aws:ResourceTag/none", ("true",), True),
+        ("Null", "aws:ResourceTag/stack", ("true",), False),
+        ("Bool", "aws:SecureTransport", ("true",), True),
+        ("ForAllValues:StringEquals", "aws:TagKeys", ("a", "b", "c"), True),
+        ("ForAllValues:StringEquals", "aws:TagKeys", ("a",), False),
+        ("ForAnyValue:StringEquals", "aws:TagKeys", ("b",), True),
+        ("NumericLessThan", "s3:max-keys", ("10",), True),
+        ("IpAddress", "aws:SourceIp", ("127.0.0.0/8",), True),
+        ("ArnLike", "iam:PolicyARN", ("arn:aws:iam::123456789012:policy/team-*",), True),
+    ],
+)
+def test_conditions(operator: str, key: str, wanted: tuple[str, ...], expected: bool) -> None:
+    keys = {
+        "aws:ResourceTag/stack": ("ours",), "aws:SecureTransport": ("true",), "aws:TagKeys": ("a", "b"),
+        "s3:prefix": ("team/a",), "s3:max-keys": ("5",), "aws:SourceIp": ("127.0.0.1",),
+        "iam:PolicyARN": ("arn:aws:iam::123456789012:policy/team-nodes",),
+    }  # fmt: skip
+    assert hold([(operator, key, wanted)], keys) is expected
+
+
+@pytest.mark.parametrize(
+    ("operator", "key"), [("StringIs", "s3:prefix"), ("StringEquals", "aws:MultiFactorAuthPresent")]
+)
+def test_a_condition_that_nothing_here_knows_is_no_condition_that_holds(operator: str, key: str) -> None:
+    with pytest.raises(UnknownConditionError):
+        hold([(operator, key, ("x",))], {})
+
+
+def _document(*statements: dict[str, Any]) -> PolicyDocument:
+    return PolicyDocument("test", statements_of(json.dumps({"Version": "2012-10-17", "Statement": list(statements)})))
+
+
+def _decided(identity: list[dict[str, Any]], boundary: list[dict[str, Any]] | None = None) -> bool:
+    limits = (_document(*boundary),) if boundary is not None else ()
+    return decide(Need("s3:GetObject", OBJECT, {}), USER, InForce((_document(*identity),), limits)).allowed
+
+
+ALLOW: dict[str, Any] = {"Effect": "Allow", "Action": "s3:get*", "Resource": "arn:aws:s3:::bucket/*"}
+
+
+def test_a_decision_begins_with_what_is_denied() -> None:
+    assert _decided([ALLOW])
+    assert not _decided([])
+    assert not _decided([ALLOW, {"Effect": "Deny", "NotAction": "s3:PutObject", "Resource": "*"}])
+    assert not _decided([{"Effect": "Allow", "Action": "s3:GetObject", "NotResource": "arn:aws:s3:::bucket/team/*"}])
+    assert _decided([{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}])
+
+
+def test_a_boundary_allows_nothing_by_itself_and_limits_all() -> None:
+    assert _decided([ALLOW], [ALLOW])
+    assert not _decided([ALLOW], [])
+    assert not _decided([], [ALLOW])
+
+
+def test_a_document_that_cannot_be_read_is_an_error_not_a_permission() -> None:
+    for text in (
+        "",
+        "{}",
+        "[]",
+        '{"Statement": [{"Effect": "Perhaps"}]}',
+        '{"Statement": [{"Effect": "Allow", "X": 1}]}',
+    ):
+        with pytest.raises(UnreadableDocumentError):
+            statements_of(text)
+    need = Need("s3:GetObject", OBJECT, {})
+    assert not decide(need, USER, InForce((_document(ALLOW),), unreadable="a policy")).allowed
+
+
+def test_trust_names_who_may_take_on_a_role() -> None:
+    trust = _document({"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"})
+    assert trusts(trust, {}, service="ec2.amazonaws.com")
+    assert not trusts(trust, {}, service="lambda.amazonaws.com")
+    assert not trusts(trust, {}, principal=USER)
+    named = _document({"Effect": "Allow", "Principal": {"AWS": USER.arn}, "Action": "sts:AssumeRole"})
+    assert trusts(named, {}, principal=USER)
+    assert not trusts(named, {}, principal=AwsPrincipal("arn:aws:iam::123456789012:user/other", user="other"))
