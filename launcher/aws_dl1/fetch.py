@@ -65,7 +65,9 @@ class Metadata:
         for _ in range(2):
             if time.monotonic() >= self._until:
                 seconds = str(_TOKEN_SECONDS)
-                _, self._token = self._ask("PUT", "/latest/api/token", {f"{_TOKEN}-ttl-seconds": seconds})
+                status, self._token = self._ask("PUT", "/latest/api/token", {f"{_TOKEN}-ttl-seconds": seconds})
+                if status != 200:
+                    raise AwsError(status, "", "the metadata service gives no token")
                 self._until = time.monotonic() + _TOKEN_SECONDS / 2
             status, text = self._ask("GET", path, {_TOKEN: self._token})
             if status != 401:

@@ -76,7 +76,7 @@ class MachineProcess:
         """All that runs ends, and /run is empty."""
         self.kill()
         self.end_containers()
-        for file in (self.root / "run/trainyard").iterdir():
+        for file in (self.root / "run/trainyard-node").iterdir():
             file.unlink()
         self.serve()
 
@@ -146,9 +146,9 @@ class ClusterWorld:
     def wake(self) -> None:
         for machine in self.machines.values():
             # A machine that is not up yet looks when it comes up.
-            if not (machine.root / "run/trainyard/wake").exists():
+            if not (machine.root / "run/trainyard-node/wake").exists():
                 continue
-            with (machine.root / "run/trainyard/wake").open("r+b", buffering=0) as pipe:
+            with (machine.root / "run/trainyard-node/wake").open("r+b", buffering=0) as pipe:
                 pipe.write(b"\n")
 
     def state(self, number: int, node: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Places:
     @property
     def run(self) -> Path:
         """Emptied by each boot."""
-        return self.root / "run/trainyard"
+        return self.root / "run/trainyard-node"
 
     @property
     def home(self) -> Path:
