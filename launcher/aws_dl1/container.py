@@ -12,11 +12,14 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from launcher import network
 from launcher.aws_dl1.identity import CODE_VARIABLE
 from launcher.aws_dl1.machine import options, ssh
+from launcher.aws_dl1.machine.places import write
 from launcher.errors import LaunchError, MissingError
 from launcher.say import Voice
 
@@ -27,10 +30,21 @@ _PACKAGES = (
     ["dpkg-query", "--show", "--showformat=${Version}", "rdma-core"],
     ["rpm", "-q", "--qf", "%{VERSION}", "rdma-core"],
 )
-_OPTIONS = (
-    "PasswordAuthentication=no", "KbdInteractiveAuthentication=no", "PubkeyAuthentication=yes", "PidFile=none",
-    "PermitRootLogin=prohibit-password", "AuthorizedKeysFile=.ssh/authorized_keys", "UsePAM=no",
-)  # fmt: skip
+_SSHD_SECONDS = 20.0
+# All that sshd is told: what the image's own configuration says is for another port, if the image has one.
+_CONFIGURATION = """\
+Port {port}
+HostKey {key}
+PidFile none
+PubkeyAuthentication yes
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+AuthorizedKeysFile .ssh/authorized_keys
+UsePAM no
+Subsystem sftp internal-sftp
+LogLevel FATAL
+"""
 
 
 def main() -> int:
@@ -93,17 +107,22 @@ def serve_ssh(environment: Mapping[str, str], shown: Path, home: Path, say: Voic
     if not sshd:
         say("the image has no sshd, so other nodes cannot reach this container by SSH: most scripts need none")
         return
-    host_key = home / ".ssh" / "host_key"
-    host_key.unlink(missing_ok=True)
-    commands: list[list[str]] = [
-        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(host_key)],
-        [sshd, "-p", environment[PORT_VARIABLE], "-h", str(host_key), *(f"-o{option}" for option in _OPTIONS)],
-    ]
+    port, key, configuration = environment[PORT_VARIABLE], home / ".ssh" / "host_key", home / ".ssh" / "sshd_config"
+    key.unlink(missing_ok=True)
+    write(configuration, _CONFIGURATION.format(port=port, key=key).encode())
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, parents=True, exist_ok=True)
-    for words in commands:
-        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
-        if done.returncode:
-            reason = done.stdout.decode(errors="replace").strip() or f"code {done.returncode}"
-            raise MissingError(f"sshd cannot be started on port {environment[PORT_VARIABLE]}: {reason}")
-    say(f"sshd listens on port {environment[PORT_VARIABLE]}")
+    made = subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        raise MissingError(f"sshd cannot have a key of its own: {made.stdout.decode(errors='replace').strip()}")
+    # In this session, so that it ends with the container, however that ends.
+    process = subprocess.Popen([sshd, "-D", "-e", "-f", str(configuration)], stdin=subprocess.DEVNULL)
+    until = time.monotonic() + _SSHD_SECONDS
+    while not network.answers("127.0.0.1", int(port)):
+        if process.poll() is not None or time.monotonic() > until:
+            raise MissingError(f"sshd cannot be started on port {port}: see its words above")
+        time.sleep(0.02)
+    say(f"sshd listens on port {port}")

@@ -12,6 +12,7 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,24 @@ MAY = {
 }
 # Each rank reaches each node by name and by address, without a question, and says what the container is told.
 SCRIPT = """
-import json, os, pathlib, socket, stat, subprocess, sys
+import json, os, pathlib, stat, subprocess, sys, time
 ssh = pathlib.Path.home() / ".ssh"
 print("modes", {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in [ssh, *sorted(ssh.iterdir())]})
 names = ("FI_EFA_FORK_SAFE", "HCCL_OVER_OFI", "FI_PROVIDER", "HCCL_SOCKET_IFNAME", "HABANA_VISIBLE_DEVICES")
 print("told", {name: os.environ.get(name) for name in names})
 print("secret", len(os.environ["WANDB_API_KEY"]), repr(os.environ["CERTIFICATE"]))
 for peer in sys.argv[1:]:
-    done = subprocess.run(["ssh", "-o", "BatchMode=yes", peer, "cat /etc/trainyard/node.json"], capture_output=True, text=True)
+    words = ["ssh", "-o", "BatchMode=yes", peer, "cat /etc/trainyard/node.json"]
+    done = subprocess.run(words, capture_output=True, text=True)
     print("ssh", peer, done.returncode, json.loads(done.stdout or "{}").get("job"), done.stderr.strip())
 config = (ssh / "config").read_text()
 print("ports", sorted({line.split()[1] for line in config.splitlines() if line.strip().startswith("Port")}))
+# Nobody leaves before all others have asked.
+start, rank = os.environ["TRAINYARD_START"], os.environ["RANK"]
+for peer in ("main-0", "worker-0"):
+    subprocess.run(["ssh", peer, f"touch /tmp/{start}-{rank}"], check=True)
+while len(list(pathlib.Path("/tmp").glob(f"{start}-*"))) < 2:
+    time.sleep(0.02)
 pathlib.Path("written").write_text("the code's folder may be written")
 """
 
@@ -78,6 +86,11 @@ class World:
         self.subnet = self.ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone=ZONE)["Subnet"][
             "SubnetId"
         ]
+        gateway = self.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+        self.ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+        wanted = [{"Name": "vpc-id", "Values": [vpc]}]
+        table = self.ec2.describe_route_tables(Filters=wanted)["RouteTables"][0]["RouteTableId"]
+        self.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway)
         self.group = self.ec2.create_security_group(VpcId=vpc, GroupName="nodes", Description="nodes")["GroupId"]
         itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": self.group}]}]
         self.ec2.authorize_security_group_ingress(GroupId=self.group, IpPermissions=itself)
@@ -124,7 +137,14 @@ class World:
 
     def ready(self) -> None:
         for node in NODES:
-            until(f"{node} ready", lambda n=node: self.get(f"nodes/{n}.json").get("state") == "ready", self.consoles)
+            until(f"{node} ready", partial(self._is_ready, node), self.consoles)
+
+    def _is_ready(self, node: str) -> bool:
+        return bool(self.get(f"nodes/{node}.json").get("state") == "ready")
+
+    def _end(self, number: int, node: str) -> dict[str, Any] | None:
+        state = self.get(f"starts/{number:08}/{node}.json")
+        return state if state.get("state") not in (None, "IN_PROGRESS") else None
 
     def command(self, node: str, *lines: str) -> str:
         """A command of Systems Manager, and what it printed."""
@@ -146,17 +166,11 @@ class World:
 
     def run(self, number: int, *words: str) -> dict[str, list[str]]:
         """One start of the code's script, and what it printed on each node."""
-        folder = f"s3://{BUCKET}/{JOB}/base"
-        nodes = []
-        for rank, node in enumerate(NODES):
-            launch = document(
-                rank, roles=[{"name": name.partition("-")[0], "replicas": 1, "service": False, "minFailed": 1,
-                              "minSucceeded": None} for name in NODES],
-                role=node.partition("-")[0], node=node, rank=rank, folder=f"{folder}/1", checkpoints=f"{folder}/checkpoints",
-                command=["probe.py", *words], processes=1, peers={"from": "bucket"},
-            )  # fmt: skip
-            nodes.append({"name": node, "role": node.partition("-")[0], "rank": rank, "arguments": [],
-                          "environment": {"TRAINYARD_LAUNCH": json.dumps(launch)}})  # fmt: skip
+        nodes = [
+            {"name": node, "role": role_of(node), "rank": rank, "arguments": [],
+             "environment": {"TRAINYARD_LAUNCH": json.dumps(launch(rank, node, words))}}
+            for rank, node in enumerate(NODES)
+        ]  # fmt: skip
         ticket = {"version": 1, "number": number, "run": "base", "image": "registry/train:1", "secret": "run-1",
                   "nodes": nodes}  # fmt: skip
         key = f".trainyard/clusters/{JOB}/queue/{number:08}.json"
@@ -165,16 +179,26 @@ class World:
             assert self.command(node, "/opt/trainyard/bin/trainyard-node wake") == "woken\n"
         lines = {}
         for node in NODES:
-            state = until(
-                f"the end on {node}",
-                lambda n=node: (s := self.get(f"starts/{number:08}/{n}.json")).get("state") != "IN_PROGRESS" and s,
-                self.consoles,
-            )
+            state = until(f"the end on {node}", partial(self._end, number, node), self.consoles)
             stream = f"base/s{number:08}/{node}"
             events = self.clients["logs"].get_log_events(logGroupName=GROUP, logStreamName=stream, startFromHead=True)
             lines[node] = [event["message"] for event in events["events"]]
-            assert state["state"] == "SUCCEEDED", (state, "\n".join(lines[node]), self.consoles())
+            assert state["state"] == "SUCCEEDED", f"{state}\n" + "\n".join(lines[node]) + self.consoles()
         return lines
+
+
+def role_of(node: str) -> str:
+    return node.partition("-")[0]
+
+
+def launch(rank: int, node: str, words: tuple[str, ...]) -> dict[str, Any]:
+    """The launch document of a node that runs the code's script once."""
+    folder = f"s3://{BUCKET}/{JOB}/base"
+    row = {"replicas": 1, "service": False, "minFailed": 1, "minSucceeded": None}
+    return document(
+        rank, roles=[{"name": role_of(name), **row} for name in NODES], role=role_of(node), node=node, rank=rank,
+        folder=f"{folder}/1", checkpoints=f"{folder}/checkpoints", command=["probe.py", *words], processes=1,
+    )  # fmt: skip
 
 
 def archive(files: dict[str, str]) -> bytes:
@@ -200,48 +224,45 @@ def test_machines_come_up_by_their_user_data(world: World) -> None:
     report = world.get("nodes/worker-0.json")
     assert (report["instance"], report["state"]) == (world.instances["worker-0"], "ready")
     modes = world.command("main-0", "stat -c '%a %n' /root/.ssh /root/.ssh/* /etc/trainyard/node.json")
-    assert modes.split() == [
-        "700",
-        "/root/.ssh",
-        "600",
-        "/root/.ssh/authorized_keys",
-        "600",
-        "/root/.ssh/config",
-        "600",
-        "/root/.ssh/id_rsa",
-        "600",
-        "/root/.ssh/id_rsa.pub",
-        "644",
-        "/etc/trainyard/node.json",
-    ]
+    files = ("authorized_keys", "config", "id_rsa", "id_rsa.pub")
+    wanted = ["700 /root/.ssh", *(f"600 /root/.ssh/{name}" for name in files), "644 /etc/trainyard/node.json"]
+    assert modes.splitlines() == wanted
     config = world.command("main-0", "cat /root/.ssh/config")
     assert "    StrictHostKeyChecking no" in config
     assert "    ForwardAgent yes" in config
 
 
-def test_containers_reach_each_other_by_ssh_on_3022_without_a_question(world: World) -> None:
+@pytest.fixture(scope="module")
+def first(world: World) -> dict[str, list[str]]:
+    """What the nodes print in a start that reaches each of them by name and by address."""
+    return world.run(1, *NODES, *(world.get(f"nodes/{node}.json")["address"] for node in NODES))
+
+
+def test_containers_reach_each_other_by_ssh_on_3022_without_a_question(
+    world: World, first: dict[str, list[str]]
+) -> None:
     addresses = [world.get(f"nodes/{node}.json")["address"] for node in NODES]
-    lines = world.run(1, *NODES, *addresses)
     for node in NODES:
         for peer in (*NODES, *addresses):
-            assert any(f"ssh {peer} 0 {JOB}" in line for line in lines[node]), "\n".join(lines[node])
-        assert any("ports ['3022']" in line for line in lines[node])
+            assert any(f"ssh {peer} 0 {JOB}" in line for line in first[node]), "\n".join(first[node])
+        assert any("ports ['3022']" in line for line in first[node])
 
 
 def test_further_containers_on_a_host_get_4022_and_everybody_knows(world: World) -> None:
     """Somebody's own container has 3022 on one machine."""
-    listener = "import socket, time; s = socket.socket(); s.bind(('', 3022)); s.listen(); time.sleep(60)"
-    world.command("worker-0", f'setsid python3 -c "{listener}" >/dev/null 2>&1 & sleep 0.5')
+    listener = "import socket, time; s = socket.socket(); s.bind(('', 3022)); s.listen(); print(1); time.sleep(600)"
+    words = "docker run --detach --name=other --entrypoint=python3 registry/other:1"
+    world.command("worker-0", f'{words} -c "{listener}"; until docker logs other | grep -qx 1; do sleep 0.05; done')
     lines = world.run(2, *NODES)
-    assert any("ports ['3022', '4022']" in line for line in lines["main-0"])
+    assert any("ports ['3022', '4022']" in line for line in lines["main-0"]), "\n".join(lines["main-0"])
     for node in NODES:
         for peer in NODES:
             assert any(f"ssh {peer} 0 {JOB}" in line for line in lines[node]), "\n".join(lines[node])
     assert world.get("starts/00000002/worker-0.json")["sshPort"] == 4022
 
 
-def test_the_container_is_told_what_the_documents_ask_for(world: World) -> None:
-    lines = world.run(3)["main-0"]
+def test_the_container_is_told_what_the_documents_ask_for(first: dict[str, list[str]]) -> None:
+    lines = first["main-0"]
     told = next(line for line in lines if "told {" in line)
     assert "'HCCL_OVER_OFI': '1', 'FI_PROVIDER': 'efa'" in told
     assert "'HABANA_VISIBLE_DEVICES': 'all'" in told
