@@ -52,12 +52,13 @@ class RunCode:
 class WholeMachine:
     """A node that is a machine to itself: its processes are root of it, and of nothing else. `kept` are the folders of
     its disk, and `fresh` are empty whenever it starts. `files` are there at its first start. `shown` are programs that
-    stand in, as (where they are, where the machine sees them)."""
+    stand in, as (where they are, where the machine sees them). `given` is where it sees the files that it gets."""
 
     kept: tuple[str, ...]
     fresh: tuple[str, ...]
     files: Mapping[str, str]
     shown: tuple[tuple[str, str], ...]
+    given: str
 
 
 @dataclass(frozen=True)

@@ -135,10 +135,12 @@ def _machine(
     if first:
         rootfs.copy_settings(disk / _ETC)
         for name, content in {**machine.files, "hosts": "".join(_localhost())}.items():
-            _write_whole(disk / _ETC / name, content)
+            path = disk / _ETC / name
+            path.parent.mkdir(exist_ok=True)
+            _write_whole(path, content)
     seen = NodePaths(home="/root") if place.entry else NodePaths(str(disk / "root"), str(disk / "tmp"))
     base = images.base_variables(environment, seen)
-    given = (str(assignment.folder / GIVEN), inside.GIVEN)
+    given = (str(assignment.folder / GIVEN), machine.given)
     return NodeSetup(
         rank, assignment.outline.placed[rank], work.command + work.arguments, Path("/"),
         {**base, **place.variables, **work.environment(place.endpoints, seen.given)}, place,

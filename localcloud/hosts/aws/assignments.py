@@ -27,12 +27,11 @@ from localcloud.hosts.assignment import (
 )
 from localcloud.hosts.aws import environments, places, user_data
 from localcloud.hosts.aws.machine import stand_in
+from localcloud.hosts.aws.machine.given import GIVEN, PACKAGE, PROGRAMS, START
 
 COMMANDS = "commands"
 _BOOT = "boot.json"
 _GIVEN = "given"
-_PROGRAMS = "/.trainyard"
-_PACKAGE = "localcloud.hosts.aws.machine"
 # The folders of a machine's disk, and those that are empty at each boot.
 KEPT = ("/etc", "/opt", "/root", "/var", "/home", "/srv", "/data", "/workspace", "/mnt", "/scratch")
 FRESH = ("/run", inside.TEMPORARY)
@@ -41,13 +40,10 @@ _FILES = {
     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     "group": "root:x:0:\nsshd:x:100:\nnogroup:x:65534:\n",
     "shadow": "root:*:19000:0:99999:7:::\nsshd:!:19000::::::\n",
+    "ssh/sshd_config": "UsePAM no\nSubsystem sftp internal-sftp\n",
     "nsswitch.conf": inside.FILES["nsswitch.conf"],
     "resolv.conf": inside.FILES["resolv.conf"],
 }
-_START = (
-    "import sys; from importlib import import_module; sys.path.insert(0, sys.argv[1]);"
-    " sys.exit(import_module(sys.argv[2]).main(sys.argv[3:]))"
-)
 Reach = Callable[[], NetworkReach | None]
 Lines = Callable[[Sequence[bytes]], None]
 
@@ -116,8 +112,8 @@ def _write_boot(machine: Machine, folder: Path) -> None:
 
 
 def _work(machine: Machine, folder: Path) -> NodeWork:
-    whole = WholeMachine(KEPT, FRESH, _files(machine), (*_programs(folder), *environments.shown_files()))
-    command = (sys.executable, "-I", "-S", "-c", _START, _PROGRAMS, f"{_PACKAGE}.boot")
+    whole = WholeMachine(KEPT, FRESH, _files(machine), (*_programs(folder), *environments.shown_files()), GIVEN)
+    command = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.boot")
     return NodeWork(command, (), "", lambda endpoints, given: {}, "", machine.image, 0, 0, whole)
 
 
@@ -136,18 +132,18 @@ def _files(machine: Machine) -> Mapping[str, str]:
 def _programs(folder: Path) -> list[tuple[str, str]]:
     """The programs inside: ours, and a small script for each stand-in. Those of the system's folders are covered."""
     sources = Path(__file__).parents[2]
-    package = f"{_PROGRAMS}/localcloud/hosts/aws/machine"
+    package = f"{PROGRAMS}/localcloud/hosts/aws/machine"
     shown = [(str(Path(__file__).parent / "machine"), package)]
     imports = "environments/imports.py"
-    shown.append((str(sources / imports), f"{_PROGRAMS}/localcloud/{imports}"))
+    shown.append((str(sources / imports), f"{PROGRAMS}/localcloud/{imports}"))
     scripts = folder / "bin"
     scripts.mkdir(exist_ok=True)
     for name in stand_in.ROWS:
         script = scripts / name
-        words = (sys.executable, "-I", "-S", "-c", f'"{_START}"', _PROGRAMS, f"{_PACKAGE}.stand_in", name)
+        words = (sys.executable, "-I", "-S", "-c", f'"{START}"', PROGRAMS, f"{PACKAGE}.stand_in", name)
         script.write_text(f'#!/bin/sh\n# A stand-in of trainyard\'s local cloud.\nexec {" ".join(words)} "$@"\n')
         script.chmod(0o755)
         system = [Path(place, name) for place in ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")]
         shown += [(str(script), str(path.resolve())) for path in system if path.exists()]
     scripts.chmod(0o755)
-    return [*shown, (str(scripts), f"{_PROGRAMS}/bin")]
+    return [*shown, (str(scripts), f"{PROGRAMS}/bin")]

@@ -17,9 +17,9 @@ from typing import Any
 from localcloud.hosts.aws.machine import console, doors
 from localcloud.hosts.aws.machine.agent import Agent
 from localcloud.hosts.aws.machine.containers import Containers
+from localcloud.hosts.aws.machine.given import BOOT, COMMANDS
 from localcloud.hosts.aws.machine.units import Units
 
-GIVEN = Path("/run/trainyard")
 # As cloud-init notes it: this instance has booted once.
 BOOTED = Path("/var/lib/cloud/instance/boot-finished")
 PATH = "/.trainyard/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -30,7 +30,7 @@ _FOLDERS = ("/var/lib", "/var/log", "/var/cache", "/var/spool", "/etc/systemd/sy
 
 def main(arguments: list[str]) -> int:
     os.umask(0o022)
-    return asyncio.run(Machine(json.loads((GIVEN / "boot.json").read_text())).live())
+    return asyncio.run(Machine(json.loads(BOOT.read_text())).live())
 
 
 class Machine:
@@ -54,7 +54,7 @@ class Machine:
             {"systemctl": self.units.ask, "docker": self.containers.ask, "machine": self._ask}
         )
         console.report("running")
-        agent = asyncio.create_task(Agent(GIVEN / "commands", self.environment).serve())
+        agent = asyncio.create_task(Agent(COMMANDS, self.environment).serve())
         boot = asyncio.create_task(self._boot())
         try:
             await self._end.wait()

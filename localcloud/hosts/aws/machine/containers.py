@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from typing import Any
 from localcloud.environments.imports import imported_modules
 from localcloud.hosts.aws.machine import console
 from localcloud.hosts.aws.machine.doors import Answer
+from localcloud.hosts.aws.machine.given import PACKAGE, PROGRAMS, START
 from localcloud.hosts.aws.machine.options import OptionsError, RunOptions, parse_run
 
 FOLDER = Path("/var/lib/docker/containers")
@@ -29,6 +31,8 @@ _LAUNCH = "TRAINYARD_LAUNCH"
 _UNUSABLE, _NOT_STARTED, _ENDED_BY_KILL = 125, 127, 137
 _STOP_SECONDS = 10.0
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+# The interpreter of the machine's own programs, whatever the container's is.
+_REAPER = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.reaper")
 _WORDS = (
     "trainyard: this machine is a stand-in for a DL1 instance: it has no Gaudi. The environment `{}` stands in for the"
     " image {}, and gloo for HCCL."
@@ -147,7 +151,7 @@ class Containers:
                 log.write(f"{now()} {note}\n")
         try:
             process = await asyncio.create_subprocess_exec(
-                *options.command, env=variables, cwd=options.folder or "/", stdin=subprocess.DEVNULL,
+                *_REAPER, *options.command, env=variables, cwd=options.folder or "/", stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
@@ -168,8 +172,6 @@ class Containers:
                     log.write(f"{now()} {line}\n")
                     log.flush()
         code = await process.wait()
-        with suppress(ProcessLookupError):  # a container ends with its first process
-            os.killpg(process.pid, signal.SIGKILL)
         state.status, state.finished = "exited", now()
         state.code = 128 - code if code < 0 else code
         state.write()
@@ -179,12 +181,11 @@ class Containers:
 
     async def _stop(self, running: _Running, at_once: bool = False) -> None:
         for number in (signal.SIGKILL,) if at_once else (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                # docker asks the first process only, and kills all.
+            with suppress(ProcessLookupError, FileNotFoundError):
                 if number == signal.SIGTERM:
                     os.kill(running.process.pid, number)
                 else:
-                    os.killpg(running.process.pid, number)
+                    _kill_all(running.process.pid)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_STOP_SECONDS):
                     await asyncio.shield(running.task)
@@ -213,6 +214,15 @@ class Containers:
             raise OptionsError(f"this machine has no local environment {what}: trainyard environments make pytorch")
         needed = modules & {name for row in self._environments for name in row["offers"]}
         return next((row for row in rows if needed <= set(row["offers"])), rows[0])
+
+
+def _kill_all(reaper: int) -> None:
+    """Kills what runs below a container's reaper, which then ends by itself."""
+    children = Path(f"/proc/{reaper}/task/{reaper}/children").read_text().split()
+    for child in map(int, children):
+        _kill_all(child)
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
 
 
 def _show_volumes(volumes: Sequence[tuple[str, str]]) -> list[str]:

@@ -8,12 +8,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from localcloud.hosts.aws.machine import containers, doors
+from localcloud.hosts.aws.machine.given import BOOT
 
-_GIVEN = Path("/run/trainyard/boot.json")
 _SAYS = "a stand-in on trainyard's local cloud"
 _LOOK_SECONDS = 0.05
 _CARDS = 8
@@ -50,7 +49,7 @@ def _cards(words: Sequence[str]) -> int:
 
 def _fabrics(words: Sequence[str]) -> int:
     """`fi_info` names a provider for each EFA interface of the instance."""
-    interfaces = json.loads(_GIVEN.read_text())["efa"]
+    interfaces = json.loads(BOOT.read_text())["efa"]
     if not interfaces:
         print("fi_getinfo: -61 (No data available)", file=sys.stderr)
         return 61

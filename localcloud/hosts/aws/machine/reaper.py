@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process above a container: when its command ends, everything that the command started ends, daemons too."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36
+_NOT_STARTED = 127
+
+
+def main(arguments: list[str]) -> int:
+    """Runs a command and ends with its code, as docker says it: 128 and the signal that ended it."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    command = os.fork()
+    if command == 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        try:
+            os.execvp(arguments[0], arguments)
+        except OSError as error:
+            print(f"docker: {arguments[0]}: {error.strerror}", file=sys.stderr)
+        os._exit(_NOT_STARTED)
+    # docker asks the first process only.
+    signal.signal(signal.SIGTERM, lambda number, frame: _end(command, signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    code = _wait_for(command)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with suppress(ChildProcessError):
+        while True:
+            for child in _children():
+                _end(child, signal.SIGKILL)
+            os.wait()
+    return 128 - code if code < 0 else code
+
+
+def _wait_for(command: int) -> int:
+    while True:
+        pid, status = os.wait()
+        if pid == command:
+            return os.waitstatus_to_exitcode(status)
+
+
+def _end(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _children() -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]

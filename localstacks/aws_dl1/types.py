@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AWS's types of resources, as states and people call them, and how other stacks name what is of such a type."""
+
+from __future__ import annotations
+
+import re
+
+from localstacks.states import Row, State
+
+BUCKET = "aws:s3/bucket:Bucket"
+REPOSITORY = "aws:ecr/repository:Repository"
+LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
+INSTANCE = "aws:ec2/instance:Instance"
+# Where a type's own name is not what people call it.
+_WORDS = {REPOSITORY: "repository", "aws:ec2/vpc:Vpc": "VPC", "aws:ec2/eip:Eip": "Elastic IP"}
+_HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_ID = re.compile(r"[a-z]+-[0-9a-f]{8,17}")
+# What other stacks name by its name rather than by its id, and the output that shows it.
+_NAMED = {BUCKET: "bucket", REPOSITORY: "imagePushAddress", LOG_GROUP: "logGroup"}
+
+
+def name_of(row: Row) -> str:
+    """What the resource is called in AWS: by its name, else by its tag, else by its key."""
+    values = row.get("outputs") or row.get("inputs") or {}
+    tags = values.get("tags") or {}
+    return str(values.get("bucket") or values.get("name") or tags.get("Name") or row["urn"].rpartition("::")[2])
+
+
+def describe_resource(row: Row) -> str:
+    """`security group demo-prod-nodes`."""
+    kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
+    return f"{kind} {name_of(row)}"
+
+
+def is_named(row: Row, by: State, inputs: str) -> bool:
+    """Whether a stack names the resource: by its id in `inputs`, all of its resources' as text, or in an output."""
+    if _ID.fullmatch(row["id"]) and row["id"] in inputs:
+        return True
+    outputs = by.outputs() if any(by.made()) else {}
+    output = str(outputs.get(_NAMED.get(row["type"], ""), ""))
+    # An address of images is host and repository.
+    return (output.partition("/")[2] if row["type"] == REPOSITORY else output) == name_of(row)
