@@ -116,6 +116,13 @@ async def _runs_containers(data: Data, machine: Machine) -> None:
         "docker run --mount x gaudi true", "docker exec two true",
     )  # fmt: skip
     assert output.splitlines() == ["two", "two", "9"], (output, errors)
+    # What a container leaves behind, such as sshd, goes with it.
+    _, output, _ = await data.run(
+        machine,
+        "docker run --name three gaudi sh -c 'setsid sleep 987 & sleep 0.1'",
+        "ps -e -o args | grep -c '[s]leep 987'",
+    )
+    assert output.splitlines()[-1] == "0", output
     for words in ("two is already in use", "no option '--mount'", "no `exec`"):
         assert words in errors
 
