@@ -120,7 +120,7 @@ async def _runs_containers(data: Data, machine: Machine) -> None:
     _, output, _ = await data.run(
         machine,
         "docker run --name three gaudi sh -c 'setsid sleep 987 & sleep 0.1'",
-        "ps -e -o args | grep -c '[s]leep 987'",
+        "pgrep -c -f '^sleep 987'",
     )
     assert output.splitlines()[-1] == "0", output
     for words in ("two is already in use", "no option '--mount'", "no `exec`"):
