@@ -127,6 +127,7 @@ def test_a_statement_reaches_as_far_as_its_resource(
     assert s3.get_object(Bucket="team", Key="mine/a")["Body"].read() == b"content"
 
 
+@pytest.mark.usefixtures("stage")
 def test_a_denial_is_stronger_than_any_grant(user: AwsClients, granted: Callable[..., None]) -> None:
     granted({"Action": "*"}, {"Effect": "Deny", "Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::team/mine/b"})
     user["s3"].delete_object(Bucket="team", Key="mine/never")
@@ -196,6 +197,7 @@ def test_a_role_is_passed_on_only_with_the_right_to_pass_it(
     )
 
 
+@pytest.mark.usefixtures("stage")
 def test_a_bucket_policy_grants_and_denies(aws: AwsClients, user: AwsClients, granted: Callable[..., None]) -> None:
     bucket, objects = "arn:aws:s3:::team", "arn:aws:s3:::team/*"
     statements = [
@@ -234,6 +236,7 @@ def test_a_role_is_taken_on_only_by_whom_it_trusts(
     assert refused(user["sts"].assume_role, RoleArn=powerful, RoleSessionName="me")[0] == "AccessDenied"
 
 
+@pytest.mark.usefixtures("stage")
 def test_decisions_are_recorded_with_what_allowed_them(
     user: AwsClients, shared_cloud: Cloud, granted: Callable[..., None]
 ) -> None:
