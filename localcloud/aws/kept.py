@@ -92,9 +92,13 @@ class KeptState:
             self._written[service, region] = digest
 
     def load(self) -> None:
-        """Gives moto's backends what they held. Removes contents that no object has."""
+        """Gives moto's backends what they held, and nothing else. Removes contents that no object has."""
         from moto.s3.models import s3_backends
 
+        for table in _modules().values():
+            table.clear()
+        s3_backends.bucket_accounts.clear()
+        self._written.clear()
         used: set[str] = set()
         rows = self._connection.execute("SELECT service, region, state FROM backends").fetchall()
         for service, region, state in rows:

@@ -132,7 +132,7 @@ class Metadata:
             return {"Code": "AssumeRoleUnauthorizedAccess", "Message": message}
         session = _session_of(instance, role, self.session_seconds())
         return {
-            "Code": "Success", "Type": "AWS-HMAC", "LastUpdated": _date(clock.now()),
+            "Code": "Success", "Type": "AWS-HMAC", "LastUpdated": _date(session.trainyard_since),
             "AccessKeyId": session.access_key_id, "SecretAccessKey": session.secret_access_key,
             "Token": session.session_token, "Expiration": _date(session.expiration.timestamp()),
         }  # fmt: skip
@@ -171,6 +171,7 @@ def _session_of(instance: Any, role: Any, seconds: float) -> Any:
         region_name=instance.ec2_backend.region_name, role_session_name=instance.id, role_arn=role.arn, policy="",
         duration=seconds, external_id="",
     )  # fmt: skip
+    instance.trainyard_session.trainyard_since = now
     return instance.trainyard_session
 
 

@@ -11,7 +11,7 @@ from localcloud.api.http import Reply, Request
 from localcloud.aws import account, sigv4
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.door import MotoApps, carry_out_what_was_judged
+from localcloud.aws.door import MotoApps
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.judge.judge import authorize, ec2_may_assume
 from localcloud.aws.judge.record import AwsRecord
@@ -26,20 +26,26 @@ class World:
     """moto and everything around it. Making one imports moto, which takes a second: make it when it is needed."""
 
     def __init__(self, home: Path, endpoint: str, outside: Outside, record: AwsRecord) -> None:
-        from localcloud.aws import additions, seed
+        from localcloud.aws import additions
 
         self._apps = MotoApps(endpoint)
         self._outside = outside
         self._record = record
         self._metadata = Metadata(home, ec2_may_assume, lambda: outside.session_seconds() or SESSION_SECONDS)
         outside.metadata_path = self._metadata.path_of
+        self._people = account.load_keys(home)
         additions.install(outside)
-        carry_out_what_was_judged()
         self._kept = KeptState(account.folder(home))
+        self._begin()
+        self._kept.save()
+
+    def _begin(self) -> None:
+        """Takes up the state on disk, or a new account's."""
+        from localcloud.aws import seed
+
         self._kept.load()
         seed.managed_policies()
-        seed.people(account.load_keys(home))
-        self._kept.save()
+        seed.people(self._people)
 
     def principal(self, request: Request, signed: sigv4.SignedRequest, digest: str | None) -> AwsPrincipal:
         """Who signed it. Refused unless the signature holds."""
@@ -67,15 +73,27 @@ class World:
 
     def settle(self, only: str = "") -> None:
         """Writes what changed, then tells the hosts what follows from it."""
-        self._kept.save(only)
+        try:
+            self._kept.save(only)
+        except BaseException:
+            self._roll_back()
+            raise
         self._outside.carry_out()
+
+    def _roll_back(self) -> None:
+        """Makes what happened since the last write undone: a call that fails has changed nothing."""
+        self._outside.forget()
+        self._begin()
 
     def close(self) -> None:
         self._kept.close()
 
     def _carry_out(self, call: AwsCall, key_id: str) -> Reply:
+        self._outside.forget()
         try:
             reply = self._apps.ask(call, key_id)
+            if reply.status >= 400:
+                self._outside.forget()
             if call.service.prefix == "ec2" and call.writes and reply.status < 400:
                 self._outside.later(self._outside.machines.network_changed)
             return reply
@@ -87,4 +105,5 @@ class World:
             # Hostile input reaches code that is not ours. One line says where, without a traceback.
             place = traceback.extract_tb(problem.__traceback__)[-1]
             log.error("%s failed at %s:%s: %r", call.name, Path(place.filename).name, place.lineno, problem)
+            self._roll_back()
             return refusal_reply(RefusalError(Reason.BROKEN, f"The local AWS failed at {call.name}"), call.service)

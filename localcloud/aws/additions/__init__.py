@@ -13,12 +13,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from localcloud.aws.additions import commands, instance_types, launches, placement, reservations
 from localcloud.aws.additions.outside import Outside, add_handlers, attach
+from localcloud.aws.door import carry_out_what_was_judged
 
 
 def install(outside: Outside) -> None:
-    """Gives moto's classes what they lack. Called once, before the first request."""
+    """Gives moto's classes what they lack, once in a process, and `outside` to what they got."""
+    attach(outside)
+    _install()
+
+
+@cache
+def _install() -> None:
     from moto import settings
     from moto.ec2.models.elastic_network_interfaces import Attachment
     from moto.ec2.models.instances import Instance
@@ -30,8 +39,8 @@ def install(outside: Outside) -> None:
 
     # The bucket is in the path here, whatever the Host header says.
     settings.S3_IGNORE_SUBDOMAIN_BUCKETNAME = True
-    attach(outside)
     instance_types.install()
+    carry_out_what_was_judged()
     add_handlers(EC2Response, placement.PlacementGroups)
     add_handlers(EC2Response, reservations.CapacityReservations)
     add_handlers(SimpleSystemManagerResponse, commands.Commands)
