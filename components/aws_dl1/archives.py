@@ -25,12 +25,21 @@ def build_archive(folder: Path, into: Path, name: str, inside: str = "") -> Code
     """Writes the archive below `into`. `inside`: the folder that its files lie in."""
     digest = folder_digest(folder, FORMAT + inside.encode())
     into.mkdir(parents=True, exist_ok=True)
-    target = into / "-".join(part for part in (name, f"{digest[:16]}.tar.gz") if part)
+    target = into / _named(name, digest)
     if not target.exists():
         unfinished = target.with_suffix(f".{os.getpid()}.tmp")
         unfinished.write_bytes(_gzip(_tar(folder, inside)))
         unfinished.replace(target)
     return CodeArtifact(target, digest, target.stat().st_size)
+
+
+def archive_name(folder: Path, name: str, inside: str = "") -> str:
+    """What the archive of this folder is called, without making it."""
+    return _named(name, folder_digest(folder, FORMAT + inside.encode()))
+
+
+def _named(name: str, digest: str) -> str:
+    return "-".join(part for part in (name, f"{digest[:16]}.tar.gz") if part)
 
 
 def _tar(folder: Path, inside: str) -> bytes:

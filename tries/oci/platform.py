@@ -20,14 +20,13 @@ from provider.oci.caller import compartment_of_caller, session_of_caller
 from provider.oci.calls import ACCESS_CODES
 from provider.oci.platform import OciRunPlatform
 from provider.oci.session import Session
-from provider.runs.check import with_defaults
-from provider.runs.model import NodeRun, RunSpec, run_spec
-from provider.runs.tries import fingerprint_of_try
+from provider.runs.model import NodeRun, RunSpec
 from tries.model import PlannedTry, ReadyTry, TryError
 from tries.oci.changes import changes_of
 from tries.oci.deployed import Deployed, find_deployed
 from tries.oci.filling import PlanFiller, overlay_with, reference_values
 from tries.platform import TryQuestion
+from tries.starting import spec_of_try
 
 T = TypeVar("T")
 # What whoever tries a job does, in the words of the catalog's grants.
@@ -58,7 +57,7 @@ class OciTries:
         return ReadyTry(planned, inputs, tuple(changes_of(self.session, planned, deployed, folder)))
 
     def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
-        spec, made = _spec(ready), list[NodeRun]()
+        spec, made = spec_of_try(ready), list[NodeRun]()
         try:
             self._allowed(ready.planned, lambda: made.extend(self._runs.ensure(self.call, spec, ())))
         except BaseException:
@@ -124,16 +123,3 @@ def make(question: TryQuestion) -> OciTries:
     if not compartment:
         raise TryError("where is the stack? Its file names no compartment: name it with --compartment")
     return OciTries(session, compartment, call_of("run", question.tell), question)
-
-
-def _spec(ready: ReadyTry) -> RunSpec:
-    """As values for the code that starts every run. Its fingerprint says that no stack has it in its state."""
-    planned = ready.planned
-    spec = run_spec(f"try of {planned.plan.stack}: {planned.title}", with_defaults(dict(ready.inputs)))
-    like = planned.like.name if planned.like else ""
-    return replace(
-        spec,
-        fingerprint=fingerprint_of_try(like, spec.fingerprint),
-        # Whoever types a command has had their access for long.
-        timeouts=replace(spec.timeouts, access=0.0),
-    )
