@@ -14,7 +14,8 @@ from localcloud.aws.errors import Reason, RefusalError
 # (method, sub-resource in the query): operation. The first row that fits decides.
 _ON_BUCKET = {
     ("GET", "versions"): "ListObjectVersions", ("GET", "uploads"): "ListMultipartUploads",
-    ("GET", "location"): "GetBucketLocation", ("POST", "delete"): "DeleteObjects",
+    ("GET", "location"): "GetBucketLocation", ("DELETE", "lifecycle"): "DeleteBucketLifecycle",
+    ("POST", "delete"): "DeleteObjects",
 }  # fmt: skip
 _BUCKET_SETTINGS = {
     "accelerate": "BucketAccelerateConfiguration", "acl": "BucketAcl", "analytics": "BucketAnalyticsConfiguration",

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests as the local cloud's server hands them on."""
+
+from localcloud.api.http import Request
+
+
+def request(method: str, target: str, headers: dict[str, str] | None = None) -> Request:
+    return Request(method, target, target.partition("?")[0], {}, headers or {})

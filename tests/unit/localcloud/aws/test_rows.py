@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of the local AWS name what AWS has: operations, parameters, and a way from each request to one of them."""
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+
+from catalog.tables import table
+from localcloud.aws.kept import KeptState
+from localcloud.aws.s3_operations import identify
+from localcloud.aws.services import SERVICES
+from tests.support.requests import request
+
+# Service Quotas and tags have other names in botocore than in signatures.
+_MODELS = {"servicequotas": "service-quotas", "tag": "resourcegroupstaggingapi"}
+CALLS = table("aws_calls")
+
+
+@cache
+def _model(prefix: str) -> Any:
+    return botocore.session.Session().get_service_model(_MODELS.get(prefix, prefix))
+
+
+@cache
+def _members(prefix: str, operation: str) -> frozenset[str]:
+    return frozenset(getattr(_model(prefix).operation_model(operation).input_shape, "members", ()))
+
+
+def test_every_service_is_one_of_botocores() -> None:
+    for row in SERVICES.values():
+        assert _model(row.prefix).signing_name == row.signing
+
+
+@pytest.mark.parametrize("part", ["actions", "refused"])
+def test_operations_with_rows_exist(part: str) -> None:
+    for prefix, rows in CALLS[part].items():
+        assert set(rows) <= set(_model(prefix).operation_names), prefix
+
+
+def test_resources_stand_in_parameters_that_exist() -> None:
+    for row in CALLS["resource"]:
+        model = _model(row["service"])
+        named = [one for one in (*row["operations"], *row.get("except", ())) if one != "*"]
+        assert set(named) <= set(model.operation_names), row
+        operations = model.operation_names if "*" in row["operations"] else named
+        members = {
+            name for one in operations for name in getattr(model.operation_model(one).input_shape, "members", ())
+        }
+        assert set(row["parameters"]) <= members, row
+
+
+def test_what_ec2_makes_is_made_by_operations_that_exist() -> None:
+    assert set(CALLS["ec2"]["makes"]) <= set(_model("ec2").operation_names)
+    kinds = {kind for kinds in CALLS["ec2"]["makes"].values() for kind in kinds}
+    assert kinds <= set(CALLS["ec2"]["prefixes"].values())
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "operation"),
+    [
+        ("GET", "/", "ListBuckets"),
+        ("PUT", "/bucket", "CreateBucket"),
+        ("GET", "/bucket?list-type=2", "ListObjectsV2"),
+        ("GET", "/bucket/", "ListObjects"),
+        ("HEAD", "/bucket", "HeadBucket"),
+        ("PUT", "/bucket?policy", "PutBucketPolicy"),
+        ("POST", "/bucket?delete", "DeleteObjects"),
+        ("GET", "/bucket?versions", "ListObjectVersions"),
+        ("PUT", "/bucket/a/b", "PutObject"),
+        ("GET", "/bucket/a?tagging", "GetObjectTagging"),
+        ("POST", "/bucket/a?uploads", "CreateMultipartUpload"),
+        ("PUT", "/bucket/a?uploadId=1&partNumber=2", "UploadPart"),
+        ("POST", "/bucket/a?uploadId=1", "CompleteMultipartUpload"),
+        ("GET", "/bucket/a?uploadId=1", "ListParts"),
+        ("DELETE", "/bucket/a?versionId=1", "DeleteObject"),
+        ("GET", "/bucket?uploads", "ListMultipartUploads"),
+    ],
+)
+def test_a_request_to_s3_is_one_operation(method: str, target: str, operation: str) -> None:
+    assert identify(request(method, target))[0] == operation
+    assert operation in _model("s3").operation_names
+
+
+def test_a_state_of_another_moto_is_set_aside(tmp_path: Path) -> None:
+    first = KeptState(tmp_path)
+    first._connection.execute("UPDATE facts SET value = 'moto 1.0 on Python 3.0'")
+    first.close()
+    KeptState(tmp_path).close()
+    assert len(list(tmp_path.glob("state.sqlite3.????????"))) == 1
+
+
+def test_moto_is_imported_by_nobody_who_does_not_need_it() -> None:
+    script = "import sys, localcloud.api.__main__; print([name for name in sys.modules if name in " \
+             "('moto', 'botocore', 'flask', 'boto3', 'werkzeug')])"  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
