@@ -30,6 +30,7 @@ TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 INSTANCE = "aws:ec2/instance:Instance"
 CAPACITY = "aws:ec2/capacityReservation:CapacityReservation"
 BUCKET = "aws:s3/bucket:Bucket"
+ACCESS_BLOCK = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
 OBJECT = "aws:s3/bucketObjectv2:BucketObjectv2"
 REPOSITORY = "aws:ecr/repository:Repository"
 LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
@@ -237,7 +238,7 @@ CASES: Mapping[str, Case] = {
         {"instanceType": "p3.16xlarge"},
     ),
     BUCKET: Case(lambda w: {"bucket": f"vision-{len(w.made)}", "tags": TAGS}, _OTHER_TAGS, {"bucket": "another"}),
-    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": Case(
+    ACCESS_BLOCK: Case(
         lambda w: _of_bucket(w, blockPublicAcls=True, blockPublicPolicy=True),
         {"ignorePublicAcls": True},
         {"bucket": "another"},

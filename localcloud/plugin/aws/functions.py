@@ -119,7 +119,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         id="{name}",
         one=True,
     ),
-    "aws:s3/getBucket:getBucket": Lookup("s3", "HeadBucket", {"Bucket": "{bucket}"}, at="{}", id="{bucket}"),
+    "aws:s3/getBucket:getBucket": Lookup("s3", "HeadBucket", {"Bucket": "{bucket}"}, id="{bucket}"),
     "aws:iam/getRole:getRole": Lookup(
         "iam", "GetRole", {"RoleName": "{name}"}, at="Role.merge(@, {name: RoleName, uniqueId: RoleId})", id="{name}"
     ),

@@ -72,7 +72,7 @@ class AwsProperties(TableResource, ABC):
             live[REGION] = inputs.get(REGION) or self._session().region_name
         given = {name: value for name, value in inputs.items() if name != "__defaults"}
         live = {name: alike(value, given.get(name)) for name, value in live.items() if value is not None}
-        return {**given, **live, **self._computed({**given, **model, **live})}
+        return {**given, **live, **self._computed({**given, **model, **live, "id": self.id_of(model, inputs)})}
 
     def _shown_tags(self, tags: Mapping[str, str], inputs: Properties) -> Properties:
         live, given = visible(tags), inputs.get("tags") or {}

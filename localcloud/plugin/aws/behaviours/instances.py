@@ -95,6 +95,7 @@ class InstanceResource(AwsResource):
         complete = super().after_create(call, id, model, inputs)
         if inputs.get("volumeTags"):
             self._tag_volumes(call, complete, inputs)
+            complete["volumeTags"] = inputs["volumeTags"]
         return complete
 
     def _tag_volumes(self, call: Call, model: Properties, inputs: Properties) -> None:

@@ -189,6 +189,7 @@ ROWS: Mapping[str, AwsRow] = {
         reads=(filtered("DescribeAddresses", _ASSOCIATED, {"association-id": "{id}"}),),
         delete="DisassociateAddress",
         delete_with={"AssociationId": "{id}"},
+        behaviour="addresses.AssociationResource",
     ),
     "aws:ec2/vpcEndpoint:VpcEndpoint": tagged(
         "vpc-endpoint",
