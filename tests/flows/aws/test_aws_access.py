@@ -14,6 +14,7 @@ from localcloud import admin
 from localcloud.aws.metadata import Metadata
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients, refused
+from tests.support.cloud_fixture import eventually
 
 ACCOUNT = "123456789012"
 TRUST = {
@@ -300,6 +301,11 @@ def test_an_instance_learns_who_it_is_and_acts_as_its_role(
         node = aws.with_keys(keys["AccessKeyId"], keys["SecretAccessKey"], keys["Token"])
         assert node["sts"].get_caller_identity()["Arn"].endswith(f"assumed-role/nodes/{mine}")
         assert refused(node["s3"].list_buckets)[0] == "AccessDenied"
+        admin.add_fault(shared_cloud, "token", seconds=2)
+        short = json.loads(read("iam/security-credentials/nodes"))
+        assert short["AccessKeyId"] != keys["AccessKeyId"], "credentials that last too long are replaced"
+        late = aws.with_keys(short["AccessKeyId"], short["SecretAccessKey"], short["Token"])["s3"]
+        eventually(lambda: refused(late.list_buckets)[0], lambda code: code == "ExpiredToken")
         for path, headers in (
             (f"{base}/latest/meta-data/instance-id", {}), (f"{theirs}/latest/meta-data/instance-id", carried),
             (f"{base}/latest/meta-data/instance-id", {"X-aws-ec2-metadata-token": "forged"}),
@@ -307,5 +313,6 @@ def test_an_instance_learns_who_it_is_and_acts_as_its_role(
             assert _ask(shared_cloud, "GET", path, headers)[0] == 401
         assert _ask(shared_cloud, "GET", f"{base[:-1]}x/latest/meta-data/instance-id", carried)[0] == 404
     finally:
+        admin.clear_faults(shared_cloud)
         ec2.terminate_instances(InstanceIds=[mine, other])
     assert _ask(shared_cloud, "GET", f"{base}/latest/meta-data/instance-id", carried)[0] == 404

@@ -202,6 +202,11 @@ def test_faults_strike_in_awss_words(aws: AwsClients, shared_cloud: Cloud, place
             admin.clear_faults(shared_cloud)
         if kind == "status":
             call()
+    admin.add_fault(shared_cloud, "drop", operations="ec2.DescribeVpcs", times=1)
+    with pytest.raises(HTTPClientError):
+        aws["ec2"].describe_vpcs()
+    aws["ec2"].describe_vpcs()
+    admin.clear_faults(shared_cloud)
     quota = aws["service-quotas"].get_service_quota(ServiceCode="ec2", QuotaCode="L-6E869C2A")["Quota"]
     assert quota["Value"] == 1536
 
