@@ -89,12 +89,24 @@ class Server:
         problem = equipment.problems(checked)
         if not problem:
             try:
-                machine.ssh_key = ssh.key_pair(self._key(), machine.places.run)
-                ssh.install(machine.places.home / ".ssh", machine.ssh_key, ssh.config({}, inside=False))
+                self._install(self._key())
             except MissingError as error:
                 problem = str(error)
         self._report(UNFIT if problem else READY, problem)
         return not problem
+
+    def _install(self, private: str) -> None:
+        machine = self.machine
+        if private.strip() != machine.ssh_key.private.strip():
+            machine.ssh_key = ssh.key_pair(private, machine.places.run)
+            ssh.install(machine.places.home / ".ssh", machine.ssh_key, ssh.config({}, inside=False))
+
+    def _renew_key(self) -> None:
+        """A key that was rotated holds from the next start on, and no machine is made anew for it."""
+        try:
+            self._install(secret(self.machine.identity, self.machine.settings.ssh_secret))
+        except (AwsError, OSError, http.client.HTTPException, ValueError, KeyError, MissingError) as error:
+            self.machine.say(f"the SSH key cannot be read again, so this start has the one from before: {error}")
 
     def _key(self) -> str:
         """A role that was made with the machine comes into force some minutes later."""
@@ -162,6 +174,7 @@ class Server:
     def _serve(self, ticket: Ticket, found: Queue) -> None:
         mine = found.states.get(ticket.number, {}).get(self.machine.me.node, {})
         self._report(BUSY, f"start {ticket.number}")
+        self._renew_key()
         life = Life(
             self.machine, ticket, self._pause, self.bell.ring, self.signals.ended, lambda: self._meanwhile(ticket)
         )

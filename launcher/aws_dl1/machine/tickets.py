@@ -55,7 +55,8 @@ def parse(number: int, content: bytes) -> Ticket:
             maximum_minutes=None if minutes is None else float(minutes),
             secret=None if read.get("secret") is None else _text(read["secret"]),
             environments={_name(node["name"]): _environment(node) for node in read["nodes"]},
-            own={key: _archive(read[key]) for key in ("code", "launcher") if key in read},
+            # A ticket that names a launcher is a whole one: without `code` it has none.
+            own={key: _archive(read.get(key)) for key in ("code", "launcher") if "launcher" in read or key in read},
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise TicketError(f"it is not a ticket: {error!r}") from None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.aws_machines import client
-from tests.support.machine_cluster import ClusterWorld, cluster, wait_for
+from tests.support.machine_cluster import KEY_SECRET, ClusterWorld, cluster, wait_for
 
 TWO = ("main-0", "worker-0")
 # Ends at once when it is asked to, as the launcher does.
@@ -145,6 +145,40 @@ def test_a_machine_that_rebooted_never_runs_a_start_twice(two: ClusterWorld) -> 
     two.ended(number)
 
 
+def test_kills_at_any_moment_neither_lose_a_start_nor_run_it_twice(two: ClusterWorld, tmp_path: Path) -> None:
+    number, machine, note = next_number(two), two.machines["main-0"], tmp_path / "note"
+    two.ticket(number, f'echo "$TRAINYARD_NODE_ADDRESS" >> {note}; echo begun; sleep 1.5; echo done')
+    kills = 0
+    while kills < 8 and two.state(number, "main-0").get("state") not in ("SUCCEEDED", "FAILED"):
+        time.sleep(0.1 + 0.13 * (kills % 7))
+        machine.kill()
+        machine.serve()
+        kills += 1
+    assert states(two.ended(number)) == ["SUCCEEDED", "SUCCEEDED"]
+    assert sorted(note.read_text().split()) == ["127.0.0.1", "127.0.0.2"]
+    wait_for("the last line", lambda: "done" in two.lines(number, "main-0"))
+    two.report("main-0", "ready")
+    wait_for("nothing left", lambda: not (machine.root / f"var/lib/trainyard/starts/{number:08}/shown").exists())
+
+
+def test_a_key_that_was_rotated_holds_from_the_next_start_on(two: ClusterWorld, tmp_path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", str(tmp_path / "new")], check=True)
+    secrets, files = (
+        client(two.endpoint, "secretsmanager"),
+        [m.root / "root/.ssh/id_rsa" for m in two.machines.values()],
+    )
+    before = secrets.get_secret_value(SecretId=KEY_SECRET)["SecretString"]
+    secrets.put_secret_value(SecretId=KEY_SECRET, SecretString=(tmp_path / "new").read_text())
+    number = next_number(two)
+    two.ticket(number)
+    two.ended(number)
+    assert [file.read_text() for file in files] == [(tmp_path / "new").read_text()] * 2
+    public = (tmp_path / "new.pub").read_text().split()[1]
+    authorized = (two.machines["main-0"].root / "root/.ssh/authorized_keys").read_text()
+    assert (public in authorized, authorized.count("ssh-rsa")) == (True, 1)
+    secrets.put_secret_value(SecretId=KEY_SECRET, SecretString=before)
+
+
 def test_another_machine_of_this_name_fails_what_the_first_one_left(two: ClusterWorld) -> None:
     """The instance was replaced: its disk, and with it its records, are gone."""
     number, machine = next_number(two), two.machines["worker-0"]
@@ -246,20 +280,20 @@ def test_a_machine_that_lacks_something_says_so_and_fails_its_runs(
         assert machine.ask("wake", "00000001").stdout == "woken\n"
 
 
-def test_an_idle_machine_stops_itself_but_never_while_a_run_goes_on_or_waits(
+def test_four_machines_take_tickets_in_order_and_stop_themselves_when_idle_but_never_while_a_run_goes_on_or_waits(
     aws: str, bucket: str, tmp_path: Path, private_key: str
 ) -> None:
-    with cluster(aws, bucket, tmp_path, TWO, private_key, stopWhenIdleMinutes=0.03) as world:
-        main, worker = world.machines.values()
-        world.ticket(1, 'case "$TRAINYARD_NODE_ADDRESS" in 127.0.0.1) sleep 3;; esac')
-        world.ended(1, "worker-0")
-        # The idle time is over two seconds later, and the run goes on elsewhere for longer.
-        assert not main.state.joinpath("down").exists()
-        world.ended(1)
-        assert not worker.state.joinpath("down").exists()
-        began = time.monotonic()
-        world.report("main-0", "stopping")
-        wait_for("shutdown", main.state.joinpath("down").exists)
-        wait_for("shutdown", worker.state.joinpath("down").exists)
-        assert time.monotonic() - began >= 1
-        assert main.calls("shutdown") == [["shutdown", "-h", "now"]]
+    nodes = ("main-0", "worker-0", "worker-1", "worker-2")
+    note = tmp_path / "note"
+    with cluster(aws, bucket, tmp_path, nodes, private_key, stopWhenIdleMinutes=0.03) as world:
+        # They look when they come up: nobody has to wake them. The first start lasts longer than machines stay idle.
+        world.ticket(1, f'case "$TRAINYARD_NODE_ADDRESS" in 127.0.0.1) sleep 3;; esac; echo 1 >> {note}')
+        world.ticket(2, f"echo 2 >> {note}")
+        assert states(world.ended(1)) == ["SUCCEEDED"] * 4
+        assert not any(machine.state.joinpath("down").exists() for machine in world.machines.values())
+        assert states(world.ended(2)) == ["SUCCEEDED"] * 4
+        assert note.read_text().split() == ["1"] * 4 + ["2"] * 4
+        for node, machine in world.machines.items():
+            wait_for("shutdown", machine.state.joinpath("down").exists)
+            assert machine.calls("shutdown") == [["shutdown", "-h", "now"]]
+            assert world.report(node, "stopping")["reason"] == "no run for 0.03 minutes"

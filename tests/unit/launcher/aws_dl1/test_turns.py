@@ -75,5 +75,7 @@ def test_what_is_no_ticket(change: dict[str, Any]) -> None:
 
 def test_a_ticket_s_own_code_stands_for_the_machine_s() -> None:
     assert ticket(1, "a").own == {}
+    launcher = ".trainyard/launcher/1.tar.gz"
+    assert ticket(1, "a", launcher=launcher).own == {"launcher": launcher, "code": None}
     assert ticket(1, "a", code=None).own == {"code": None}
     assert ticket(1, "a", code=".trainyard/code/resnet-1.tar.gz").own == {"code": ".trainyard/code/resnet-1.tar.gz"}
