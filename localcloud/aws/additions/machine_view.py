@@ -47,7 +47,11 @@ def set_state(instance: Any, state: str) -> None:
 
 def begins(instance: Any) -> None:
     """An instance is pending from now on. The hosts hear of it once that is on disk."""
+    from moto.core.utils import utcnow
+
     set_state(instance, "pending")
+    # AWS sets it with every start, and moto only with the first.
+    instance.launch_time = utcnow()
     instance.trainyard_boots = getattr(instance, "trainyard_boots", 0) + 1
     instance.trainyard_agent = False
     told = machine(instance)

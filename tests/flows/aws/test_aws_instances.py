@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,6 +47,11 @@ class Account:
             SubnetId=self.subnet, SecurityGroupIds=[self.group],
         )  # fmt: skip
         return [one["InstanceId"] for one in answer["Instances"]]
+
+    def launched(self, instance: str) -> datetime:
+        (described,) = self.ec2.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"]
+        moment: datetime = described["LaunchTime"]
+        return moment
 
     def state(self, instance: str) -> str:
         (row,) = self.ec2.describe_instances(InstanceIds=[instance])["Reservations"]
@@ -87,8 +93,10 @@ def test_a_life_of_instances(tmp_path: Path) -> None:
         account.online(first)
         assert account.command(first, "cat /root/kept")["StandardOutputContent"] == "kept\n"
         assert account.state(second) == "stopped"
+        launched = account.launched(second)
         account.ec2.start_instances(InstanceIds=[second])
         account.online(first, second)
+        assert account.launched(second) > launched, "so that a report of an earlier boot is told from a new one"
         assert account.command(second, "cat /var/lib/boots")["StandardOutputContent"] == "booted\n"
         seen = admin.read_evidence(control.running(home) or cloud, second)
         assert {row["description"] for row in seen["rules"]} >= {"itself"}
