@@ -64,7 +64,7 @@ class Cluster:
             "tags": {"stack": STACK, "job": self.job, "run": name},
             "nodes": nodes,
             "until": "finished",
-            "timeouts": {"access": 0.01, "started": 1, "finished": 1},
+            "timeouts": {"access": 0.01, "started": 5, "finished": 5},
             **more,
         }
 
@@ -142,6 +142,7 @@ class AwsWorld:
     environment: Mapping[str, str]
     engine: EngineSide
     bucket: str = "vision-dev-training"
+    more: list[str] = field(default_factory=list)  # other buckets of tests
     _made: dict[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, service: str) -> Any:
@@ -167,6 +168,15 @@ class AwsWorld:
     def write(self, key: str, content: Mapping[str, Any]) -> None:
         if self.read(key) != content:
             self["s3"].put_object(Bucket=self.bucket, Key=key, Body=json.dumps(content))
+
+    def clear(self) -> None:
+        """Removes what the world was made with, and what tests left in it."""
+        self["logs"].delete_log_group(logGroupName=GROUP)
+        for bucket in (row["Name"] for row in self["s3"].list_buckets()["Buckets"]):
+            if bucket in (self.bucket, *self.more):
+                for row in self["s3"].list_objects_v2(Bucket=bucket).get("Contents", ()):
+                    self["s3"].delete_object(Bucket=bucket, Key=row["Key"])
+                self["s3"].delete_bucket(Bucket=bucket)
 
     @contextmanager
     def cluster(self, job: str, *names: str) -> Iterator[Cluster]:
@@ -207,4 +217,6 @@ def aws_world(folder: Path) -> Iterator[AwsWorld]:
         world = AwsWorld(variables, stack.enter_context(aws_engine()))
         world["s3"].create_bucket(Bucket=world.bucket)
         world["logs"].create_log_group(logGroupName=GROUP)
+        # All servers of a process have one state: the next world needs these names.
+        stack.callback(world.clear)
         yield world

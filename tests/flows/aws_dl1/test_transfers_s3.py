@@ -118,6 +118,7 @@ def test_a_bucket_under_a_key_of_kms_keeps_its_checksums(world: AwsWorld, here: 
     """moto states MD5 there, too; the store must not rely on it."""
     store = make(StoreRequest("put")).bucket("under-a-key")
     world["s3"].create_bucket(Bucket="under-a-key")
+    world.more.append("under-a-key")
     rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}}
     world["s3"].put_bucket_encryption(Bucket="under-a-key", ServerSideEncryptionConfiguration={"Rules": [rule]})
     for name, size in (("small", 10), ("large", 11 * MEBIBYTE)):

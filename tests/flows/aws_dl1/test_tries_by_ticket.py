@@ -71,7 +71,7 @@ def _deployed(world: AwsWorld, file: Path) -> dict[str, Any]:
     registry = f"{account}.dkr.ecr.us-east-1.amazonaws.com/{plan.registry.repository}"
     filler = PlanFiller({"bucket": f"s3://{world.bucket}", "registry": registry})
     where = {"bucket": world.bucket, "logGroup": GROUP, "secret": "tried/base"}
-    waits = {"access": 0.01, "started": 1, "finished": 1}
+    waits = {"access": 0.01, "started": 5, "finished": 5}
     return {**run_inputs(plan, job, job.runs["base"], where, filler), "until": "accepted", "timeouts": waits}
 
 
