@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds what the stack made and its file no longer asks for, and warns about its contents before anything happens.
 
-A program cannot read its own state. The outputs of the last `up` give the names of things, and tags their owner.
+A program cannot read its own state. The outputs of the last `up` say what there is, and what of it the stack made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
-from components.aws_dl1.lean import lookup
 from components.aws_dl1.plan import AwsDl1Plan
-from components.outputs import PROTECTED, Outputs, is_ours, last_outputs, unless_refused
+from components.outputs import PROTECTED, Outputs, last_outputs
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.names import listing
@@ -24,10 +22,12 @@ def find_departures(plan: AwsDl1Plan) -> Iterator[Wrong]:
     """A warning for each thing with contents that this `up` would give up. Raises RefusedError for another region."""
     before = last_outputs()
     _require_same_region(plan, before)
-    looks: tuple[_Look, ...] = (_bucket, _repository, _logs, _machines)
-    for look in looks:
-        # If a look-up is refused, AWS's own answer to the change is enough.
-        yield from unless_refused(partial(look, plan, before))
+    made = before.get("made") or ()
+    looks: dict[str, _Look] = {"bucket": _bucket, "registry": _repository, "logs": _logs}
+    for concern, look in looks.items():
+        if concern in made:
+            yield from look(plan, before)
+    yield from _machines(plan, before)
 
 
 def _require_same_region(plan: AwsDl1Plan, before: Outputs) -> None:
@@ -42,8 +42,6 @@ def _bucket(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     old = before.get("bucket")
     if not old or ("bucket" not in plan.taken and old == plan.bucket.name):
         return
-    if not is_ours(plan, lookup("s3", "getBucket", bucket=old).get("tags")):
-        return
     fate = PROTECTED if plan.bucket.keep else "Pulumi deletes it with everything in it, unless it was kept until now"
     remedy = f"to keep it, write `bucket: {{ name: {old} }}`; else copy what you need first"
     yield Wrong(at("bucket"), f"nothing moves the objects of the bucket `{old}`. {fate}", remedy)
@@ -53,20 +51,18 @@ def _repository(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     old = str(before.get("imagePushAddress") or "").partition("/")[2]
     if not old or ("registry" not in plan.taken and old == plan.registry.repository):
         return
-    if is_ours(plan, lookup("ecr", "getRepository", name=old).get("tags")):
-        fate = PROTECTED if plan.registry.keep else "AWS deletes them with it, unless it was kept until now"
-        message = f"nothing moves the images of the repository `{old}`. {fate}"
-        remedy = f"to keep it, write `registry: {{ repository: {old} }}`; else push the images of the jobs again"
-        yield Wrong(at("registry"), message, remedy)
+    fate = PROTECTED if plan.registry.keep else "AWS deletes them with it, unless it was kept until now"
+    message = f"nothing moves the images of the repository `{old}`. {fate}"
+    remedy = f"to keep it, write `registry: {{ repository: {old} }}`; else push the images of the jobs again"
+    yield Wrong(at("registry"), message, remedy)
 
 
 def _logs(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
     old = before.get("logGroup")
     if not old or (plan.logs.enabled and "logs" not in plan.taken and old == plan.logs.group_name):
         return
-    if is_ours(plan, lookup("cloudwatch", "getLogGroup", name=old).get("tags")):
-        message = f"the log group `{old}` is deleted, with everything that runs printed"
-        yield Wrong(at("logs"), message, "first copy what you need (`trainyard runs logs`)")
+    message = f"the log group `{old}` is deleted, with everything that runs printed"
+    yield Wrong(at("logs"), message, "first copy what you need (`trainyard runs logs`)")
 
 
 def _machines(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:

@@ -19,7 +19,8 @@ from schemas.names import listing
 
 _MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard access` prints what the deployer needs"
 # AWS's own words, without what engine and provider wrap around them.
-_ANSWER = re.compile(r"(?:api error |operation error [^:]+: )?(?P<text>[A-Za-z.]+: [^\n]*)\Z")
+_API_ERROR = re.compile(r"api error (?P<text>[^\n]*)")
+_RETURNED = "returned an error:"
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,7 @@ class _Search:
 
 
 def _answer(problem: Exception) -> str:
-    last = str(problem).strip().splitlines()[-1]
-    answer = _ANSWER.search(last)
-    return answer["text"].strip() if answer else last
+    text = str(problem).strip()
+    if refusal := _API_ERROR.search(text):
+        return refusal["text"].strip()
+    return next(iter(text.rpartition(_RETURNED)[2].strip().splitlines()), text)

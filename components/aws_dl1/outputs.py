@@ -12,6 +12,7 @@ import pulumi
 from components.aws_dl1.context import Context
 from components.aws_dl1.job import Job
 from components.aws_dl1.network import Network
+from components.aws_dl1.plan import AwsDl1Plan
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ def outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str,
     exported: dict[str, Any] = {
         "account": here.account,
         "region": plan.region,
+        # What of it the stack made itself. What it only uses stays when it goes.
+        "made": [concern for concern, makes in _makes(plan).items() if makes],
         "bucket": here.bucket,
         "bucketUri": here.bucket_uri,
         "imagePushAddress": here.registry,
@@ -54,6 +57,16 @@ def outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str,
     if placed.network is not None:
         exported |= {"vpcId": placed.network.vpc_id, "subnetCidr": plan.network.subnet_cidr}
     return {name: value for name, value in exported.items() if value is not None}
+
+
+def _makes(plan: AwsDl1Plan) -> dict[str, bool]:
+    return {
+        "network": plan.network.create,
+        "access": plan.access.create,
+        "bucket": plan.bucket.create,
+        "registry": plan.registry.create,
+        "logs": plan.logs.enabled and plan.logs.create,
+    }
 
 
 def _job(here: Context, job: Job) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
+from schemas.aws_dl1.addresses import gateway_cidr
 from schemas.aws_dl1.checks.registry import rule
 from schemas.aws_dl1.model import AwsDl1Stack
 from schemas.checks.images import OURS, images_of, path_of
@@ -15,6 +16,7 @@ from schemas.checks.ports import chosen_range
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 
+SMALLEST_DEFAULT = 24
 _ECR = re.compile(r"\d{12}\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com")
 # What EC2 takes as the description of a rule.
 _DESCRIPTION = re.compile(r"[A-Za-z0-9 ._\-:/()#,@\[\]+=&;{}!$*]{1,255}")
@@ -106,6 +108,19 @@ def public_and_nat(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
             message = "a public address needs a subnet whose way out is an internet gateway; with `nat` it is NAT"
             remedy = "remove `nat` or the address; people reach nodes through AWS Systems Manager without one"
             yield Wrong(at("jobs", name, "cluster", "publicAddress"), message, remedy)
+
+
+@rule("TY160", "no room for the NAT gateway")
+def no_room_for_gateway(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    network = stack.network
+    if not network.nat or network.inside is not None or not stack.makes("network"):
+        return
+    whole = _block(network.cidr)
+    # Without addresses of its own the nodes' subnet is the first /24 of the network, or all of a smaller one.
+    nodes = network.subnet_cidr or (network.cidr if whole and whole.prefixlen >= SMALLEST_DEFAULT else None)
+    if whole and nodes and _block(nodes) and gateway_cidr(network.cidr, nodes) is None:
+        message = f"the NAT gateway lies in a subnet of its own, but {nodes} takes all of {network.cidr}"
+        yield Wrong(at("network", "nat"), message, "use a larger `cidr`, or a smaller `subnetCidr`")
 
 
 @rule("TY158", "a public address that nobody can connect to", severity="warning")
