@@ -209,6 +209,18 @@ def test_no_node_starts_its_container_if_another_one_cannot(two: ClusterWorld) -
     assert "never" not in two.lines(number, "main-0")
 
 
+def test_the_role_lets_docker_into_amazon_s_registry_and_no_password_is_on_a_command_line(two: ClusterWorld) -> None:
+    number, machine = next_number(two), two.machines["main-0"]
+    registry = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
+    two.ticket(number, image=f"{registry}/vision/train:1.0")
+    assert states(two.ended(number)) == ["SUCCEEDED", "SUCCEEDED"]
+    password = (machine.state / "password").read_text()
+    assert machine.calls("docker", "login") == [["docker", "login", "--username", "AWS", "--password-stdin", registry]]
+    assert password
+    assert password not in json.dumps(machine.calls())
+    assert ["docker", "pull", "--quiet", f"{registry}/vision/train:1.0"] in machine.calls("docker", "pull")
+
+
 def test_secret_variables_are_on_no_command_line_and_not_on_the_disk_afterwards(two: ClusterWorld) -> None:
     number = next_number(two)
     values = {"WANDB_API_KEY": "hush-hush-hush", "CERTIFICATE": "line one\nline two"}
