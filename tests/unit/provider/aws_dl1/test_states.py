@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a node of a run is, by its reports and its instance: what needs no cloud."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from provider.aws_dl1.machines import Instance, current
+from provider.aws_dl1.queue import NodeReport
+from provider.aws_dl1.states import Around, node_run
+from provider.aws_dl1.tickets import Cluster, RunId, Ticket, number_of
+
+LAUNCHED = datetime(2026, 1, 1, 12, 0, 0, 500_000, tzinfo=UTC)
+RUNNING = Instance("i-1", "main-0", "running", LAUNCHED)
+TAKEN = replace(RUNNING, state="terminated", reason="Server.SpotInstanceTermination: taken", spot=True)
+TICKET = Ticket(Cluster("b", "j"), 3, {"version": 1, "nodes": [{"name": "main-0"}]})
+GOES_ON = {"state": "IN_PROGRESS", "instance": "i-1", "startedAt": "2026-01-01T12:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("start", "instance", "cancelled", "state", "says"),
+    [
+        (None, RUNNING, False, "ACCEPTED", "waits for x"),
+        (None, RUNNING, True, "CANCELING", "before it began"),
+        (None, replace(RUNNING, state="stopped"), True, "CANCELED", "before it began"),
+        (None, replace(RUNNING, state="stopped"), False, "ACCEPTED", "is stopped"),
+        (None, None, False, "FAILED", "no instance"),
+        (GOES_ON, RUNNING, False, "IN_PROGRESS", ""),
+        (GOES_ON, RUNNING, True, "CANCELING", ""),
+        (GOES_ON, TAKEN, False, "FAILED", "AWS took the spot instance i-1 back"),
+        (GOES_ON, replace(RUNNING, id="i-2"), False, "FAILED", "i-1 was replaced while it ran"),
+        (GOES_ON, None, False, "FAILED", "i-1 is gone"),
+        ({"state": "SUCCEEDED"}, None, True, "SUCCEEDED", ""),
+        ({"state": "FAILED", "code": 3}, RUNNING, False, "FAILED", "exit code 3"),
+        ({"state": "FAILED", "details": "\x1b[2J"}, RUNNING, False, "FAILED", "[2J"),
+    ],
+)
+def test_a_node_is_what_it_said_and_what_its_instance_is(
+    start: Any, instance: Instance | None, cancelled: bool, state: str, says: str
+) -> None:
+    instances = {"main-0": instance} if instance is not None else {}
+    node = node_run(TICKET, "main-0", start, Around(cancelled, instances, "waits for x"))
+    assert node.state == state
+    assert says in node.details
+    assert "\x1b" not in node.details
+
+
+@pytest.mark.parametrize("moment", ["soon", "2026-01-01T12:00:00", 5, "9" * 5000])
+def test_a_time_that_is_none_is_left_out(moment: Any) -> None:
+    node = node_run(TICKET, "main-0", {"state": "SUCCEEDED", "startedAt": moment}, Around(False, {}))
+    assert node.started_at is None
+
+
+def test_only_awss_clocks_decide_whether_a_report_counts() -> None:
+    """The node's own clock is years off."""
+    content = {"instance": "i-1", "state": "ready", "at": "1999-01-01T00:00:00Z"}
+    second = LAUNCHED.replace(microsecond=0)
+    assert current(RUNNING, NodeReport(content, second)) is not None
+    assert current(RUNNING, NodeReport(content, second - timedelta(seconds=1))) is None, "of an earlier boot"
+    assert current(replace(RUNNING, id="i-2"), NodeReport(content, second)) is None
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"version": 2, "nodes": [{"name": "a"}]}', b'{"version": 1, "nodes": []}', b"[" * 9999]
+)
+def test_an_object_that_is_no_ticket_is_none(body: bytes) -> None:
+    assert Ticket.read("b", "j", 1, body) is None
+
+
+def test_ids_and_numbers() -> None:
+    run = RunId("bucket", "resnet", 7, "main-0")
+    assert str(run) == "aws-dl1/bucket/resnet/00000007/main-0"
+    assert RunId.parse(str(run)) == run
+    assert RunId.parse("ocid1.datasciencejobrun.x") is None
+    assert number_of(".trainyard/clusters/j/queue/00000012.json") == 12
+    assert number_of("queue/12.json") is None
+    assert number_of("queue/00000012.json.new") is None
