@@ -37,7 +37,8 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     special = _special(parameters)
     for arn in named:
         yield Need(action, arn, {**common, **special, **resource_tags.keys(arn)})
-    given = _tags_given(parameters)
+    # Those of a launch are added to those of its template.
+    given = {**_tags_given(own), **_tags_given(call.parameters)}
     made = table("aws_calls")["ec2"]["makes"].get(call.operation, [])
     for kind in made:
         tags = _request_keys(given.get(kind, {}))
@@ -64,7 +65,8 @@ def _named(call: AwsCall, parameters: Mapping[str, str]) -> Iterator[str]:
     types = table("aws_calls")["ec2"]["named"]
     for name, value in parameters.items():
         last = _NUMBER.sub("", name).rpartition(".")[2]
-        within = name.startswith(("Filter.", "TagSpecification."))
+        # A template only writes down what a launch will need.
+        within = name.startswith(("Filter.", "TagSpecification.", "LaunchTemplateData."))
         if value and last in types and not within:
             yield _arn(call.region, types[last], value)
         elif last in ("ResourceId", "GatewayId") and value:

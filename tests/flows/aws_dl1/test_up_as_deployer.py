@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policies that `trainyard access` prints for the deployer and the nodes are enough for a whole life of a stack."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.aws_dl1.deployer import deployer_policies
+from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.statements import AwsPolicy, policies
+from components.plan.build import plan_of
+from localcloud import admin, control
+from localcloud.aws.judge.decide import InForce, Need, decide
+from localcloud.aws.judge.documents import PolicyDocument, statements_of
+from localcloud.aws.principals import AwsPrincipal
+from schemas.judge import judge_file
+from tests.support.examples import stack_file
+
+pytestmark = [pytest.mark.engine, pytest.mark.torture]
+NAME = "aws-dl1-resnet"
+ROOT = Path(__file__).parents[3]
+# What only the local cloud's commands ask: stand-ins that they make, and what is in a bucket that goes.
+LOCAL_ONLY = {"iam:CreateGroup", "iam:GetGroup", "ecr:ListImages", "s3:ListBucketVersions"}
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, Any]]]:
+    """Every judged call of an `up` and a `down`."""
+    home = tmp_path_factory.mktemp("deployed")
+    env = {**os.environ, "TRAINYARD_HOME": str(home)}
+
+    def trainyard(*words: str) -> None:
+        command = [sys.executable, "-m", "cli", *words]
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=900, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+    try:
+        trainyard("up", NAME, "--local")
+        trainyard("down", NAME, "--local", "--yes")
+        # The stack keeps its bucket, so its cloud goes on.
+        cloud = control.running(home / "cloud")
+        assert cloud is not None
+        yield admin.list_calls(cloud, of="aws")
+    finally:
+        control.stop(home / "cloud")
+
+
+def in_force(made: Sequence[AwsPolicy]) -> InForce:
+    documents = [one.document for one in made if one.document]
+    return InForce([PolicyDocument("least", statements_of(json.dumps(one))) for one in documents])
+
+
+def test_no_call_of_deployer_and_nodes_needs_more(rows: list[dict[str, Any]]) -> None:
+    plan = plan_of(judge_file(stack_file(NAME)))
+    assert isinstance(plan, AwsDl1Plan)
+    least = {
+        "user": in_force(deployer_policies(plan)),
+        "role": in_force([one for one in policies(plan) if one.who == "runs"]),
+    }
+    assert {row["principal"]["type"] for row in rows} == {"user", "role"}
+    missing = set()
+    for row in rows:
+        principal = AwsPrincipal(row["principal"]["id"], user=row["principal"]["name"])
+        keys = {name: tuple(values) for name, values in row["target"]["variables"].items()}
+        need = Need(row["permissions"][0], row["target"]["resource"], keys)
+        if not decide(need, principal, least[row["principal"]["type"]]).allowed and need.action not in LOCAL_ONLY:
+            missing.add((row["principal"]["type"], need.action, need.resource))
+    assert missing == set()
