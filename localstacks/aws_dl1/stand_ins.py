@@ -53,7 +53,10 @@ class StandIns:
     def remove(self) -> None:
         """Removes all of them, the last one first: what lies in another goes before it."""
         for key in reversed(list(self._made)):
-            region, kind, name = key.split(" ", 2)
+            region, _, rest = key.partition(" ")
+            # Kinds have spaces, too: `security group`.
+            kind = next(one for one in sorted(_REMOVE, key=len, reverse=True) if rest.startswith(f"{one} "))
+            name = rest.removeprefix(f"{kind} ")
             other = self if region == self._region else StandIns(self._cloud, self._tell, region)
             _REMOVE[kind](other, self._made.pop(key), name)
             self._write()
