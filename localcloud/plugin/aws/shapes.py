@@ -82,7 +82,7 @@ class Judged:
         value = _of_text(shape.type_name, value)
         report = ParamValidator().validate(value, shape)
         if report.has_errors():
-            self._fail(path, report.generate_report().replace("parameter ,", f"parameter {path},"))
+            self._fail(path, report.generate_report().replace("parameter input,", f"parameter {path},"))
         choices = list(getattr(shape, "enum", None) or ())
         if choices and isinstance(value, str) and value not in choices:
             near = difflib.get_close_matches(value, choices, 3, 0.4) or choices[:8]

@@ -80,10 +80,7 @@ ROWS: Mapping[str, AwsRow] = {
         ),
         delete="DeleteVpc",
         delete_with=_VPC,
-        changes=(
-            Change("ModifyVpcAttribute", _ATTRIBUTES, _VPC, value="Value"),
-            Change("ModifyVpcTenancy", ("instanceTenancy",), _VPC),
-        ),
+        changes=(Change("ModifyVpcAttribute", _ATTRIBUTES, _VPC, value="Value"),),
         renamed={"assignGeneratedIpv6CidrBlock": "AmazonProvidedIpv6CidrBlock"},
         unset={"enableDnsSupport": True, "enableNetworkAddressUsageMetrics": False},
         computed=arn("vpc"),

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every plain input of the local cloud's `aws` plugin: a change is made and reads back, replaces, or is refused."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, get_origin
+
+import pytest
+from pulumi import _types
+
+from catalog.tables import table
+from localcloud.control import Cloud
+from localcloud.plugin.aws.types import ROWS
+from provider.base.values import Properties
+from tests.contract.test_plugin_aws_types import NOT_TAKEN, official
+from tests.support.aws_plugin_world import (
+    ASSOCIATION,
+    CAPACITY,
+    CASES,
+    EGRESS,
+    EIP,
+    ENDPOINT,
+    GATEWAY,
+    INGRESS,
+    INSTANCE,
+    LOG_GROUP,
+    NAT,
+    OBJECT,
+    PLACEMENT,
+    POLICY,
+    PROFILE,
+    REPOSITORY,
+    ROLE,
+    ROUTE,
+    ROUTES,
+    SECRET,
+    SUBNET,
+    TEMPLATE,
+    VPC,
+    aws_world,
+    document,
+)  # fmt: skip
+from tests.support.counts import FIRST, wanted
+from tests.support.plugin_world import World
+from tests.support.provider_client import Failed, Resource
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* has been deprecated:DeprecationWarning")
+
+Key = tuple[str, str]
+_PEERS = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
+_ENDS = {"endDate": "2030-01-01T00:00:00Z", "endDateType": "limited"}
+_UNCHANGEABLE = "cannot change"
+
+
+def _second(name: str, token: str) -> Callable[[World], Properties]:
+    return lambda world: {name: world.another(token).id}
+
+
+def _plain(**values: Any) -> Callable[[World], Properties]:
+    return lambda world: values
+
+
+# What must be of a form, or name something that is there; the inputs that change together.
+VALUES: Mapping[Key, Callable[[World], Properties]] = {
+    (VPC, "instanceTenancy"): _plain(instanceTenancy="dedicated"),
+    (GATEWAY, "vpcId"): _second("vpcId", VPC),
+    (ENDPOINT, "vpcEndpointType"): _plain(vpcEndpointType="Interface"),
+    (ENDPOINT, "policy"): _plain(policy=document("s3:GetObject")),
+    (NAT, "connectivityType"): _plain(connectivityType="private"),
+    (EIP, "instance"): lambda world: {"instance": world.id(INSTANCE)},
+    (EGRESS, "ipProtocol"): _plain(ipProtocol="tcp", fromPort=1, toPort=2),
+    (EGRESS, "cidrIpv4"): _plain(cidrIpv4="10.3.0.0/16"),
+    (ROUTE, "gatewayId"): _second("gatewayId", GATEWAY),
+    (ASSOCIATION, "routeTableId"): _second("routeTableId", ROUTES),
+    (CAPACITY, "endDate"): _plain(**_ENDS),
+    (CAPACITY, "instanceMatchCriteria"): _plain(instanceMatchCriteria="targeted"),
+    (PLACEMENT, "spreadLevel"): _plain(spreadLevel="rack"),
+    (TEMPLATE, "defaultVersion"): _plain(defaultVersion=1),
+    (TEMPLATE, "ebsOptimized"): _plain(ebsOptimized="true"),
+    (TEMPLATE, "instanceInitiatedShutdownBehavior"): _plain(instanceInitiatedShutdownBehavior="terminate"),
+    (TEMPLATE, "instanceType"): _plain(instanceType="t3.micro"),
+    (OBJECT, "checksumAlgorithm"): _plain(checksumAlgorithm="SHA256"),
+    (OBJECT, "contentBase64"): _plain(contentBase64="cHJpbnQ=", content=None),
+    (OBJECT, "serverSideEncryption"): _plain(serverSideEncryption="AES256"),
+    (OBJECT, "storageClass"): _plain(storageClass="STANDARD_IA"),
+    (REPOSITORY, "imageTagMutability"): _plain(imageTagMutability="MUTABLE"),
+    (PROFILE, "role"): _second("role", ROLE),
+    (LOG_GROUP, "logGroupClass"): _plain(logGroupClass="INFREQUENT_ACCESS"),
+    (SECRET, "recoveryWindowInDays"): _plain(recoveryWindowInDays=7),
+    (ROLE, "maxSessionDuration"): _plain(maxSessionDuration=7200),
+    (ROLE, "assumeRolePolicy"): _plain(assumeRolePolicy=document("sts:AssumeRole", principal="ssm.amazonaws.com")),
+    (ROLE, "permissionsBoundary"): lambda world: {"permissionsBoundary": world.id(POLICY)},
+}
+# What the local AWS does not keep, or refuses: the plugin's call is right, and there is nothing to read back.
+NOT_KEPT: frozenset[Key] = frozenset(
+    {
+        (SUBNET, "enableResourceNameDnsAaaaRecordOnLaunch"), (SUBNET, "privateDnsHostnameTypeOnLaunch"),
+        (ENDPOINT, "ipAddressType"), (EIP, "networkInterface"), (EIP, "domain"), (ROUTE, "egressOnlyGatewayId"),
+        (ROUTE, "networkInterfaceId"), (ROUTE, "vpcPeeringConnectionId"), (LOG_GROUP, "kmsKeyId"), (SECRET, "policy"),
+        (OBJECT, "etag"), (CAPACITY, "endDateType"), (CAPACITY, "tags"), (PLACEMENT, "tags"), (TEMPLATE, "tags"),
+        # It keeps the former peer of a rule beside the new one.
+        *((INGRESS, name) for name in _PEERS), *((EGRESS, name) for name in _PEERS[1:]),
+    }
+)  # fmt: skip
+# What AWS fixes at the creation although the provider's schema lets it change.
+REFUSED: frozenset[Key] = frozenset({(VPC, "assignGeneratedIpv6CidrBlock")})
+
+
+@pytest.fixture(scope="module")
+def world(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with aws_world(shared_cloud, tmp_path_factory.mktemp("world")) as made:
+        yield made
+
+
+def another(kind: Any, now: Any) -> Any:
+    """A value of this type that is not the present one; None for lists and structures."""
+    if get_origin(kind) is Mapping:
+        return {**(now or {}), "changed": "yes"}
+    if kind is bool:
+        return not now
+    if kind in (int, float):
+        return kind((now or 1) + 1)
+    return f"{now or 'was'}-changed" if kind is str else None
+
+
+def changed(world: World, made: Resource, token: str, name: str, kind: Any, wrong: list[str]) -> Resource:
+    row = VALUES.get((token, name))
+    change = row(world) if row else {name: another(kind, made.inputs.get(name))}
+    if change[name] is None and not row:
+        return made
+    inputs = {**made.inputs, **change}
+    try:
+        diff = world.engine.diff(made, inputs)
+        replacing = {path.split(".")[0] for path in table("replacement")[token].get("replace", ())} | {"region"}
+        replaces = name in replacing
+        if bool(diff.replaces) != replaces or not diff.detailedDiff:
+            wrong.append(f"{name}: replaces {list(diff.replaces)}, changes {list(diff.detailedDiff)}")
+        if replaces:
+            return made
+        made = world.engine.update(made, inputs)
+    except (Failed, AssertionError) as error:
+        if (token, name) not in REFUSED or _UNCHANGEABLE not in str(error):
+            wrong.append(f"{name}: refused: {error}")
+        return made
+    seen = world.engine.refresh(made)
+    live = {} if seen is None else seen.inputs
+    left = {key: value for key, value in change.items() if live.get(key) != value}
+    wrong += [f"{key}: asked for {value!r}, and there is {live.get(key)!r}" for key, value in left.items()]
+    return made
+
+
+TOKENS = sorted(set(ROWS) - {INSTANCE})  # an instance changes in tests/flows
+
+
+@pytest.mark.parametrize("token", random.Random(FIRST).sample(TOKENS, wanted(6, len(TOKENS))))
+def test_a_change_is_made_or_replaces_or_is_refused(world: World, token: str) -> None:
+    made = world.engine.create(token, "changing", CASES[token].inputs(world))
+    wrong: list[str] = []
+    try:
+        for name, kind in _types.input_type_types(official(token, "Args")).items():
+            if name not in NOT_TAKEN.get(token, ()) and (token, name) not in NOT_KEPT:
+                made = changed(world, made, token, name, kind, wrong)
+    finally:
+        world.engine.delete(made)
+    assert not wrong, "\n".join(wrong)
