@@ -202,7 +202,7 @@ def test_an_instance_that_is_replaced_after_the_end_changes_nothing(world: AwsWo
 
 
 def test_a_failed_run_shows_its_last_lines(world: AwsWorld) -> None:
-    with world.cluster("failing") as cluster:
+    with world.cluster("failing", "main-0") as cluster:
         stream = "base/s00000001/main-0"
         world["logs"].create_log_stream(logGroupName=GROUP, logStreamName=stream)
         now = int(datetime.now(UTC).timestamp() * 1000)
