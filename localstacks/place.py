@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from socket import gethostname
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import psutil
@@ -113,7 +114,7 @@ class Place:
         copy, written = self.local_file(), read(self.file).data
         with self._alone():
             stand_in = partial(local_platform_of(plan.platform).stand_in, plan=plan, cloud=cloud, tell=self._tell)
-            opens = SALT in written and self._opens()
+            opens = SALT in written and self._opens(written[SALT])
             local = localize(written["config"], plan, stand_in, self.file.parent, keeps_secrets=opens)
         salt = {SALT: text} if (text := written[SALT] if opens else self._salt()) else {}
         # Its own order of keys; texts as long as they are.
@@ -129,19 +130,22 @@ class Place:
         """Whether another key than that of local stacks encrypted secrets of the stack's file, or is to do so."""
         written = read(self.file).data
         if SALT in written:
-            return not self._opens()
+            return not self._opens(written[SALT])
         # So that a secret can be set: Pulumi asks for the stack.
         if self.stack not in self.stacks():
             self._init()
         return any(key in written for key in _OTHER_KEYS) or holds_secrets(written["config"])
 
-    def _opens(self) -> bool:
-        """Whether the key of local stacks opens all secrets of the stack's file. What it shows is not looked at."""
+    def _opens(self, salt: str) -> bool:
+        """Whether the key of local stacks is the one whose salt this is. The engine looks only when it encrypts."""
         if self.stack not in self.stacks():
             self._init()
-        words = ["pulumi", "config", "--show-secrets", "--json", "--non-interactive", "--stack", self.stack]
-        words += ["--config-file", str(self.file), "--cwd", str(self.local_file().parent)]
-        return subprocess.run(words, env=self.env, capture_output=True).returncode == 0
+        with TemporaryDirectory(dir=self.home / "pulumi") as folder:
+            probe = Path(folder, "probe.yaml")
+            probe.write_text(yaml.safe_dump({SALT: salt}), "utf-8")
+            words = ["pulumi", "config", "set", "--secret", "probe", "-", "--non-interactive", "--stack", self.stack]
+            words += ["--config-file", str(probe), "--cwd", str(self.local_file().parent)]
+            return subprocess.run(words, env=self.env, capture_output=True).returncode == 0
 
     def _init(self) -> None:
         try:

@@ -31,8 +31,8 @@ def set_local_secret(file: Path, key: str, value: str, tell: Tell) -> None:
     place = Place(stack_name(file), file.parent, tell)
     if place.has_foreign_secrets():
         raise LocalStackError(
-            f"{file} has secrets of another key, and a stack file has one key. On the local cloud, stand-ins take the "
-            "places of such secrets. Without --local, the stack's own key is used"
+            f"{file} keeps its secrets by another key, and a stack file has one key. On the local cloud, stand-ins "
+            "take the places of such secrets. Without --local, the stack's own key is used"
         )
     why = run_set(file, key, value, place.env, place.local_file().parent)
     if why:

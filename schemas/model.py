@@ -310,6 +310,8 @@ class Stack:
 
     # Variables that the platform sets on a node -> why. A name that ends with an underscore is a prefix.
     variables: ClassVar[Mapping[str, str]] = NOTHING
+    # Whether ports that training chooses freely have to stay in a range: not where nodes reach each other on all.
+    pins_ports: ClassVar[bool] = True
     # Folders of a node that are the platform's own.
     system_folders: ClassVar[tuple[str, ...]] = ()
 

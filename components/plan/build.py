@@ -30,7 +30,13 @@ def build_plan(
     used = {(job.framework, job.strategy) for job in stack.jobs.values()}
     rows = {key: _framework(*key, own_frameworks) for key in used}
     jobs = {
-        name: ResolvedJob(name, with_each(job), rows[job.framework, job.strategy], _packages(job, packages.get(name)))
+        name: ResolvedJob(
+            name,
+            with_each(job),
+            rows[job.framework, job.strategy],
+            _packages(job, packages.get(name)),
+            stack.pins_ports,
+        )
         for name, job in stack.jobs.items()
     }
     opened = {name: _framework(name, None, own_frameworks) for name in stack.network.frameworks}

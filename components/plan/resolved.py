@@ -30,6 +30,7 @@ class ResolvedJob:
     spec: Job
     framework: Framework
     packages: PackagesPlan | None = None
+    pins_ports: bool = True
 
     @cached_property
     def options(self) -> dict[str, bool | int | float | str]:
@@ -43,7 +44,7 @@ class ResolvedJob:
         """The port or range of a row in this job; None for every port."""
         value = self.spec.ports.get(row.label)
         if value is None:
-            return default_ports(row)
+            return None if row.pinned == "kernel-range" and not self.pins_ports else default_ports(row)
         return None if value == "all" else value
 
     def listens_on(self, role: str) -> dict[str, PortRange | None]:

@@ -100,6 +100,8 @@ class AwsDl1Stack(Stack):
     jobs: Mapping[str, AwsJob] = field(default_factory=dict)
 
     variables: ClassVar[Mapping[str, str]] = VARIABLES
+    # EFA needs a security group that lets everything through within itself.
+    pins_ports: ClassVar[bool] = False
 
     def is_inside(self, host: str) -> bool:
         """Where the gateway of the object store leads."""

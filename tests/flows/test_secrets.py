@@ -34,6 +34,7 @@ client = oci.secrets.SecretsClient(
 told("OF_VAULT", base64.b64decode(client.get_secret_bundle(os.environ["WHERE"]).data.secret_bundle_content.content))
 """
 VAULT = "ocid1.vault.oc1.iad.bbbbexamplevault.abuwcljrexamplevaultlocal"
+SALT_OF_ANOTHER = "v1:hnmGmNSahig=:v1:moBwenL+GEgQdKjz:jQFHq8dV/48fS9qr938g8SB4gveqew=="
 KEY = "ocid1.key.oc1.iad.bbbbexamplevault.abuwcljrexamplekeylocal"
 
 
@@ -123,15 +124,21 @@ def test_a_secret_of_a_local_stack_is_set_and_used(team: Team) -> None:
 
 
 def test_a_file_keeps_to_one_key(team: Team) -> None:
+    clean = team.file.read_text()
     plant(team)
     before = team.file.read_text()
     refused = set_secret(team, "jobs.line.env.TOKEN", "--local", value="x")
     assert refused.returncode == 1
-    assert "has secrets of another key" in refused.stderr
+    assert "keeps its secrets by another key" in refused.stderr
     missing = set_secret(team, "jobs.lime.env.TOKEN", "--local", value="x")
     assert "did you mean `line`?" in missing.stderr
     assert "the value is empty" in set_secret(team, "jobs.line.env.TOKEN", "--local").stderr
     assert team.file.read_text() == before
+    # Plain Pulumi leaves a salt in the file before there is any secret. It belongs to a key all the same.
+    team.file.write_text(f"{clean}\nencryptionsalt: {SALT_OF_ANOTHER}\n")
+    assert set_secret(team, "jobs.line.env.TOKEN", "--local", value="x").returncode == 1
+    assert "secure" not in team.file.read_text()
+    assert "21 to create" in team.trainyard("preview", "local")
 
 
 def test_a_secret_of_a_real_stack_is_set_by_its_own_key(team: Team, tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 
 The model and its training follow the ResNet50 example of Gaudi's model references: SGD with momentum and weight decay,
 label smoothing, a learning rate that warms up, and one process for each accelerator. The images are made up, so the
-script needs no download. `--blocks` and `--size` make the model small enough for a machine without accelerators.
+script needs no download. On a machine without Gaudi the script says so, and takes a model and steps as small as it can
+carry: all the rest, such as the ranks, the checkpoints and what is reported, stays as it is.
 """
 
 import argparse
@@ -20,7 +21,9 @@ from torch.nn.parallel import DistributedDataParallel
 OUTPUT = Path(os.environ.get("TRAINYARD_OUTPUT", "."))
 CHECKPOINTS = Path(os.environ.get("TRAINYARD_CHECKPOINTS", "."))
 PROGRESS = Path(os.environ.get("TRAINYARD_PROGRESS", os.devnull))
-BLOCKS = {"50": (3, 4, 6, 3), "26": (2, 2, 2, 2), "14": (1, 1, 1, 1)}
+BLOCKS = {"50": (3, 4, 6, 3), "14": (1, 1, 1, 1)}
+# The most that processors without accelerators are asked for.
+WITHOUT_GAUDI = {"epochs": 3, "steps": 2, "batch": 4, "size": 32, "width": 8}
 
 
 class Bottleneck(nn.Module):
@@ -90,6 +93,8 @@ def main() -> None:
     backend, device, mark_step = accelerator()
     dist.init_process_group(backend)
     rank, size = dist.get_rank(), dist.get_world_size()
+    if backend == "gloo":
+        without_gaudi(options, rank)
     torch.manual_seed(7)
     model = resnet(BLOCKS[options.blocks], options.width, options.classes).to(device)
     checkpoint, done = CHECKPOINTS / "resnet.pt", torch.zeros(1, dtype=torch.int64, device=device)
@@ -117,6 +122,17 @@ def main() -> None:
             report(epoch, mean.item() / size, size, backend)
             torch.save({"epoch": epoch, "model": model.module.state_dict()}, checkpoint)
     dist.destroy_process_group()
+
+
+def without_gaudi(options, rank: int) -> None:
+    """Keeps the options to what processors carry. Each rank has threads enough in one."""
+    torch.set_num_threads(1)
+    options.blocks = "14"
+    for name, most in WITHOUT_GAUDI.items():
+        setattr(options, name, min(getattr(options, name), most))
+    if rank == 0:
+        taken = ", ".join(f"{name} {most}" for name, most in WITHOUT_GAUDI.items())
+        print(f"no Gaudi here: over gloo, ResNet14 in place of ResNet50, at most {taken}", flush=True)
 
 
 def report(epoch: int, loss: float, ranks: int, backend: str) -> None:
