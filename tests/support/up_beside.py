@@ -65,12 +65,12 @@ class Up:
 
 
 @contextmanager
-def up_beside(team: Team, *words: str) -> Iterator[Up]:
-    """`up` of the stack `local`; what still lives of it in the end is killed."""
+def up_beside(team: Team, *words: str, stack: str = "local") -> Iterator[Up]:
+    """`up` of a stack; what still lives of it in the end is killed."""
     file = team.stacks.parent / "up.txt"
     with file.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "up", "local", "--local", "--stacks", str(team.stacks), *words],
+            [sys.executable, "-m", "cli", "up", stack, "--local", "--stacks", str(team.stacks), *words],
             cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             env={**os.environ, "TRAINYARD_HOME": str(team.home), "PULUMI_OPTION_COLOR": "never"},
         )  # fmt: skip

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster of two nodes, from its stack file to runs that trained: the real engine, and machines that run."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from localcloud.hosts.aws.environments import environments
+from tests.support.local_team import Team, summary
+from tests.support.up_beside import kill, up_beside
+
+pytestmark = pytest.mark.engine
+
+STACK = "aws-dl1-resnet"
+SMALL = "train.py --epochs 1 --steps 2 --batch 2 --size 32 --blocks 14 --width 8"
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    if not environments():
+        pytest.skip("no local environment with PyTorch")
+    one = Team(tmp_path, STACK)
+    one.change("processes: 8, backend: hccl", "processes: 1, backend: hccl")
+    one.change("train.py --epochs 90 --batch 256", SMALL)
+    # The one that gets its number second waits for the first, and `up` for both.
+    one.change("        base: {}", "        base: { until: finished }")
+    one.change("until: accepted", "until: finished")
+    yield one
+    one.end()
+
+
+def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
+    """Also after `up` was killed while it worked: the next one goes on, and nothing is there twice."""
+    _killed_at_work(team)
+    first = team.trainyard("up", STACK)
+    assert "waits for run" in first, "the second run of the cluster waits, and says for which"
+    _both_trained(team)
+    machines = _machines(team)
+    assert len(machines) == 2
+    assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
+
+    team.change('--lr, "0.4"', '--lr, "0.5"')
+    again = team.trainyard("up", STACK)
+    assert summary(again)["replaced"] == 1, "other arguments start the run again"
+    assert not re.search(r"aws:ec2:\w+ .* (replac|creat|delet)", again), "and touch no machine"
+    assert re.search(r"machine +resnet/main-0: running since \d{4}-", again), "what is up is said, and since when"
+    assert _machines(team) == machines
+
+    # The cloud is killed. Its machines come back, and with them what they have done.
+    os.kill(team.cloud.pid, signal.SIGKILL)
+    assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
+    _both_trained(team)
+    assert _machines(team) == machines
+
+    down = team.trainyard("down", STACK, "--yes", "--delete-data")
+    assert re.search(r"ends +machine resnet/main-0: running since", down)
+    assert "Nothing is left; the local cloud is stopped." in down
+    assert not list((team.home / "cloud" / "machines").glob("i-*"))
+
+
+def _killed_at_work(team: Team) -> None:
+    with up_beside(team, stack=STACK) as up:
+        deadline = time.monotonic() + 240
+        while "aws:ec2:Instance" not in up.said():
+            assert not up.over, up.said()
+            assert time.monotonic() < deadline, up.said()
+            time.sleep(0.05)
+        kill(up.family())
+
+
+def _both_trained(team: Team) -> None:
+    """Both runs, by the command that people watch them with; each on two ranks, by gloo."""
+    done = team.run("runs", "watch", STACK, "--stacks", str(team.stacks), "--home", str(team.home / "cloud"))
+    assert done.returncode == 0, done.stdout + done.stderr + _consoles(team)
+    for run in ("base", "warm"):
+        printed = team.run(
+            "runs", "logs", STACK, f"resnet/{run}", "--stacks", str(team.stacks), "--home", str(team.home / "cloud")
+        ).stdout
+        assert re.search(r"epoch 1 loss \d", printed), printed
+        assert "it has no Gaudi" in printed, "what stands in is said where people look"
+        assert "gloo for HCCL" in printed
+
+
+def _machines(team: Team) -> list[str]:
+    return sorted(row["id"] for row in team.resources() if row["type"] == "aws:ec2/instance:Instance")
+
+
+def _consoles(team: Team) -> str:
+    with suppress(OSError):
+        files = (team.home / "cloud" / "machines").glob("*/node-0.log")
+        return "\n".join(file.read_text(errors="replace")[-2000:] for file in files)
+    return ""
