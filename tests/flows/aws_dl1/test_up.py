@@ -73,7 +73,9 @@ def _killed_at_work(team: Team) -> None:
             assert not up.over, up.said()
             assert time.monotonic() < deadline, up.said()
             time.sleep(0.05)
-        kill(up.family())
+        family = up.family()
+        kill(family)
+        up.end(family)
 
 
 def _both_trained(team: Team) -> None:
