@@ -214,8 +214,12 @@ class Place:
             )
 
     def _mend(self) -> None:
-        """On a full disk the engine may write half a state. Go back to the copy before it; `up` adopts the rest."""
+        """On a full disk, or when it is killed, the engine may write half a state. Go back to the copy before it; `up` adopts the rest."""
         state = self._states() / f"{self.stack}.json"
+        # The backend notes a file's type beside it. It reads a file without such a note, and none with half of one.
+        note = state.with_name(f"{state.name}.attrs")
+        if note.exists() and not _is_whole(note) and not list(self._locks()):
+            note.unlink()
         if not state.exists() or _is_whole(state) or list(self._locks()):
             return
         before = state.with_name(f"{state.name}.bak")
