@@ -214,7 +214,8 @@ class Place:
             )
 
     def _mend(self) -> None:
-        """On a full disk, or when it is killed, the engine may write half a state. Go back to the copy before it; `up` adopts the rest."""
+        """On a full disk, or when it is killed, the engine may write half a state. Go back to the copy before it;
+        `up` adopts the rest."""
         state = self._states() / f"{self.stack}.json"
         # The backend notes a file's type beside it. It reads a file without such a note, and none with half of one.
         note = state.with_name(f"{state.name}.attrs")
