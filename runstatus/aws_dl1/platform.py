@@ -3,61 +3,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from localcloud import admin
-from localcloud.control import Cloud, CloudError
 from provider.aws_dl1.caller import session_of_caller
-from provider.aws_dl1.endings import parse_folder
+from provider.aws_dl1.endings import StatusFolder, parse_folder
 from provider.base.asking import call_of
-from provider.runs.progress import ProgressPoint
 from runstatus.aws_dl1.logs import LogMerger
 from runstatus.aws_dl1.looker import Looker
+from runstatus.looks import FIRST_PATIENCE, Look
 from runstatus.platform import Question, UnknownPlaceError
 from runstatus.seen import MachineSeen, RunStatus
 
-# Somebody waits for the first look. A cloud that has answered once may fall silent for a while.
-FIRST_PATIENCE = 10.0
 
-
-@dataclass
-class AwsLook:
+class AwsLook(Look[Looker]):
     """`runstatus.platform.RunLook`."""
-
-    looker: Looker
-    # Of all looks but the first.
-    patience: float
-    cloud: Cloud | None = None
-    _merged: dict[frozenset[int], LogMerger] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
         return f"the bucket {self.looker.bucket}"
 
-    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
-        runs = self.looker.look(deeply, history)
-        self.looker.call = replace(self.looker.call, patience=self.patience)
-        return runs
-
     def machines(self) -> Sequence[MachineSeen]:
         return self.looker.machines()
 
-    def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
-        merged = self._merged.setdefault(ranks, LogMerger(self.looker.session, self.looker.call, ranks))
-        return merged.new(runs)
-
-    def recall(self, run: RunStatus) -> Mapping[int, Sequence[ProgressPoint]]:
-        place = parse_folder(run.folder)
-        if self.cloud is None or place is None:
-            return {}
-        try:
-            return admin.read_progress(self.cloud, place.bucket, place.prefix)
-        except CloudError:  # progress is a help, states are told without it
-            return {}
-
     def cancel(self, run: RunStatus) -> None:
         self.looker.platform.cancel(self.looker.call, [node.run for node in run.nodes if not node.run.over])
+
+    def merger(self, ranks: frozenset[int]) -> LogMerger:
+        return LogMerger(self.looker.session, self.looker.call, ranks)
+
+    def place_of(self, folder: str | None) -> StatusFolder | None:
+        return parse_folder(folder)
 
 
 def make(question: Question) -> AwsLook:

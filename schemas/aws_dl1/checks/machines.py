@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from schemas.aws_dl1.checks.registry import rule
 from schemas.aws_dl1.model import AwsDl1Stack
+from schemas.checks.bounds import disks_within, runtimes_within
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.names import listing, plural
@@ -25,23 +26,12 @@ def shape(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY862", "a disk that AWS does not offer or the image does not fit on")
 def disk(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        size = job.block_storage_gb
-        if not SMALLEST_DISK <= size <= LARGEST_DISK:
-            message = f"a node's disk cannot have {size} GB, only {SMALLEST_DISK} to {LARGEST_DISK}"
-            use = SMALLEST_DISK if size < SMALLEST_DISK else LARGEST_DISK
-            yield Wrong(at("jobs", name, "blockStorageGb"), message, f"use {use}")
+    return disks_within(stack, SMALLEST_DISK, LARGEST_DISK)
 
 
 @rule("TY863", "a maximum runtime that nodes cannot keep")
 def runtime(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        minutes = job.maximum_runtime_minutes
-        if not SHORTEST <= minutes <= LONGEST:
-            message = f"{minutes} minutes are not allowed: a run has {SHORTEST} to {LONGEST} (30 days)"
-            use = SHORTEST if minutes < SHORTEST else LONGEST
-            path = at("jobs", name, "maximumRuntimeMinutes")
-            yield Wrong(path, message, f"use {use}, or as long as the training needs")
+    return runtimes_within(stack, SHORTEST, LONGEST, "a run has")
 
 
 @rule("TY864", "more machines than the account may run")

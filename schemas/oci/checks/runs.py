@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from schemas.checks.bounds import disks_within, runtimes_within
 from schemas.checks.registry import Wrong, at
 from schemas.each import MOST_RUNS, count
 from schemas.facts import Facts
@@ -21,24 +22,12 @@ _MOUNTED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 @rule("TY801", "a maximum runtime that OCI does not allow")
 def runtime(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        minutes = job.maximum_runtime_minutes
-        if not SHORTEST <= minutes <= LONGEST:
-            message = f"{minutes} minutes are not allowed: OCI takes {SHORTEST} to {LONGEST} (30 days)"
-            use = SHORTEST if minutes < SHORTEST else LONGEST
-            yield Wrong(
-                at("jobs", name, "maximumRuntimeMinutes"), message, f"use {use}, or as long as the training needs"
-            )
+    return runtimes_within(stack, SHORTEST, LONGEST, "OCI takes")
 
 
 @rule("TY803", "a size of block storage that OCI does not offer")
 def disk(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        size = job.block_storage_gb
-        if not SMALLEST_DISK <= size <= LARGEST_DISK:
-            message = f"a node's disk cannot have {size} GB, only {SMALLEST_DISK} to {LARGEST_DISK}"
-            use = SMALLEST_DISK if size < SMALLEST_DISK else LARGEST_DISK
-            yield Wrong(at("jobs", name, "blockStorageGb"), message, f"use {use}")
+    return disks_within(stack, SMALLEST_DISK, LARGEST_DISK)
 
 
 @rule("TY811", "an unknown shape", severity="warning")
