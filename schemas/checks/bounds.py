@@ -22,7 +22,7 @@ def disks_within(stack: Stack, smallest: int, largest: int) -> Iterator[Wrong]:
 
 
 def runtimes_within(stack: Stack, shortest: int, longest: int, who: str) -> Iterator[Wrong]:
-    """In minutes. `who`: `OCI takes`, the words before the bounds."""
+    """In minutes. `who`: the words before the bounds, such as `a run has`."""
     for name, job in stack.jobs.items():
         minutes = job.maximum_runtime_minutes
         if not shortest <= minutes <= longest:
