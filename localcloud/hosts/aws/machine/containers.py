@@ -135,7 +135,8 @@ class Containers:
         try:
             options = parse_run(words)
             variables, interpreter = self._variables(options)
-            notes = [*options.ignored(), *_show_volumes(options.volumes)]
+            notes = list(options.ignored())
+            _show_volumes(options.volumes)
         except OptionsError as error:
             return Answer(_UNUSABLE, errors=f"docker: {error}\n")
         self._count += 1
@@ -225,9 +226,8 @@ def _kill_all(reaper: int) -> None:
             os.kill(child, signal.SIGKILL)
 
 
-def _show_volumes(volumes: Sequence[tuple[str, str]]) -> list[str]:
+def _show_volumes(volumes: Sequence[tuple[str, str]]) -> None:
     """Shows each folder at its place in the container, by a link: a machine here cannot mount."""
-    notes = []
     for source, target in volumes:
         if os.path.normpath(source) == os.path.normpath(target):
             Path(source).mkdir(parents=True, exist_ok=True)
@@ -242,5 +242,3 @@ def _show_volumes(volumes: Sequence[tuple[str, str]]) -> list[str]:
             place.symlink_to(source)
         except OSError as error:
             raise OptionsError(f"{source} cannot be shown at {target} on this stand-in: {error.strerror}") from None
-        notes.append(f"docker: {target} is a link to {source}")
-    return notes
