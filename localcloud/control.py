@@ -61,11 +61,18 @@ class Cloud:
         return self.env_for("deployer")
 
     def env_of_caller(self) -> Mapping[str, str]:
-        """The same as whoever calls: the profile that the environment names for this cloud, else the deployer."""
+        """The same as whoever calls. Each kind of client has a variable for its profile, which counts where the
+        environment names this cloud's credentials beside it; else the caller is the deployer."""
+        from localcloud.aws.clients import profile_of_caller
+
         named = os.environ.get("OCI_CONFIG_FILE") == str(self.config_file)
-        return self.env_for(os.environ.get("OCI_CONFIG_PROFILE") or "deployer") if named else self.env
+        profile = os.environ.get("OCI_CONFIG_PROFILE") if named else None
+        return self._variables(profile or "deployer", profile_of_caller(self.home, os.environ) or "deployer")
 
     def env_for(self, profile: str) -> Mapping[str, str]:
+        return self._variables(profile, profile)
+
+    def _variables(self, profile: str, aws_profile: str) -> Mapping[str, str]:
         from localcloud.api.clients import client_variables
         from localcloud.aws.clients import client_variables as aws_variables
 
@@ -76,7 +83,7 @@ class Cloud:
             "OCI_CLI_PROFILE": profile,
             "TRAINYARD_REGISTRY": self.endpoint,
             **client_variables(self.endpoint),
-            **aws_variables(self.home, self.endpoint, profile),
+            **aws_variables(self.home, self.endpoint, aws_profile),
         }
 
 

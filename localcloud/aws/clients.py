@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from localcloud.aws import account
@@ -18,3 +19,9 @@ def client_variables(home: Path, endpoint: str, profile: str) -> dict[str, str]:
         # No machine of people has a metadata service: a client must not wait for one.
         "AWS_EC2_METADATA_DISABLED": "true",
     }
+
+
+def profile_of_caller(home: Path, environment: Mapping[str, str]) -> str | None:
+    """The profile that an environment names in this cloud's credentials. One of the caller's own file is none."""
+    ours = environment.get("AWS_SHARED_CREDENTIALS_FILE") == str(account.credentials_file(home))
+    return environment.get("AWS_PROFILE") if ours else None

@@ -8,6 +8,7 @@
 | machine_view | instances that are pending until the hosts say that they run | moto runs nothing |
 | placement | placement groups | moto has none |
 | reservations | capacity reservations | moto has none |
+| changes | tags, peers of rules, attributes of subnets, keys of log groups | moto refuses or ignores these changes |
 | commands | commands of Systems Manager that really run | moto answers Success at once |
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from localcloud.aws.additions import commands, instance_types, launches, placement, reservations
+from localcloud.aws.additions import changes, commands, instance_types, launches, placement, reservations
 from localcloud.aws.additions.outside import Outside, add_handlers, attach
 from localcloud.aws.door import carry_out_what_was_judged
 
@@ -29,10 +30,13 @@ def install(outside: Outside) -> None:
 @cache
 def _install() -> None:
     from moto import settings
+    from moto.ec2.models import EC2Backend
     from moto.ec2.models.elastic_network_interfaces import Attachment
     from moto.ec2.models.instances import Instance
+    from moto.ec2.models.launch_templates import LaunchTemplate
     from moto.ec2.responses import EC2Response
     from moto.iam.access_control import PermissionResult
+    from moto.logs.responses import LogsResponse
     from moto.s3.models import FakeBucket
     from moto.servicequotas.responses import ServiceQuotasResponse
     from moto.ssm.responses import SimpleSystemManagerResponse
@@ -45,6 +49,8 @@ def _install() -> None:
     add_handlers(EC2Response, reservations.CapacityReservations)
     add_handlers(SimpleSystemManagerResponse, commands.Commands)
     add_handlers(ServiceQuotasResponse, instance_types.Quotas)
+    add_handlers(LogsResponse, changes.KeysOfLogGroups)
+    changes.install(EC2Response, EC2Backend, LaunchTemplate)
     # Bucket policies were judged before, with their conditions, which moto's own judge of them does not read.
     FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
     launches.install(EC2Response, Instance)

@@ -76,6 +76,14 @@ def find(backend: Any, name: str) -> dict[str, Any]:
     return found
 
 
+def by_id(backend: Any, identifier: str) -> dict[str, Any]:
+    rows: dict[str, dict[str, Any]] = held(backend, "placement_groups")
+    for row in rows.values():
+        if row["GroupId"] == identifier:
+            return row
+    raise ec2_error("InvalidPlacementGroupId.NotFound", f"The Placement Group '{identifier}' does not exist.")
+
+
 def shown(backend: Any, row: dict[str, Any]) -> dict[str, Any]:
     tags = backend.describe_tags(filters={"resource-id": [row["GroupId"]]})
     return {**row, "Tags": [{"Key": tag["key"], "Value": tag["value"]} for tag in tags]}

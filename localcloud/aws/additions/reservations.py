@@ -66,6 +66,8 @@ class CapacityReservations(Handler):
         row["TotalInstanceCount"] = count
         for name in ("EndDate", "EndDateType", "InstanceMatchCriteria"):
             row[name] = self._get_param(name, row[name])
+        if row["EndDateType"] == "unlimited":
+            row["EndDate"] = None
         return ActionResult({"Return": True})
 
     def cancel_capacity_reservation(self) -> Any:

@@ -80,6 +80,8 @@ def _named(call: AwsCall, parameters: Mapping[str, str]) -> Iterator[str]:
 
 def _by_prefix(region: str, identifier: str) -> str:
     kind = table("aws_calls")["ec2"]["prefixes"].get(identifier.partition("-")[0], "unknown")
+    if kind == "placement-group":
+        identifier = resource_tags.placement_group(region, identifier)
     return _arn(region, kind, identifier)
 
 

@@ -48,6 +48,14 @@ def _tags(service: str, region: str, name: str, arn: str) -> Mapping[str, str]:
     return {}
 
 
+def placement_group(region: str, identifier: str) -> str:
+    """The name of a placement group, which its ARN has, by its id."""
+    from moto.ec2.models import ec2_backends
+
+    rows = ec2_backends[ACCOUNT][region].__dict__.get("trainyard_placement_groups", {})
+    return next((str(name) for name, row in rows.items() if row["GroupId"] == identifier), identifier)
+
+
 def full_arn(arn: str) -> str:
     """A secret's, role's or profile's ARN as IAM has it: with the letters or the path that a call left out."""
     parts = arn.split(":", 5)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from localcloud import admin, control
-from tests.support.aws_clients import AwsClients
+from tests.support.aws_clients import AwsClients, refused
 from tests.support.cloud_fixture import local_cloud
 
 T = TypeVar("T")
@@ -107,3 +107,65 @@ def test_a_life_of_instances(tmp_path: Path) -> None:
 def again(account: Account, clients: AwsClients) -> Account:
     account.ec2, account.ssm = clients["ec2"], clients["ssm"]
     return account
+
+
+def test_changes_of_what_is_there_read_back_or_are_refused(aws: AwsClients) -> None:
+    ec2 = aws["ec2"]
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    own = [{"ResourceType": "launch-template", "Tags": [{"Key": "own", "Value": "1"}]}]
+    made = ec2.create_launch_template(LaunchTemplateName="tags", LaunchTemplateData={}, TagSpecifications=own)
+    template = made["LaunchTemplate"]["LaunchTemplateId"]
+    versions = ec2.describe_launch_template_versions(LaunchTemplateId=template)["LaunchTemplateVersions"]
+    assert not versions[0]["LaunchTemplateData"].get("TagSpecifications")
+    group = ec2.create_placement_group(GroupName="tags", Strategy="cluster")["PlacementGroup"]["GroupId"]
+    reservation = ec2.create_capacity_reservation(
+        InstanceType="dl1.24xlarge", InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1a", InstanceCount=1,
+        InstanceMatchCriteria="targeted", EndDateType="limited", EndDate="2030-01-01T00:00:00Z",
+    )["CapacityReservation"]["CapacityReservationId"]  # fmt: skip
+    ec2.create_tags(Resources=[template, group, reservation], Tags=[{"Key": "later", "Value": "2"}])
+    ec2.delete_tags(Resources=[template], Tags=[{"Key": "own"}])
+    ec2.modify_capacity_reservation(CapacityReservationId=reservation, EndDateType="unlimited")
+    shown = [
+        ec2.describe_launch_templates(LaunchTemplateIds=[template])["LaunchTemplates"][0],
+        ec2.describe_placement_groups(GroupIds=[group])["PlacementGroups"][0],
+        ec2.describe_capacity_reservations(CapacityReservationIds=[reservation])["CapacityReservations"][0],
+    ]
+    assert [one["Tags"] for one in shown] == [[{"Key": "later", "Value": "2"}]] * 3
+    assert "EndDate" not in shown[2]
+    for gone in ("pg-0123456789abcdef0", "cr-0123456789abcdef0"):
+        assert refused(ec2.create_tags, Resources=[gone], Tags=[{"Key": "a", "Value": "b"}])[0].endswith("NotFound")
+    endpoint = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3")["VpcEndpoint"]
+    assert ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint["VpcEndpointId"]])["Unsuccessful"] == []
+    ec2.delete_placement_group(GroupName="tags")
+    ec2.cancel_capacity_reservation(CapacityReservationId=reservation)
+
+
+PEERS = {
+    "CidrIpv4": ("10.1.0.0/16", "10.2.0.0/16"), "CidrIpv6": ("fd00::/64", "fd01::/64"),
+    "PrefixListId": ("pl-0123456789abcdef0", "pl-0123456789abcdef1"),
+}  # fmt: skip
+LISTS = {"CidrIpv4": ("IpRanges", "CidrIp"), "CidrIpv6": ("Ipv6Ranges", "CidrIpv6"),
+         "PrefixListId": ("PrefixListIds", "PrefixListId")}  # fmt: skip
+
+
+def test_a_rule_gets_another_peer_of_its_kind_only(aws: AwsClients) -> None:
+    ec2 = aws["ec2"]
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    group = ec2.create_security_group(GroupName="peers", Description="peers", VpcId=vpc)["GroupId"]
+    plain = {"IpProtocol": "tcp", "FromPort": 1, "ToPort": 2}
+    for kind, (first, second) in PEERS.items():
+        listed, member = LISTS[kind]
+        permission = {**plain, listed: [{member: first}]}
+        made = ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[permission])
+        rule = made["SecurityGroupRules"][0]["SecurityGroupRuleId"]
+
+        def change(kind: str, peer: str, rule: str = rule) -> dict[str, Any]:
+            changed = {"SecurityGroupRuleId": rule, "SecurityGroupRule": {**plain, kind: peer}}
+            return {"GroupId": group, "SecurityGroupRules": [changed]}
+
+        ec2.modify_security_group_rules(**change(kind, second))
+        for other in PEERS.keys() - {kind}:
+            code = refused(ec2.modify_security_group_rules, **change(other, PEERS[other][0]))[0]
+            assert code == "InvalidParameterValue"
+        seen = ec2.describe_security_group_rules(SecurityGroupRuleIds=[rule])["SecurityGroupRules"][0]
+        assert {name: seen[name] for name in PEERS if name in seen} == {kind: second}

@@ -8,6 +8,7 @@ from localcloud.plugin.aws.shapes import Judged
 from localcloud.plugin.aws.table import AwsResource
 from localcloud.plugin.aws.tags import ATTEMPT, all_tags, tags_for
 from provider.aws_dl1.calls import code_of
+from provider.base.diff import Diff, DiffRules, compare
 from provider.base.errors import InputFailure, ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
@@ -23,6 +24,9 @@ _PEERS = {
     "prefixListIds": ("PrefixListIds", "PrefixListId"),
     "securityGroups": ("UserIdGroupPairs", "GroupId"),
 }
+
+# The same as resources of their own have them.
+_RULE_PEERS = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
 
 
 class SecurityGroupResource(AwsResource):
@@ -136,6 +140,15 @@ class GroupRuleResource(AwsResource):
         "description",
     )  # fmt: skip
 
+    def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
+        """AWS gives a rule another peer, and never one of another kind."""
+        if _kinds_of_peers(old) == _kinds_of_peers(new):
+            return super().diff(call, old, old_outputs, new)
+        rules = DiffRules(
+            self.rules.replace | set(_RULE_PEERS), self.rules.computed, self.rules.unordered, maps=self.rules.maps
+        )
+        return compare(old, new, rules)
+
     def judged(self, inputs: Properties) -> list[InputFailure]:
         judged = Judged(self.row.renamed)
         judged.parameters(self._request, {key: inputs[key] for key in self._PARTS if key in inputs})
@@ -182,3 +195,7 @@ class GroupRuleResource(AwsResource):
             wanted = {"GroupId": new["securityGroupId"], "SecurityGroupRules": rules}
             self.write(call, new, "ModifySecurityGroupRules", wanted)
         super()._update(call, id, {key: value for key, value in changed.items() if key not in self._PARTS}, new)
+
+
+def _kinds_of_peers(inputs: Properties) -> list[str]:
+    return [name for name in _RULE_PEERS if inputs.get(name) is not None]
