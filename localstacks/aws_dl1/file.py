@@ -7,6 +7,7 @@ from typing import Any
 
 from catalog.tables import table
 from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.statements import policies
 from localcloud.aws.account import ACCOUNT
 from localcloud.control import Cloud
 from localstacks.aws_dl1.stand_ins import StandIns
@@ -25,6 +26,7 @@ def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: Cloud, tell: Tell) -> Non
     stand_ins = StandIns(cloud, tell, plan.region, zone)
     _network(made, stand_ins)
     _things(made, plan, stand_ins)
+    _grants(plan, stand_ins)
     _machines(made, plan, stand_ins)
 
 
@@ -72,6 +74,18 @@ def _things(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
             _, stands_in = stand_ins.one(kind, name)
             if stands_in:
                 made.remarks.append(f"{kind} {name}: an empty one stands in")
+
+
+def _grants(plan: AwsDl1Plan, stand_ins: StandIns) -> None:
+    """What a stack with existing access counts on. `trainyard access` prints the same as what has to be granted."""
+    access = plan.access
+    if access.create or "access" in plan.taken:
+        return
+    for policy in policies(plan):
+        users = (("group", access.users_group), ("user role", access.users_role))
+        for kind, name in (("role", access.runs_role),) if policy.who == "runs" else users:
+            if name and policy.document:
+                stand_ins.grant(kind, name, policy.name, policy.document)
 
 
 def _machines(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:

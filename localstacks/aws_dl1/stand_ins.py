@@ -50,6 +50,16 @@ class StandIns:
         self._write()
         return self._made[key], True
 
+    def grant(self, kind: str, name: str, policy: str, document: Mapping[str, Any]) -> None:
+        """Gives a role or group what whoever made the real one has given it. Only a stand-in gets it."""
+        if f"{self._region} {kind} {name}" not in self._made:
+            return
+        what, words = f"Grant {policy} to the stand-in for {name}", json.dumps(document)
+        if kind == "group":
+            self.ask(what, "iam", "put_group_policy", GroupName=name, PolicyName=policy, PolicyDocument=words)
+        else:
+            self.ask(what, "iam", "put_role_policy", RoleName=name, PolicyName=policy, PolicyDocument=words)
+
     def remove(self) -> None:
         """Removes all of them, the last one first: what lies in another goes before it."""
         for key in reversed(list(self._made)):
@@ -165,7 +175,7 @@ def _remove_bucket(here: StandIns, made: str, name: str) -> None:
 
 
 def _role(here: StandIns, name: str) -> str:
-    """The nodes' role, with a profile of its name, as AWS's console makes them. Its access is made elsewhere."""
+    """The nodes' role, with a profile of its name, as AWS's console makes them."""
     what, service = f"Make a stand-in for the role {name}", "iam"
     here.ask(what, service, "create_role", RoleName=name, AssumeRolePolicyDocument=json.dumps(_NODES))
     here.ask(what, service, "create_instance_profile", InstanceProfileName=name)
@@ -180,6 +190,13 @@ def _remove_role(here: StandIns, made: str, name: str) -> None:
     for policy in (here.find(what, service, "list_role_policies", RoleName=made) or {}).get("PolicyNames", ()):
         here.find(what, service, "delete_role_policy", RoleName=made, PolicyName=policy)
     here.find(what, service, "delete_role", RoleName=made)
+
+
+def _remove_users(here: StandIns, made: str, name: str) -> None:
+    what = f"Remove the stand-in for the group {name}"
+    for policy in (here.find(what, "iam", "list_group_policies", GroupName=made) or {}).get("PolicyNames", ()):
+        here.find(what, "iam", "delete_group_policy", GroupName=made, PolicyName=policy)
+    here.find(what, "iam", "delete_group", GroupName=made)
 
 
 def _repository(here: StandIns, name: str) -> str:
@@ -267,7 +284,7 @@ _REMOVE: Mapping[str, Callable[[StandIns, str, str], None]] = {
     "role": _remove_role,
     "repository": _gone_by("ecr", "delete_repository", "repositoryName", force=True),
     "log group": _gone_by("logs", "delete_log_group", "logGroupName"),
-    "group": _gone_by("iam", "delete_group", "GroupName"),
+    "group": _remove_users,
     "user role": _remove_role,
     "placement group": _gone_by("ec2", "delete_placement_group", "GroupName"),
     "parameter": _gone_by("ssm", "delete_parameter", "Name"),

@@ -26,6 +26,12 @@ _READY = frozenset({"ready", "busy"})
 _SECONDS_UNTIL_LISTED = 60.0
 # The agent of a machine that comes up registers within this time.
 _SECONDS_UNTIL_ONLINE = 90.0
+# A machine reports within a few minutes. One that does not usually cannot: its report needs the bucket.
+_SECONDS_UNTIL_HEARD = 300.0
+_SILENT = (
+    "up, but silent: the role of the nodes may lack access to the bucket, or their subnet a way to S3; "
+    "`aws ec2 get-console-output` shows what the machine prints"
+)
 _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.3, 10.0, 1.4
 _SECONDS_BETWEEN_LINES = 60.0
 _SPOT = "spot"
@@ -145,7 +151,7 @@ class _BringUp:
                     "/var/log/cloud-init-output.log on the instance says more.",
                 )
             if report is None or report.state not in _READY:
-                waiting[name] = _phase(one, report)
+                waiting[name] = _phase(one, report, self._elapsed)
         return waiting
 
     def _refuse_gone(self, instances: Mapping[str, Instance]) -> None:
@@ -189,12 +195,14 @@ def current(instance: Instance | None, report: NodeReport | None) -> NodeReport 
     return report if report.written >= instance.launched.replace(microsecond=0) else None
 
 
-def _phase(instance: Instance | None, report: NodeReport | None) -> str:
+def _phase(instance: Instance | None, report: NodeReport | None, waited: float) -> str:
     if instance is None:
         return "no instance yet"
     if instance.state != "running":
         return instance.state
-    return terminal(report.state) if report is not None else "booting"
+    if report is None:
+        return "booting" if waited < _SECONDS_UNTIL_HEARD else _SILENT
+    return terminal(report.state)
 
 
 def _listed(waiting: Mapping[str, str]) -> str:
