@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from catalog.platforms import platforms_in
 from cli.options import stacks_option
 from cli.out import data, json_data, say, say_aside
 from cli.planning import end_with_findings, plan_or_exit, require_local_cloud, stack_file
@@ -91,9 +90,4 @@ def _plan(file: Path) -> Plan:
     except SystemExit:
         sys.exit(USAGE)
     require_local_cloud(plan)
-    if plan.platform not in platforms_in("rehearsing"):
-        raise click.UsageError(
-            f"{plan.stack} runs on {plan.platform}, which cannot be rehearsed yet; `trainyard up {plan.stack} --local` "
-            "trains it on this machine"
-        )
     return plan

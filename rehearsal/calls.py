@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import iam
 from iam.clock import time_variables
@@ -14,10 +14,13 @@ from iam.compartments import Compartments
 from iam.judge import AttachedPolicy, Membership, Principal, Target, compile_policies, judge
 from iam.parse import parse
 
+if TYPE_CHECKING:
+    from rehearsal.mutations import StatementMutation
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyInForce:
-    """A policy in force, with the texts of its statements. It is attached to `compartment`."""
+    """A policy in force, with the texts of its statements. `compartment`: where it is attached, if that is a place."""
 
     name: str
     compartment: str
@@ -26,22 +29,52 @@ class PolicyInForce:
 
 @dataclass(frozen=True, slots=True)
 class AccessFacts:
-    """Everything that decides about access besides the call itself."""
+    """`Grounds` of policies that are sentences: everything that decides about access besides the call itself."""
 
     policies: tuple[PolicyInForce, ...]
     compartments: Compartments
     region_key: str
 
+    def refused(self, calls: Sequence[RecordedCall], policies: Iterable[PolicyInForce]) -> tuple[LostCall, ...]:
+        return newly_refused(calls, self, policies)
+
+    def mutations(self) -> Iterator[StatementMutation]:
+        from rehearsal.mutations import statement_mutations
+
+        return statement_mutations(self.policies)
+
+    def inferred(self, call: RecordedCall) -> tuple[str, ...]:
+        return inferred(call)
+
+
+class Grounds(Protocol):
+    """What decides about access besides the call itself. Each platform has policies of its own language."""
+
+    @property
+    def policies(self) -> tuple[PolicyInForce, ...]: ...
+
+    def refused(self, calls: Sequence[RecordedCall], policies: Iterable[PolicyInForce]) -> tuple[LostCall, ...]:
+        """The calls that were allowed, but that these policies would refuse."""
+
+    def mutations(self) -> Iterator[StatementMutation]:
+        """Changes of one statement each."""
+
+    def inferred(self, call: RecordedCall) -> tuple[str, ...]:
+        """The permissions of a call that no document names."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One kind of call: who called what, how often, and which statements (`by`) allowed it."""
+    """One kind of call: who called what, how often, and which statements (`by`) allowed it.
+
+    `principal` and `target` are the platform's own: only its `Grounds` read them.
+    """
 
     operation: str
-    principal: Principal
+    principal: Any
     who: str
     permissions: tuple[str, ...]
-    target: Target
+    target: Any
     times: int
     allowed: bool
     by: tuple[tuple[str, str, str], ...]

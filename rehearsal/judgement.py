@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rehearsal.calls import AccessFacts, RecordedCall, inferred
+from rehearsal.calls import Grounds, RecordedCall
 from rehearsal.carrying import explain_idle_node, has_carried
 from rehearsal.model import (
     DroppedResult,
@@ -39,7 +39,7 @@ class Observations:
     runs: tuple[RunSeen, ...]
     traffic: Traffic
     calls: tuple[RecordedCall, ...]
-    grounds: AccessFacts
+    grounds: Grounds
     planned: PlannedNeeds
     not_proven: tuple[str, ...]
 
@@ -120,12 +120,13 @@ def _why_failed(run: RunSeen, ranks: Sequence[RankResult], seen: Observations) -
     if not failed and not run.failed:
         return
     titles = {rank.node.title for rank in run.ranks} | {f"{run.job}/{run.run}"}
+    callers = titles | {rank.node.machine for rank in run.ranks}
     blocked = [flow for flow in seen.traffic.dropped if {flow.source_name, flow.target_name} & titles]
     for one in _unique(blocked, seen.traffic):
         if one.missing != LATE:
             yield f"{one.pair} was dropped: {one.missing}"
     for call in seen.calls:
-        if not call.allowed and call.who in titles:
+        if not call.allowed and call.who in callers:
             yield f"{call.who} lacks {', '.join(call.missing)} for {call.operation}"
     for rank in failed:
         joined = "" if rank.joined else ", and never joined"
@@ -185,7 +186,7 @@ def _statements(seen: Observations) -> Iterator[StatementResult]:
                 permission
                 for call in resting
                 for permission, name, by in call.by
-                if (name, by) == (policy.name, text) and permission in inferred(call)
+                if (name, by) == (policy.name, text) and permission in seen.grounds.inferred(call)
             }
             yield StatementResult(
                 policy=policy.name,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,16 +33,26 @@ class RehearsedConfig:
 NODE_BOUNDS = ("minNodes", "maxNodes")
 
 
+def small_shapes(made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+    """`Machines` where a shape is written in the file."""
+    _shape(made, name, plan.jobs[name], entry)
+    _image(made, name, plan, entry)
+
+
+# Changes a job so that this machine can stand in for its machines, and says what differs: made, job, plan, entry.
+Machines = Callable[[RehearsedConfig, str, Plan, dict[str, Any]], None]
+
+
 def map_config(
-    written: Mapping[str, Any], plan: Plan, most_nodes: int | None, programs: Mapping[str, str]
-) -> RehearsedConfig:
+    written: Mapping[str, Any], plan: Plan, most_nodes: int | None, programs: Mapping[str, str],
+    machines: Machines = small_shapes,
+) -> RehearsedConfig:  # fmt: skip
     """Maps a written configuration. `programs` are folders whose code replaces a job's own, by job."""
     made = RehearsedConfig(deepcopy(dict(written)))
     for name, job in plan.jobs.items():
         entry = made.config[JOBS][name]
         _begin_anew(entry)
-        _shape(made, name, job, entry)
-        _image(made, name, plan, entry)
+        machines(made, name, plan, entry)
         _fewer(made, name, job, entry, most_nodes)
         _options(made, name, job, entry)
         if name in programs:

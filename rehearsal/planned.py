@@ -53,7 +53,11 @@ class PlannedNeeds:
 
     def beyond_ports(self, rule: RuleInForce) -> tuple[int, ...]:
         """The ports that a rule opens although the plan does not ask for them."""
-        alike = [one for one in self.rules if one.direction == rule.direction and _same_peer(one.peer, rule.peer)]
+        alike = [
+            one
+            for one in self.rules
+            if one.direction == rule.direction and _same_peer(one.peer, rule.called or rule.peer)
+        ]
         planned_ports = set().union(*(_each(one.ports) for one in alike)) if alike else set[int]()
         return tuple(sorted(_each(rule.ports) - planned_ports))
 
@@ -74,13 +78,15 @@ class PlannedNeeds:
         for rule in in_force:
             listed[rule.direction].append(_properties(rule))
         sides = {f"{side}SecurityRules": rows for side, rows in listed.items()}
-        return _refused(JudgedResource(SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
+        return refused_by_pack(JudgedResource(SECURITY_LIST, {**sides, "freeformTags": dict(self.list_tags)}))
 
     def refused_policies(self, policies: Iterable[PolicyInForce]) -> frozenset[str]:
         refused: set[str] = set()
         for policy in policies:
             tags = dict(self.policy_tags)
-            refused |= _refused(JudgedResource(POLICY, {"statements": list(policy.statements), "freeformTags": tags}))
+            refused |= refused_by_pack(
+                JudgedResource(POLICY, {"statements": list(policy.statements), "freeformTags": tags})
+            )
         return frozenset(refused)
 
 
@@ -91,6 +97,8 @@ def _each(ports: Ports) -> frozenset[int]:
 def _same_peer(planned_peer: str, peer: str) -> bool:
     if planned_peer == SERVICES:
         return not is_network(peer)
+    if not is_network(planned_peer):
+        return planned_peer == peer
     return is_network(peer) and ip_network(planned_peer, strict=False) == ip_network(peer, strict=False)
 
 
@@ -101,6 +109,7 @@ def _properties(rule: RuleInForce) -> dict[str, Any]:
     return {end: rule.peer, f"{end}Type": kind, "protocol": rule.protocol, **ports}
 
 
-def _refused(resource: JudgedResource) -> frozenset[str]:
+def refused_by_pack(resource: JudgedResource) -> frozenset[str]:
+    """The ids of the policy pack's mandatory rules that refuse a resource."""
     concerned = (rule for rule in rules() if resource.type in rule.types and rule.level == "mandatory")
     return frozenset(rule.id for rule in concerned if rule.verdict(resource).outcome == "fail")

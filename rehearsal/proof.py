@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rehearsal.calls import AccessFacts, PolicyInForce, RecordedCall, newly_refused
-from rehearsal.mutations import RuleMutation, StatementMutation, rule_mutations, statement_mutations
+from rehearsal.calls import Grounds, PolicyInForce, RecordedCall
+from rehearsal.mutations import RuleMutation, StatementMutation, rule_mutations
 from rehearsal.planned import PlannedNeeds
 from rehearsal.traffic import RuleInForce, Traffic, allows
 
@@ -46,9 +46,9 @@ class Proof:
         return tuple(one for one in self.survivors if not one.explained)
 
 
-def prove(traffic: Traffic, calls: Sequence[RecordedCall], grounds: AccessFacts, planned: PlannedNeeds) -> Proof:
+def prove(traffic: Traffic, calls: Sequence[RecordedCall], grounds: Grounds, planned: PlannedNeeds) -> Proof:
     by_rules = (rule_outcome(one, traffic, planned) for one in rule_mutations(traffic.rules))
-    by_statements = (statement_outcome(one, calls, grounds, planned) for one in statement_mutations(grounds.policies))
+    by_statements = (statement_outcome(one, calls, grounds, planned) for one in grounds.mutations())
     return Proof((*by_rules, *by_statements))
 
 
@@ -92,7 +92,7 @@ def _also(rule: RuleInForce, traffic: Traffic) -> list[RuleInForce]:
 
 
 def statement_outcome(
-    mutation: StatementMutation, calls: Sequence[RecordedCall], grounds: AccessFacts, planned: PlannedNeeds
+    mutation: StatementMutation, calls: Sequence[RecordedCall], grounds: Grounds, planned: PlannedNeeds
 ) -> MutationOutcome:
     """Judges a mutated statement by every call that was made."""
 
@@ -101,7 +101,7 @@ def statement_outcome(
 
     after = mutation.applied(grounds.policies)
     resting = [call for call in calls if call.allowed and call.rests_on(mutation.policy, mutation.before)]
-    gone = newly_refused(resting, grounds, after)
+    gone = grounds.refused(resting, after)
     if gone:
         return outcome("fails", join_titles(one.title for one in gone))
     stopped = planned.refused_policies(after) - planned.refused_policies(grounds.policies)
@@ -120,7 +120,7 @@ def statement_outcome(
 
 
 def _instead(
-    mutation: StatementMutation, resting: Sequence[RecordedCall], grounds: AccessFacts, after: Iterable[PolicyInForce]
+    mutation: StatementMutation, resting: Sequence[RecordedCall], grounds: Grounds, after: Iterable[PolicyInForce]
 ) -> str:
     """The statements that allow the calls in place of the mutated one."""
     rest = list(after)
@@ -129,7 +129,7 @@ def _instead(
         for policy in grounds.policies
         for text in policy.statements
         if text != mutation.before
-        and newly_refused(resting, grounds, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
+        and grounds.refused(resting, StatementMutation("deleted", policy.name, text, None, "").applied(rest))
     ]
     return join_titles(f"`{text}`" for text in replacing)
 

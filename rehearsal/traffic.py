@@ -30,10 +30,18 @@ class RehearsedNode:
     def title(self) -> str:
         return f"{self.job}/{self.run} {self.name}"
 
+    @property
+    def machine(self) -> str:
+        """A machine that carries several runs of a job."""
+        return f"{self.job} {self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class RuleInForce:
-    """One security rule in force, with its counts on all nodes together."""
+    """One security rule in force, with its counts on all nodes together.
+
+    A peer may be a name that stands for `addresses`, which is `called` something that people know.
+    """
 
     list: str
     direction: str
@@ -44,6 +52,8 @@ class RuleInForce:
     description: str
     connections: int = 0
     packets: int = 0
+    called: str = ""
+    addresses: frozenset[str] | None = None
 
     @property
     def key(self) -> RuleKey:
@@ -52,7 +62,7 @@ class RuleInForce:
     @property
     def title(self) -> str:
         way = "from" if self.direction == "ingress" else "to"
-        return f"{self.direction} {way} {self.peer}, {ports_text(self.ports, self.protocol)}"
+        return f"{self.direction} {way} {self.called or self.peer}, {ports_text(self.ports, self.protocol)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +126,7 @@ def allows(rule: RuleInForce, flow: Flow, nodes: frozenset[str]) -> bool:
         rule.direction == flow.direction
         and rule.protocol in (EVERY_PROTOCOL, flow.protocol)
         and (rule.ports is None or rule.ports[0] <= flow.port <= rule.ports[1])
-        and _is_peer(rule.peer, flow.peer, nodes)
+        and _is_peer(rule, flow.peer, nodes)
     )
 
 
@@ -129,9 +139,11 @@ def is_network(peer: str) -> bool:
     return True
 
 
-def _is_peer(peer: str, address: str, nodes: frozenset[str]) -> bool:
-    if is_network(peer):
-        return ip_address(address) in ip_network(peer, strict=False)
+def _is_peer(rule: RuleInForce, address: str, nodes: frozenset[str]) -> bool:
+    if is_network(rule.peer):
+        return ip_address(address) in ip_network(rule.peer, strict=False)
+    if rule.addresses is not None:
+        return address in rule.addresses
     # The label of the region's services stands for every address that is not a node's.
     return address not in nodes
 
@@ -184,10 +196,13 @@ def _add_rule(rules: dict[RuleKey, RuleInForce], row: Mapping[str, Any]) -> None
     rule = RuleInForce(
         str(row["list"]), str(row["direction"]), int(row["index"]), str(row["protocol"]), str(row["peer"]),
         (int(ports[0]), int(ports[1])) if ports else None, str(row.get("description") or ""),
+        called=str(row.get("called") or ""), addresses=frozenset(row["addresses"]) if "addresses" in row else None,
     )  # fmt: skip
     counted = rules.get(rule.key, rule)
     rules[rule.key] = replace(
         counted,
+        # A group that the rule names gets members while nodes come up.
+        addresses=None if rule.addresses is None else rule.addresses | (counted.addresses or frozenset()),
         connections=counted.connections + int(row["connections"]),
         packets=counted.packets + int(row["packets"]),
     )

@@ -17,7 +17,15 @@ from components.plan.file import plan_file
 from components.plan.model import JobPlan, PackagesPlan, Plan
 from localstacks.place import PROJECT
 from provider.base.asking import Tell
-from rehearsal.mapping import JOBS, RehearsedConfig, map_config, stand_in_platform, without_runs
+from rehearsal.mapping import (
+    JOBS,
+    Machines,
+    RehearsedConfig,
+    map_config,
+    small_shapes,
+    stand_in_platform,
+    without_runs,
+)
 from schemas.code import LEFT_OUT
 from schemas.judge import judge_config
 from schemas.source import read
@@ -49,15 +57,17 @@ class Script:
     secret_keys: frozenset[str]
 
 
-def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in: bool) -> Script:
+def prepare(
+    file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in: bool, machines: Machines = small_shapes
+) -> Script:
     """Writes the file to bring up, without runs, beside copies of the code; the rehearsed runs are in `mapped`."""
     stacks = home / "stacks"
     stacks.mkdir(exist_ok=True)
     written = read(file).data["config"]
     programs = {name: f"./code/{name}" for name, job in plan.jobs.items() if _needs_program(job, built_in)}
     made = map_config(
-        written, plan, most_nodes, {name: path for name, path in programs.items() if program_of(plan, name)}
-    )
+        written, plan, most_nodes, {name: path for name, path in programs.items() if program_of(plan, name)}, machines,
+    )  # fmt: skip
     for name, job in plan.jobs.items():
         made.config[JOBS][name].pop("requirements", None)
         program = program_of(plan, name) if name in programs else None
@@ -80,12 +90,12 @@ def prepare(file: Path, plan: Plan, home: Path, most_nodes: int | None, built_in
     return Script(plan.stack, plan, made, secret)
 
 
-def prepare_used(file: Path, plan: Plan, home: Path, tell: Tell) -> str | None:
+def prepare_used(file: Path, plan: Plan, home: Path, tell: Tell, machines: Machines = small_shapes) -> str | None:
     """The stack this one takes from: its own file, when it lies beside; else a stand-in, and what to say of it."""
     used = (plan.uses or "").rpartition("/")[2]
     beside = file.with_name(f"Pulumi.{used}.yaml")
     if beside.is_file():
-        prepare(beside, plan_file(beside, tell), home, None, built_in=False)
+        prepare(beside, plan_file(beside, tell), home, None, False, machines)
         return None
     written = read(file).data["config"]
     stand_in = stand_in_platform(plan, written)

@@ -63,7 +63,7 @@ def _idle_loads(again: RepeatableRun, seconds: float, evidence: Evidence) -> dic
     seen, why = idle.watch_to_end(started)
     if started.refused or why or seen is None or seen.state != "SUCCEEDED":
         return {}
-    return {rank: load.scaled(seconds / waits) for rank, load in evidence.loads(seen).items()}
+    return {rank: load.scaled(seconds / waits) for rank, load in evidence.loads(again.job.name, seen).items()}
 
 
 def _waiting(again: RepeatableRun, seconds: float) -> RepeatableRun:

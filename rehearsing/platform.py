@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -13,7 +13,9 @@ from localcloud.control import Cloud
 from localstacks.place import Place
 from localstacks.platform import LocalPlatform
 from provider.base.asking import Tell
-from rehearsal.calls import AccessFacts
+from provider.runs.model import NodeRun
+from rehearsal.calls import Grounds, RecordedCall
+from rehearsal.mapping import RehearsedConfig
 from rehearsal.model import Artifact
 from rehearsal.mutations import RuleMutation, StatementMutation
 from rehearsal.planned import PlannedNeeds
@@ -28,6 +30,9 @@ Outputs = Mapping[str, Any]
 class RehearsalPlatform(Protocol):
     @property
     def local(self) -> LocalPlatform: ...
+
+    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+        """Makes a job of a file small enough for this machine, and says what that changes."""
 
     def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
         """The plan that gives access, and remarks on what was made because it exists elsewhere."""
@@ -44,7 +49,7 @@ class RehearsalPlatform(Protocol):
     def act_as_people(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
         """Make the calls that people make around their runs. Those that the stack does not grant are refused."""
 
-    def look_at_metrics(self, who: People, cloud: Cloud) -> None:
+    def look_after_runs(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
         """What people do after a run."""
 
     def answers(self, cloud: Cloud, outputs: Outputs, place: Place) -> Answers:
@@ -58,7 +63,7 @@ class RehearsalPlatform(Protocol):
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
         """A watch on the run."""
 
-    def caller(self, cloud: Cloud) -> str:
+    def caller(self, cloud: Cloud, who: People) -> str:
         """The name of the people in the cloud's record of calls."""
 
     def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
@@ -67,7 +72,19 @@ class RehearsalPlatform(Protocol):
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
         """What the ranks that did not succeed printed last, as the run's people read it."""
 
-    def access_facts(self, cloud: Cloud) -> AccessFacts:
+    def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
+        """By the id of each node's run: the id under which the local cloud has evidence of the machine."""
+
+    def peers(self, cloud: Cloud, outputs: Outputs) -> Mapping[str, str]:
+        """What rules name by ids, in words."""
+
+    def judged_calls(self, cloud: Cloud) -> list[Mapping[str, Any]]:
+        """The calls that the stack's own policies decided."""
+
+    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+        """Reads one of them. `names` are those of callers in reports, by the ids of people and machines."""
+
+    def access_facts(self, cloud: Cloud) -> Grounds:
         """The facts that decide access: the policies in force."""
 
     def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:

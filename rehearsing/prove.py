@@ -9,9 +9,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from localcloud import admin
 from rehearsal.judgement import Observations
-from rehearsal.mutations import RuleMutation, rule_mutations, statement_mutations
+from rehearsal.mutations import RuleMutation, rule_mutations
 from rehearsal.proof import MutationOutcome, rule_outcome, statement_outcome
 from rehearsing.evidence import Evidence
 from rehearsing.platform import Mutation
@@ -34,17 +33,18 @@ def confirm_predictions(
 
 def sample(seen: Observations, again: RepeatableRun, many: int, seed: int) -> list[tuple[Mutation, MutationOutcome]]:
     """Deletions that are predicted to make this very run fail, half of each kind while there are."""
-    own = f"{again.job.name}/{again.run.name}"
+    own = {f"{again.job.name}/{again.run.name}", *(f"{again.job.name} {node.name}" for node in again.run.nodes)}
     by_rules = [(one, rule_outcome(one, seen.traffic, seen.planned)) for one in rule_mutations(seen.traffic.rules)]
     by_statements = [
-        (one, statement_outcome(one, seen.calls, seen.grounds, seen.planned))
-        for one in statement_mutations(seen.grounds.policies)
+        (one, statement_outcome(one, seen.calls, seen.grounds, seen.planned)) for one in seen.grounds.mutations()
     ]
     random_ = random.Random(seed)
     piles: list[list[tuple[Mutation, MutationOutcome]]] = []
     for pile in (by_rules, by_statements):
         wanted = [
-            (one, out) for one, out in pile if one.kind == "deleted" and out.fate == "fails" and own in out.because
+            (one, out)
+            for one, out in pile
+            if one.kind == "deleted" and out.fate == "fails" and any(one in out.because for one in own)
         ]
         piles.append(random_.sample(wanted, len(wanted)))
     chosen: list[tuple[Mutation, MutationOutcome]] = []
@@ -61,6 +61,7 @@ def _confirm(again: RepeatableRun, mutation: Mutation, predicted: MutationOutcom
     since = evidence.last_call()
     with again.platform.without(again.cloud, mutation):
         started = again.start()
+        evidence.begin(started)
         noticed = _noticed(again, mutation, started, evidence, since)
         seen, why = again.watch_to_end(started, noticed)
         failed = bool(started.refused) or seen is None or seen.state != "SUCCEEDED"
@@ -76,16 +77,15 @@ def _noticed(
     again: RepeatableRun, mutation: Mutation, started: StartedRun, evidence: Evidence, since: int
 ) -> Callable[[], bool]:
     """Whether what was predicted has happened: packets of the rule's kind are dropped, or a call is refused."""
-    ids = {node.id for node in started.nodes}
 
     def dropped() -> bool:
         if not isinstance(mutation, RuleMutation):
             return False
         ports = mutation.before.ports or (0, 65535)
-        rows = evidence.dropped_now(ids)
+        rows = evidence.dropped_now(started)
         return any(ports[0] <= int(row["port"]) <= ports[1] for row in rows)
 
     def refused() -> bool:
-        return any(not row["allowed"] for row in admin.list_calls(again.cloud, since))
+        return evidence.refused_since(since)
 
     return dropped if isinstance(mutation, RuleMutation) else refused

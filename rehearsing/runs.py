@@ -19,6 +19,8 @@ from runstatus.words import progress
 from schemas.model import EnvValue, Secret
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+# A machine that a missing rule or statement keeps from the bucket does not see that its run was cancelled.
+_SECONDS_TO_END = 30.0
 
 
 class RunWatch(Protocol):
@@ -33,6 +35,9 @@ class Answers:
     """The values of placeholders that only the cloud knows, once the stack is up."""
 
     values: Mapping[str, str]
+
+    def fill(self, text: str) -> str:
+        return expand(text, self.values)
 
     def environment(self, values: Mapping[str, EnvValue]) -> dict[str, str]:
         return {
@@ -63,12 +68,13 @@ def watch_to_end(
         run = watch.look()
         if run is not None:
             shown.tell(run)
-        if run is None or run.over:
-            return run, why
         late = time.monotonic() > deadline
+        if run is None or run.over or (why and late):
+            return run, why
         if not why and (late or started.refused or enough()):
             why = f"it had not ended after {minutes:g} minutes and was cancelled" if late else "it was cancelled"
             watch.cancel()
+            deadline = time.monotonic() + _SECONDS_TO_END
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 

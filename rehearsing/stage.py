@@ -82,7 +82,7 @@ def run_rehearsal(
         platform.act_as_people(who, stage.cloud, stage.outputs)
         evidence = Evidence(platform, stage.cloud, who, stage.outputs, tell)
         runs = tuple(_runs(stage, who, evidence, options))
-        platform.look_at_metrics(who, stage.cloud)
+        platform.look_after_runs(who, stage.cloud, stage.outputs)
         calls = evidence.calls()
         runs, not_compared = compare_with_idle(runs, _runs_that_succeeded(stage, who, runs, options), evidence)
         seen = Observations(
@@ -108,12 +108,12 @@ def run_rehearsal(
 def _set_up(
     file: Path, plan: Plan, home: Path, options: RehearsalOptions, platform: RehearsalPlatform, tell: Tell
 ) -> Stage:
-    script = prepare(file, plan, home, options.nodes, options.built_in)
+    script = prepare(file, plan, home, options.nodes, options.built_in, platform.machines)
     differences = [
         *script.mapped.differences,
         *(f"job {job}: not rehearsed: {why}" for job, whys in script.mapped.not_rehearsed.items() for why in whys),
     ]
-    if plan.uses and (stood_in := prepare_used(file, plan, home, tell)):
+    if plan.uses and (stood_in := prepare_used(file, plan, home, tell, platform.machines)):
         differences.append(stood_in)
     with (home / "pulumi.log").open("w") as output:
 

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -108,19 +109,28 @@ def _rules(witness: NodeEvidence, seen: _Seen) -> Iterator[Row]:
             "node": witness.rank,
             "packets": seen.counters.get(firewall.packets_counter(rule), 0),
             "connections": seen.counters.get(firewall.connections_counter(rule), 0),
+            **({"addresses": [str(block.network_address) for block in rule.peers]} if rule.named else {}),
         }
 
 
 def _flows(witness: NodeEvidence, seen: _Seen, kind: str, counted: str) -> Iterator[Row]:
+    """Without what no rule that somebody wrote could stop."""
     directions: tuple[Direction, ...] = ("ingress", "egress")
+    implied = [rule for rule in witness.rules if rule.implied]
     for direction in directions:
         for one in sorted(seen.sets.get(f"{kind}_{direction}", ()), key=lambda one: one.key):
             peer, protocol, port = one.key
+            if any(rule.direction == direction and _is_peer(peer, rule) for rule in implied):
+                continue
             ends = (peer, witness.address) if direction == "ingress" else (witness.address, peer)
             yield {
                 "direction": direction, "from": ends[0], "to": ends[1], "port": port, "protocol": protocol,
                 counted: one.packets,
             }  # fmt: skip
+
+
+def _is_peer(address: str, rule: FirewallRule) -> bool:
+    return any(IPv4Address(address) in block for block in rule.peers)
 
 
 def _carried(witness: NodeEvidence, seen: _Seen) -> dict[str, int]:

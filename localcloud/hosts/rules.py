@@ -33,4 +33,5 @@ class FirewallRule:
     stateless: bool = False
     description: str = ""
     key: str = ""  # equal for rules of equal content
+    named: bool = False  # the peer is a name, which only the cloud knows the addresses of
     implied: bool = False  # the cloud's own: nobody wrote it, so evidence does not list it

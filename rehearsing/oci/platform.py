@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from typing import Any
 
 from components.oci.plan import oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
+from localcloud import admin
 from localcloud.control import Cloud
 from localstacks.oci.platform import OciLocalPlatform
 from localstacks.place import Place
 from provider.base.asking import Tell
-from rehearsal.calls import AccessFacts
+from provider.runs.model import NodeRun
+from rehearsal.calls import AccessFacts, RecordedCall, read_call
+from rehearsal.mapping import RehearsedConfig, small_shapes
 from rehearsal.model import Artifact
 from rehearsal.planned import PlannedNeeds
 from rehearsing.oci import access, evidence, mutations, people, runs
@@ -27,6 +31,9 @@ class OciRehearsalPlatform:
     """`rehearsing.platform.RehearsalPlatform`."""
 
     local = OciLocalPlatform()
+
+    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+        small_shapes(made, name, plan, entry)
 
     def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
         return access.stand_in_access(cloud, oci_plan(plan), used)
@@ -43,7 +50,7 @@ class OciRehearsalPlatform:
     def act_as_people(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
         people.act_as_people(who, cloud, outputs)
 
-    def look_at_metrics(self, who: People, cloud: Cloud) -> None:
+    def look_after_runs(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
         people.look_at_metrics(who, cloud)
 
     def answers(self, cloud: Cloud, outputs: Outputs, place: Place) -> Answers:
@@ -57,7 +64,7 @@ class OciRehearsalPlatform:
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
         return runs.watch(who, oci_plan(plan), started, tell)
 
-    def caller(self, cloud: Cloud) -> str:
+    def caller(self, cloud: Cloud, who: People) -> str:
         return evidence.caller(cloud)
 
     def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
@@ -65,6 +72,19 @@ class OciRehearsalPlatform:
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
         return evidence.last_lines(who, seen, tell)
+
+    def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
+        # Each job run has machines of its own.
+        return {node.id: node.id for node in nodes}
+
+    def peers(self, cloud: Cloud, outputs: Outputs) -> Mapping[str, str]:
+        return {}
+
+    def judged_calls(self, cloud: Cloud) -> list[Mapping[str, Any]]:
+        return list(admin.list_calls(cloud))
+
+    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+        return read_call(row, names)
 
     def access_facts(self, cloud: Cloud) -> AccessFacts:
         return evidence.access_facts(cloud)

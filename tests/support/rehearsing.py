@@ -36,6 +36,15 @@ class Rehearsals:
         return cls._of(POOL, root)
 
     @classmethod
+    def of_examples(cls, root: Path, *names: str) -> Rehearsals:
+        """Copies of example stacks with their code."""
+        stacks = root / "stacks"
+        shutil.copytree(ROOT / "stacks" / "examples", stacks / "examples")
+        for name in names:
+            shutil.copy(ROOT / "stacks" / f"Pulumi.{name}.yaml", stacks)
+        return cls(root / "home", stacks)
+
+    @classmethod
     def _of(cls, project: Path, root: Path) -> Rehearsals:
         stacks = root / "stacks"
         shutil.copytree(project, stacks)

@@ -12,6 +12,8 @@ from localcloud.hosts.aws.places import METADATA_ADDRESS, STORAGE_ADDRESS
 from localcloud.hosts.rules import ICMP, TCP, UDP, Direction, FirewallRule, UnreadableRuleError
 
 _PROTOCOLS: Mapping[str, int | None] = {"-1": None, "all": None, "tcp": TCP, "udp": UDP, "icmp": ICMP, "icmpv6": 58}
+# Groups, and lists of addresses.
+_NAMES = ("sg-", "pl-")
 Members = Mapping[str, Sequence[str]]
 
 
@@ -62,7 +64,8 @@ def _rule(group: str, direction: Direction, index: int, rule: GroupRule, members
     text = repr((direction, protocol, rule.peer, ports, icmp))
     return FirewallRule(
         group, direction, index, protocol, rule.peer, _blocks(rule.peer, members), ports=ports, icmp=icmp,
-        description=rule.description, key=hashlib.sha256(text.encode()).hexdigest()[:16],
+        description=rule.description, named=rule.peer.startswith(_NAMES),
+        key=hashlib.sha256(text.encode()).hexdigest()[:16],
     )  # fmt: skip
 
 

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AWS DL1, as rehearsals ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan
+from components.plan.model import JobPlan, Plan, RunPlan
+from localcloud.control import Cloud
+from localstacks.aws_dl1.platform import AwsLocalPlatform
+from localstacks.aws_dl1.sessions import DEPLOYER, session_of
+from localstacks.place import Place
+from provider.base.asking import Tell
+from provider.runs.model import NodeRun
+from rehearsal.calls import RecordedCall
+from rehearsal.mapping import RehearsedConfig
+from rehearsal.model import Artifact
+from rehearsal.planned import PlannedNeeds
+from rehearsing.aws_dl1 import access, evidence, grounds, mutations, people, runs
+from rehearsing.aws_dl1.machines import small_machines
+from rehearsing.aws_dl1.planned import planned_needs
+from rehearsing.people import People
+from rehearsing.platform import Mutation, Outputs
+from rehearsing.runs import Answers, RunWatch, StartedRun
+from runstatus.seen import RunStatus
+
+
+class AwsRehearsalPlatform:
+    """`rehearsing.platform.RehearsalPlatform`."""
+
+    local = AwsLocalPlatform()
+
+    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+        small_machines(made, name, plan, entry)
+
+    def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+        return access.stand_in_access(cloud, _own(plan), used)
+
+    def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
+        """Roles and groups that the file names have their stand-ins from the local stack."""
+        return iter(())
+
+    def people_of(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+        runs.keep_secrets(session_of(cloud, DEPLOYER, _own(plan).region), _own(plan))
+        return people.people_of(cloud, _own(plan), _own(granted).access)
+
+    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
+        return planned_needs(_own(plan), _own(network_of), _own(access_of))
+
+    def act_as_people(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+        people.act_as_people(who, outputs)
+
+    def look_after_runs(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+        people.look_at_logs_and_metrics(who, outputs)
+
+    def answers(self, cloud: Cloud, outputs: Outputs, place: Place) -> Answers:
+        return runs.answers(outputs)
+
+    def start(
+        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+    ) -> StartedRun:
+        if not isinstance(job, AwsJobPlan):
+            raise TypeError(f"{job.name} is a job of another platform")
+        return runs.start(who, _own(plan), job, run, outputs, answers, tell)
+
+    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
+        return runs.watch(who, _own(plan), started, tell)
+
+    def caller(self, cloud: Cloud, who: People) -> str:
+        return evidence.caller(who)
+
+    def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
+        return evidence.artifacts(who, outputs, started)
+
+    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
+        return evidence.last_lines(who, seen, tell)
+
+    def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
+        return evidence.hosts(outputs, job, nodes)
+
+    def peers(self, cloud: Cloud, outputs: Outputs) -> Mapping[str, str]:
+        return evidence.peers(cloud, outputs)
+
+    def judged_calls(self, cloud: Cloud) -> list[Mapping[str, Any]]:
+        return evidence.judged_calls(cloud)
+
+    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+        return grounds.read_call(row, names)
+
+    def access_facts(self, cloud: Cloud) -> grounds.AwsGrounds:
+        return grounds.access_facts(cloud)
+
+    def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
+        return mutations.without(cloud, mutation)
+
+
+def _own(plan: Plan) -> AwsDl1Plan:
+    if not isinstance(plan, AwsDl1Plan):
+        raise TypeError(f"{plan.stack} is a plan of {plan.platform}")
+    return plan
+
+
+PLATFORM = AwsRehearsalPlatform()
