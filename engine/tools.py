@@ -150,8 +150,14 @@ def write_script(path: Path, text: str) -> None:
     if path.is_file() and not path.is_symlink() and path.read_text() == text and os.access(path, os.X_OK):
         return
     handle, part = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    with os.fdopen(handle, "w") as target:
-        target.write(text)
+    try:
+        with os.fdopen(handle, "w") as target:
+            target.write(text)
+    except OSError as problem:
+        os.unlink(part)
+        # Of a full disk the system names no file.
+        problem.filename = str(path)
+        raise
     os.chmod(part, 0o755)
     os.replace(part, path)
 

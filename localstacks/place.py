@@ -276,5 +276,10 @@ def _data(file: Path) -> Any:
 def _write(file: Path, text: str) -> None:
     """Replace the file at once: another command may be reading it."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(text, "utf-8")
+    try:
+        draft.write_text(text, "utf-8")
+    except OSError as problem:
+        # Of a full disk the system names no file.
+        problem.filename = str(file)
+        raise
     draft.replace(file)

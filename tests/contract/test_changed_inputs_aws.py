@@ -14,7 +14,6 @@ from catalog.tables import table
 from localcloud.control import Cloud
 from localcloud.plugin.aws.types import ROWS
 from provider.base.values import Properties
-from tests.contract.test_plugin_aws_types import NOT_TAKEN, official
 from tests.support.aws_plugin_world import (
     ASSOCIATION,
     CAPACITY,
@@ -43,6 +42,7 @@ from tests.support.aws_plugin_world import (
     aws_world,
     document,
 )  # fmt: skip
+from tests.support.aws_types import NOT_TAKEN, official
 from tests.support.counts import FIRST, wanted
 from tests.support.plugin_world import World
 from tests.support.provider_client import Failed, Resource

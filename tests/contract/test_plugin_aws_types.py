@@ -16,86 +16,10 @@ from localcloud.plugin.aws.plugin import LocalAws
 from localcloud.plugin.aws.properties import AwsProperties
 from localcloud.plugin.aws.shapes import MAPS
 from localcloud.plugin.aws.types import ROWS
+from tests.support.aws_types import NOT_SHOWN, NOT_TAKEN, official
 
 # A package of pulumi_aws warns of its own deprecated modules when it is imported.
 pytestmark = pytest.mark.filterwarnings("ignore:.* has been deprecated:DeprecationWarning")
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# Inputs that the plugin refuses: what no stack of ours uses, most of it IPv6, IPAM, Outposts or deprecated.
-NOT_TAKEN: Mapping[str, frozenset[str]] = {
-    "aws:ec2/vpc:Vpc": _names(
-        "ipv4IpamPoolId ipv4NetmaskLength ipv6CidrBlock ipv6CidrBlockNetworkBorderGroup ipv6IpamPoolId "
-        "ipv6NetmaskLength"
-    ),
-    "aws:ec2/subnet:Subnet": _names(
-        "customerOwnedIpv4Pool enableLniAtDeviceIndex ipv4IpamPoolId ipv4NetmaskLength ipv6IpamPoolId "
-        "ipv6NetmaskLength mapCustomerOwnedIpOnLaunch outpostArn"
-    ),
-    "aws:ec2/natGateway:NatGateway": _names(
-        "availabilityMode availabilityZoneAddresses secondaryAllocationIds secondaryPrivateIpAddressCount "
-        "secondaryPrivateIpAddresses"
-    ),
-    "aws:ec2/eip:Eip": _names("associateWithPrivateIp customerOwnedIpv4Pool ipamPoolId"),
-    "aws:ec2/vpcEndpoint:VpcEndpoint": _names(
-        "dnsOptions resourceConfigurationArn serviceNetworkArn serviceRegion subnetConfigurations"
-    ),
-    "aws:ec2/routeTable:RouteTable": _names("propagatingVgws"),
-    "aws:ec2/route:Route": _names("odbNetworkArn"),
-    "aws:ec2/launchTemplate:LaunchTemplate": _names("instanceRequirements secondaryInterfaces"),
-    "aws:ec2/instance:Instance": _names(
-        "enablePrimaryIpv6 ephemeralBlockDevices getPasswordData hibernation hostResourceGroupArn ipv6AddressCount "
-        "ipv6Addresses placementGroupId primaryNetworkInterface secondaryNetworkInterfaces secondaryPrivateIps"
-    ),
-    # Each of these has a resource of its own.
-    "aws:s3/bucket:Bucket": _names(
-        "accelerationStatus acl bucketNamespace corsRules grants lifecycleRules logging objectLockConfiguration policy "
-        "replicationConfiguration requestPayer serverSideEncryptionConfiguration versioning website"
-    ),
-    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": _names("skipDestroy"),
-    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": _names(
-        "expectedBucketOwner"
-    ),
-    "aws:s3/bucketVersioning:BucketVersioning": _names("expectedBucketOwner"),
-    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": _names(
-        "expectedBucketOwner timeouts transitionDefaultMinimumObjectSize"
-    ),
-    "aws:s3/bucketObjectv2:BucketObjectv2": _names(
-        "acl objectLockLegalHoldStatus objectLockMode objectLockRetainUntilDate overrideProvider"
-    ),
-    "aws:cloudwatch/logGroup:LogGroup": _names("deletionProtectionEnabled"),
-    "aws:iam/role:Role": _names("inlinePolicies managedPolicyArns"),
-    "aws:iam/policy:Policy": _names("delayAfterPolicyCreationInMs"),
-    "aws:secretsmanager/secret:Secret": _names("forceOverwriteReplicaSecret replicas type"),
-    "aws:secretsmanager/secretVersion:SecretVersion": _names("secretStringWo secretStringWoVersion"),
-}
-# Outputs that the plugin does not show, beside the inputs that it does not take.
-NOT_SHOWN: Mapping[str, frozenset[str]] = {
-    "aws:ec2/vpc:Vpc": _names("ipv6AssociationId"),
-    "aws:ec2/subnet:Subnet": _names("ipv6CidrBlockAssociationId"),
-    "aws:ec2/natGateway:NatGateway": _names(
-        "autoProvisionZones autoScalingIps regionalNatGatewayAddresses regionalNatGatewayAutoMode routeTableId"
-    ),
-    "aws:ec2/eip:Eip": _names("carrierIp customerOwnedIp privateDns ptrRecord publicDns"),
-    "aws:ec2/vpcEndpoint:VpcEndpoint": _names("dnsEntries"),
-    "aws:ec2/route:Route": _names("instanceOwnerId"),
-    "aws:ec2/instance:Instance": _names("outpostArn passwordData"),
-    "aws:s3/bucket:Bucket": _names("hostedZoneId websiteDomain websiteEndpoint"),
-    "aws:s3/bucketObjectv2:BucketObjectv2": _names("checksumCrc64nvme"),
-    "aws:secretsmanager/secretVersion:SecretVersion": _names("hasSecretStringWo secretArn"),
-}
-
-
-def official(token: str, suffix: str = "") -> Any:
-    """The class of `pulumi_aws` for a type, or (`Args`) for its inputs. One that clashes is called InitArgs."""
-    _, path, name = token.split(":")
-    package, _, module = path.partition("/")
-    module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", module).lower()
-    found = import_module(f"pulumi_aws.{package}.{module}")
-    return getattr(found, f"{name}Init{suffix}", None) or getattr(found, f"{name}{suffix}")
 
 
 def ours(token: str) -> AwsProperties:
