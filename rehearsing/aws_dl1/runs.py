@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan
 from components.aws_dl1.run_inputs import run_inputs
 from components.plan.model import RunPlan
-from localstacks.aws_dl1.calls import ask
+from provider.aws_dl1.archives import newest_code
 from provider.aws_dl1.platform import AwsRunPlatform
 from provider.aws_dl1.session import Session
 from provider.base.asking import Tell, call_of
@@ -23,8 +22,6 @@ from rehearsing.runs import Answers, StartedRun
 from runstatus.aws_dl1.looker import Looker
 from runstatus.seen import RunStatus, WantedRuns
 from schemas.model import Secret
-
-_CODE = ".trainyard/code/"
 
 
 def answers(outputs: Mapping[str, Any]) -> Answers:
@@ -75,13 +72,10 @@ def start(
 
 
 def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
-    """The archive that `up` put into the rehearsal's own bucket: the only one of the job."""
-    look = partial(who.session.client("s3").list_objects_v2, Bucket=bucket, Prefix=f"{_CODE}{job.called}-")
     try:
-        names = [row["Key"] for row in ask(tell, "Look for the job's code", look).get("Contents", ())]
+        return newest_code(who.session, call_of("rehearse", tell), bucket, job.called)
     except ProviderError:
         return None  # the start says why these people may not look into the bucket
-    return next((name for name in names if name.rpartition("-")[0] == f"{_CODE}{job.called}"), None)
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan
 from components.aws_dl1.run_inputs import run_inputs
+from provider.aws_dl1.archives import newest_code
 from provider.aws_dl1.caller import session_of_caller
 from provider.aws_dl1.calls import ACCESS_CODES, code_of
 from provider.aws_dl1.platform import AwsRunPlatform
@@ -86,8 +87,13 @@ class AwsTries:
 
     def _from_plan(self, planned: PlannedTry, plan: AwsDl1Plan, job: AwsJobPlan, values: dict[str, str]) -> Properties:
         group = plan.logs.group_name if plan.logs.enabled and "logs" not in plan.taken else None
-        # Its machines have the code of the last `up`.
-        where = {"bucket": values["bucket"].removeprefix("s3://"), "logGroup": group}
+        bucket = values["bucket"].removeprefix("s3://")
+        code = (
+            self._allowed(lambda: newest_code(self.session, self.call, bucket, job.called))
+            if job.code and job.code.folder
+            else None
+        )
+        where = {"bucket": bucket, "logGroup": group, "code": code}
         return {**run_inputs(plan, job, planned.run, where, PlanFiller(values)), "until": "accepted"}
 
     def _allowed(self, ask: Callable[[], T]) -> T:

@@ -40,7 +40,7 @@ config:
   trainyard:access: {{ users: {{ group: scientists }} }}
   trainyard:jobs:
     tried:{JOB}      runs: {{ base: {{ args: [--lr, "0.1"] }} }}
-    idle:{JOB}
+    idle:{JOB}      code: ./code
 """
 
 
@@ -54,6 +54,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsWorld]:
 def file(tmp_path: Path) -> Path:
     path = tmp_path / f"Pulumi.{STACK}.yaml"
     path.write_text(FILE)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text("print('trains')\n")
     return path
 
 
@@ -112,9 +114,13 @@ def test_a_try_is_the_deployed_run_with_other_arguments_and_ends_with_it(world: 
 
 
 def test_a_job_without_runs_is_tried_from_its_plan(world: AwsWorld, file: Path) -> None:
+    older, newer = (f".trainyard/code/idle-{digest * 16}.tar.gz" for digest in "bc")
+    for key in (older, newer, f".trainyard/code/idle-other-{'a' * 16}.tar.gz"):
+        world["s3"].put_object(Bucket=world.bucket, Key=key, Body=b"an archive")
     with world.cluster("idle", "main-0", "worker-0") as cluster:
         started = trainyard(file, "idle", "--name", "first", "--", "--lr", "0.5")
         assert started.exit_code == 0, started.output
         (ticket,) = cluster.tickets()
         assert ticket["image"].endswith(":1.0")
         assert "secret" not in ticket
+        assert ticket["code"] == newer, "the archive of the last `up`, and of this job"

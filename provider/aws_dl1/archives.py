@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The archives of code that `up` has put into the bucket."""
+
+from __future__ import annotations
+
+from provider.aws_dl1.calls import pages
+from provider.aws_dl1.session import Session
+from provider.base.resource import Call
+
+_CODE = ".trainyard/code/"
+
+
+def newest_code(session: Session, call: Call, bucket: str, job: str) -> str | None:
+    """The archive of a job that was put last; older ones stay for runs that still wait. None if it has no code."""
+    stem = f"{_CODE}{job}-"
+    rows = [
+        (row["LastModified"], row["Key"])
+        for page in pages(
+            call, "Look for the job's code", session.client("s3"), "list_objects_v2", Bucket=bucket, Prefix=stem
+        )
+        for row in page.get("Contents", ())
+        # Another job's name may begin with this one's.
+        if "-" not in row["Key"].removeprefix(stem)
+    ]
+    return str(max(rows)[1]) if rows else None
