@@ -6,35 +6,20 @@ They are instances of the local AWS: root of user namespaces of their own, with 
 
 from __future__ import annotations
 
-import io
 import json
-import subprocess
-import tarfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components.aws_dl1.node_setup import NodeSettings, user_data
 from tests.support.aws_clients import AwsClients
 from tests.support.cloud_fixture import local_cloud
 from tests.support.documents import document
-from tests.support.machine_cluster import GROUP, JOB, KEY_SECRET, LAUNCHER, launcher_archive
+from tests.support.local_machines import BUCKET, LocalMachines, until
+from tests.support.machine_cluster import GROUP, JOB
 
-BUCKET, IMAGE, ZONE = "vision-dev-runs", "ami-0d11a1b2c3d4e5f60", "us-east-1a"
-CODE = ".trainyard/code/resnet-0123456789abcdef.tar.gz"
 NODES = ("main-0", "worker-0")
-TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
-}
-MAY = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Action": ["s3:*", "secretsmanager:*", "logs:*", "ecr:*"], "Resource": "*"}],
-}
 # Each rank reaches each node by name and by address, without a question, and says what the container is told.
 SCRIPT = """
 import json, os, pathlib, stat, subprocess, sys, time
@@ -59,88 +44,8 @@ pathlib.Path("written").write_text("the code's folder may be written")
 """
 
 
-def until(what: str, found: Callable[[], Any], detail: Callable[[], str], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = found()
-        if value:
-            return value
-        time.sleep(0.1)
-    raise AssertionError(f"{what} did not come in {seconds:.0f} s\n{detail()}")
-
-
-class World:
-    """Two instances, made as the deployment makes them."""
-
-    def __init__(self, clients: AwsClients, home: Path, **settings: Any) -> None:
-        self.clients, self.home = clients, home
-        self.s3, self.ec2 = clients["s3"], clients["ec2"]
-        self._prepare()
-        told = NodeSettings(
-            region="us-east-1", bucket=BUCKET, job=JOB, nodes=NODES, launcher=LAUNCHER, code=CODE, log_group=GROUP,
-            ssh_secret=KEY_SECRET, image="registry/train:1", release="1.15.1", efa_interfaces=1,
-            stop_when_idle_minutes=30, **settings,
-        )  # fmt: skip
-        self.user_data = user_data(told)
-        vpc = self.ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
-        self.subnet = self.ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone=ZONE)["Subnet"][
-            "SubnetId"
-        ]
-        gateway = self.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
-        self.ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
-        wanted = [{"Name": "vpc-id", "Values": [vpc]}]
-        table = self.ec2.describe_route_tables(Filters=wanted)["RouteTables"][0]["RouteTableId"]
-        self.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway)
-        self.group = self.ec2.create_security_group(VpcId=vpc, GroupName="nodes", Description="nodes")["GroupId"]
-        itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": self.group}]}]
-        self.ec2.authorize_security_group_ingress(GroupId=self.group, IpPermissions=itself)
-        self.instances = {node: self._start(node, rank) for rank, node in enumerate(NODES)}
-
-    def _prepare(self) -> None:
-        iam, secrets = self.clients["iam"], self.clients["secretsmanager"]
-        iam.create_role(RoleName="nodes", AssumeRolePolicyDocument=json.dumps(TRUST))
-        iam.put_role_policy(RoleName="nodes", PolicyName="nodes", PolicyDocument=json.dumps(MAY))
-        iam.create_instance_profile(InstanceProfileName="nodes")
-        iam.add_role_to_instance_profile(InstanceProfileName="nodes", RoleName="nodes")
-        self.s3.create_bucket(Bucket=BUCKET)
-        self.s3.put_object(Bucket=BUCKET, Key=LAUNCHER, Body=launcher_archive())
-        self.s3.put_object(Bucket=BUCKET, Key=CODE, Body=archive({"probe.py": SCRIPT}))
-        key = self.home / "id_rsa"
-        subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "4096", "-N", "", "-f", str(key)], check=True)
-        secrets.create_secret(Name=KEY_SECRET, SecretString=key.read_text())
-        hidden = {"WANDB_API_KEY": "hush-hush-hush", "CERTIFICATE": "one\ntwo"}
-        secrets.create_secret(Name="run-1", SecretString=json.dumps(hidden))
-        self.clients["logs"].create_log_group(logGroupName=GROUP)
-
-    def _start(self, node: str, rank: int) -> str:
-        tags = [{"Key": key, "Value": value} for key, value in (("node", node), ("rank", str(rank)), ("job", JOB))]
-        answer = self.ec2.run_instances(
-            ImageId=IMAGE, InstanceType="dl1.24xlarge", MinCount=1, MaxCount=1, UserData=self.user_data,
-            IamInstanceProfile={"Name": "nodes"}, TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
-            MetadataOptions={"HttpTokens": "required", "InstanceMetadataTags": "enabled"},
-            NetworkInterfaces=[
-                {"DeviceIndex": 0, "SubnetId": self.subnet, "Groups": [self.group], "InterfaceType": "efa"}
-            ],
-        )  # fmt: skip
-        return str(answer["Instances"][0]["InstanceId"])
-
-    def get(self, name: str) -> dict[str, Any]:
-        try:
-            key = f".trainyard/clusters/{JOB}/{name}"
-            return dict(json.loads(self.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()))
-        except self.s3.exceptions.NoSuchKey:
-            return {}
-
-    def consoles(self) -> str:
-        texts = [path.read_text(errors="replace")[-6000:] for path in self.home.rglob("node-0.log")]
-        return "\n".join(texts)
-
-    def ready(self) -> None:
-        for node in NODES:
-            until(f"{node} ready", partial(self._is_ready, node), self.consoles)
-
-    def _is_ready(self, node: str) -> bool:
-        return bool(self.get(f"nodes/{node}.json").get("state") == "ready")
+class World(LocalMachines):
+    """Two of them, with a script of ours."""
 
     def _end(self, number: int, node: str) -> dict[str, Any] | None:
         state = self.get(f"starts/{number:08}/{node}.json")
@@ -201,21 +106,11 @@ def launch(rank: int, node: str, words: tuple[str, ...]) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def archive(files: dict[str, str]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as opened:
-        for name, text in files.items():
-            row = tarfile.TarInfo(name)
-            row.size = len(text.encode())
-            opened.addfile(row, io.BytesIO(text.encode()))
-    return buffer.getvalue()
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     home = tmp_path_factory.mktemp("machines")
     with local_cloud(home / "cloud") as cloud:
-        made = World(AwsClients(cloud), home)
+        made = World(AwsClients(cloud), home, NODES, {"probe.py": SCRIPT})
         made.ready()
         yield made
 

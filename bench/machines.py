@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines of a cluster come up side by side: the time until all are ready, against one machine as slow as the slowest.
+
+They are instances of the local AWS that carry out their user data. Each boots some seconds longer than it needs, as
+drivers, disks and downloads make machines do; so this machine's few processors are not what is measured.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from bench.harness.rows import Aim, Row
+from localcloud import control
+from tests.support.aws_clients import AwsClients
+from tests.support.local_machines import LocalMachines
+
+# How many machines, and how often the time of one they may take: the slowest counts, not the number.
+AIMS = {4: 1.25, 8: 1.5}
+SLOWEST, OTHERS = 20.0, 10.0
+
+
+def rows() -> list[Row]:
+    one = _seconds_until_ready(1)
+    return [_row(machines, limit, one) for machines, limit in AIMS.items()]
+
+
+def _row(machines: int, limit: float, one: float) -> Row:
+    seconds = _seconds_until_ready(machines)
+    against = f"one machine that boots {SLOWEST:g} s longer, as the slowest of them does"
+    return Row(f"{machines} machines ready", seconds, "s", against, one, seconds / one, Aim("ratio", limit))
+
+
+def _seconds_until_ready(machines: int) -> float:
+    names = ["main-0", *(f"worker-{number}" for number in range(machines - 1))]
+    slow = {name: SLOWEST if name == names[-1] else OTHERS for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        try:
+            clients = AwsClients(control.start(home / "cloud"))
+            machines_up = LocalMachines(clients, home, names, {"train.py": ""}, slow)
+            machines_up.ready()
+            return time.monotonic() - machines_up.began
+        finally:
+            control.stop(home / "cloud")

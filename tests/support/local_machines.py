@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines of a cluster on the local cloud, made as the deployment makes them: user data, role, bucket, SSH key."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from components.aws_dl1.node_setup import NodeSettings, user_data
+from tests.support.aws_clients import AwsClients
+from tests.support.machine_cluster import GROUP, JOB, KEY_SECRET, LAUNCHER, launcher_archive
+
+BUCKET, IMAGE, ZONE = "vision-dev-runs", "ami-0d11a1b2c3d4e5f60", "us-east-1a"
+CODE = ".trainyard/code/resnet-0123456789abcdef.tar.gz"
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
+MAY = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": ["s3:*", "secretsmanager:*", "logs:*", "ecr:*"], "Resource": "*"}],
+}
+
+
+def until(what: str, found: Callable[[], Any], detail: Callable[[], str], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = found()
+        if value:
+            return value
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not come in {seconds:.0f} s\n{detail()}")
+
+
+class LocalMachines:
+    """One instance for each node. `files` are the job's code; `slow` says how many seconds longer a node boots."""
+
+    def __init__(
+        self, clients: AwsClients, home: Path, nodes: Sequence[str], files: Mapping[str, str],
+        slow: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
+        self.clients, self.home, self.nodes = clients, home, tuple(nodes)
+        self.s3, self.ec2 = clients["s3"], clients["ec2"]
+        self._prepare(files)
+        told = NodeSettings(
+            region="us-east-1", bucket=BUCKET, job=JOB, nodes=self.nodes, launcher=LAUNCHER, code=CODE, log_group=GROUP,
+            ssh_secret=KEY_SECRET, image="registry/train:1", release="1.15.1", efa_interfaces=1,
+            stop_when_idle_minutes=30,
+        )  # fmt: skip
+        self.user_data = user_data(told)
+        vpc = self.ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+        self.subnet = self.ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone=ZONE)["Subnet"][
+            "SubnetId"
+        ]
+        gateway = self.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+        self.ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+        wanted = [{"Name": "vpc-id", "Values": [vpc]}]
+        table = self.ec2.describe_route_tables(Filters=wanted)["RouteTables"][0]["RouteTableId"]
+        self.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway)
+        self.group = self.ec2.create_security_group(VpcId=vpc, GroupName="nodes", Description="nodes")["GroupId"]
+        itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": self.group}]}]
+        self.ec2.authorize_security_group_ingress(GroupId=self.group, IpPermissions=itself)
+        self.began = time.monotonic()
+        self.instances = {node: self._start(node, rank, slow.get(node, 0.0)) for rank, node in enumerate(self.nodes)}
+
+    def _prepare(self, files: Mapping[str, str]) -> None:
+        iam, secrets = self.clients["iam"], self.clients["secretsmanager"]
+        iam.create_role(RoleName="nodes", AssumeRolePolicyDocument=json.dumps(TRUST))
+        iam.put_role_policy(RoleName="nodes", PolicyName="nodes", PolicyDocument=json.dumps(MAY))
+        iam.create_instance_profile(InstanceProfileName="nodes")
+        iam.add_role_to_instance_profile(InstanceProfileName="nodes", RoleName="nodes")
+        self.s3.create_bucket(Bucket=BUCKET)
+        self.s3.put_object(Bucket=BUCKET, Key=LAUNCHER, Body=launcher_archive())
+        self.s3.put_object(Bucket=BUCKET, Key=CODE, Body=archive(files))
+        key = self.home / "id_rsa"
+        subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "4096", "-N", "", "-f", str(key)], check=True)
+        secrets.create_secret(Name=KEY_SECRET, SecretString=key.read_text())
+        hidden = {"WANDB_API_KEY": "hush-hush-hush", "CERTIFICATE": "one\ntwo"}
+        secrets.create_secret(Name="run-1", SecretString=json.dumps(hidden))
+        self.clients["logs"].create_log_group(logGroupName=GROUP)
+
+    def _start(self, node: str, rank: int, slow: float) -> str:
+        tags = [{"Key": key, "Value": value} for key, value in (("node", node), ("rank", str(rank)), ("job", JOB))]
+        answer = self.ec2.run_instances(
+            ImageId=IMAGE, InstanceType="dl1.24xlarge", MinCount=1, MaxCount=1, UserData=self._delayed(slow),
+            IamInstanceProfile={"Name": "nodes"}, TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+            MetadataOptions={"HttpTokens": "required", "InstanceMetadataTags": "enabled"},
+            NetworkInterfaces=[
+                {"DeviceIndex": 0, "SubnetId": self.subnet, "Groups": [self.group], "InterfaceType": "efa"}
+            ],
+        )  # fmt: skip
+        return str(answer["Instances"][0]["InstanceId"])
+
+    def _delayed(self, seconds: float) -> str:
+        before, steps, after = self.user_data.partition("\nruncmd:\n")
+        return f'{before}{steps}- [sleep, "{seconds}"]\n{after}' if seconds else self.user_data
+
+    def get(self, name: str) -> dict[str, Any]:
+        try:
+            key = f".trainyard/clusters/{JOB}/{name}"
+            return dict(json.loads(self.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()))
+        except self.s3.exceptions.NoSuchKey:
+            return {}
+
+    def consoles(self) -> str:
+        texts = [path.read_text(errors="replace")[-6000:] for path in self.home.rglob("node-0.log")]
+        return "\n".join(texts)
+
+    def ready(self) -> None:
+        for node in self.nodes:
+            until(f"{node} ready", partial(self._is_ready, node), self.consoles)
+
+    def _is_ready(self, node: str) -> bool:
+        return bool(self.get(f"nodes/{node}.json").get("state") == "ready")
+
+
+def archive(files: Mapping[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as opened:
+        for name, text in files.items():
+            row = tarfile.TarInfo(name)
+            row.size = len(text.encode())
+            opened.addfile(row, io.BytesIO(text.encode()))
+    return buffer.getvalue()
