@@ -17,7 +17,7 @@ from cli.running import cloud_home, home_option, isolation_option, known_home, r
 
 @click.group("cloud", cls=ErrorReportingGroup)
 def cloud() -> None:
-    """Control the local cloud: OCI's own API on this machine, without an account."""
+    """Control the local cloud: the APIs of OCI and AWS on this machine, without an account."""
 
 
 @cloud.command()
@@ -107,7 +107,7 @@ def log(home: Path | None, lines: int) -> None:
 @click.option("--profile", type=click.Choice(["deployer", "user"]), default="deployer", show_default=True)
 @click.option("--resource", help="Act as the notebook session or job run with this OCID, not as a profile.")
 def env(home: Path | None, profile: str, resource: str | None) -> None:
-    """Print the variables for OCI's clients. Set them with: eval "$(trainyard cloud env)"."""
+    """Print the variables for the clients of OCI and AWS. Set them with: eval "$(trainyard cloud env)"."""
     from localcloud.admin import issue_resource_principal
 
     cloud = running_cloud(home)

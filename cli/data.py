@@ -96,8 +96,8 @@ def data() -> None:
     command: train.py --data ${bucket}/data/images              by the bucket's address
 
     Files go in parallel parts. Each is verified by its checksum, and is not moved again if it is there already. After a
-    cut, the same command goes on. You act as yourself: credentials are those of every OCI client, or those that
-    `trainyard cloud env` sets.
+    cut, the same command goes on. You act as yourself: credentials are those that the cloud's own clients use, or those
+    that `trainyard cloud env` sets.
     """
 
 

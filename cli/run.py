@@ -40,11 +40,17 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 @stacks_option
 @click.option("--local", is_flag=True, help="On the local cloud, where `trainyard up --local` deployed the stack.")
 @home_option
-@click.option("--compartment", metavar="OCID", help="Where the stack is deployed, if not where its file says.")
+@click.option(
+    "--place",
+    "--compartment",
+    "place",
+    metavar="PLACE",
+    help="Where the stack is deployed, if not where its file says: an OCID of a place, or the name of a bucket.",
+)
 @profile_option
 def run(
     stack: str, job: str, arguments: Sequence[str], text: str | None, variables: Sequence[str], name: str | None,
-    follow: bool, anyway: bool, stacks: Path, local: bool, home: Path | None, compartment: str | None,
+    follow: bool, anyway: bool, stacks: Path, local: bool, home: Path | None, place: str | None,
     profile: str | None,
 ) -> None:  # fmt: skip
     """Start what is deployed of a JOB once more, with other arguments, within seconds.
@@ -61,9 +67,9 @@ def run(
     wanted = _wanted(job, arguments, text, variables, name)
     judged = judge_or_exit(stack, stacks)
     config = read(stack_file(stack, stacks)).data["config"]
-    where = _where(stack, stacks, local, home, compartment, profile)
+    where = _where(stack, stacks, local, home, place, profile)
     try:
-        platform = try_platform(TryQuestion(judged, config, cloud, compartment, say_aside, profile))
+        platform = try_platform(TryQuestion(judged, config, cloud, place, say_aside, profile))
         planned = plan_try(judged, wanted, platform.region)
         ready = platform.prepare(planned)
         _say_changes(ready, anyway)
@@ -73,7 +79,7 @@ def run(
     _say_started(planned, len(nodes), where, follow)
     if follow:
         wanted_runs = WantedRuns(planned.plan.stack, planned.job.name, planned.run.name)
-        _follow(planned, Question(config, cloud, compartment, wanted_runs, say_aside, profile), where)
+        _follow(planned, Question(config, cloud, place, wanted_runs, say_aside, profile), where)
 
 
 def _wanted(
@@ -116,14 +122,12 @@ def _say_changes(ready: ReadyTry, anyway: bool) -> None:
     say_aside(f"{fields} changed in the stack file since {job} was deployed: what is deployed is started.")
 
 
-def _where(
-    stack: str, stacks: Path, local: bool, home: Path | None, compartment: str | None, profile: str | None
-) -> str:
+def _where(stack: str, stacks: Path, local: bool, home: Path | None, place: str | None, profile: str | None) -> str:
     """The words that lead other commands to the same stack."""
     words = [stack]
     words += ["--stacks", str(stacks)] if stacks != Path("stacks") else []
     words += ["--home", str(home)] if home else ["--local"] if local else []
-    words += ["--compartment", compartment] if compartment else []
+    words += ["--place", place] if place else []
     words += ["--profile", profile] if profile else []
     return shlex.join(words)
 

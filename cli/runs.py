@@ -102,14 +102,20 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     @stacks_option
     @click.option("--local", is_flag=True, help="Show runs of the local cloud, which `trainyard up --local` started.")
     @home_option
-    @click.option("--compartment", metavar="OCID", help="The compartment of the runs, when no stack file names it.")
+    @click.option(
+        "--place",
+        "--compartment",
+        "place",
+        metavar="PLACE",
+        help="Where the runs are, if no stack file says it: an OCID of a compartment, or the name of a bucket.",
+    )
     @profile_option
     def with_selection(
-        stack: str | None, run: str | None, stacks: Path, local: bool, home: Path | None, compartment: str | None,
+        stack: str | None, run: str | None, stacks: Path, local: bool, home: Path | None, place: str | None,
         profile: str | None, **options: Any,
     ) -> None:  # fmt: skip
         cloud = running_cloud(home) if local or home else None
-        command(_select_runs(stack, run, stacks, cloud, compartment, profile), **options)
+        command(_select_runs(stack, run, stacks, cloud, place, profile), **options)
 
     with_selection.__name__, with_selection.__doc__ = command.__name__, command.__doc__
     return with_selection
@@ -125,13 +131,13 @@ every_option = click.option(
 
 
 def _select_runs(
-    stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, compartment: str | None, profile: str | None
+    stack: str | None, run: str | None, stacks: Path, cloud: Cloud | None, place: str | None, profile: str | None
 ) -> RunSelection:
     file = _file(stack, stacks, optional=cloud is not None)
     job, _, name = (run or "").partition("/")
     wanted = WantedRuns(_stack_name(stack), job or None, name or None)
     bucket = partial(_bucket, file) if file is not None else None
-    question = Question(_config(file), cloud, compartment, wanted, say_aside, profile, bucket)
+    question = Question(_config(file), cloud, place, wanted, say_aside, profile, bucket)
     try:
         return RunSelection(run_look(question), question, file)
     except UnknownPlaceError as error:
@@ -187,8 +193,8 @@ def runs() -> None:
     trainyard runs outputs vision-prod resnet/base --to ./results
     trainyard runs cancel vision-prod resnet/base
 
-    Credentials are those of every OCI client, or those that `trainyard cloud env` sets. To start a run again, write a
-    higher `attempt:` in the stack file.
+    Credentials are those that the cloud's own clients use, or those that `trainyard cloud env` sets. To start a run
+    again, write a higher `attempt:` in the stack file.
     """
 
 

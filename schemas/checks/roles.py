@@ -190,14 +190,14 @@ def _counts(spec: Role) -> Iterator[tuple[str, int]]:
         yield "minSucceeded", spec.completion.min_succeeded
 
 
-@rule("TY414", "more processes than GPUs", severity="warning")
+@rule("TY414", "more processes than accelerators", severity="warning")
 def oversubscribed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        gpus = facts.shapes.get(job.shape.name, {}).get("accelerators", 0)
+        cards = facts.shapes.get(job.shape.name, {}).get("accelerators", 0)
         processes = job.options.get("processes")
-        if gpus and type(processes) is int and processes > gpus:
-            message = f"{processes} processes share the {plural(gpus, 'GPU')} of {job.shape.name}"
-            yield Wrong(at("jobs", name, "options", "processes"), message, f"use {gpus}, one for each GPU")
+        if cards and type(processes) is int and processes > cards:
+            message = f"{processes} processes share the {plural(cards, 'accelerator')} of {job.shape.name}"
+            yield Wrong(at("jobs", name, "options", "processes"), message, f"use {cards}, one for each accelerator")
 
 
 @rule("TY415", "nodes find each other through logs, but logs are off")

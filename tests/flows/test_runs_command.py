@@ -302,4 +302,4 @@ def test_what_is_not_there_is_said_with_what_to_do(world: World) -> None:
         [sys.executable, "-m", "cli", "runs"], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS
     )
     assert nowhere.returncode == 2
-    assert "--compartment" in nowhere.stderr
+    assert "--place" in nowhere.stderr

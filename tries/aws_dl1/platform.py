@@ -73,7 +73,7 @@ class AwsTries:
 
     def _queue(self, plan: AwsDl1Plan, job: AwsJobPlan) -> Queue:
         if "bucket" in plan.taken and not self.question.place:
-            raise TryError("the bucket belongs to the stack under `uses`: name it with --compartment")
+            raise TryError("the bucket belongs to the stack under `uses`: name it with --place")
         bucket = self.question.place or plan.bucket.name
         return self._runs.queue(self.call, Cluster(bucket, job.cluster.key, plan.region, plan.stack))
 

@@ -121,5 +121,5 @@ def make(question: TryQuestion) -> OciTries:
     session = session_of_caller(config, cloud, question.profile)
     compartment = compartment_of_caller(config, cloud, question.place)
     if not compartment:
-        raise TryError("where is the stack? Its file names no compartment: name it with --compartment")
+        raise TryError("where is the stack? Its file names no compartment: name it with --place")
     return OciTries(session, compartment, call_of("run", question.tell), question)
