@@ -155,13 +155,20 @@ def _wait_for_answer(home: Path, timeout: float) -> Cloud | None:
 
 
 def _launch(home: Path, port: int, timeout: float, isolation: str) -> Cloud:
-    begins, pid = _spawn(home, port, {VARIABLE: isolation} if isolation else {})
+    # A Ctrl-C that comes while the server is born waits until its pid is known here.
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    pid = None
     try:
+        begins, pid = _spawn(home, port, {VARIABLE: isolation} if isolation else {})
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
         outcome = _wait_until_ready(home, pid, timeout)
     except BaseException:
         # After Ctrl-C nobody would know of this process.
-        _kill(pid, timeout)
+        if pid:
+            _kill(pid, timeout)
         raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
     if isinstance(outcome, Cloud):
         return outcome
     if outcome is None:
@@ -217,6 +224,7 @@ def _spawn(home: Path, port: int = 0, variables: Mapping[str, str] = MappingProx
         setsid=True,
         # The nodes must not inherit the signals that the caller ignores (nohup, a script's `&`).
         setsigdef=(signal.SIGINT, signal.SIGHUP),
+        setsigmask=(),
     )
     return begins, pid
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -98,6 +99,24 @@ def test_ctrl_c_while_a_cloud_starts_leaves_none(tmp_path: Path) -> None:
         command.send_signal(signal.SIGINT)
         assert command.wait(LONGEST_SECONDS) == INTERRUPTED
         assert _servers(home) == []
+
+
+def test_ctrl_c_at_the_very_moment_a_cloud_is_born_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spawn = os.posix_spawn
+
+    def interrupted(*words: Any, **options: Any) -> int:
+        pid = spawn(*words, **options)
+        signal.raise_signal(signal.SIGINT)
+        return pid
+
+    monkeypatch.setattr(os, "posix_spawn", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            control.start(tmp_path / "cloud")
+        assert _servers(tmp_path / "cloud") == []
+    finally:
+        for one in _servers(tmp_path / "cloud"):
+            one.kill()
 
 
 def test_another_port_than_that_of_the_running_cloud_is_not_passed_over(tmp_path: Path) -> None:
