@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from components.plan.model import JobPlan, RunPlan
+from components.plan.model import JobPlan, Plan, RunPlan
 from components.plan.naming import expand
 from launcher.escaping import terminal
-from provider.base.asking import Tell
-from provider.runs.model import NodeRun
+from provider.base.asking import Tell, call_of
+from provider.base.errors import ProviderError
+from provider.base.values import Properties
+from provider.runs.check import with_defaults
+from provider.runs.model import NodeRun, run_spec
+from provider.runs.platform import RunPlatform
+from rehearsing.people import People
 from runstatus.seen import RunStatus
 from runstatus.words import progress
 from schemas.model import EnvValue, Secret
@@ -57,6 +62,42 @@ class StartedRun:
     run: RunPlan
     nodes: tuple[NodeRun, ...] = ()
     refused: str = ""
+
+
+def start_run(
+    who: People, platform: RunPlatform, plan: Plan, job: JobPlan, run: RunPlan, inputs: Properties, tell: Tell
+) -> StartedRun:
+    """Starts a run with the inputs that `up` would give it. These people wait for no access: it is in force or not."""
+    spec = run_spec(f"rehearsal of {plan.stack}: {job.name}/{run.name}", with_defaults(inputs))
+    spec = replace(spec, timeouts=replace(spec.timeouts, access=0.0))
+    made: list[NodeRun] = []
+    try:
+        made.extend(platform.ensure(call_of("rehearse", tell), spec, ()))
+    except ProviderError as refused:
+        return StartedRun(job, run, tuple(made), f"{who.words} could not start it: {refused.cause}")
+    return StartedRun(job, run, tuple(made))
+
+
+class Looks(Protocol):
+    """What looks at the runs of one kind."""
+
+    def look(self) -> Sequence[RunStatus]: ...
+
+
+@dataclass
+class LookedAt:
+    """`RunWatch` of a run that a platform looks at. `look` wants this run only."""
+
+    platform: RunPlatform
+    looker: Looks
+    started: StartedRun
+    tell: Tell
+
+    def look(self) -> RunStatus | None:
+        return next(iter(self.looker.look()), None)
+
+    def cancel(self) -> None:
+        self.platform.cancel(call_of("rehearse", self.tell), list(self.started.nodes))
 
 
 def watch_to_end(

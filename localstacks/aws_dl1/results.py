@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -12,18 +11,12 @@ from components.plan.model import RunPlan
 from localcloud.control import Cloud
 from localstacks.aws_dl1.calls import ask
 from localstacks.aws_dl1.sessions import DEPLOYER, regions, session_of
+from localstacks.results import LINES_READ, NOT_READ, attempt_folder, named_results
 from provider.aws_dl1.logs import last_lines
 from provider.aws_dl1.queue import Queue
 from provider.aws_dl1.tickets import RunId
 from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
-from runstatus.launcher_status import shorten
-
-# What a program writes for people to see at a glance; longer ones are only named.
-RESULT = "result.json"
-LONGEST_BYTES = 2000
-MOST_NAMED = 20
-LINES_READ = 100
 
 
 def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
@@ -37,31 +30,26 @@ def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
         return last_lines(session, call, ticket, run.node, LINES_READ, looks=1) if ticket else []
     except ProviderError:
         # The stack is up all the same.
-        return ["(what it printed could not be read just now)"]
+        return [NOT_READ]
 
 
 def list_results(
     cloud: Cloud, bucket: str, run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
 ) -> Iterator[str]:
     """The objects that its present start has left, and what its result says; `nodes` has the main one first."""
-    launch = run.nodes[0].launch if run.nodes else {}
-    attempt_folder = str(launch.get("folder") or "").removeprefix("${bucket}/")
+    folder = attempt_folder(run)
     start = RunId.parse(str(nodes[0]["id"])) if nodes else None
-    if not attempt_folder or not bucket or start is None:
+    if not folder or not bucket or start is None:
         return
     client = session_of(cloud, DEPLOYER, regions()[0]).client("s3")
-    prefix = f"{attempt_folder}/s{start.number:08}/output/"
-    try:
-        listed = ask(tell, "List its output", partial(client.list_objects_v2, Bucket=bucket, Prefix=prefix))
-        objects = listed.get("Contents", ())
-        for item in objects[:MOST_NAMED]:
-            yield f"{item['Key']}, {item['Size']} bytes"
-            if item["Key"].endswith(RESULT) and item["Size"] <= LONGEST_BYTES:
-                get = partial(client.get_object, Bucket=bucket, Key=item["Key"])
-                content = ask(tell, "Read its result", get)["Body"].read()
-                yield f"  {json.dumps(shorten(json.loads(content)), allow_nan=False)}"
-        if len(objects) > MOST_NAMED:
-            yield f"and {len(objects) - MOST_NAMED} more"
-    except (ProviderError, ValueError, RecursionError):
-        # The stack is up all the same.
-        yield "(what it left could not be read just now)"
+    prefix = f"{folder}/s{start.number:08}/output/"
+
+    def listed() -> list[tuple[str, int]]:
+        page = ask(tell, "List its output", partial(client.list_objects_v2, Bucket=bucket, Prefix=prefix))
+        return [(item["Key"], item["Size"]) for item in page.get("Contents", ())]
+
+    def read(name: str) -> bytes:
+        get = partial(client.get_object, Bucket=bucket, Key=name)
+        return bytes(ask(tell, "Read its result", get)["Body"].read())
+
+    yield from named_results(listed, read)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan
@@ -15,12 +14,10 @@ from provider.aws_dl1.platform import AwsRunPlatform
 from provider.aws_dl1.session import Session
 from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
-from provider.runs.check import with_defaults
-from provider.runs.model import NodeRun, run_spec
 from rehearsing.people import People
-from rehearsing.runs import Answers, StartedRun
+from rehearsing.runs import Answers, LookedAt, StartedRun, start_run
 from runstatus.aws_dl1.looker import Looker
-from runstatus.seen import RunStatus, WantedRuns
+from runstatus.seen import WantedRuns
 from schemas.model import Secret
 
 
@@ -60,15 +57,8 @@ def start(
         "secret": _secret(job, run) if _has_secrets(run) else None,
         "code": _code(who, job, str(outputs["bucket"]), tell),
     }
-    inputs = with_defaults(run_inputs(plan, job, run, where, answers))
-    spec = run_spec(f"rehearsal of {plan.stack}: {job.name}/{run.name}", inputs)
-    spec = replace(spec, timeouts=replace(spec.timeouts, access=0.0))
-    made: list[NodeRun] = []
-    try:
-        made.extend(AwsRunPlatform(who.session).ensure(call_of("rehearse", tell), spec, ()))
-    except ProviderError as refused:
-        return StartedRun(job, run, tuple(made), f"{who.words} could not start it: {refused.cause}")
-    return StartedRun(job, run, tuple(made))
+    inputs = run_inputs(plan, job, run, where, answers)
+    return start_run(who, AwsRunPlatform(who.session), plan, job, run, inputs, tell)
 
 
 def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
@@ -78,22 +68,7 @@ def _code(who: People, job: AwsJobPlan, bucket: str, tell: Tell) -> str | None:
         return None  # the start says why these people may not look into the bucket
 
 
-@dataclass
-class AwsRunWatch:
-    """`rehearsing.runs.RunWatch`."""
-
-    who: People
-    started: StartedRun
-    looker: Looker
-
-    def look(self) -> RunStatus | None:
-        runs = self.looker.look()
-        return runs[0] if runs else None
-
-    def cancel(self) -> None:
-        AwsRunPlatform(self.who.session).cancel(self.looker.call, list(self.started.nodes))
-
-
-def watch(who: People, plan: AwsDl1Plan, started: StartedRun, tell: Tell) -> AwsRunWatch:
+def watch(who: People, plan: AwsDl1Plan, started: StartedRun, tell: Tell) -> LookedAt:
     wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
-    return AwsRunWatch(who, started, Looker(who.session, call_of("rehearse", tell), plan.bucket.name, wanted))
+    looker = Looker(who.session, call_of("rehearse", tell), plan.bucket.name, wanted)
+    return LookedAt(AwsRunPlatform(who.session), looker, started, tell)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from components.oci.plan import OciPlan
@@ -14,14 +13,11 @@ from components.plan.model import JobPlan, RunPlan
 from localcloud.control import Cloud
 from localstacks.place import Place
 from provider.base.asking import Tell, call_of
-from provider.base.errors import ProviderError
 from provider.oci.platform import OciRunPlatform
-from provider.runs.check import with_defaults
-from provider.runs.model import NodeRun, run_spec
 from rehearsing.people import People
-from rehearsing.runs import Answers, StartedRun
+from rehearsing.runs import Answers, LookedAt, StartedRun, start_run
 from runstatus.oci.looker import Looker
-from runstatus.seen import RunStatus, WantedRuns
+from runstatus.seen import WantedRuns
 
 
 def answers(cloud: Cloud, outputs: Mapping[str, Any], place: Place) -> Answers:
@@ -49,33 +45,11 @@ def start(
     where = Where(
         outputs["jobs"][job.name]["id"], outputs["projectId"], None, outputs.get("logGroupId"), outputs.get("logId")
     )
-    inputs = with_defaults(run_inputs(plan, job, run, where, answers))
-    spec = run_spec(f"rehearsal of {plan.stack}: {job.name}/{run.name}", inputs)
-    spec = replace(spec, timeouts=replace(spec.timeouts, access=0.0))
-    made: list[NodeRun] = []
-    try:
-        made.extend(OciRunPlatform(who.session).ensure(call_of("rehearse", tell), spec, ()))
-    except ProviderError as refused:
-        return StartedRun(job, run, tuple(made), f"{who.words} could not start it: {refused.cause}")
-    return StartedRun(job, run, tuple(made))
+    inputs = run_inputs(plan, job, run, where, answers)
+    return start_run(who, OciRunPlatform(who.session), plan, job, run, inputs, tell)
 
 
-@dataclass
-class OciRunWatch:
-    """`rehearsing.runs.RunWatch`."""
-
-    who: People
-    started: StartedRun
-    looker: Looker
-
-    def look(self) -> RunStatus | None:
-        runs = self.looker.look()
-        return runs[0] if runs else None
-
-    def cancel(self) -> None:
-        OciRunPlatform(self.who.session).cancel(self.looker.call, list(self.started.nodes))
-
-
-def watch(who: People, plan: OciPlan, started: StartedRun, tell: Tell) -> OciRunWatch:
+def watch(who: People, plan: OciPlan, started: StartedRun, tell: Tell) -> LookedAt:
     wanted = WantedRuns(plan.stack, started.job.name, started.run.name)
-    return OciRunWatch(who, started, Looker(who.session, call_of("rehearse", tell), plan.compartment or "", wanted))
+    looker = Looker(who.session, call_of("rehearse", tell), plan.compartment or "", wanted)
+    return LookedAt(OciRunPlatform(who.session), looker, started, tell)
