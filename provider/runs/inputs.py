@@ -9,7 +9,7 @@ from catalog.platforms import import_platform, platforms_in
 from provider.base.errors import InputFailure
 from provider.base.values import Properties
 
-# These inputs may change while a run goes on. A change of any other input starts the run again.
+# These inputs of every run may change while it goes on. A platform may have more (`RunInput.may_change`).
 MUTABLE = frozenset({"tags", "displayName", "until", "timeouts"})
 UNTIL = ("accepted", "started", "finished")
 REQUIRED = ("platform", "displayName", "nodes")
@@ -25,6 +25,10 @@ class RunInput:
     shape: Mapping[str, Any]
     required: bool = False
     default: Any = None
+    # Whether it may change while a run goes on, as a token does. A change of any other input starts the run again.
+    may_change: bool = False
+    # Whether it says where calls go, or as whom. The platform is made with it, beside the provider's configuration.
+    connects: bool = False
 
 
 def _nothing(inputs: Properties) -> Iterator[InputFailure]:
@@ -48,6 +52,14 @@ class OwnInputs:
         return tuple(key for key, row in self.inputs.items() if row.required)
 
     @property
+    def changing(self) -> frozenset[str]:
+        return frozenset(key for key, row in self.inputs.items() if row.may_change)
+
+    @property
+    def connecting(self) -> tuple[str, ...]:
+        return tuple(key for key, row in self.inputs.items() if row.connects)
+
+    @property
     def defaults(self) -> Mapping[str, Any]:
         return {key: row.default for key, row in self.inputs.items() if row.default is not None}
 
@@ -67,6 +79,12 @@ def own_inputs(name: Any) -> OwnInputs | None:
         return None
     declared: OwnInputs = platform_module(name).INPUTS
     return declared
+
+
+def mutable_inputs(platform: Any) -> frozenset[str]:
+    """The inputs that may change while a run of this platform goes on."""
+    own = own_inputs(platform)
+    return MUTABLE | own.changing if own else MUTABLE
 
 
 def is_own(key: str) -> bool:

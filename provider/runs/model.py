@@ -13,7 +13,7 @@ from typing import Any
 from provider.base.diff import canonical
 from provider.base.errors import ProviderError
 from provider.base.values import Properties
-from provider.runs.inputs import MUTABLE, NODE_KEYS, is_own
+from provider.runs.inputs import NODE_KEYS, is_own, mutable_inputs
 
 # The platform's record of a node is gone. This does not say how the run ended.
 DELETED = "DELETED"
@@ -128,7 +128,8 @@ def _node(node: Mapping[str, Any]) -> NodeSpec:
 
 def fingerprint(urn: str, inputs: Properties) -> str:
     """Equal for the same run of the same resource. A create that was interrupted finds its own run by it."""
-    runs = {key: value for key, value in inputs.items() if key not in MUTABLE}
+    mutable = mutable_inputs(inputs.get("platform"))
+    runs = {key: value for key, value in inputs.items() if key not in mutable}
     return hashlib.sha256(f"{urn}\n{canonical(runs)}".encode()).hexdigest()[:32]
 
 

@@ -2,17 +2,18 @@
 """What a platform must be able to do for a run.
 
 `provider/<platform>/platform.py` has `INPUTS`, what its runs take beside what every run takes, and two functions:
-`platform` makes the platform, and `knows` says whether a run's id is one of its own. What a platform imports of its
-cloud's client it imports when a run needs it.
+`platform` makes the platform from the provider's configuration and the inputs that connect, and `knows` says whether a
+run's id is one of its own. What a platform imports of its cloud's client it imports when a run needs it.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from provider.base.diff import canonical
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
-from provider.runs.inputs import able_platforms, platform_module
+from provider.runs.inputs import able_platforms, own_inputs, platform_module
 from provider.runs.model import NodeRun, RunSpec
 
 if TYPE_CHECKING:
@@ -58,20 +59,21 @@ class RunPlatforms:
 
     def __init__(self, config: Properties) -> None:
         self._config = config
-        self._made: dict[str, RunPlatform] = {}
+        self._made: dict[tuple[str, str], RunPlatform] = {}
 
-    def __getitem__(self, name: str) -> RunPlatform:
-        if name not in self._made:
-            self._made.setdefault(name, platform_module(name).platform(self._config))
-        return self._made[name]
-
-    def of(self, run_id: str, inputs: Properties) -> RunPlatform:
+    def of(self, inputs: Properties, run_id: str = "") -> RunPlatform:
         """The platform of a run. An imported run has only its id."""
-        if named := inputs.get("platform"):
-            return self[named]
-        for name in able_platforms():
-            if platform_module(name).knows(run_id):
-                return self[name]
-        raise ProviderError(
-            f"`{run_id}` is not the id of a run on any platform.", "Give the id of the main node's run."
-        )
+        name = inputs.get("platform") or _platform_that_knows(run_id)
+        own = own_inputs(name)
+        connects = {key: inputs[key] for key in own.connecting if inputs.get(key)} if own else {}
+        key = (name, canonical(connects))
+        if key not in self._made:
+            self._made.setdefault(key, platform_module(name).platform({**self._config, **connects}))
+        return self._made[key]
+
+
+def _platform_that_knows(run_id: str) -> str:
+    for name in able_platforms():
+        if platform_module(name).knows(run_id):
+            return name
+    raise ProviderError(f"`{run_id}` is not the id of a run on any platform.", "Give the id of the main node's run.")

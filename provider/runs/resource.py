@@ -19,7 +19,7 @@ from provider.base.resource import (
 from provider.base.values import Properties
 from provider.runs.check import failures, with_defaults
 from provider.runs.first import LastLines, first_failure
-from provider.runs.inputs import MUTABLE, UNTIL
+from provider.runs.inputs import UNTIL, mutable_inputs
 from provider.runs.model import (
     DELETED,
     NodeRun,
@@ -73,9 +73,10 @@ class RunResource(ProviderResource):
         A run that failed before it began (because of access, say) starts again. A run that has not reached what `until`
         says is waited for again. The engine remembers a failed `up`, but forgets it when the state is refreshed.
         """
-        replacing = frozenset(key for key in {*old, *new} - MUTABLE if not key.startswith("__"))
+        mutable = mutable_inputs(new.get("platform"))
+        replacing = frozenset(key for key in {*old, *new} - mutable if not key.startswith("__"))
         diff = compare(old, new, DiffRules(replace=replacing), self.delete_before_replace)
-        self._tries.announce(call, lambda: self._platforms()[old["platform"]], old, diff)
+        self._tries.announce(call, lambda: self._platforms().of(old), old, diff)
         unbegun = bool(old_outputs.get(_UNBEGUN))
         if unbegun or not (diff.changes or _has_reached(old_outputs, old["until"])):
             again = Change("update", replaces=unbegun, reason=_BEGINS if unbegun else _WAITS)
@@ -97,7 +98,7 @@ class RunResource(ProviderResource):
         old: Properties,
         new: Properties,
     ) -> Properties:
-        spec, platform = run_spec(call.urn, new), self._platforms()[new["platform"]]
+        spec, platform = run_spec(call.urn, new), self._platforms().of(new)
         recorded = _node_runs(outputs_before)
         seen = platform.observe(call, recorded)
         if any(old.get(key) != new.get(key) for key in ("tags", "displayName")):
@@ -109,7 +110,7 @@ class RunResource(ProviderResource):
         return _reached(_timed(outputs(new, nodes), outputs_before))
 
     def read(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
-        platform = self._platforms().of(id, inputs)
+        platform = self._platforms().of(inputs, id)
         described = platform.describe(call, id)
         recorded = _node_runs(outputs_before)
         if described is None:
@@ -130,7 +131,7 @@ class RunResource(ProviderResource):
         return LiveResource(id, {**state, **marks}, live_inputs)
 
     def delete(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> None:  # noqa: A002
-        platform = self._platforms().of(id, outputs_before)
+        platform = self._platforms().of(outputs_before, id)
         nodes = platform.observe(call, _node_runs(outputs_before))
         alive = [node for node in nodes if not node.over]
         try:
@@ -148,7 +149,7 @@ class RunResource(ProviderResource):
 
     def _bring_up(self, call: Call, inputs: Properties, nodes: list[NodeRun]) -> list[NodeRun]:
         """Starts the missing nodes and waits as long as `until` says. Every error keeps the nodes that exist."""
-        spec, platform = run_spec(call.urn, inputs), self._platforms()[inputs["platform"]]
+        spec, platform = run_spec(call.urn, inputs), self._platforms().of(inputs)
         # A resource that exists must keep its id, so its run is not started anew.
         patience = call.started + (0.0 if nodes else spec.timeouts.access * 60)
         try:

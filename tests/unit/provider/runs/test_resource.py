@@ -32,10 +32,10 @@ class _Only(RunPlatforms):
 
     def __init__(self, platform: Any) -> None:
         super().__init__({})
-        self._made["oci"] = platform
+        self._platform: RunPlatform = platform
 
-    def of(self, run_id: str, known: Properties) -> RunPlatform:
-        return super().of(run_id, {"platform": "oci", **known})
+    def of(self, inputs: Properties, run_id: str = "") -> RunPlatform:
+        return self._platform
 
 
 class _Here:
