@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from catalog.secret_looks import names_secret
 from components.plan.build import plan_of
 from schemas.checks import check
-from schemas.checks.env import names_secret
 from schemas.checks.registry import at
 from schemas.each import with_each
 from schemas.judge import Judged

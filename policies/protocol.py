@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of OpenPAI, as runs carry them: version 2 of its protocol, as an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from policies.rule import JudgedResource
+from policies.verdicts import Unknown
+
+RUN = "trainyard:index:Run"
+# What the cluster itself hides from everybody but the job's owner.
+SECRETS = "secrets"
+
+
+def protocol_of(resource: JudgedResource) -> Mapping[str, Any]:
+    """The run's protocol. A run on another platform has none."""
+    protocol = resource.properties.get("protocol")
+    return {} if protocol is None else _known(protocol)
+
+
+def roles_of(resource: JudgedResource) -> Mapping[str, Mapping[str, Any]]:
+    return _known(protocol_of(resource).get("taskRoles") or {})
+
+
+def plain_texts(value: Any) -> Iterator[str | Unknown]:
+    """Every text of a protocol that anybody with access to the cluster can read."""
+    if isinstance(value, str | Unknown):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key != SECRETS:
+                yield from plain_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from plain_texts(inner)
+
+
+def commands_of(protocol: Mapping[str, Any]) -> Iterator[str | Unknown]:
+    """What its tasks carry out: commands of roles, and those of deployments before and after them."""
+    yield from plain_texts([role.get("commands") or [] for role in (protocol.get("taskRoles") or {}).values()])
+    for deployment in protocol.get("deployments") or []:
+        yield from plain_texts([*(deployment.get("taskRoles") or {}).values()])
+
+
+def job(**differences: Any) -> JudgedResource:
+    """A run whose protocol every rule passes, for the examples of rules; `differences` take the place of its keys."""
+    role = {
+        "instances": 2,
+        "completion": {"minFailedInstances": 1, "minSucceededInstances": 2},
+        "taskRetryCount": 0,
+        "dockerImage": "image",
+        "resourcePerInstance": {"cpu": 8, "memoryMB": 16384, "gpu": 2, "ports": {"SyncPort": 1}},
+        "commands": ["export MASTER_PORT=$PAI_PORT_LIST_worker_0_SyncPort", "python train.py"],
+    }
+    whole: dict[str, Any] = {
+        "protocolVersion": 2,
+        "type": "job",
+        "jobRetryCount": 0,
+        "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "openpai/standard:python_3.6"}],
+        "taskRoles": {"worker": role},
+    }
+    of_role = differences.pop("role", None)
+    if of_role is not None:
+        whole["taskRoles"] = {"worker": {key: one for key, one in {**role, **of_role}.items() if one is not None}}
+    return JudgedResource(RUN, {"platform": "openpai", "protocol": {**whole, **differences}})
+
+
+def _known(value: Any) -> Mapping[str, Any]:
+    """The value itself; one that a preview does not know ends the rule here."""
+    return value if value else {}

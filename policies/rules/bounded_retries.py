@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenPAI does not know why a program failed. Without a count, a mistake takes its machines again and again."""
+
+from typing import Any
+
+from policies.protocol import RUN, job, protocol_of, roles_of
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+
+
+def judge(resource: JudgedResource) -> PolicyVerdict:
+    protocol = protocol_of(resource)
+    counts = [
+        ("the job", protocol.get("jobRetryCount")),
+        *((f"each task of `{name}`", role.get("taskRetryCount")) for name, role in roles_of(resource).items()),
+    ]
+    return every(judge_count, counts)
+
+
+def judge_count(counted: tuple[str, Any]) -> PolicyVerdict:
+    what, count = counted
+    if count is None or int(count) >= 0:
+        return PASS
+    return fail(f"{what} is tried again without end" + (", even after success" if int(count) == -2 else ""))
+
+
+RULE = PolicyRule(
+    id="bounded-retries",
+    level="advisory",
+    asks="A job on OpenPAI is tried again a number of times, not without end.",
+    remedy="set jobRetryCount and taskRetryCount to 0 or more (`retry: { count: 2 }` of the role in the stack file)",
+    types=(RUN,),
+    judge=judge,
+    passes={
+        "never": job(),
+        "a run on another platform": JudgedResource(RUN, {"platform": "oci"}),
+        "three times": job(jobRetryCount=3.0),
+        "each task twice": job(role={"taskRetryCount": 2}),
+    },
+    fails={
+        "without end": job(jobRetryCount=-1),
+        "after success, too": job(jobRetryCount=-2.0),
+        "a task without end": job(role={"taskRetryCount": -1}),
+    },
+    unknown={
+        "decided elsewhere": JudgedResource(RUN, {"protocol": Unknown("protocol")}),
+        "a count of another resource": job(jobRetryCount=Unknown("protocol.jobRetryCount")),
+    },
+)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A task without limits takes what its neighbours on the machine need, and the scheduler cannot count it."""
+
+from typing import Any
+
+from policies.protocol import RUN, job, roles_of
+from policies.rule import JudgedResource, PolicyRule
+from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
+
+# The least of each that is a limit. No accelerators is one, too, if somebody says so.
+LEAST = {"cpu": 1, "memoryMB": 1, "gpu": 0}
+
+
+def judge(resource: JudgedResource) -> PolicyVerdict:
+    return every(judge_role, roles_of(resource).items())
+
+
+def judge_role(role: tuple[str, Any]) -> PolicyVerdict:
+    name, properties = role
+    resources = properties.get("resourcePerInstance") or {}
+    missing = [key for key, least in LEAST.items() if not is_limit(resources.get(key), least)]
+    return fail(f"the task role `{name}` has no limit of {', '.join(missing)}") if missing else PASS
+
+
+def is_limit(value: Any, least: int) -> bool:
+    return value is not None and float(value) >= least
+
+
+def _resources(**resources: Any) -> JudgedResource:
+    return job(role={"resourcePerInstance": resources})
+
+
+RULE = PolicyRule(
+    id="task-limits",
+    level="mandatory",
+    asks="Every task on OpenPAI has limits: processors, memory and accelerators.",
+    remedy="set cpu, memoryMB and gpu of resourcePerInstance (in the stack file: a row of `trainyard:skus`, named by"
+    " `shape`)",
+    types=(RUN,),
+    judge=judge,
+    passes={
+        "all three": job(),
+        "a run on another platform": JudgedResource(RUN, {"platform": "oci"}),
+        "no accelerators": _resources(cpu=4.0, memoryMB=8192.0, gpu=0.0),
+    },
+    fails={
+        "none": job(role={"resourcePerInstance": None}),
+        "no memory": _resources(cpu=4, gpu=1),
+        "no processors": _resources(cpu=0, memoryMB=8192, gpu=1),
+        "accelerators left open": _resources(cpu=4, memoryMB=8192),
+    },
+    unknown={
+        "decided elsewhere": JudgedResource(RUN, {"protocol": Unknown("protocol")}),
+        "memory of another resource": _resources(cpu=4, memoryMB=Unknown("memoryMB"), gpu=1),
+    },
+)
