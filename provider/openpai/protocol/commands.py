@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cluster makes of a task role's commands: one text for bash, with references filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+# `<% $parameters.model %>`, `<% $data.uri[0] %>`
+_REFERENCE = re.compile(r"<%\s*\$([^%\s]*)\s*%>")
+_PREREQUISITES = ("script", "output", "data")
+
+
+def entrypoint(job: Mapping[str, Any], role: str) -> str:
+    """The command of a role's tasks: `USER_CMD`. References to secrets stay; each task's runtime fills them in."""
+    task_role = job["taskRoles"][role]
+    own = _deployment(job).get(role, {})
+    commands = [*own.get("preCommands", ()), *task_role["commands"], *own.get("postCommands", ())]
+    return filled("\n".join(one.strip() for one in commands), _scope(job, role)).strip()
+
+
+def with_secrets(text: str, secrets: Mapping[str, Any] | None) -> str:
+    """A text with its references to secrets filled in, as a task's runtime does it."""
+    return filled(text, {"secrets": secrets or {}})
+
+
+def filled(text: str, scope: Mapping[str, Any]) -> str:
+    """References that the scope lacks stay as they are."""
+
+    def fill(reference: re.Match[str]) -> str:
+        value = looked_up(scope, reference[1])
+        return reference[0] if value is None else _shown(value)
+
+    return _REFERENCE.sub(fill, text)
+
+
+def references(text: str) -> Iterator[str]:
+    """What a text refers to, such as `parameters.model`."""
+    return (reference[1] for reference in _REFERENCE.finditer(text))
+
+
+def without_references(text: str) -> str:
+    return _REFERENCE.sub("", text)
+
+
+def looked_up(scope: Mapping[str, Any], reference: str) -> Any:
+    """The value of `data.uri[0]`, or None."""
+    value: Any = scope
+    for step in re.sub(r"\[(\d+)\]", r".\1", reference).split("."):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
+
+
+def _scope(job: Mapping[str, Any], role: str) -> dict[str, Any]:
+    task_role = job["taskRoles"][role]
+    chosen = {kind: _prerequisite(job, kind, task_role.get(kind)) for kind in _PREREQUISITES}
+    return {"parameters": job.get("parameters"), **chosen}
+
+
+def _prerequisite(job: Mapping[str, Any], kind: str, name: str | None) -> Any:
+    rows = job.get("prerequisites", ())
+    return next((row for row in rows if row["type"] == kind and row["name"] == name), None)
+
+
+def _deployment(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = job.get("defaults", {}).get("deployment")
+    rows = job.get("deployments", ())
+    return next((row.get("taskRoles", {}) for row in rows if row["name"] == name), {})
+
+
+def _shown(value: Any) -> str:
+    """A value as JavaScript writes it into a text."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case float() if value.is_integer():
+            return str(int(value))
+        case list():
+            return ",".join(_shown(one) for one in value)
+        case Mapping():
+            return "[object Object]"
+        case _:
+            return str(value)
