@@ -45,6 +45,8 @@ from localcloud.hosts.oci.dispatch import JobRuns
 from localcloud.hosts.runs import Hosts
 
 UNUSABLE = 4
+# The file with the port that a cloud had last.
+LAST_PORT = "port"
 _NOT_PRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SECONDS_BETWEEN_LOOKS_AT_THE_HOME = 2.0
 
@@ -102,7 +104,7 @@ def main(arguments: list[str]) -> int:
 
 async def _serve(home: Path, port: int) -> None:
     cloud = _open(home)
-    listener = _listener(port)
+    listener = _listener(port) if port else _listener_as_before(home)
     cloud.endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
     cloud.access = AccessControl(cloud.store)
     cloud.faults = Faults(cloud.store)
@@ -197,7 +199,17 @@ def _listener(port: int) -> socket.socket:
     return listener
 
 
+def _listener_as_before(home: Path) -> socket.socket:
+    """On the port that this cloud had last, so that addresses of it in states and files go on leading here. Another
+    program may have that port by now."""
+    try:
+        return _listener(int((home / LAST_PORT).read_text()))
+    except (OSError, ValueError, UnusableError):
+        return _listener(0)
+
+
 def _announce(home: Path, port: int) -> None:
+    (home / LAST_PORT).write_text(str(port))
     content = {"pid": os.getpid(), "started": processes.start_time(os.getpid()), "port": port, "version": VERSION}
     draft = home / "server.json.new"
     draft.write_text(json.dumps(content))

@@ -4,6 +4,7 @@
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -31,6 +32,20 @@ def test_a_cloud_ends_when_its_folder_is_removed(tmp_path: Path) -> None:
     try:
         shutil.rmtree(home)
         eventually(lambda: processes.is_same(cloud.pid, started), lambda runs: not runs)
+    finally:
+        control.stop(home)
+
+
+def test_a_cloud_that_comes_back_has_its_address_again_unless_another_program_took_it(tmp_path: Path) -> None:
+    home = tmp_path / "cloud"
+    try:
+        before = control.start(home)
+        control.stop(home)
+        again = control.start(home)
+        assert again.endpoint == before.endpoint
+        control.stop(home)
+        with closing(socket.create_server(("127.0.0.1", int(again.endpoint.rpartition(":")[2])))):
+            assert control.start(home).endpoint != before.endpoint
     finally:
         control.stop(home)
 
