@@ -22,10 +22,10 @@ def described(launch: Launch, environment: Mapping[str, str]) -> str:
         f"{launch.run} attempt {launch.attempt}: rank {launch.label(launch.rank)} of {launch.nodes} nodes",
         f"framework: {launch.framework}" + (f" ({launch.strategy})" if launch.strategy else ""),
         f"peers come from: {launch.peers['from']}",
-        *(f"listens on {label}: {_range(port.range)}" for label, port in launch.ports.items() if port.listens),
+        *(f"listens on {label}: {_numbers(launch, label)}" for label, port in launch.ports.items() if port.listens),
         *filter(None, [pin.described(launch, environment)]),
         *(f"starts beside the command: {_words(spec)}" for spec in work.services),
-        *(f"waits for port {one.port} of {'every ' * one.every}{one.role}" for one in launch.awaits),
+        *(f"waits for port {one.label or one.port} of {'every ' * one.every}{one.role}" for one in launch.awaits),
         *(f"waits until this succeeds: {_words(spec)}" for spec in filter(None, [work.awaited])),
         *(f"starts: {_words(spec)}" for spec in work.commands),
         *(f"keeps of the working directory, of any size: {pattern}" for pattern in launch.keep),
@@ -34,7 +34,10 @@ def described(launch: Launch, environment: Mapping[str, str]) -> str:
     return Voice(secrets=secret_values(environment, launch.secrets)).masked("\n".join(lines))
 
 
-def _range(ports: tuple[int, int] | None) -> str:
+def _numbers(launch: Launch, label: str) -> str:
+    if launch.ports[label].reserved:
+        return ", ".join(map(str, launch.port_numbers(label, launch.rank)))
+    ports = launch.ports[label].range
     if ports is None:
         return "any port"
     return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"

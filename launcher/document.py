@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,8 @@ from launcher.identities import GitRepository, Identity
 
 VARIABLE = "TRAINYARD_LAUNCH"
 # What older images would pass over has a higher version, so that they refuse it: 2 a wait, 3 code that the document
-# names, 4 files to keep.
-VERSIONS = (1, 2, 3, 4)
+# names, 4 files to keep, 5 ports that the platform reserves.
+VERSIONS = (1, 2, 3, 4, 5)
 # Frameworks with an elastic mode, by the name of their option.
 _ELASTIC = ("horovod", "torchrun")
 # Where the document says nothing of it.
@@ -35,20 +35,23 @@ class Role:
 
 @dataclass(frozen=True)
 class Port:
-    """Range None: any port."""
+    """Range None: any port. `reserved`: so many ports that the platform reserves for each node that listens."""
 
     range: tuple[int, int] | None
     listens: bool
     pinned: str
+    reserved: int = 0
 
 
 @dataclass(frozen=True)
 class Awaited:
-    """A port that must answer before the command starts, on the first node of a role or on `every` one."""
+    """A port that must answer before the command starts, on the first node of a role or on `every` one. `label`: of a
+    port that the platform reserves."""
 
     role: str
     port: int
     every: bool = False
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,22 @@ class Launch:
             first += role.replicas
         raise LaunchError(f"the run has no role `{name}`; it has {', '.join(role.name for role in self.roles)}")
 
+    def port_numbers(self, label: str, rank: int) -> Sequence[int]:
+        """The ports of a label on a node, if it listens there; otherwise those of the first node that does. Empty: any
+        port."""
+        port = self.ports[label]
+        if not port.reserved:
+            return range(port.range[0], port.range[1] + 1) if port.range else ()
+        for other in (rank, *(self.ranks_of(role.name)[0] for role in self.roles if role.replicas)):
+            role = self.role_of(other)
+            if numbers := self.identity.ports(label, role.name, other - self.ranks_of(role.name)[0]):
+                return numbers
+        raise LaunchError(f"the platform reserves no ports by the label `{label}`: start the run through its stack")
+
+    def awaited_port(self, awaited: Awaited, rank: int) -> int:
+        """The number of an awaited port on one node."""
+        return self.port_numbers(awaited.label, rank)[0] if awaited.label else awaited.port
+
     def label(self, rank: int) -> str:
         """A rank as people know it: `3 (worker-2)`."""
         role = self.role_of(rank)
@@ -206,7 +225,7 @@ def _launch(document: Mapping[str, Any], identity: Identity) -> Launch:
         wrap=tuple(document["wrap"]),
         command=tuple(document["command"]),
         processes=document["processes"],
-        awaits=tuple(Awaited(row["role"], row["port"], row.get("every", False)) for row in document["awaits"]),
+        awaits=tuple(_awaited(row) for row in document["awaits"]),
         awaits_command=tuple(document.get("awaitsCommand", ())),
         environment=dict(document["environment"]),
         options=dict(document["options"]),
@@ -220,4 +239,10 @@ def _launch(document: Mapping[str, Any], identity: Identity) -> Launch:
 
 def _port(row: Mapping[str, Any]) -> Port:
     pair = row["range"]
-    return Port(None if pair is None else (pair[0], pair[1]), row["listens"], row["pinned"])
+    numbers = None if pair is None else (pair[0], pair[1])
+    return Port(numbers, row["listens"], row["pinned"], int(row.get("reserved", 0)))
+
+
+def _awaited(row: Mapping[str, Any]) -> Awaited:
+    label = str(row.get("label", ""))
+    return Awaited(row["role"], 0 if label else row["port"], row.get("every", False), label)

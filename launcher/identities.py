@@ -62,6 +62,18 @@ class Identity:
             )
         return name
 
+    def ports(self, label: str, role: str, index: int) -> tuple[int, ...]:
+        """The ports that the platform reserves for a node of a role by this label; empty where it does not."""
+        return ()
+
+    def address(self) -> str:
+        """The address by which the platform tells others of this node; empty where it tells none."""
+        return ""
+
+    def exit_code(self, code: int) -> int:
+        """The code by which the platform knows of which kind a failure is (launcher/exits.py), if it has own kinds."""
+        return code
+
     def git(self) -> GitRepository | None:
         """Code from git that the platform tells of in its own way."""
         return None

@@ -93,7 +93,9 @@ class Node:
         members = peers.find(request)
         address, self._main = members[self.launch.rank], members.get(0, "")
         other = next((peer for peer in members.values() if peer != address), address)
-        interface = network.interface_of(network.source_towards(other)) or network.interface_of(address)
+        told = self.launch.identity.address()
+        ways = (told or network.source_towards(other), address)
+        interface = next(filter(None, map(network.interface_of, ways)), "")
         if self.launch.nodes > 1:
             everyone = len(members) == self.launch.nodes
             who = f"all {len(members)} nodes" if everyone else f"{len(members)} of {self.launch.nodes} nodes"
@@ -234,7 +236,8 @@ class Node:
 
     def _main_serves(self) -> bool:
         """Whether Horovod's rendezvous is there, and so the main node's worker."""
-        return all(network.answers(self._main, awaited.port) for awaited in self.launch.awaits)
+        ports = (self.launch.awaited_port(awaited, 0) for awaited in self.launch.awaits)
+        return all(network.answers(self._main, port) for port in ports)
 
     def _after_main(self, code: int) -> int | None:
         """This node cannot go on once the main node's part has ended. How that part ended decides what happens here."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from launcher.document import Launch
 from launcher.errors import LaunchError
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_-]+)?|port\.[A-Za-z0-9_-]+:(?:colon|first|last))\}")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,25 @@ def node_values(launch: Launch, place: Place) -> dict[str, str]:
         values[f"addresses.{role.name}"] = ",".join(place.addresses[rank] for rank in ranks)
         if ranks:
             values[f"address.{role.name}"] = place.addresses[ranks[0]]
+    for label, port in launch.ports.items():
+        if port.reserved:
+            values |= _port_words(label, launch.port_numbers(label, launch.rank))
     return values
+
+
+def _port_words(label: str, numbers: Sequence[int]) -> dict[str, str]:
+    """A port or a range, in each way in which programs want it written. Ports with gaps between them are no range:
+    then a program gets 0, and chooses a free port itself."""
+    first, last = numbers[0], numbers[-1]
+    if list(numbers) != list(range(first, last + 1)):
+        first = last = 0
+    name, both = f"port.{label}", (first, last)
+    return {
+        name: str(first) if first == last else "{}-{}".format(*both),
+        f"{name}:colon": str(first) if first == last else "{}:{}".format(*both),
+        f"{name}:first": str(first),
+        f"{name}:last": str(last),
+    }
 
 
 def process_values(launch: Launch, local: int) -> dict[str, str]:

@@ -59,14 +59,13 @@ class Readiness:
         """The first port that has not answered yet. One that has is not asked again: its node sees to its end."""
         for awaited in self.launch.awaits:
             for rank in self._ranks(awaited):
-                if (rank, awaited.port) in self._answered:
+                port = self.launch.awaited_port(awaited, rank)
+                if (rank, port) in self._answered:
                     continue
                 address = self.place.addresses[rank]
-                if not network.answers(address, awaited.port):
-                    return (
-                        f"port {awaited.port} of rank {self.launch.label(rank)} to answer at {address}:{awaited.port}"
-                    )
-                self._answered.add((rank, awaited.port))
+                if not network.answers(address, port):
+                    return f"port {port} of rank {self.launch.label(rank)} to answer at {address}:{port}"
+                self._answered.add((rank, port))
         return ""
 
     def _ranks(self, awaited: Awaited) -> range:

@@ -97,4 +97,13 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     meter = Meter(lambda: children.written, str(workplace.progress))
     watch = stalls.Stalls(launch, limit, desk, meter, say, lambda: children.last_line, reporter.idle)
     pin, retries = Pin(launch, environment, say), Retries.of(launch.retries, environment)
-    return Node(launch, environment, say, signals, children, desk, workplace, reporter, pin, watch, retries).run()
+    code = Node(launch, environment, say, signals, children, desk, workplace, reporter, pin, watch, retries).run()
+    # What the platform ended, it takes for ended: the code says by which signal.
+    return code if signals.received else _for_platform(launch, code, say)
+
+
+def _for_platform(launch: Launch, code: int, say: Voice) -> int:
+    own = launch.identity.exit_code(code)
+    if own != code:
+        say(f"ends with code {own} in place of {code}: by that, the platform knows that it is {exits.kind(code)}")
+    return own

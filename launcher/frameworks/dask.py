@@ -6,6 +6,7 @@ from __future__ import annotations
 import http.client
 import json
 
+from launcher import placeholders
 from launcher.document import Launch
 from launcher.placeholders import Place
 
@@ -16,7 +17,7 @@ _COUNTS = "/json/counts.json"
 
 def lacking(launch: Launch, place: Place) -> str:
     """Asks the scheduler's own page of counts how many workers have registered."""
-    port = _page_port(launch)
+    port = _page_port(launch, place)
     if launch.role != _SCHEDULER or not launch.command or not port:
         return ""
     wanted = sum(role.replicas for role in launch.roles if role.service) * int(launch.options.get("workers", 1))
@@ -26,12 +27,13 @@ def lacking(launch: Launch, place: Place) -> str:
     return "" if found >= wanted else f"Dask workers: {found} of {wanted} have registered with the scheduler"
 
 
-def _page_port(launch: Launch) -> int:
+def _page_port(launch: Launch, place: Place) -> int:
     """From the scheduler's own words: its pages are served whether or not the firewall lets others see them."""
     words = list(launch.start)
     if _PAGES not in words[:-1]:
         return 0
-    port = words[words.index(_PAGES) + 1].rpartition(":")[2]
+    page = words[words.index(_PAGES) + 1]
+    port = placeholders.filled(page, placeholders.node_values(launch, place), "start").rpartition(":")[2]
     return int(port) if port.isdigit() else 0
 
 

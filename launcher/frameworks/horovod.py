@@ -19,15 +19,15 @@ def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder
     """The server needs Horovod itself, and so a process of its own."""
     if launch.rank != 0:
         return []
-    port = launch.ports["rendezvous"].range
-    if port is None:
+    ports = launch.port_numbers("rendezvous", 0)
+    if not ports:
         raise LaunchError("Horovod's rendezvous needs one port: give the stack's `ports` a number for `rendezvous`")
     if launch.elastic:
         met = len([address for address in place.addresses if address])
         program = ["horovod_elastic.py", *map(str, (met, launch.processes, launch.fewest))]
     else:
         program = ["horovod_rendezvous.py", ",".join(f"{address}:{launch.processes}" for address in place.addresses)]
-    words = [sys.executable, "-u", str(_SERVERS / program[0]), place.address, str(port[0]), *program[1:]]
+    words = [sys.executable, "-u", str(_SERVERS / program[0]), place.address, str(ports[0]), *program[1:]]
     return [Spec(words, environment, f"[{launch.rank}.rendezvous] ", folder, helper=True)]
 
 

@@ -25,7 +25,7 @@ def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
         members = cluster.setdefault(_task(launch, role), [])
         if rank == launch.rank:
             task = {"type": _task(launch, role), "index": len(members)}
-        members.append(f"{addresses[rank]}:{_port(launch, role)}")
+        members.append(f"{addresses[rank]}:{_port(launch, role, rank)}")
     return {"tf_config": json.dumps({"cluster": cluster, "task": task})}
 
 
@@ -35,9 +35,10 @@ def _task(launch: Launch, role: str) -> str:
     return role if role != _LEADER else _CHIEF if served else _WORKER
 
 
-def _port(launch: Launch, role: str) -> int:
+def _port(launch: Launch, role: str, rank: int) -> int:
     """The port named after the role; a role without one (the chief of parameter servers) borrows the workers'."""
-    port = launch.ports.get(role) or next(iter(launch.ports.values()), None)
-    if port is None or port.range is None:
+    label = role if role in launch.ports else next(iter(launch.ports))
+    ports = launch.port_numbers(label, rank)
+    if not ports:
         raise LaunchError("TF_CONFIG needs a port for every task: give the stack's `ports` a number for `worker`")
-    return port.range[0]
+    return ports[0]

@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
+from launcher import exits
 from launcher.errors import LaunchError
 from launcher.identities import Identity
 
 VARIABLES: Mapping[str, str] = {}
 _ROLE, _INDEX = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
-# The job's name, and which attempt of it this is, as OpenPAI's controller tells each container.
-_JOB, _ATTEMPTS = "PAI_JOB_NAME", ("FC_FRAMEWORK_ATTEMPT_INSTANCE_UID", "FC_FRAMEWORK_ATTEMPT_ID")
-_LETTERS = 12
+# The job as `<user>~<name>`, and which attempt of it this is, as OpenPAI's controller tells each container.
+_JOB, _ATTEMPT = "PAI_JOB_NAME", "FC_FRAMEWORK_ATTEMPT_ID"
+# A job's name has up to 255 letters. The last ones tell jobs apart, and a folder's name has room for them.
+_LETTERS = 60
+# OpenPAI tries a job or a task again by the kind of its code. These are not unknown to it: the first ones are tried
+# again for ever, the others never. All of its own that are below 220 are codes of signals.
+_TRANSIENT, _PERMANENT = frozenset({130, 131, 137, 143}), frozenset({132, 135, 136, 141})
+_UNKNOWN_CODE, _PERMANENT_CODE = 1, 132
 
 
 class NodeIdentity(Identity):
@@ -30,7 +35,43 @@ class NodeIdentity(Identity):
         raise LaunchError(f"{_ROLE} and {_INDEX} do not name a task of this run: start it as an OpenPAI job")
 
     def start(self, rank: int, nodes: int) -> str:
-        """A hash of the job's name and the controller's attempt."""
-        attempt = next((self.environment[name] for name in _ATTEMPTS if self.environment.get(name)), "")
-        job = self.environment.get(_JOB, "")
-        return hashlib.sha256(f"{job}\n{attempt}".encode()).hexdigest()[:_LETTERS] if job else ""
+        """The job's name and the controller's attempt. OpenPAI never gives a name to another job."""
+        return start_of(self.environment.get(_JOB, ""), self.environment.get(_ATTEMPT, ""))
+
+    def ports(self, label: str, role: str, index: int) -> tuple[int, ...]:
+        """OpenPAI chooses each of them by itself, so there may be gaps between them."""
+        name = ports_variable(label, role, index)
+        words = [word.strip() for word in self.environment.get(name, "").split(",") if word.strip()]
+        if not all(word.isdigit() and 0 < int(word) < 1 << 16 for word in words):
+            raise LaunchError(f"{name} is {self.environment[name]!a}: OpenPAI sets it to port numbers")
+        return tuple(map(int, words))
+
+    def address(self) -> str:
+        """Of the host, whose network the task shares."""
+        role, index = (self.environment.get(name, "") for name in (_ROLE, _INDEX))
+        return self.environment.get(host_variable(role, index), "")
+
+    def exit_code(self, code: int) -> int:
+        """A failure of a script is of the same kind here as anywhere else."""
+        kind = exits.kind(code)
+        if kind == exits.PERMANENT and code not in _PERMANENT:
+            return _PERMANENT_CODE
+        if kind == exits.UNKNOWN and code in _TRANSIENT | _PERMANENT:
+            return _UNKNOWN_CODE
+        return code
+
+
+def start_of(job: str, attempt: str) -> str:
+    """The name of one attempt of a job, by what OpenPAI's REST server tells of it, too."""
+    name = job.rpartition("~")[2][-_LETTERS:].lstrip("-_")
+    return "-".join(filter(None, (name, attempt))) if name else ""
+
+
+def host_variable(role: str, index: object) -> str:
+    """The variable with the address of a task's host."""
+    return f"PAI_HOST_IP_{role}_{index}"
+
+
+def ports_variable(label: str, role: str, index: object) -> str:
+    """The variable with a task's ports of one label. Labels of OpenPAI have no hyphens."""
+    return f"PAI_PORT_LIST_{role}_{index}_{label.replace('-', '_')}"

@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers by OpenPAI's environment, which names every task's address and ports before any of them starts."""
+"""Peers by OpenPAI's environment, which names every task's address before any of them starts.
+
+Tasks that are retried one by one start one by one, too. The first of them are not told the addresses of the later
+ones, so they meet in the run's folder.
+"""
 
 from __future__ import annotations
 
 from launcher.errors import LaunchError
+from launcher.openpai.identity import host_variable
 from launcher.peers import PeerRequest
+from launcher.peers.meeting import gather
 
 
 def find(request: PeerRequest) -> dict[int, str]:
-    """Everything is known at once."""
-    addresses = []
-    for role in request.launch.roles:
-        for index in range(role.replicas):
-            name = f"PAI_HOST_IP_{role.name}_{index}"
-            if not request.environment.get(name):
-                raise LaunchError(f"{name} is not set: OpenPAI sets such a variable to the address of each task")
-            addresses.append(request.environment[name])
-    return dict(enumerate(addresses))
+    """Everything is known at once, as a rule."""
+    launch, told = request.launch, request.environment
+    names = [host_variable(role.name, index) for role in launch.roles for index in range(role.replicas)]
+    missing = [name for name in names if not told.get(name)]
+    own = launch.identity.address()
+    if not missing:
+        return {rank: told[name] for rank, name in enumerate(names)}
+    if launch.gang or request.desk is None or not own:
+        raise LaunchError(f"{missing[0]} is not set: OpenPAI sets such a variable to the address of each task")
+    request.desk.arrive(request.generation, own)
+    return gather(launch, request.desk, request.generation, request.wait)

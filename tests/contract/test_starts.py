@@ -44,10 +44,12 @@ def test_attempts_of_an_openpai_job_are_starts() -> None:
     def name(job: str, **attempt: str) -> str:
         return name_of(launch(1, {"PAI_JOB_NAME": job, **attempt}, peers={"from": "openpai"}))
 
-    first, second = (name("vision~base", FC_FRAMEWORK_ATTEMPT_INSTANCE_UID=uid) for uid in ("0_a", "1_b"))
-    assert len({first, second, name("vision~base"), name("vision~tuned", FC_FRAMEWORK_ATTEMPT_INSTANCE_UID="0_a")}) == 4
-    assert first == name("vision~base", FC_FRAMEWORK_ATTEMPT_INSTANCE_UID="0_a")
-    assert name("j", FC_FRAMEWORK_ATTEMPT_ID="0") != name("j", FC_FRAMEWORK_ATTEMPT_ID="1")
+    names = [name("ann~base-1f2e3d4c", FC_FRAMEWORK_ATTEMPT_ID=attempt) for attempt in ("0", "1")]
+    assert names == ["base-1f2e3d4c-0", "base-1f2e3d4c-1"], "people find the job by it"
+    longest = name(f"ann~{'x' * 240}-1f2e3d4c-2", FC_FRAMEWORK_ATTEMPT_ID="12")
+    assert longest.endswith("x-1f2e3d4c-2-12")
+    assert len(longest) < 80, "folders' names have less room than those of jobs"
+    assert name("") == ""
 
 
 def test_without_any_name_the_attempt_alone_tells_starts_apart() -> None:
