@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pulumi program at 10 and at 1,000 runs, against a flat program that makes the same resources."""
+"""The Pulumi programs of OCI and of AWS at 10 and at 1,000 runs, against flat programs with the same resources."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bench.programs import stacks
 from bench.programs.flat import describe
 from tests.support.recorder.client import Client
 
-# Jobs and, in all of them together, runs.
-SIZES = ((1, 10), (1, 1000), (10, 1000))
+# The cloud's SDK, jobs and, in all of them together, runs.
+SIZES = (("oci", 1, 10), ("oci", 1, 1000), ("oci", 10, 1000), ("aws", 1, 10), ("aws", 1, 1000))
 AIM = Aim("ratio", 1.15)
 # From 500 runs to 1,000 must take what it takes from 10 to 500; a fifth is left to noise.
 GROWTH = Aim("ratio", 1.2)
@@ -28,7 +28,7 @@ Times = Mapping[str, float]
 def rows() -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="trainyard-bench-") as place, Client() as client:
         bench = Bench(Path(place), client)
-        return [*(line for jobs, runs in SIZES for line in bench.compared(jobs, runs)), bench.growth()]
+        return [*(line for size in SIZES for line in bench.compared(*size)), bench.growth()]
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,17 @@ class Bench:
     folder: Path
     client: Client
 
-    def compared(self, jobs: int, runs: int) -> Iterator[Row]:
-        file = stacks.write(self.folder, jobs, runs)
-        flat = self.folder / f"flat-{jobs}-{runs}.json"
+    def compared(self, sdk: str, jobs: int, runs: int) -> Iterator[Row]:
+        file = stacks.write(self.folder, jobs, runs, sdk)
+        flat = self.folder / f"flat-{sdk}-{jobs}-{runs}.json"
         flat.write_text(json.dumps(describe(self.client.record(file, self.folder))), "utf-8")
         whole, ours, peer, even = in_turns(
-            lambda: self._once("ours-lean", file),
-            lambda: self._once("ours", file),
-            lambda: self._once("flat", flat),
-            lambda: self._once("flat-uncollected", flat),
+            lambda: self._once("ours-lean", sdk, file),
+            lambda: self._once("ours", sdk, file),
+            lambda: self._once("flat", sdk, flat),
+            lambda: self._once("flat-uncollected", sdk, flat),
         )
-        size = f"{jobs} job{'s'[: jobs > 1]}, {runs:,} runs"
+        size = f"{sdk}: {jobs} job{'s'[: jobs > 1]}, {runs:,} runs"
         yield _row(f"{size}, imports too", "flat program", _whole(whole), _whole(peer), AIM)
         yield _row(f"{size}", "flat program", _program(ours), _program(peer), AIM)
         yield _row(f"{size}, collector off in both", "flat program", _program(ours), _program(even), AIM)
@@ -55,14 +55,14 @@ class Bench:
         taken = {}
         for runs in (10, 500, 1000):
             file = stacks.write(self.folder, 1, runs)
-            taken[runs] = statistics.median(self._once("ours", file)["program"] for _ in range(TURNS))
+            taken[runs] = statistics.median(self._once("ours", "oci", file)["program"] for _ in range(TURNS))
         late, early = (taken[1000] - taken[500]) / 500, (taken[500] - taken[10]) / 490
         return Row(
             "a run more, from 500 on", late * 1e3, "ms", "a run more, up to 500", early * 1e3, late / early, GROWTH
         )
 
-    def _once(self, which: str, file: Path) -> Times:
-        command = [sys.executable, "-m", "bench.programs.once", which, str(file), str(self.folder)]
+    def _once(self, which: str, sdk: str, file: Path) -> Times:
+        command = [sys.executable, "-m", "bench.programs.once", which, sdk, str(file), str(self.folder)]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
         times: Times = json.loads(done.stdout)
         return times

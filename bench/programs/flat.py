@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peer: plain calls of pulumi_oci, one a resource, with nothing decided on the way.
+"""The peer: plain calls of a cloud's SDK, one a resource, with nothing decided on the way.
 
-`describe` turns a recording of our program into rows; `run` makes them. What OCI answers (ids, the namespace) reaches
-other resources as outputs, as in a program written by hand, and every resource waits for what ours waits for.
+`describe` turns a recording of our program into rows; `run` makes them. What the cloud answers (ids, OCI's namespace)
+reaches other resources as outputs, as in a program written by hand, and every resource waits for what ours waits for.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PROVIDERS = "pulumi:providers:"
 _ID, _TEXT, _HOME = "(id of)", "(text)", "(home region)"
+# How a recording writes a secret, and a file that is uploaded.
+_SECRET, _FILE = "(secret)", "path"
 
 
 def describe(recording: Recording) -> dict[str, Any]:
@@ -30,28 +32,47 @@ def describe(recording: Recording) -> dict[str, Any]:
     resources = [resource for resource in recording.resources if resource.custom]
     # A provider may share its name with a group.
     providers = {one.name: index for index, one in enumerate(resources) if one.type.startswith(PROVIDERS)}
-    places = {one.name: index for index, one in enumerate(resources) if not one.type.startswith(PROVIDERS)}
+    places = {index: one.name for index, one in enumerate(resources) if not one.type.startswith(PROVIDERS)}
     ids = {identify(one.type, one.name, one.inputs): index for index, one in enumerate(resources)}
-    rows = [
-        {
-            "type": one.type,
-            "name": one.name,
-            "inputs": {_snake(one.type, key): _mark(value, ids) for key, value in one.inputs.items()},
-            "after": sorted(places[name] for name in one.after if name in places),
-            "provider": providers.get(one.provider.rsplit("::", 1)[-1]),
-            "protect": one.protect,
-            "retain": one.retain,
-            "deleteFirst": one.delete_first,
-        }
-        for one in resources
-    ]
-    compartment = next(one.inputs["compartmentId"] for one in resources if "compartmentId" in one.inputs)
+    rows = []
+    for index, one in enumerate(resources):
+        # A text may be equal to the id of a resource that is made later.
+        before = {written: at for written, at in ids.items() if at < index}
+        rows.append(
+            {
+                "type": one.type,
+                "name": one.name,
+                "inputs": {_snake(one.type, key): _mark(value, before) for key, value in one.inputs.items()},
+                "after": [at for at, name in places.items() if at < index and name in one.after],
+                "provider": providers.get(one.provider.rsplit("::", 1)[-1]),
+                "protect": one.protect,
+                "retain": one.retain,
+                "deleteFirst": one.delete_first,
+            }
+        )
+    tokens = (one.type.partition(":")[0] for one in resources)
+    sdk = next(name for name in tokens if name not in ("pulumi", "trainyard"))
+    region = next(one.inputs["region"] for one in resources if one.type == f"{PROVIDERS}trainyard")
+    return {"sdk": sdk, "region": region, "asks": _ASKS[sdk](recording), "rows": rows}
+
+
+def _asks_of_oci(recording: Recording) -> dict[str, Any]:
+    compartment = next(one.inputs["compartmentId"] for one in recording.resources if "compartmentId" in one.inputs)
     asked = (one["arguments"]["tenancyId"] for one in recording.invokes if one["function"] == HOME_OF)
-    return {"compartment": compartment, "tenancy": next(asked), "rows": rows}
+    return {"compartment": compartment, "tenancy": next(asked)}
+
+
+def _asks_of_aws(recording: Recording) -> dict[str, Any]:
+    asked = (one for one in recording.invokes if one["function"].startswith("aws:"))
+    return {one["function"]: one["arguments"] for one in asked}
+
+
+# What each program asks its cloud before it makes anything.
+_ASKS = {"oci": _asks_of_oci, "aws": _asks_of_aws}
 
 
 def _snake(token: str, key: str) -> str:
-    if token == TYPE or token == f"{PROVIDERS}trainyard":
+    if token.startswith("trainyard:") or token == f"{PROVIDERS}trainyard":
         return key
     return re.sub("[A-Z]", lambda match: "_" + match[0].lower(), key)
 
@@ -77,21 +98,29 @@ class Flat:
 
     def __init__(self, description: Mapping[str, Any]) -> None:
         self._rows: Sequence[Mapping[str, Any]] = description["rows"]
-        self._compartment, self._tenancy = description["compartment"], description["tenancy"]
+        self._sdk, self._asks, self.region = description["sdk"], description["asks"], description["region"]
         self._made: list[Any] = []
         self._texts: dict[str, Any] = {}
 
     def run(self) -> None:
-        oci = import_module("pulumi_oci")
-        self._namespace = oci.objectstorage.get_namespace_output(compartment_id=self._compartment).namespace
-        regions = oci.identity.get_region_subscriptions_output(tenancy_id=self._tenancy).region_subscriptions
-        self._home = regions.apply(lambda rows: next(row.region_name for row in rows if row.is_home_region))
+        sdk = import_module(f"pulumi_{self._sdk}")
+        if self._sdk == "oci":
+            self._ask_oci(sdk)
+        else:
+            for function, arguments in self._asks.items():
+                pulumi.runtime.invoke(function, arguments)
         for row in self._rows:
-            self._made.append(self._make(oci, row))
+            self._made.append(self._make(sdk, row))
         runs = {row["name"]: made for row, made in zip(self._rows, self._made, strict=True) if row["type"] == TYPE}
         pulumi.export("runs", {name: {"state": run.state, "nodes": run.node_runs} for name, run in runs.items()})
 
-    def _make(self, oci: Any, row: Mapping[str, Any]) -> Any:
+    def _ask_oci(self, oci: Any) -> None:
+        compartment, tenancy = self._asks["compartment"], self._asks["tenancy"]
+        self._namespace = oci.objectstorage.get_namespace_output(compartment_id=compartment).namespace
+        regions = oci.identity.get_region_subscriptions_output(tenancy_id=tenancy).region_subscriptions
+        self._home = regions.apply(lambda rows: next(row.region_name for row in rows if row.is_home_region))
+
+    def _make(self, sdk: Any, row: Mapping[str, Any]) -> Any:
         inputs = {key: self._value(value) for key, value in row["inputs"].items()}
         options = pulumi.ResourceOptions(
             depends_on=[self._made[index] for index in row["after"]],
@@ -101,14 +130,16 @@ class Flat:
             delete_before_replace=row["deleteFirst"] or None,
         )
         match row["type"].split(":"):
-            case ["trainyard", *_]:
+            case ["trainyard", _, "Run"]:
                 return Run(row["name"], inputs, options)
+            case ["trainyard", *_]:
+                return pulumi.CustomResource(row["type"], row["name"], inputs, options)
             case ["pulumi", "providers", "trainyard"]:
                 return RunProvider(row["name"], inputs, options)
             case ["pulumi", "providers", _]:
-                return oci.Provider(row["name"], opts=options, **inputs)
+                return sdk.Provider(row["name"], opts=options, **inputs)
             case [_, module, kind]:
-                return getattr(getattr(oci, module.split("/")[0].lower()), kind)(row["name"], opts=options, **inputs)
+                return getattr(getattr(sdk, module.split("/")[0].lower()), kind)(row["name"], opts=options, **inputs)
         raise ValueError(row["type"])
 
     def _value(self, value: Any) -> Any:
@@ -120,6 +151,10 @@ class Flat:
             return self._made[value[_ID]].id
         if _HOME in value:
             return self._home
+        if _SECRET in value:
+            return pulumi.Output.secret(value[_SECRET])
+        if _FILE in value:
+            return pulumi.FileAsset(value[_FILE])
         if _TEXT in value:
             return self._text(value[_TEXT])
         return {key: self._value(item) for key, item in value.items()}

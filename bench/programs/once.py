@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench.programs.once ours|ours-lean|flat|flat-uncollected FILE FOLDER`: one program; its seconds as JSON.
+"""`python -m bench.programs.once ours|flat|... oci|aws FILE FOLDER`: one program; its seconds as JSON.
 
 `imports`: until every package is there; `ours-lean` leaves it to the program to import what it needs, as people run it.
 `program`: from the configuration to the last resource. Both are processor seconds, so that what else the machine does
@@ -20,17 +20,20 @@ from pathlib import Path
 
 import pulumi
 
-# What both use of pulumi_oci, which reads its modules when they are first looked at.
-USED = ("artifacts", "core", "datascience", "identity", "logging", "objectstorage")
-OURS = ("components.program", "components.oci.deploy")
+# What both use of an SDK, which reads its modules when they are first looked at.
+USED = {
+    "oci": ("artifacts", "core", "datascience", "identity", "logging", "objectstorage"),
+    "aws": ("cloudwatch", "ec2", "ecr", "iam", "s3", "secretsmanager", "vpc"),
+}
+OURS = {"oci": "components.oci.deploy", "aws": "components.aws_dl1.deploy"}
 
 
-def main(which: str, file: Path, folder: Path) -> None:
+def main(which: str, sdk: str, file: Path, folder: Path) -> None:
     ours = which.startswith("ours")
-    for module in OURS if ours else ("components.run",):
+    for module in ("components.program", OURS[sdk]) if ours else ("components.run",):
         import_module(module)
-    for module in USED if which != "ours-lean" else ():
-        getattr(import_module(f"pulumi_oci.{module}"), "__all__", None)
+    for module in USED[sdk] if which != "ours-lean" else ():
+        getattr(import_module(f"pulumi_{sdk}.{module}"), "__all__", None)
     imports = time.process_time()
     if which == "flat-uncollected":
         gc.disable()
@@ -61,8 +64,10 @@ def _flat(file: Path) -> Callable[[], None]:
     from bench.programs.flat import load
 
     _mocks(file.stem)
-    return load(file.read_text("utf-8")).run
+    flat = load(file.read_text("utf-8"))
+    pulumi.runtime.set_all_config({"aws:region": flat.region})
+    return flat.run
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]).resolve(), Path(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]).resolve(), Path(sys.argv[4]))

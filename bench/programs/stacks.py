@@ -8,18 +8,19 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "stacks" / "Pulumi.oci-pytorch-ddp.yaml"
+FOLDER = Path(__file__).parents[2] / "stacks"
+# By the SDK that makes their resources: the stack that is made larger.
+EXAMPLES = {"oci": "Pulumi.oci-pytorch-ddp.yaml", "aws": "Pulumi.aws-dl1-resnet.yaml"}
 
 
-def write(folder: Path, jobs: int, runs: int) -> Path:
+def write(folder: Path, jobs: int, runs: int, sdk: str = "oci") -> Path:
     """A stack of `jobs` jobs with `runs` runs in all, two nodes each, every run with arguments of its own."""
-    document = yaml.safe_load(EXAMPLE.read_text("utf-8"))
+    document = yaml.safe_load((FOLDER / EXAMPLES[sdk]).read_text("utf-8"))
     config = document["config"]
     (model,) = config["trainyard:jobs"].values()
     config["trainyard:jobs"] = {f"job-{index}": _job(model, runs // jobs) for index in range(jobs)}
     _code(folder, model["code"])
-    file = folder / f"Pulumi.bench-{jobs}-{runs}.yaml"
+    file = folder / f"Pulumi.bench-{sdk}-{jobs}-{runs}.yaml"
     file.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
     return file
 
@@ -34,5 +35,5 @@ def _code(folder: Path, named: str) -> None:
     (folder / "Pulumi.yaml").touch()
     code = folder / named
     code.mkdir(parents=True, exist_ok=True)
-    for script in (EXAMPLE.parent / named).glob("*.py"):
+    for script in (FOLDER / named).glob("*.py"):
         (code / script.name).write_bytes(script.read_bytes())
