@@ -76,8 +76,8 @@ class TaskAttempt:
 
 @dataclass(frozen=True)
 class TaskExit:
-    """How an attempt ended. `code` is the container's, after the runtime: 0, 128 and a signal, 255 for any other failure
-    of the user's command, or another row of catalog/openpai_exits.toml. `details` says more, for people."""
+    """How an attempt ended. `code` is the container's, after the runtime: 0, 128 and a signal, 255 for any other
+    failure of the user's command, or another row of catalog/openpai_exits.toml. `details` says more, for people."""
 
     code: int
     details: str = ""
