@@ -81,6 +81,7 @@ class RunSpec:
     timeouts: Timeouts
     fingerprint: str
     own: Mapping[str, Any]
+    attempt: int = 1
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def run_spec(urn: str, inputs: Properties) -> RunSpec:
         timeouts=Timeouts(**{key: float(value) for key, value in (inputs.get("timeouts") or {}).items()}),
         fingerprint=fingerprint(urn, inputs),
         own={key: value for key, value in inputs.items() if is_own(key)},
+        attempt=inputs.get("attempt") or 1,
     )
 
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs on OpenPAI take beside what every run takes: the cluster, who calls it, and the job by the protocol."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provider.base.errors import InputFailure
+from provider.base.values import UNKNOWN, Properties, Secret
+from provider.runs.inputs import OwnInputs, RunInput
+
+KEYS = ("uri", "user", "virtualCluster")
+_TEXT = {"type": "string"}
+
+
+def _failures(inputs: Properties) -> Iterator[InputFailure]:
+    yield from _cluster_failures(inputs.get("cluster"))
+    yield from _protocol_failures(inputs)
+
+
+def _cluster_failures(cluster: Any) -> Iterator[InputFailure]:
+    if cluster is None or cluster is UNKNOWN:
+        return
+    if not isinstance(cluster, Mapping):
+        yield InputFailure("cluster", f"This is an object: {', '.join(KEYS)}.")
+        return
+    for key in KEYS:
+        if cluster.get(key) in (None, ""):
+            yield InputFailure(f"cluster.{key}", f"`{key}` is missing.")
+    for key in sorted(set(cluster) - set(KEYS)):
+        yield InputFailure(f"cluster.{key}", f"A cluster has no `{key}`; it has {', '.join(KEYS)}.")
+    uri = cluster.get("uri")
+    if isinstance(uri, str) and uri and not uri.startswith(("https://", "http://")):
+        yield InputFailure("cluster.uri", f"`{uri}` does not begin with https:// or http://.")
+
+
+def _protocol_failures(inputs: Properties) -> Iterator[InputFailure]:
+    protocol = inputs.get("protocol")
+    if protocol is None or protocol is UNKNOWN or isinstance(protocol, Secret):
+        return
+    roles = protocol.get("taskRoles") if isinstance(protocol, Mapping) else None
+    if not isinstance(roles, Mapping) or not roles:
+        yield InputFailure("protocol", "This is a job of OpenPAI's protocol, version 2, with `taskRoles`.")
+        return
+    nodes = inputs.get("nodes")
+    for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
+        role = node.get("role") if isinstance(node, Mapping) else UNKNOWN
+        if role is not UNKNOWN and role not in roles:
+            yield InputFailure(f"nodes[{index}].role", f"The job has no task role `{role}`; it has {', '.join(roles)}.")
+
+
+INPUTS = OwnInputs(
+    inputs={
+        "cluster": RunInput(
+            {"type": "object", "additionalProperties": _TEXT, "description": f"Text by name: {', '.join(KEYS)}"},
+            required=True,
+            connects=True,
+        ),
+        "token": RunInput(
+            {**_TEXT, "secret": True, "description": "A token of the user; OPENPAI_TOKEN comes before it"},
+            may_change=True,
+            connects=True,
+        ),
+        "certificate": RunInput(
+            {**_TEXT, "description": "Authorities that sign the portal's certificate: PEM, or the path of a file"},
+            may_change=True,
+            connects=True,
+        ),
+        "protocol": RunInput({"type": "object", "additionalProperties": {"$ref": "pulumi.json#/Any"}}, required=True),
+    },
+    stands_on="cluster",
+    failures=_failures,
+)

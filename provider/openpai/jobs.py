@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs as the cluster keeps them: their names, what we write into them, and what we read back. Pure."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+from provider.base.values import Properties
+from provider.openpai.protocol import parse
+from provider.runs.model import RunSpec
+
+PLATFORM = "openpai"
+VERSION = 1
+# Where a job keeps what the protocol has no place for.
+EXTRAS = "trainyard"
+# Tags of a job: it is history; and what changed of its names and tags since it was submitted.
+RELEASED = "trainyard.released"
+_CHANGED = "trainyard."
+_LONGEST_NAME = 255
+_LONGEST_TAG = 512
+_ID = re.compile(rf"{PLATFORM}/(?P<user>[^/~]+)~(?P<job>[A-Za-z0-9_-]+)/(?P<role>[^/]+)/(?P<index>[0-9]+)")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class RunId(NamedTuple):
+    """`openpai/<user>~<job>/<role>/<index>`."""
+
+    user: str
+    job: str
+    role: str
+    # Its index in the role.
+    task: int
+
+    def __str__(self) -> str:
+        return f"{PLATFORM}/{self.user}~{self.job}/{self.role}/{self.task}"
+
+    @classmethod
+    def parse(cls, text: str) -> "RunId | None":
+        parts = _ID.fullmatch(text)
+        return cls(parts["user"], parts["job"], parts["role"], int(parts["index"])) if parts else None
+
+
+def job_name(display_name: str, fingerprint: str, start: int) -> str:
+    """The name of a run's job. OpenPAI gives no name away twice, so a further start has a number."""
+    # The fingerprint of a try begins with other words.
+    mark = fingerprint.rpartition("/")[2][:8]
+    tail = f"-{mark}" + (f"-{start}" if start > 1 else "")
+    return _NOT_IN_NAMES.sub("-", display_name)[: _LONGEST_NAME - len(tail)] + tail
+
+
+def job_of(spec: RunSpec, name: str) -> dict[str, Any]:
+    """The job of a run, as it is submitted."""
+    protocol = spec.own["protocol"]
+    own = {
+        "version": VERSION,
+        "fingerprint": spec.fingerprint,
+        "displayName": spec.display_name,
+        "tags": dict(spec.tags),
+        "attempt": spec.attempt,
+        "nodes": [{"name": node.name, "role": node.role, "rank": node.rank} for node in spec.nodes],
+    }
+    return {**protocol, "name": name, "extras": {**(protocol.get("extras") or {}), EXTRAS: own}}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that is a run of ours. `content`: its own text. `marks`: its tags, as they are now."""
+
+    user: str
+    name: str
+    content: Mapping[str, Any]
+    marks: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def read(cls, user: str, name: str, config: str, marks: Any) -> "Job | None":
+        """None for a job that is none of ours: anybody may submit anything."""
+        content = _loaded(config)
+        own = _own(content)
+        if content is None or own.get("version") != VERSION or not _has_nodes(own):
+            return None
+        return cls(user, name, content, texts(marks))
+
+    @property
+    def fingerprint(self) -> str:
+        return self._label("fingerprint")
+
+    @property
+    def display_name(self) -> str:
+        return self._label("displayName")
+
+    @property
+    def tags(self) -> dict[str, str]:
+        given = _own(self.content).get("tags")
+        tags = {str(key): str(value) for key, value in given.items()} if isinstance(given, Mapping) else {}
+        changed = {key.removeprefix("tag."): value for key, value in self._changes.items() if key.startswith("tag.")}
+        return {key: value for key, value in {**tags, **changed}.items() if value}
+
+    @property
+    def attempt(self) -> int:
+        attempt = _own(self.content).get("attempt")
+        return attempt if type(attempt) is int and attempt > 0 else 1
+
+    @property
+    def released(self) -> bool:
+        return RELEASED in self.marks
+
+    @property
+    def nodes(self) -> list[Mapping[str, Any]]:
+        return list(_own(self.content)["nodes"])
+
+    def run_id(self, node: Mapping[str, Any]) -> str:
+        return str(run_id(self.user, self.name, str(node["name"]), str(node["role"])))
+
+    @property
+    def changing_marks(self) -> dict[str, str]:
+        """The tags that say what changed, by what they are about."""
+        pairs = (mark.removeprefix(_CHANGED).partition("=") for mark in self.marks if _is_change(mark))
+        return {key: f"{_CHANGED}{key}={value}" for key, _, value in pairs}
+
+    @property
+    def _changes(self) -> dict[str, str]:
+        return {key: unquote(mark.partition("=")[2]) for key, mark in self.changing_marks.items()}
+
+    def _label(self, key: str) -> str:
+        value = self._changes.get(key) or _own(self.content).get(key)
+        return value if isinstance(value, str) else ""
+
+    @property
+    def title(self) -> str:
+        """The run as people call it."""
+        tags = self.tags
+        return f"{tags.get('job', '')}/{tags.get('run', '')}" if tags.get("run") else self.display_name or self.name
+
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """The job as the stack described it."""
+        extras = {key: value for key, value in (self.content.get("extras") or {}).items() if key != EXTRAS}
+        rest = {key: value for key, value in self.content.items() if key not in ("name", "extras")}
+        return {**rest, "extras": extras} if extras else rest
+
+    def labels(self, spec: RunSpec) -> dict[str, str]:
+        """The tags of a job whose run is called otherwise now: those that differ from the job's own text."""
+        own = _own(self.content)
+        before = {"displayName": own.get("displayName"), "fingerprint": own.get("fingerprint")}
+        wanted: dict[str, Any] = {"displayName": spec.display_name, "fingerprint": spec.fingerprint}
+        tags = own.get("tags")
+        given = tags if isinstance(tags, Mapping) else {}
+        for key in sorted({*given, *spec.tags}):
+            before[f"tag.{key}"], wanted[f"tag.{key}"] = given.get(key) or "", spec.tags.get(key) or ""
+        changed = {key: quote(value, safe=" /~:") for key, value in wanted.items() if value != before[key]}
+        return {key: f"{_CHANGED}{key}={value}"[:_LONGEST_TAG] for key, value in changed.items()}
+
+
+def run_id(user: str, job: str, node: str, role: str) -> RunId:
+    """A node is called `<role>-<index>`, as its task is."""
+    number = node.rpartition("-")[2]
+    return RunId(user, job, role, int(number) if number.isascii() and number.isdigit() else 0)
+
+
+def described_inputs(job: Job, uri: str) -> Properties:
+    """The inputs that would make this run. The cluster masks the values of secrets."""
+    defaults = job.content.get("defaults")
+    named = defaults.get("virtualCluster") if isinstance(defaults, Mapping) else None
+    return {
+        "platform": PLATFORM,
+        "cluster": {"uri": uri, "user": job.user, "virtualCluster": str(named or "default")},
+        "displayName": job.display_name,
+        "tags": job.tags,
+        "attempt": job.attempt,
+        "nodes": [dict(node) for node in job.nodes],
+        "protocol": job.protocol,
+    }
+
+
+def moment_of(milliseconds: Any) -> str | None:
+    """A time of the REST API, which counts milliseconds since 1970, with its zone."""
+    if type(milliseconds) not in (int, float) or milliseconds <= 0:
+        return None
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def texts(values: Any) -> tuple[str, ...]:
+    return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
+
+
+def _is_change(mark: str) -> bool:
+    return mark.startswith(_CHANGED) and "=" in mark
+
+
+def _loaded(config: str) -> Mapping[str, Any] | None:
+    """Clusters answer with YAML or with JSON, whatever they call it. JSON is read fifty times faster."""
+    content: Any = None
+    for load in (json.loads, parse):
+        try:
+            content = load(config)
+            break
+        except (ValueError, RecursionError):
+            continue
+    return content if isinstance(content, Mapping) else None
+
+
+def _own(content: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    extras = content.get("extras") if content else None
+    own = extras.get(EXTRAS) if isinstance(extras, Mapping) else None
+    return own if isinstance(own, Mapping) else {}
+
+
+def _has_nodes(own: Mapping[str, Any]) -> bool:
+    nodes = own.get("nodes")
+    if not isinstance(nodes, list) or not nodes:
+        return False
+    return all(isinstance(node, Mapping) and node.get("name") and node.get("role") for node in nodes)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the nodes of a run are, from what the cluster says of its job. Pure.
+
+The job decides, not its tasks: while it lives, a failed task may be tried again, or the job may go on without it. When
+it has succeeded, tasks that it stopped, or could do without, are no failures.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from launcher.escaping import terminal
+from provider.openpai.exits import STOPPED, code_in, exit_of
+from provider.openpai.jobs import RunId, moment_of
+from provider.runs.model import DELETED, NodeRun
+
+_OVER = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+_LONGEST_DETAILS = 2000
+
+
+def deleted(node: NodeRun) -> NodeRun:
+    return NodeRun(node.name, node.id, DELETED, "the cluster no longer has its job")
+
+
+@dataclass(frozen=True)
+class JobDetail:
+    """What `GET …/jobs/{user}~{job}` answers. Anything may be missing: clusters differ in their releases."""
+
+    content: Mapping[str, Any]
+
+    @cached_property
+    def status(self) -> Mapping[str, Any]:
+        return _mapping(self.content.get("jobStatus"))
+
+    @property
+    def state(self) -> str:
+        return str(self.status.get("state") or "")
+
+    @property
+    def over(self) -> bool:
+        return self.state in _OVER
+
+    @property
+    def stopping(self) -> bool:
+        return not self.over and (self.state == "STOPPING" or self.status.get("executionType") == "STOP")
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt that the tasks are of, from 0."""
+        return code_in(self.status, "attemptId") or 0
+
+    @cached_property
+    def tasks(self) -> Mapping[tuple[str, int], Mapping[str, Any]]:
+        """Every task of the last attempt, by its role and index."""
+        made: dict[tuple[str, int], Mapping[str, Any]] = {}
+        for role, value in _mapping(self.content.get("taskRoles")).items():
+            rows = _mapping(value).get("taskStatuses")
+            for row in rows if isinstance(rows, list) else ():
+                index = code_in(_mapping(row), "taskIndex")
+                if index is not None:
+                    made[str(role), index] = row
+        return made
+
+    @cached_property
+    def failed(self) -> bool:
+        """Whether a task failed of its own. If none did, the job's own end is that of all its nodes."""
+        return any(task.get("taskState") == "FAILED" for task in self.tasks.values())
+
+    @property
+    def why(self) -> str:
+        """Why the job ended, as the cluster says it."""
+        code = code_in(self.status, "appExitCode")
+        said = self.status.get("appExitTriggerMessage") or self.status.get("appExitDiagnostics")
+        words = exit_of(code).text if code is not None else ""
+        first = str(said).strip().splitlines()[0] if isinstance(said, str) and said.strip() else ""
+        return _fit(" — ".join(part for part in (words, first) if part)) if words or first else "no reason given"
+
+    @property
+    def retried(self) -> str:
+        """How often the job was tried again, in words. Empty if it was not."""
+        retries, details = code_in(self.status, "retries") or 0, _mapping(self.status.get("retryDetails"))
+        if not retries:
+            return ""
+        counted = code_in(details, "user")
+        return f"attempt {retries + 1}" + (f", {counted} counted as retries" if counted is not None else "")
+
+
+def node_run(node: NodeRun, detail: JobDetail, waits: str = "") -> NodeRun:
+    """The node as it is now. `waits`: what a job waits for that has not begun."""
+    run = RunId.parse(node.id)
+    task = detail.tasks.get((run.role, run.task), {}) if run else {}
+    state, details = _ended(task, detail) if detail.over else _living(task, detail, waits)
+    made = NodeRun(node.name, node.id, state, _fit(details), _started(task, detail))
+    if not made.over:
+        return made
+    return replace(made, finished_at=_finished(task, detail))
+
+
+def _living(task: Mapping[str, Any], detail: JobDetail, waits: str) -> tuple[str, str]:
+    state = task.get("taskState")
+    if state == "SUCCEEDED":
+        return "SUCCEEDED", ""
+    if detail.stopping:
+        return "CANCELING", "the job is being stopped"
+    if state in ("FAILED", "STOPPED"):
+        return "IN_PROGRESS", f"its task ended with {_task_words(task)}; the job goes on"
+    if state == "RUNNING":
+        return "IN_PROGRESS", _tried(task, detail)
+    return "ACCEPTED", "; ".join(part for part in (_tried(task, detail), waits) if part)
+
+
+def _ended(task: Mapping[str, Any], detail: JobDetail) -> tuple[str, str]:
+    state = task.get("taskState")
+    if detail.state == "SUCCEEDED":
+        without = state == "FAILED"
+        return "SUCCEEDED", f"its task ended with {_task_words(task)}; the job did without it" if without else ""
+    if state == "SUCCEEDED":
+        return "SUCCEEDED", ""
+    if detail.state == "STOPPED":
+        return "CANCELED", "the job was stopped"
+    tried = _tried(task, detail)
+    if state == "FAILED":
+        return "FAILED", "; ".join(part for part in (_task_words(task), tried) if part)
+    if detail.failed:
+        return "CANCELED", "it was stopped when the job failed"
+    return "FAILED", "; ".join(part for part in (detail.why, tried) if part)
+
+
+def _task_words(task: Mapping[str, Any]) -> str:
+    code = code_in(task, "containerExitCode")
+    return exit_of(code).text if code is not None else "no exit code"
+
+
+def _tried(task: Mapping[str, Any], detail: JobDetail) -> str:
+    """Of its own retries where the task has some, else of the job's."""
+    retries, counted = code_in(task, "retries") or 0, code_in(task, "accountableRetries")
+    if not retries:
+        return detail.retried
+    return f"attempt {retries + 1} of its task" + (f", {counted} counted as retries" if counted is not None else "")
+
+
+def _started(task: Mapping[str, Any], detail: JobDetail) -> str | None:
+    """When it began. The cluster fills in the end where a task never began."""
+    if task.get("taskState") in (None, "WAITING"):
+        return moment_of(detail.status.get("launchedTime")) if detail.retried and not detail.over else None
+    launched, completed = task.get("launchedTime"), task.get("completedTime")
+    code = code_in(task, "containerExitCode")
+    never = launched == completed and code is not None and (code in STOPPED or not exit_of(code).began)
+    return None if never else moment_of(launched)
+
+
+def _finished(task: Mapping[str, Any], detail: JobDetail) -> str | None:
+    return moment_of(task.get("completedTime")) or moment_of(detail.status.get("completedTime"))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _fit(text: str) -> str:
+    return terminal(text)[:_LONGEST_DETAILS]

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a portal: what is told to whom, and what answers of strangers (proxies, other hosts) mean."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from provider.base.asking import call_of
+from provider.base.errors import ProviderError
+from provider.openpai.calls import ask, attempt
+from provider.openpai.session import Session
+
+CLUSTER = {"uri": "https://pai/", "user": "anna", "virtualCluster": "default"}
+
+
+class _Stranger(BaseHTTPRequestHandler):
+    """Whatever stands between us and a cluster: the path says what it answers."""
+
+    def do_GET(self) -> None:
+        self.server.seen.append(self.headers.get("Authorization"))  # type: ignore[attr-defined]
+        status = int(self.path.rpartition("/")[2])
+        self.send_response(status)
+        if 300 <= status < 400:
+            self.send_header("Location", "http://elsewhere.invalid/x")
+        body = b"<html>\x1b[2J a page </html>"
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def stranger() -> Iterator[ThreadingHTTPServer]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Stranger)
+    server.seen = []  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def _uri(server: ThreadingHTTPServer) -> str:
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (302, "Name|name that|elsewhere.invalid"),
+        (401, "OPENPAI_TOKEN"),
+        (404, "address of the web portal"),
+        (200, "no JSON"),
+    ],
+)
+def test_an_answer_that_is_not_the_clusters_says_what_to_look_at(
+    stranger: ThreadingHTTPServer, status: int, says: str
+) -> None:
+    session = Session(_uri(stranger), token="secret")
+    with pytest.raises(ProviderError, match=says) as refused:
+        ask(session, call_of("test", lambda line: None), "Ask", str(status))
+    assert "\x1b" not in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_the_token_goes_to_the_portal_only(stranger: ThreadingHTTPServer) -> None:
+    session = Session(_uri(stranger), token="secret")
+    session.send("GET", session.address("200"))
+    session.send("GET", session.within(f"http://localhost:{stranger.server_address[1]}/200"))
+    assert stranger.seen == ["Bearer secret", None]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("variables", "token"),
+    [
+        ({}, "state"),
+        ({"OPENPAI_TOKEN": "mine"}, "mine"),
+        ({"OPENPAI_TOKEN": "mine", "OPENPAI_URI": "https://pai"}, "mine"),
+        ({"OPENPAI_TOKEN": "mine", "OPENPAI_URI": "https://other"}, "state"),
+    ],
+)
+def test_a_token_of_the_environment_counts_for_the_cluster_that_it_names(variables: Any, token: str) -> None:
+    assert Session.of({"cluster": CLUSTER, "token": "state"}, variables).token == token
+
+
+def test_nobody_is_asked_without_a_token_or_an_address() -> None:
+    with pytest.raises(ProviderError, match="no token for https://pai"):
+        attempt(call_of("test", print), "Ask", lambda: Session("https://pai").send("GET", "https://pai/x"))
+    with pytest.raises(ProviderError, match="OPENPAI_URI"):
+        Session.of({}, {}).address("jobs")
+
+
+def test_authorities_that_cannot_be_read_are_named() -> None:
+    session = Session("https://127.0.0.1:1", token="t", certificate="/nowhere/ca.pem")
+    with pytest.raises(ProviderError, match="certificate"):
+        session.send("GET", session.address("jobs"))
