@@ -17,6 +17,7 @@ PLATFORM = "openpai"
 VERSION = 1
 # Where a job keeps what the protocol has no place for.
 EXTRAS = "trainyard"
+_OWN = frozenset({"version", "fingerprint", "displayName", "tags", "attempt", "nodes"})
 # Tags of a job: it is history; and what changed of its names and tags since it was submitted.
 RELEASED = "trainyard.released"
 _CHANGED = "trainyard."
@@ -55,7 +56,9 @@ def job_name(display_name: str, fingerprint: str, start: int) -> str:
 def job_of(spec: RunSpec, name: str) -> dict[str, Any]:
     """The job of a run, as it is submitted."""
     protocol = spec.own["protocol"]
+    extras = protocol.get("extras") or {}
     own = {
+        **(extras.get(EXTRAS) or {}),
         "version": VERSION,
         "fingerprint": spec.fingerprint,
         "displayName": spec.display_name,
@@ -63,7 +66,7 @@ def job_of(spec: RunSpec, name: str) -> dict[str, Any]:
         "attempt": spec.attempt,
         "nodes": [{"name": node.name, "role": node.role, "rank": node.rank} for node in spec.nodes],
     }
-    return {**protocol, "name": name, "extras": {**(protocol.get("extras") or {}), EXTRAS: own}}
+    return {**protocol, "name": name, "extras": {**extras, EXTRAS: own}}
 
 
 @dataclass(frozen=True)
@@ -138,9 +141,16 @@ class Job:
     @property
     def protocol(self) -> dict[str, Any]:
         """The job as the stack described it."""
-        extras = {key: value for key, value in (self.content.get("extras") or {}).items() if key != EXTRAS}
+        extras = dict(self.content.get("extras") or {})
+        own = {key: value for key, value in (extras.pop(EXTRAS, None) or {}).items() if key not in _OWN}
+        extras |= {EXTRAS: own} if own else {}
         rest = {key: value for key, value in self.content.items() if key not in ("name", "extras")}
         return {**rest, "extras": extras} if extras else rest
+
+    @property
+    def folder(self) -> str | None:
+        """The address of the run's folder. None if it has none."""
+        return self._label("folder") or None
 
     def labels(self, spec: RunSpec) -> dict[str, str]:
         """The tags of a job whose run is called otherwise now: those that differ from the job's own text."""

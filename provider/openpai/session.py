@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The REST API of a cluster: where it is, whose token counts, and which authorities sign its certificate."""
 
+import base64
+import binascii
 import http.client
 import json
 import os
@@ -18,7 +20,7 @@ from catalog.version import VERSION
 from provider.base.errors import ProviderError
 from provider.openpai.errors import redirection, refused_answer
 
-URI_VARIABLE, TOKEN_VARIABLE = "OPENPAI_URI", "OPENPAI_TOKEN"
+URI_VARIABLE, TOKEN_VARIABLE, USER_VARIABLE = "OPENPAI_URI", "OPENPAI_TOKEN", "OPENPAI_USER"
 _SECONDS_TO_ANSWER = 60
 # The list of a cluster's jobs is the largest answer; more than this is none.
 _LONGEST_BYTES = 256 * 1024 * 1024
@@ -52,7 +54,10 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 @dataclass
 class Session:
-    """One user of one cluster. `token_from`: where the token comes from, for a person whose token is refused."""
+    """One user of one cluster. `token_from`: where the token comes from, for a person whose token is refused.
+
+    `user`: whose runs are meant. Empty where nobody says it: then everybody's are.
+    """
 
     uri: str
     user: str = ""
@@ -70,14 +75,15 @@ class Session:
         cluster = config.get("cluster") or {}
         uri = str(cluster.get("uri") or variables.get(URI_VARIABLE) or "").rstrip("/")
         named = (variables.get(URI_VARIABLE) or uri).rstrip("/")
-        token, source = config.get("token") or "", "the stack's"
+        token, source, caller = str(config.get("token") or ""), "the stack's", ""
         if variables.get(TOKEN_VARIABLE) and named == uri:
             token, source = variables[TOKEN_VARIABLE], f"that of {TOKEN_VARIABLE}"
+            caller = variables.get(USER_VARIABLE) or ""
         return cls(
             uri=uri,
-            user=str(cluster.get("user") or ""),
+            user=str(cluster.get("user") or caller or user_of_token(token)),
             virtual_cluster=str(cluster.get("virtualCluster") or ""),
-            token=str(token),
+            token=token,
             token_from=source,
             certificate=str(config.get("certificate") or ""),
         )
@@ -128,6 +134,19 @@ class Session:
                 self._made = urllib.request.build_opener(_NoRedirects, context)
             made: urllib.request.OpenerDirector = self._made
             return made
+
+
+def user_of_token(token: str) -> str:
+    """The user that a token names. It is a JSON web token; we read it, and the cluster judges it. Empty if unknown."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return ""
+    try:
+        content = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, binascii.Error, RecursionError):
+        return ""
+    user = content.get("username") if isinstance(content, Mapping) else None
+    return user if isinstance(user, str) else ""
 
 
 def _host(address: str) -> tuple[str, str]:

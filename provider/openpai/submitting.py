@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +13,7 @@ from provider.openpai import calls
 from provider.openpai.errors import ApiError, is_taken
 from provider.openpai.jobs import job_of
 from provider.openpai.protocol import LONGEST_TEXT, problems, text_of
-from provider.openpai.session import Session
+from provider.openpai.session import Session, user_of_token
 from provider.runs.model import RunSpec
 
 _REFUSES_CLUSTERS = frozenset({"NoVirtualClusterError", "ForbiddenUserError"})
@@ -70,19 +67,6 @@ def _refuse_other_user(session: Session, user: str) -> None:
             f"`trainyard:cluster` is {user}.",
             "Name the user of the token, or take a token of that user.",
         )
-
-
-def user_of_token(token: str) -> str:
-    """The user that a token names. It is a JSON web token; we read it, and the cluster judges it. Empty if unknown."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        return ""
-    try:
-        content = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (ValueError, binascii.Error, RecursionError):
-        return ""
-    user = content.get("username") if isinstance(content, Mapping) else None
-    return user if isinstance(user, str) else ""
 
 
 def _which_clusters(session: Session, call: Call, error: ProviderError) -> str:

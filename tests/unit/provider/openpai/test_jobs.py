@@ -12,7 +12,7 @@ from provider.base.values import Properties
 from provider.openpai.inputs import INPUTS
 from provider.openpai.jobs import RELEASED, Job, RunId, described_inputs, job_name, job_of
 from provider.openpai.protocol import text_of
-from provider.openpai.submitting import user_of_token
+from provider.openpai.session import user_of_token
 from provider.runs.model import RunSpec, fingerprint, run_spec
 
 ROLE = {
@@ -29,7 +29,7 @@ PROTOCOL: dict[str, Any] = {
     "secrets": {"key": "1e3"},
     "taskRoles": {"worker": ROLE},
     "defaults": {"virtualCluster": "gold"},
-    "extras": {"gangAllocation": True},
+    "extras": {"gangAllocation": True, "trainyard": {"folder": "file:///mnt/results/a"}},
 }
 PLAIN: Properties = {
     "platform": "openpai",
@@ -71,7 +71,7 @@ def test_a_job_says_which_run_it_is() -> None:
     spec = _spec()
     job = _job(spec)
     assert (job.fingerprint, job.display_name, job.attempt) == (spec.fingerprint, spec.display_name, 3)
-    assert job.tags == PLAIN["tags"]
+    assert (job.tags, job.folder) == (PLAIN["tags"], "file:///mnt/results/a")
     assert [job.run_id(node) for node in job.nodes] == ["openpai/anna~j/worker/0", "openpai/anna~j/worker/1"]
     described = described_inputs(job, "https://pai")
     assert {key: described[key] for key in PLAIN.keys() & described.keys() - {"protocol"}} == {
