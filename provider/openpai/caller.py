@@ -26,8 +26,10 @@ class LocalCloud(Protocol):
 def session_of_caller(
     config: Mapping[str, Any], cloud: LocalCloud | None, profile: str | None, place: str | None = None
 ) -> Session:
-    """`profile`: a user of the local cloud; OpenPAI has no profiles. `place`: the address of a portal, from a person. The
-    stack's token is not meant for another one."""
+    """`profile`: a user of the local cloud; OpenPAI has no profiles. `place`: the address of a portal, from a person.
+
+    The stack's token is not meant for another portal.
+    """
     if cloud is not None:
         return Session.of({}, cloud.env_for(profile) if profile else cloud.env_of_caller())
     written = config.get(CLUSTER_KEY)
