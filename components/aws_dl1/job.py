@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -33,36 +33,39 @@ class Job(pulumi.ComponentResource):
     def _run(self, key: str, run: RunPlan) -> Run:
         args = self._args
         after: list[pulumi.Resource] = [*args.after, *self.cluster.instances.values()]
-        secret: pulumi.Output[str] | None = None
+        secret: dict[str, Any] = {}
         named = f"{args.job.name}/{key}"
+        before = [f"{args.job.name}/{name}" for name in run.was]
         if variables := secret_variables(args.job, run):
             why = f"Secret variables of {run.display_name}"
             tags = {**args.context.plan.tags, "job": args.job.cluster.key}
-            inside = pulumi.ResourceOptions(parent=self)
+            inside = pulumi.ResourceOptions(parent=self, aliases=_aliases(before))
             # The name that a run keeps when it is renamed. No run's secret is called as the cluster's own key.
             called = f"{args.job.cluster.name}/runs/{run.was[0] if run.was else key}"
-            secret, version = keep_secret(named, called, why, variables, tags, inside)
+            name, version = keep_secret(named, called, why, variables, tags, inside)
             after.append(version)
+            # Its name stays. Another value is another version, and starts the run again.
+            secret = {"secret": name, "secretVersion": version.version_id}
         options = pulumi.ResourceOptions(
             parent=self,
             provider=args.provider,
             depends_on=after,
             # The provider asks for this order too, but the engine does not consult it for --replace.
             delete_before_replace=True,
-            aliases=_aliases(tuple(f"{args.job.name}/{name}" for name in run.was)),
+            aliases=_aliases(before),
         )
         return Run(named, self._inputs(run, secret), options)
 
-    def _inputs(self, run: RunPlan, secret: pulumi.Output[str] | None) -> dict[str, Any]:
+    def _inputs(self, run: RunPlan, secret: Mapping[str, Any]) -> dict[str, Any]:
         args = self._args
         where = {
             "bucket": args.context.bucket,
             "logGroup": args.context.log_group,
-            "secret": secret,
             "code": args.code,
+            **secret,
         }
         return run_inputs(args.context.plan, args.job, run, where, args.context)
 
 
-def _aliases(names: tuple[str, ...]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
+def _aliases(names: Sequence[str]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
     return [pulumi.Alias(name=name) for name in names] or None

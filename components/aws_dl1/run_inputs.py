@@ -24,10 +24,16 @@ class RunFiller(Protocol):
 def run_inputs(
     plan: AwsDl1Plan, job: AwsJobPlan, run: RunPlan, where: Mapping[str, Any], filler: RunFiller
 ) -> dict[str, Any]:
-    """`where`: names that only the deployment knows: bucket, logGroup, secret and code. None: there is none."""
+    """`where`: what only the deployment knows: bucket, logGroup, code, secret and secretVersion. None: there is none.
+
+    The secret's version is no part of the cluster: runs do not stand on it, so another one ends no tries.
+    """
+    version = {"secretVersion": where["secretVersion"]} if where.get("secretVersion") is not None else {}
+    where = {key: value for key, value in where.items() if key != "secretVersion"}
     cluster = {"job": job.cluster.key, "region": plan.region, "stack": plan.stack, **where}
     return {
         "platform": plan.platform,
+        **version,
         "cluster": {key: value for key, value in cluster.items() if value is not None},
         "displayName": run.display_name,
         "tags": {**plan.tags, "job": job.name, "run": run.name},

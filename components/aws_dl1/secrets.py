@@ -34,8 +34,8 @@ class KeyPair(pulumi.CustomResource):
 
 def keep_secret(
     name: str, called: str, why: str, value: pulumi.Input[str], tags: Mapping[str, str], opts: pulumi.ResourceOptions
-) -> tuple[pulumi.Output[str], pulumi.Resource]:
-    """A secret with its value: its name, and what has to be there before nodes read it."""
+) -> tuple[pulumi.Output[str], aws.secretsmanager.SecretVersion]:
+    """A secret with its value: its name, and the version that has to be there before nodes read it."""
     secret = aws.secretsmanager.Secret(
         name,
         name=called,

@@ -31,7 +31,9 @@ INPUTS = OwnInputs(
         "cluster": RunInput(
             {"type": "object", "additionalProperties": _TEXT, "description": f"Text by name: {', '.join(KEYS)}"},
             required=True,
-        )
+        ),
+        # It says that another value of the run's secret is another input: the secret's name stays.
+        "secretVersion": RunInput(_TEXT),
     },
     stands_on="cluster",
     failures=_failures,

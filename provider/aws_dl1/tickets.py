@@ -176,6 +176,7 @@ def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:
         "image": spec.image,
         "maximumMinutes": spec.maximum_runtime_minutes,
         "secret": cluster.secret,
+        "secretVersion": spec.own.get("secretVersion"),
         "code": cluster.code,
         "launcher": cluster.launcher,
         "nodes": [_node(node) for node in spec.nodes],
@@ -214,6 +215,7 @@ def described_inputs(ticket: Ticket) -> Properties:
     inputs: Properties = {
         "platform": PLATFORM,
         "cluster": {key: value for key, value in cluster.items() if value},
+        "secretVersion": ticket.content.get("secretVersion"),
         "displayName": ticket.text("displayName"),
         "nodes": [dict(node) for node in ticket.nodes],
         "tags": dict(ticket.tags) or None,

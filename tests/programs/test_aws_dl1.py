@@ -187,6 +187,8 @@ def test_secret_variables_travel_by_a_secret_of_their_run(changed: Written) -> N
     assert json.loads(versions["resnet/base"]["(secret)"])["HF_TOKEN"]
     for run in of_type(made, "Run"):
         assert run.inputs["cluster"]["secret"].startswith(f"vision-prod-resnet/runs/{run.name.partition('/')[2]}")
+        assert run.inputs["secretVersion"] == f"version-{run.name}"
+        assert "secretVersion" not in run.inputs["cluster"], "another value of a secret ends no tries"
         assert all("HF_TOKEN" not in node["environment"] for node in run.inputs["nodes"])
         assert "hf-not-to-be-seen" not in json.dumps({**run.inputs, "nodes": run.inputs["nodes"]})
 

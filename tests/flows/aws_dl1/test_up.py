@@ -31,10 +31,20 @@ def team(tmp_path: Path) -> Iterator[Team]:
     one.change("processes: 8, backend: hccl", "processes: 1, backend: hccl")
     one.change("train.py --epochs 90 --batch 256", SMALL)
     # The one that gets its number second waits for the first, and `up` for both.
-    one.change("        base: {}", "        base: { until: finished }")
+    one.change("        base: {}", "        base: { until: finished, env: { HF_TOKEN: x } }")
     one.change("until: accepted", "until: finished")
+    _set_token(one, "first")
     yield one
     one.end()
+
+
+def _set_token(team: Team, value: str) -> None:
+    """The secret of the run `base`, by the key of the local stack."""
+    where = ("trainyard:jobs.resnet.runs.base.env.HF_TOKEN", "--local", "--stacks", str(team.stacks))
+    (team.stacks.parent / "token").write_text(value)
+    with (team.stacks.parent / "token").open() as typed:
+        done = team.run("secret", "set", STACK, *where, stdin=typed.fileno())
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
@@ -48,8 +58,11 @@ def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
 
     team.change('--lr, "0.4"', '--lr, "0.5"')
+    _set_token(team, "second")
     again = team.trainyard("up", STACK)
-    assert summary(again)["replaced"] == 1, "other arguments start the run again"
+    runs = re.findall(r"trainyard:index:Run (\S+) replaced", again)
+    assert sorted(runs) == ["resnet/base", "resnet/warm"], "another secret starts a run again, and so do arguments"
+    assert summary(again)["replaced"] == 3, "the third is the version of the secret"
     assert not re.search(r"aws:ec2:\w+ .* (replac|creat|delet)", again), "and touch no machine"
     assert re.search(r"machine +resnet/main-0: running since \d{4}-", again), "what is up is said, and since when"
     assert _machines(team) == machines
@@ -57,6 +70,7 @@ def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
     # The cloud is killed. Its machines come back, and with them what they have done.
     os.kill(team.cloud.pid, signal.SIGKILL)
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
+    _renames_its_secret(team)
     _both_trained(team, "it has no Gaudi")  # the changed run went on from the checkpoint of the one before
     assert _machines(team) == machines
 
@@ -64,6 +78,15 @@ def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
     assert re.search(r"ends +machine resnet/main-0: running since", down)
     assert "Nothing is left; the local cloud is stopped." in down
     assert not list((team.home / "cloud" / "machines").glob("i-*"))
+
+
+def _renames_its_secret(team: Team) -> None:
+    """A run with another name keeps its secret. Another secret of the same name could not be made."""
+    before = team.file.read_text()
+    team.change("        base: {", "        first: {was: base, ")
+    renamed = team.trainyard("preview", STACK)
+    assert not {"create", "delete", "replace"} & set(summary(renamed)), renamed
+    team.file.write_text(before)
 
 
 def _killed_at_work(team: Team) -> None:

@@ -40,6 +40,8 @@ def outputs(token: str, name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
             return {"primaryNetworkInterfaceId": f"eni-{name}"}
         case "Eip":
             return {"publicIp": "203.0.113.9", "allocationId": f"eipalloc-{name}"}
+        case "SecretVersion":
+            return {"versionId": f"version-{name}"}
         case "KeyPair":
             return {"publicKey": "ssh-rsa AAAA", "privateKey": "-----BEGIN", "fingerprint": "SHA256:abc"}
     return {}
