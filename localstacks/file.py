@@ -24,6 +24,8 @@ class LocalFile:
     config: Config
     secrets: dict[str, str] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
+    # Whether access that the file takes as there already was given here, too.
+    has_access: bool = False
 
 
 def localize(
@@ -71,10 +73,8 @@ def _secrets(made: LocalFile) -> None:
 
 
 def _runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
-    makes_access = plan.access.create or "access" in plan.taken
-    elsewhere = (
-        "" if makes_access else "its access is made elsewhere (`trainyard rehearse` makes stand-ins for that too)"
-    )
+    has_access = made.has_access or plan.access.create or "access" in plan.taken
+    elsewhere = "" if has_access else "its access is made elsewhere (`trainyard rehearse` makes stand-ins for that too)"
     for name, job in plan.jobs.items():
         reason = why_untrained(job, stacks) or elsewhere
         if not reason or not job.runs:

@@ -35,6 +35,8 @@ PEOPLE = (
     Person("deployer", ADMINISTRATORS, ("arn:aws:iam::aws:policy/AdministratorAccess",)),
     Person("user", "scientists"),
 )
+# Every account has them from its start.
+GROUPS = frozenset(person.group for person in PEOPLE)
 
 
 @dataclass(frozen=True)

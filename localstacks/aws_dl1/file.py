@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from catalog.tables import table
@@ -26,7 +27,7 @@ def stand_in(made: LocalFile, plan: AwsDl1Plan, cloud: Cloud, tell: Tell) -> Non
     stand_ins = StandIns(cloud, tell, plan.region, zone)
     _network(made, stand_ins)
     _things(made, plan, stand_ins)
-    _grants(plan, stand_ins)
+    _grants(made, plan, stand_ins)
     _machines(made, plan, stand_ins)
 
 
@@ -76,16 +77,25 @@ def _things(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
                 made.remarks.append(f"{kind} {name}: an empty one stands in")
 
 
-def _grants(plan: AwsDl1Plan, stand_ins: StandIns) -> None:
+def least_access(plan: AwsDl1Plan) -> AwsDl1Plan:
+    """The plan of a stack with existing access, as if it made the least that it needs."""
+    return replace(plan, access=replace(plan.access, create=True, mode="least-privilege"))
+
+
+def _grants(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:
     """What a stack with existing access counts on. `trainyard access` prints the same as what has to be granted."""
     access = plan.access
     if access.create or "access" in plan.taken:
         return
-    for policy in policies(plan):
+    given = []
+    for policy in policies(least_access(plan)):
         users = (("group", access.users_group), ("user role", access.users_role))
         for kind, name in (("role", access.runs_role),) if policy.who == "runs" else users:
             if name and policy.document:
-                stand_ins.grant(kind, name, policy.name, policy.document)
+                given.append(stand_ins.grant(kind, name, policy.name, policy.document))
+    if any(given):
+        made.remarks.append("policies exist elsewhere: the least that the stack needs stands in for them")
+    made.has_access = all(given)
 
 
 def _machines(made: LocalFile, plan: AwsDl1Plan, stand_ins: StandIns) -> None:

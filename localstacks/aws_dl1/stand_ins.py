@@ -10,6 +10,7 @@ from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
+from localcloud.aws.account import GROUPS
 from localcloud.control import Cloud
 from localstacks.aws_dl1.buckets import empty
 from localstacks.aws_dl1.calls import ask, ask_if_there
@@ -50,15 +51,23 @@ class StandIns:
         self._write()
         return self._made[key], True
 
-    def grant(self, kind: str, name: str, policy: str, document: Mapping[str, Any]) -> None:
-        """Gives a role or group what whoever made the real one has given it. Only a stand-in gets it."""
+    def grant(self, kind: str, name: str, policy: str, document: Mapping[str, Any]) -> bool:
+        """Gives a role or group what whoever made the real one has given it.
+
+        Stand-ins get it, and so do the groups that every local account has: nobody else could give it to them. What
+        somebody made in this cloud keeps the access that it was given, and the answer is then no.
+        """
         if f"{self._region} {kind} {name}" not in self._made:
-            return
+            if kind != "group" or name not in GROUPS:
+                return False
+            self._made[f"{self._region} grant {name}/{policy}"] = name
+            self._write()
         what, words = f"Grant {policy} to the stand-in for {name}", json.dumps(document)
         if kind == "group":
             self.ask(what, "iam", "put_group_policy", GroupName=name, PolicyName=policy, PolicyDocument=words)
         else:
             self.ask(what, "iam", "put_role_policy", RoleName=name, PolicyName=policy, PolicyDocument=words)
+        return True
 
     def remove(self) -> None:
         """Removes all of them, the last one first: what lies in another goes before it."""
@@ -199,6 +208,11 @@ def _remove_users(here: StandIns, made: str, name: str) -> None:
     here.find(what, "iam", "delete_group", GroupName=made)
 
 
+def _remove_grant(here: StandIns, made: str, name: str) -> None:
+    policy = name.removeprefix(f"{made}/")
+    here.find(f"Remove {policy} of {made}", "iam", "delete_group_policy", GroupName=made, PolicyName=policy)
+
+
 def _repository(here: StandIns, name: str) -> str:
     here.ask(f"Make a stand-in for the repository {name}", "ecr", "create_repository", repositoryName=name)
     return name
@@ -286,6 +300,7 @@ _REMOVE: Mapping[str, Callable[[StandIns, str, str], None]] = {
     "log group": _gone_by("logs", "delete_log_group", "logGroupName"),
     "group": _remove_users,
     "user role": _remove_role,
+    "grant": _remove_grant,
     "placement group": _gone_by("ec2", "delete_placement_group", "GroupName"),
     "parameter": _gone_by("ssm", "delete_parameter", "Name"),
 }  # fmt: skip

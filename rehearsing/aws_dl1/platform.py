@@ -37,7 +37,7 @@ class AwsRehearsalPlatform:
         small_machines(made, name, plan, entry)
 
     def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        return access.stand_in_access(cloud, _own(plan), used)
+        return access.stand_in_access(_own(plan), used)
 
     def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
         """Roles and groups that the file names have their stand-ins from the local stack."""

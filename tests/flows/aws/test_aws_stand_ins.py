@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Access that exists elsewhere: who gets it in the local account, and that it goes with the last stack."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from botocore.exceptions import ClientError
+
+from components.aws_dl1.plan import AwsDl1Plan
+from components.plan.file import plan_file
+from localcloud.control import Cloud
+from localstacks.aws_dl1.platform import AwsLocalPlatform
+from localstacks.file import LocalFile, localize
+from tests.support.aws_clients import AwsClients
+from tests.support.examples import STACKS, stack_file
+
+NAME = "aws-dl1-existing-vpc"
+LOCAL = AwsLocalPlatform()
+
+
+def stood_in(cloud: Cloud) -> LocalFile:
+    """The file for this cloud, as `up --local` makes it before Pulumi does anything."""
+    config, known = yaml.safe_load(stack_file(NAME).read_text())["config"], written()
+    return localize(config, known, lambda file: LOCAL.stand_in(file, known, cloud, print), STACKS)
+
+
+def written() -> AwsDl1Plan:
+    plan = plan_file(stack_file(NAME), print)
+    assert isinstance(plan, AwsDl1Plan)
+    return plan
+
+
+def inline(of: AwsClients, kind: str, name: str) -> list[str]:
+    """The names of the policies that were put on a group or role."""
+    answer = getattr(of["iam"], f"list_{kind}_policies")(**{f"{kind.capitalize()}Name": name})
+    return list(answer["PolicyNames"])
+
+
+def test_a_group_of_the_account_itself_gets_what_its_owners_gave_it_elsewhere(
+    aws: AwsClients, shared_cloud: Cloud
+) -> None:
+    """`scientists` is in every local account, so no stand-in is made of it."""
+    file, known, person = stood_in(shared_cloud), written(), AwsClients(shared_cloud, "user")
+    assert "policies exist elsewhere: the least that the stack needs stands in for them" in file.remarks
+    assert not [one for one in file.remarks if "waits" in one], "runs have access here, so `up` waits as it is written"
+    assert inline(aws, "group", "scientists")
+    assert inline(aws, "role", known.access.runs_role)
+    person["s3"].put_object(Bucket=known.bucket.name, Key="data/a", Body=b"a")
+    assert person["s3"].list_objects_v2(Bucket=known.bucket.name)["KeyCount"] == 1
+    person["ec2"].describe_instances()
+    with pytest.raises(ClientError, match=r"AccessDenied|not authorized"):
+        person["iam"].list_roles()
+    stood_in(shared_cloud)
+    LOCAL.remove_stand_ins(shared_cloud, print)
+    assert not inline(aws, "group", "scientists")
+    with pytest.raises(ClientError, match=r"UnauthorizedOperation|not authorized"):
+        person["ec2"].describe_instances()
+
+
+def test_a_role_that_somebody_made_here_keeps_its_access(aws: AwsClients, shared_cloud: Cloud) -> None:
+    role = written().access.runs_role
+    aws["iam"].create_role(RoleName=role, AssumeRolePolicyDocument="{}")
+    assert any("its access is made elsewhere" in one for one in stood_in(shared_cloud).remarks)
+    assert not inline(aws, "role", role)
+    LOCAL.remove_stand_ins(shared_cloud, print)
+    assert aws["iam"].get_role(RoleName=role)
+    aws["iam"].delete_role(RoleName=role)
