@@ -13,6 +13,8 @@ from provider.aws_dl1.session import Session
 
 REGION_KEY = "aws:region"
 PROFILE_KEY = "aws:profile"
+# Where S3 is not Amazon's own.
+ENDPOINT_KEY = "aws:endpoint"
 
 
 class LocalCloud(Protocol):
@@ -26,4 +28,5 @@ def session_of_caller(config: Mapping[str, Any], cloud: LocalCloud | None, profi
     region = config.get(REGION_KEY)
     if cloud is not None:
         return Session.of({"region": region, "profile": profile}, cloud.env_of_caller())
-    return Session.of({"region": region, "profile": profile or config.get(PROFILE_KEY)})
+    where = {"region": region, "endpoint": config.get(ENDPOINT_KEY)}
+    return Session.of({**where, "profile": profile or config.get(PROFILE_KEY)})

@@ -50,7 +50,7 @@ class Session:
             config_file=config.get("configFile") or variables.get("AWS_CONFIG_FILE"),
             credentials_file=variables.get("AWS_SHARED_CREDENTIALS_FILE"),
             # Botocore reads the variable itself, and those of single services before it.
-            endpoint=given.get("AWS_ENDPOINT_URL"),
+            endpoint=config.get("endpoint") or given.get("AWS_ENDPOINT_URL"),
         )
 
     @property

@@ -18,6 +18,9 @@ CLUSTER_KEY = "trainyard:cluster"
 class LocalCloud(Protocol):
     """What a command has to know of a local cloud."""
 
+    @property
+    def endpoint(self) -> str: ...
+
     def env_of_caller(self) -> Mapping[str, str]: ...
 
     def env_for(self, profile: str) -> Mapping[str, str]: ...
@@ -31,7 +34,8 @@ def session_of_caller(
     The stack's token is not meant for another portal.
     """
     if cloud is not None:
-        return Session.of({}, cloud.env_for(profile) if profile else cloud.env_of_caller())
+        variables = cloud.env_for(profile) if profile else cloud.env_of_caller()
+        return Session.of({"cluster": {"uri": cloud.endpoint}}, variables)
     written = config.get(CLUSTER_KEY)
     rows = written.items() if isinstance(written, Mapping) else ()
     cluster = {key: value for key, value in rows if isinstance(value, str)}

@@ -24,6 +24,9 @@ _CHANGED = "trainyard."
 _LONGEST_NAME = 255
 _LONGEST_TAG = 512
 _ID = re.compile(rf"{PLATFORM}/(?P<user>[^/~]+)~(?P<job>[A-Za-z0-9_-]+)/(?P<role>[^/]+)/(?P<index>[0-9]+)")
+_OURS = re.compile(r".*-[0-9a-f]{8}(-[0-9]+)?")
+# So many letters of a job's name are in the name of a start.
+_LETTERS = 60
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -67,6 +70,16 @@ def job_of(spec: RunSpec, name: str) -> dict[str, Any]:
         "nodes": [{"name": node.name, "role": node.role, "rank": node.rank} for node in spec.nodes],
     }
     return {**protocol, "name": name, "extras": {**extras, EXTRAS: own}}
+
+
+def is_job_name(name: str) -> bool:
+    """Whether a job may be one of ours: all other jobs of a user need not be read."""
+    return _OURS.fullmatch(name) is not None
+
+
+def start_of(job: str, attempt: int) -> str:
+    """How the launchers of a job's attempt call their start, as `launcher/openpai/identity.py` does."""
+    return f"{job[-_LETTERS:].lstrip('-_')}-{attempt}"
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,13 @@ class Job:
         extras |= {EXTRAS: own} if own else {}
         rest = {key: value for key, value in self.content.items() if key not in ("name", "extras")}
         return {**rest, "extras": extras} if extras else rest
+
+    @property
+    def mounts(self) -> dict[str, str]:
+        """Where the tasks see the cluster's storages, by the names of these."""
+        rows = (self.content.get("extras") or {}).get("storages")
+        storages = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+        return {str(row.get("name")): str(row.get("mountPath") or f"/mnt/{row.get('name')}") for row in storages}
 
     @property
     def folder(self) -> str | None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -88,32 +88,25 @@ class OpenPaiRunPlatform:
         return Job.read(user, name, config, marks) if config is not None else None
 
     def observe(self, call: Call, nodes: Sequence[NodeRun]) -> list[NodeRun]:
-        looks: dict[tuple[str, str], Callable[[NodeRun], NodeRun]] = {}
-        seen = []
-        for node in nodes:
-            run = RunId.parse(node.id)
-            if run is None:
-                seen.append(states.deleted(node))
-                continue
-            if run[:2] not in looks:
-                looks[run[:2]] = self._look(call, run)
-            seen.append(looks[run[:2]](node))
-        return seen
+        seen = {node.id: states.deleted(node) for node in nodes}
+        for user, name in _jobs_of(nodes):
+            detail = JobDetail(self.job(call, user, name) or {})
+            mine = [node for node in nodes if (RunId.parse(node.id) or ())[:2] == (user, name)]
+            seen |= {node.id: node for node in self.nodes_of(call, user, name, detail, mine)}
+        return [seen[node.id] for node in nodes]
 
-    def _look(self, call: Call, run: RunId) -> Callable[[NodeRun], NodeRun]:
-        """How the nodes of one job are now."""
-        content = self.job(call, run.user, run.job)
-        if content is None:
-            return states.deleted
-        detail = JobDetail(content)
-        waits = self._waits(call, run) if detail.state == "WAITING" else ""
-        return lambda node: states.node_run(node, detail, waits)
+    def nodes_of(self, call: Call, user: str, name: str, detail: JobDetail, nodes: Sequence[NodeRun]) -> list[NodeRun]:
+        """The nodes of a job that was read already. One that is gone has an empty detail."""
+        if not detail.content:
+            return [states.deleted(node) for node in nodes]
+        waits = self._waits(call, user, name) if detail.state == "WAITING" else ""
+        return [states.node_run(node, detail, waits) for node in nodes]
 
-    def _waits(self, call: Call, run: RunId) -> str:
+    def _waits(self, call: Call, user: str, name: str) -> str:
         """Why the scheduler has not placed the job yet. Empty where the cluster does not say."""
         if not self._has_events:
             return ""
-        path = job_path(run.user, run.job, "events")
+        path = job_path(user, name, "events")
         try:
             answer = ask_if_exists(
                 self.session, replace(call, patience=0.0), "Ask what the job waits for", path, type="Warning"

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the ranks of runs print, each line with its rank. Logs of OpenPAI have no times, so rank follows rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from provider.base.resource import Call
+from provider.openpai import logs
+from provider.openpai.jobs import RunId
+from provider.openpai.logs import LogPlace
+from provider.openpai.platform import OpenPaiRunPlatform
+from provider.openpai.states import JobDetail
+from runstatus.seen import NodeStatus, RunStatus
+
+
+@dataclass
+class LogMerger:
+    """Lines of several nodes, each given once however often it is asked for."""
+
+    platform: OpenPaiRunPlatform
+    call: Call
+    ranks: frozenset[int] = frozenset()
+    _places: dict[str, LogPlace] = field(default_factory=dict)
+
+    def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
+        """What came since the last time, with prefixes."""
+        for run in runs:
+            nodes = [node for node in run.nodes if node.log is not None and (not self.ranks or node.rank in self.ranks)]
+            main = RunId.parse(nodes[0].run.id) if nodes else None
+            content = self.platform.job(self.call, main.user, main.job) if main else None
+            if content is not None:
+                detail = JobDetail(content)
+                for node in nodes:
+                    yield from self._of(node, detail)
+
+    def _of(self, node: NodeStatus, detail: JobDetail) -> Iterator[str]:
+        run = RunId.parse(node.run.id)
+        if run is None:
+            return
+        begin, read = logs.attempts_of(run, detail), self._places.get(node.run.id)
+        if read is not None and begin is not None and begin.attempts != read.attempts:
+            # What the attempt before printed last. Its log stays when the task is tried again.
+            yield from self._lines(node, run, read)
+        place = read if read is not None and begin is not None and begin.attempts == read.attempts else begin
+        if place is not None:
+            yield from self._lines(node, run, place)
+
+    def _lines(self, node: NodeStatus, run: RunId, place: LogPlace) -> Iterator[str]:
+        text, self._places[node.run.id] = logs.text_after(self.platform.session, self.call, run, place)
+        # The launcher marks its lines with the node already: that mark is not said twice.
+        mark = f"[{node.run.name}] "
+        for line in text.splitlines():
+            yield f"[{node.rank} {node.run.name}] {line.removeprefix(mark)}"

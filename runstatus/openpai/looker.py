@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs as a cluster shows them now: jobs of ours, each rank with what its launcher says where that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from launcher.escaping import terminal
+from provider.base.resource import Call
+from provider.openpai.calls import jobs
+from provider.openpai.jobs import Job, RunId, is_job_name, moment_of, start_of, texts
+from provider.openpai.platform import OpenPaiRunPlatform
+from provider.openpai.states import JobDetail
+from provider.runs.model import NodeRun
+from runstatus.openpai.storages import Storages
+from runstatus.seen import NodeStatus, RunStatus, WantedRuns
+
+# Jobs that are asked for at once.
+_AT_ONCE = 8
+
+
+@dataclass
+class Looker:
+    """Looks again and again; what never changes of a run is asked for once."""
+
+    platform: OpenPaiRunPlatform
+    call: Call
+    wanted: WantedRuns
+    storages: Storages | None = None
+    # The text of a job never changes. None: it is no run of ours.
+    _texts: dict[str, Job | None] = field(default_factory=dict)
+    _ended: dict[str, RunStatus] = field(default_factory=dict)
+
+    def look(self, deeply: bool = True, history: bool = False) -> list[RunStatus]:
+        """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
+        runs = [(row, job) for row, job in self._jobs() if self.wanted.includes(job.tags)]
+        # The newest first, so the last one of a key is the newest when they are read from the end.
+        chosen = runs if history else list({_key(job): (row, job) for row, job in reversed(runs)}.values())
+        seen = self._at_once(lambda pair: self._run(pair[0], pair[1], deeply), chosen)
+        return sorted(seen, key=lambda run: (run.created, run.title))
+
+    def _jobs(self) -> Iterator[tuple[Mapping[str, Any], Job]]:
+        """The jobs that are runs of ours, the newest first, each with what the list says of it."""
+        whose = {"username": self.platform.session.user} if self.platform.session.user else {}
+        listed = [
+            row
+            for row in jobs(self.platform.session, self.call, "List the jobs", **whose)
+            if is_job_name(str(row.get("name")))
+        ]
+        missing = [row for row in listed if _name(row) not in self._texts]
+        read = self._at_once(self._text, missing)
+        self._texts |= {_name(row): job for row, job in zip(missing, read, strict=True)}
+        for row in listed:
+            job = self._texts[_name(row)]
+            if job is not None:
+                yield row, replace(job, marks=texts(row.get("tags")))
+
+    def _text(self, row: Mapping[str, Any]) -> Job | None:
+        return self.platform.run_of(self.call, str(row.get("username")), str(row.get("name")), row.get("tags") or [])
+
+    def _run(self, row: Mapping[str, Any], job: Job, deeply: bool) -> RunStatus:
+        main = job.run_id(job.nodes[0])
+        if main in self._ended:
+            return self._named(self._ended[main], job)
+        detail = JobDetail(self.platform.job(self.call, job.user, job.name) or {})
+        runs = [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes]
+        seen = self.platform.nodes_of(self.call, job.user, job.name, detail, runs)
+        folder = f"{job.folder}/{start_of(job.name, detail.attempt)}" if job.folder else None
+        nodes = [_node(node, run, detail) for node, run in zip(job.nodes, seen, strict=True)]
+        if deeply and self.storages is not None:
+            nodes = [replace(node, launcher_status=self.storages.status(job, folder, node.rank)) for node in nodes]
+        created = moment_of(row.get("submissionTime")) or moment_of(detail.status.get("createdTime"))
+        made = RunStatus(
+            stack="",
+            job="",
+            name="",
+            attempt=job.attempt,
+            created=datetime.fromisoformat(created) if created else datetime.fromtimestamp(0, UTC),
+            nodes=tuple(sorted(nodes, key=lambda node: (node.rank, node.run.name))),
+            folder=folder,
+        )
+        if deeply and made.over:
+            self._ended[main] = made
+        return self._named(made, job)
+
+    def _named(self, run: RunStatus, job: Job) -> RunStatus:
+        """A run that has ended may still be renamed."""
+        tags = {key: terminal(value) for key, value in job.tags.items()}
+        return replace(run, stack=tags.get("stack", ""), job=tags.get("job", ""), name=tags.get("run", ""))
+
+    def _at_once(self, read: Any, wanted: Sequence[Any]) -> list[Any]:
+        if len(wanted) < 2:
+            return [read(one) for one in wanted]
+        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as pool:
+            return list(pool.map(read, wanted))
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return f"{row.get('username')}~{row.get('name')}"
+
+
+def _key(job: Job) -> Sequence[str]:
+    return tuple(job.tags.get(name, "") for name in ("stack", "job", "run"))
+
+
+def _node(node: Mapping[str, Any], run: NodeRun, detail: JobDetail) -> NodeStatus:
+    rank, parsed = node.get("rank"), RunId.parse(run.id)
+    has_log = parsed is not None and (parsed.role, parsed.task) in detail.tasks
+    return NodeStatus(rank if type(rank) is int else 0, run, str(node.get("role") or ""), run.id if has_log else None)

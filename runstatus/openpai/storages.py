@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What launchers say on the storages of the local cluster, which are folders of this machine.
+
+A real cluster's storages are not open to us. What tasks leave there is a stranger's: no link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from launcher.walking import open_file
+from provider.openpai.jobs import Job
+from runstatus import launcher_status
+
+
+@dataclass(frozen=True)
+class Storages:
+    """`root`: the folder that has the storages, by their names."""
+
+    root: Path
+
+    def status(self, job: Job, folder: str | None, rank: int) -> Mapping[str, Any] | None:
+        """The status file of a rank; None while there is none, or where the run's folder is on no storage."""
+        place = self._place(job, folder)
+        if place is None:
+            return None
+        storage, below = place
+        try:
+            number = open_file(str(storage), f"{below}/status/{rank}.json")
+        except OSError:
+            return None
+        with os.fdopen(number, "rb") as file:
+            return launcher_status.parse_status(file.read(launcher_status.LONGEST_BYTES))
+
+    def _place(self, job: Job, folder: str | None) -> tuple[Path, str] | None:
+        """The storage that a folder is on, and its path there."""
+        parts = urlsplit(folder or "")
+        if parts.scheme != "file":
+            return None
+        path = PurePosixPath(unquote(parts.path))
+        for name, mount in job.mounts.items():
+            if path.is_relative_to(mount) and _is_plain(name) and ".." not in path.parts:
+                return self.root / name, str(path.relative_to(mount))
+        return None
+
+
+def _is_plain(name: str) -> bool:
+    return bool(name) and "/" not in name and name not in (".", "..")

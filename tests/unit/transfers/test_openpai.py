@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where runs on OpenPAI keep files: a storage is not open to us, and a bucket is by the keys of the caller."""
+
+import pytest
+
+from transfers.errors import TransferError
+from transfers.openpai.platform import make
+from transfers.platform import StoreRequest
+
+STORAGE = {"trainyard:storage": {"name": "results", "mount": "/data", "folder": "vision/dev"}}
+BUCKET = {"trainyard:bucket": {"existing": "b", "region": "eu-west-1", "endpoint": "https://s3.example"}}
+
+
+def test_a_storage_says_where_the_files_are_and_who_can_show_them() -> None:
+    opener = make(StoreRequest("get", config=STORAGE))
+    with pytest.raises(TransferError, match="the storage results of the cluster, in vision/dev"):
+        opener.bucket("anything")
+    with pytest.raises(
+        TransferError, match="the storage results of the cluster, in vision/dev/train/1\nOpenPAI has no"
+    ):
+        opener.folder("file:///data/vision/dev/train/1")
+
+
+def test_a_bucket_is_asked_where_the_stack_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("botocore")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")
+    opener = make(StoreRequest("get", config=BUCKET))
+    store, folder = opener.folder("s3://b/train/1")
+    assert (store.address, folder) == ("s3://b", "train/1")
+    client = store.session.client("s3")  # type: ignore[attr-defined]
+    assert (client.meta.endpoint_url, client.meta.region_name) == ("https://s3.example", "eu-west-1")
+    with pytest.raises(TransferError, match="not a folder in a bucket"):
+        opener.folder("https://elsewhere/x")

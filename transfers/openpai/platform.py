@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buckets that speak S3, as `transfers.platform` asks for them, and words for storages of the cluster.
+
+The launcher chooses a store by the scheme of its address. So do we: the room's folder that speaks S3 opens the bucket,
+with the caller's own keys. Those of the stack file are secrets, and belong to the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from catalog.platforms import import_platform
+from transfers.errors import TransferError
+from transfers.platform import Store, StoreOpener, StoreRequest
+
+BUCKET_KEY, STORAGE_KEY = "trainyard:bucket", "trainyard:storage"
+# Whose folder of this room speaks S3, and by which keys of a stack file it is told where.
+_S3, _REGION, _ENDPOINT = "aws-dl1", "aws:region", "aws:endpoint"
+
+
+@dataclass(frozen=True)
+class OpenPaiOpener:
+    """`transfers.platform.StoreOpener`."""
+
+    request: StoreRequest
+
+    def bucket(self, name: str) -> Store:
+        storage = _mapping(self.request.config.get(STORAGE_KEY))
+        if storage and not _mapping(self.request.config.get(BUCKET_KEY)):
+            raise TransferError(_on_storage(str(storage.get("name")), str(storage.get("folder") or "")))
+        return self._s3().bucket(name)
+
+    def folder(self, address: str) -> tuple[Store, str]:
+        parts = urlsplit(address)
+        if parts.scheme != "file":
+            return self._s3().folder(address)
+        storage = _mapping(self.request.config.get(STORAGE_KEY))
+        raise TransferError(
+            _on_storage(str(storage.get("name") or ""), unquote(parts.path), str(storage.get("mount") or ""))
+        )
+
+    def _s3(self) -> StoreOpener:
+        bucket = _mapping(self.request.config.get(BUCKET_KEY))
+        where = {_REGION: bucket.get("region"), _ENDPOINT: bucket.get("endpoint")}
+        config = {key: value for key, value in where.items() if isinstance(value, str) and value}
+        made: StoreOpener = import_platform("transfers", _S3, "platform").make(_for_s3(self.request, config))
+        return made
+
+
+def _for_s3(request: StoreRequest, config: Mapping[str, Any]) -> StoreRequest:
+    return StoreRequest(request.purpose, request.stack, config, request.cloud, request.profile, request.tell)
+
+
+def _on_storage(name: str, path: str, mount: str = "") -> str:
+    """Why nothing can be moved, and who can."""
+    mount = mount or f"/mnt/{name}"
+    below = str(PurePosixPath(path).relative_to(mount)) if path.startswith(f"{mount}/") else path
+    called = f"the storage {name}" if name else "a storage"
+    return (
+        f"runs of this stack keep their files on {called} of the cluster{f', in {below}' if below else ''}\n"
+        "OpenPAI has no API for the files of a storage: its page in the web portal says how to mount it here"
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def make(request: StoreRequest) -> OpenPaiOpener:
+    return OpenPaiOpener(request)
