@@ -35,7 +35,7 @@ def test_what_is_not_known_yet_passes() -> None:
     [
         ({"job": None}, "job: `job` is missing."),
         ({"nodes": []}, "nodes: `nodes` is missing."),
-        ({"platform": "moon"}, "platform: `moon` is not one of oci, aws-dl1."),
+        ({"platform": "moon"}, "platform: `moon` is not one of oci, aws-dl1, openpai."),
         ({"layout": "x"}, "layout: `x` is not one of run-per-node, node-groups."),
         ({"until": "soon"}, "until: `soon` is not one of accepted, started, finished."),
         ({"log": "ocid1.log"}, "log: `log` is given without its `logGroup`; give both."),
