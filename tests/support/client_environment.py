@@ -16,6 +16,7 @@ from pathlib import Path
 from engine.trusted import open_lock, own_folder, require_own
 
 CLIENTS = Path(__file__).parents[1] / "clients" / "requirements.txt"
+NPM_LOCK = ("package-lock.json", "package.json")
 _READY = "ready"
 
 
@@ -24,8 +25,11 @@ def cache_folder(env: Mapping[str, str]) -> Path:
 
 
 def environment(lock: Path) -> Path:
-    """The `bin` folder of the environment that a lock file describes; made when it is asked for first."""
-    digest = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    """The `bin` folder of the environment that a lock file describes; made when it is asked for first. Where npm's lock
+    is beside it, the folder `node_modules` is beside `bin`."""
+    locks = [lock, *filter(Path.exists, (lock.with_name(name) for name in NPM_LOCK))]
+    content = b"".join(file.read_bytes() for file in locks)
+    digest = hashlib.sha256(content + sys.version.encode()).hexdigest()[:16]
     folder = cache_folder(os.environ) / f"{lock.stem.replace('requirements', 'clients')}-{digest}"
     own_folder(folder.parents[1], folder.parent.name)
     with open_lock(folder.with_name(f".{folder.name}.lock")) as held:
@@ -53,4 +57,19 @@ def _make(folder: Path, lock: Path) -> None:
     )
     if told.returncode:
         raise RuntimeError(f"{lock} cannot be installed:\n{told.stderr[-2000:]}")
+    if lock.with_name(NPM_LOCK[0]).exists():
+        _add_packages_of_npm(folder, lock.parent)
     (folder / _READY).touch()  # last, so that one that was cut off is made again
+
+
+def _add_packages_of_npm(folder: Path, locks: Path) -> None:
+    """What npm's lock names, by hashes. No package runs a script while it is installed."""
+    for name in NPM_LOCK:
+        shutil.copy(locks / name, folder / name)
+    path = os.pathsep.join([str(folder / "bin"), os.environ.get("PATH", os.defpath)])
+    command = [str(folder / "bin" / "npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{locks / NPM_LOCK[0]} cannot be installed:\n{done.stderr[-2000:]}")
