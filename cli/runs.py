@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +22,7 @@ from cli.running import home_option, known_home, running_cloud
 from launcher.escaping import terminal
 from provider.base.errors import ProviderError
 from runstatus.platform import Question, RunLook, UnknownPlaceError, run_look
-from runstatus.seen import RunStatus, WantedRuns
+from runstatus.seen import MachineSeen, RunStatus, WantedRuns
 from schemas.load import load_file
 from schemas.names import suggestion
 from schemas.source import read
@@ -66,6 +66,14 @@ class RunSelection:
         if not runs:
             raise click.ClickException(self.nothing())
         return runs
+
+    def machines(self) -> Sequence[MachineSeen] | None:
+        """The machines of the selection that stay between runs. None, with the reason told, where nobody may look."""
+        try:
+            return self.look.machines()
+        except ProviderError as error:
+            say_aside(f"machines are not shown: {error}")
+            return None
 
     def nothing(self) -> str:
         named = "/".join(filter(None, (self.wanted.job, self.wanted.run)))
@@ -208,15 +216,15 @@ def list_(selection: RunSelection, history: bool, form: str) -> None:
     """Show runs with the state of each rank."""
     from cli import runs_text
 
-    runs_now = selection.seen(history=history)
+    runs_now, machines, now = selection.seen(history=history), selection.machines(), datetime.now(UTC)
+    rows = runs_text.machines_text(machines or (), now)
     if form == "json":
-        json_data(runs_text.as_json(runs_now))
-    elif runs_now:
-        now = datetime.now(UTC)
-        machines = runs_text.machines_text(selection.look.machines(), now)
-        say_in_colour("\n".join(filter(None, (runs_text.text(runs_now, now, colour=_colour()), machines))), _colour())
-    else:
-        say(selection.nothing())
+        json_data(runs_text.as_json(runs_now, machines))
+        if rows and not runs_now:
+            say_aside(rows)  # no run has them, and they cost all the same
+        return
+    shown = runs_text.text(runs_now, now, colour=_colour()) if runs_now else selection.nothing()
+    say_in_colour("\n".join(filter(None, (shown, rows))), _colour())
 
 
 @runs.command()

@@ -97,11 +97,12 @@ def why(node: NodeStatus) -> str:
     return "; ".join(filter(None, (tries, cause)))
 
 
-def as_json(runs: Iterable[RunStatus]) -> str:
-    return json_text([_plain(run) for run in runs])
+def as_json(runs: Iterable[RunStatus], machines: Sequence[MachineSeen] | None = ()) -> str:
+    """A list of runs, each with the machines of its job. `machines`: None where nobody may look."""
+    return json_text([_plain(run, machines) for run in runs])
 
 
-def _plain(run: RunStatus) -> dict[str, Any]:
+def _plain(run: RunStatus, machines: Sequence[MachineSeen] | None) -> dict[str, Any]:
     return {
         "stack": run.stack,
         "job": run.job,
@@ -125,4 +126,16 @@ def _plain(run: RunStatus) -> dict[str, Any]:
             }
             for node in run.nodes
         ],
+        "machines": None if machines is None else [_machine(one) for one in machines if one.job == run.job],
+    }
+
+
+def _machine(one: MachineSeen) -> dict[str, Any]:
+    return {
+        "node": one.node,
+        "id": one.id,
+        "state": one.state,
+        "doing": one.doing,
+        "up": one.up,
+        "since": one.since.isoformat() if one.up else None,
     }

@@ -64,8 +64,8 @@ class Instance:
         return f"its instance {self.id} {ended}" + (f" ({self.reason})" if self.reason else "")
 
 
-def find_instances(queue: Queue, names: Sequence[str]) -> dict[str, Instance]:
-    """The newest instance of each node; one that lives counts more than one that is gone."""
+def find_instances(queue: Queue, names: Sequence[str] | None = None) -> dict[str, Instance]:
+    """The newest instance of each node; one that lives counts more than one that is gone. No names: every node."""
     cluster = queue.cluster
     tags = {"stack": cluster.stack, "job": cluster.job}
     filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items() if value]
@@ -77,7 +77,7 @@ def find_instances(queue: Queue, names: Sequence[str]) -> dict[str, Instance]:
         for row in (row for group in page["Reservations"] for row in group["Instances"]):
             instance = _instance(row)
             other = chosen.get(instance.node)
-            if instance.node in names and (other is None or _rank(instance) > _rank(other)):
+            if (names is None or instance.node in names) and (other is None or _rank(instance) > _rank(other)):
                 chosen[instance.node] = instance
     return chosen
 

@@ -116,20 +116,27 @@ class Looker:
         return launcher_status.parse_status(content) if content is not None else None
 
     def _machines(self, queue: Queue) -> Iterator[MachineSeen]:
-        """Those of a cluster. Its tags are those of its tickets: a cluster without one never had a run."""
+        """Those of a cluster. Machines cost before the first run, too: then the stack and the cluster name them."""
         newest = next(iter(self._tickets(queue)), None)
-        if newest is None:
+        if newest is None and not self._is_wanted(queue.cluster):
             return
-        names = newest.node_names
-        instances = machines.find_instances(Queue(self.session, self.call, newest.cluster), names)
-        reports = queue.reports(names)
-        for name in names:
-            one = instances.get(name)
-            if one is None or one.gone:
+        cluster = newest.cluster if newest else replace(queue.cluster, stack=self.wanted.stack or "")
+        job = newest.tags.get("job", cluster.job) if newest else cluster.job
+        names = newest.node_names if newest else None
+        there = machines.find_instances(Queue(self.session, self.call, cluster), names)
+        instances = {name: there[name] for name in (names or sorted(there)) if name in there}
+        reports = queue.reports(list(instances))
+        for name, one in instances.items():
+            if one.gone:
                 continue
             report = machines.current(one, reports.get(name))
             doing = report.state if report is not None and not one.down else ""
-            yield MachineSeen(newest.tags.get("job", queue.cluster.job), name, one.id, one.state, doing, one.launched)
+            yield MachineSeen(job, name, one.id, one.state, doing, one.launched)
+
+    def _is_wanted(self, cluster: Cluster) -> bool:
+        """Whether a cluster without a ticket of the wanted runs is the wanted stack's."""
+        wanted = self.wanted
+        return bool(wanted.stack) and wanted.run is None and wanted.job in (None, cluster.job)
 
 
 def _key(ticket: Ticket) -> Sequence[str]:

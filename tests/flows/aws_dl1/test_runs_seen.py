@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
+from tests.support.cloud_fixture import eventually
 
 RUN = "trainyard:index:Run"
 FILE = """\
@@ -69,6 +70,11 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
         only = trainyard("runs", STACK, "seen/second", "--stacks", stacks, "--format", "json")
         (run,) = json.loads(only.output)
         assert (run["state"], [node["node"] for node in run["nodes"]]) == ("IN_PROGRESS", ["main-0", "worker-0"])
+        assert [(one["node"], one["id"], one["state"], one["doing"], one["up"]) for one in run["machines"]] == [
+            (name, cluster.instances[name], "running", "ready", True) for name in ("main-0", "worker-0")
+        ]
+        up_for = datetime.now(UTC) - datetime.fromisoformat(run["machines"][0]["since"])
+        assert 0 <= up_for.total_seconds() < 600
 
         printed = trainyard("runs", "logs", STACK, "seen/second", "--stacks", stacks)
         assert sorted(printed.output.splitlines())[0] == "[0 main-0] one"
@@ -84,6 +90,20 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
 
         world["ec2"].stop_instances(InstanceIds=list(cluster.instances.values()))
         assert "machines, 0 of 2 up:" in trainyard("runs", STACK, "--stacks", stacks).output
+        stopped = json.loads(trainyard("runs", STACK, "--stacks", stacks, "--format", "json").output)
+        assert {(one["up"], one["since"]) for run in stopped for one in run["machines"]} == {(False, None)}
+
+
+def test_machines_that_wait_for_their_first_run_are_shown(world: AwsWorld, stacks: Path) -> None:
+    with world.cluster("early", "main-0") as cluster:
+        eventually(lambda: world.keys(".trainyard/clusters/early/nodes/"), bool)
+        shown = trainyard("runs", STACK, "early", "--stacks", stacks)
+        assert "No runs early of the stack vision-dev" in shown.output
+        assert "machines, 1 of 1 up:" in shown.output
+        assert cluster.instances["main-0"] in shown.output
+        runs = trainyard("runs", STACK, "early", "--stacks", stacks, "--format", "json")
+        assert json.loads(runs.stdout) == []
+        assert cluster.instances["main-0"] in runs.stderr
 
 
 def test_a_bucket_that_is_not_there_is_said(world: AwsWorld, tmp_path: Path) -> None:

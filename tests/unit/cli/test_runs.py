@@ -51,6 +51,9 @@ def test_programs_are_given_everything() -> None:
     (plain,) = json.loads(as_json([run(node(0, launcher_status={"state": "running"}))]))
     assert (plain["stack"], plain["job"], plain["run"], plain["attempt"]) == ("vision-prod", "resnet", "base", 2)
     assert plain["nodes"][0]["launcher"] == {"state": "running"}
+    assert plain["machines"] == []
+    (unknown,) = json.loads(as_json([run(node(0))], None))
+    assert unknown["machines"] is None
 
 
 def test_where_output_is_piped_only_changes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
