@@ -69,9 +69,14 @@ def start_of(job: str, attempt: str) -> str:
 
 def host_variable(role: str, index: object) -> str:
     """The variable with the address of a task's host."""
-    return f"PAI_HOST_IP_{role}_{index}"
+    return f"PAI_HOST_IP_{_in_controller(role)}_{index}"
 
 
 def ports_variable(label: str, role: str, index: object) -> str:
     """The variable with a task's ports of one label. Labels of OpenPAI have no hyphens."""
-    return f"PAI_PORT_LIST_{role}_{index}_{label.replace('-', '_')}"
+    return f"PAI_PORT_LIST_{_in_controller(role)}_{index}_{label.replace('-', '_')}"
+
+
+def _in_controller(role: str) -> str:
+    """OpenPAI's controller keeps lowercase letters and digits of a role's name only."""
+    return "".join(letter for letter in role.lower() if letter.isascii() and letter.isalnum())

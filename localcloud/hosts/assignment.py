@@ -87,6 +87,15 @@ class MountedFiles:
 
 
 @dataclass(frozen=True)
+class SharedFolder:
+    """A folder of this machine that nodes of several runs see at the path `target`, each with what the others write."""
+
+    target: str
+    folder: Path
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
 class NetworkReach:
     """What is in force for one node: its firewall rules, and the address blocks that its router reaches."""
 
@@ -133,6 +142,9 @@ class Assignment:
     # Goes on for as long as the run lives.
     upkeep: Callable[[], Awaitable[None]]
     keeps_disks: bool = False
+    shared: Sequence[SharedFolder] = ()
+    # Whose files its nodes write: runs that share folders name the same user. Empty: the run has a user of its own.
+    user: str = ""
 
 
 @dataclass(frozen=True)

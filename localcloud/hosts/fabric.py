@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from socket import socket
 from typing import Any
+from urllib.parse import urlsplit
 
 from localcloud.hosts import evidence
 from localcloud.hosts.alone import LoopbackSite
@@ -67,13 +68,14 @@ class _Placed:
     network: str = ""
     lan: Lan | None = None
     alone: LoopbackSite | None = None
+    endings: list[Callable[[], None]] = field(default_factory=list)
 
 
 @dataclass
 class Fabric:
     """All sites of one local cloud. Call it only from the server's thread. The cloud answers at `endpoint` outside, and
-    at the addresses `services` inside a network. `may_do_without` allows nodes without rules on a machine without
-    namespaces."""
+    at the addresses `services` inside a network. Without such addresses it answers each node at `endpoint`, too.
+    `may_do_without` allows nodes without rules on a machine without namespaces."""
 
     endpoint: str
     services: Sequence[str]
@@ -155,6 +157,7 @@ class Fabric:
             seen = await self.evidence(run)
         finally:
             self._placed.pop(run, None)
+            _end(placed)
             if placed.alone:
                 placed.alone.close()
             if placed.lan:
@@ -194,6 +197,7 @@ class Fabric:
             lan.close()
         self._lans.clear()
         for placed in self._placed.values():
+            _end(placed)
             if placed.alone:
                 placed.alone.close()
 
@@ -238,12 +242,21 @@ class Fabric:
             except (SiteError, UnreadableRuleError):
                 self._close_if_empty(subnet.network, lan)
                 raise
-            self._placed[run] = _Placed("", members, subnet.network, lan)
-        endpoints = [f"http://{address}:{SERVICES_PORT}" for address in self.services]
+            self._placed[run] = placed = _Placed("", members, subnet.network, lan)
+            if not self.services:
+                await self._serve_at_home(placed, lan)
+        endpoints = [f"http://{address}:{SERVICES_PORT}" for address in self.services] or [self.endpoint]
         return [
             NodePlace(member.address, endpoints, entry=NamespaceFiles(lan.site.user, member.namespace.file))
             for member in members
         ]
+
+    async def _serve_at_home(self, placed: _Placed, lan: Lan) -> None:
+        """Answers on each node's own loopback, at the address that people use outside."""
+        address = urlsplit(self.endpoint)
+        for member in placed.members:
+            place = (str(address.hostname), address.port or 80, member.namespace.number)
+            placed.endings.append(await self.serve(await asyncio.to_thread(lan.site.listen, *place)))
 
     async def _new_lan(self, network: str) -> Lan:
         lan = Lan.start(self.services)
@@ -277,6 +290,11 @@ class Fabric:
     def _on_loopback(self, address: str, entry: NamespaceFiles | None = None) -> NodePlace:
         # The node cannot find out itself which of the many loopback addresses is its own.
         return NodePlace(address, [self.endpoint], {"TRAINYARD_NODE_ADDRESS": address}, entry)
+
+
+def _end(placed: _Placed) -> None:
+    for ending in placed.endings:
+        ending()
 
 
 def lost_evidence(run: str) -> Mapping[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders that show the objects of a store to the nodes of a run, at paths that the job chooses.
+"""Folders that a run's nodes see at paths that the job chooses: those that runs share, and the objects of a store.
 
 Mounts of a cloud follow the store and may be written to. These show the store as it was when the run started. Objects
 never change here, so each file is a hard link to the object's own file, and nothing is copied.
@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from localcloud.hosts import users
 from localcloud.hosts.assignment import Assignment
 
 FOLDER = "mounts"
@@ -22,15 +23,19 @@ log = logging.getLogger("localcloud")
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder of the run, and the path where its nodes see it."""
+    """A folder, and the path where the run's nodes see it."""
 
     source: Path
     target: str
+    writable: bool = False
 
 
 async def prepare(assignment: Assignment) -> list[Mount]:
-    """Makes and fills the folders of a run."""
+    """Makes and fills the folders of a run, and opens those that it shares to its user."""
     made = []
+    for shared in assignment.shared:
+        await asyncio.to_thread(users.hand_over, shared.folder, users.run_user(assignment.user or assignment.id))
+        made.append(Mount(shared.folder, shared.target, not shared.read_only))
     for number, mounted in enumerate(assignment.mounts):
         folder = assignment.folder / FOLDER / str(number)
         await asyncio.to_thread(_fill, folder, mounted.files)

@@ -108,8 +108,16 @@ def _open(count: int) -> Answer:
     return {"namespaces": opened}, opened
 
 
-def _listen(address: str, port: int) -> Answer:
-    listener = socket.create_server((address, port), backlog=_BACKLOG)
+def _listen(address: str, port: int, namespace: int | None) -> Answer:
+    """Makes a socket that listens in a namespace, or in the site's own."""
+    own = os.open(_OWN, os.O_RDONLY)
+    try:
+        if namespace is not None:
+            kernel.enter(namespace, kernel.NEW_NETWORK)
+        listener = socket.create_server((address, port), backlog=_BACKLOG)
+    finally:
+        kernel.enter(own, kernel.NEW_NETWORK)
+        os.close(own)
     return {"handed over": True}, [listener.detach()]
 
 

@@ -62,16 +62,18 @@ def build(room: dict[str, Any]) -> int:
     kernel.mount_memory(str(root / "dev/shm"), shared, _SAFE | kernel.NO_PROGRAMS)
     _system_files(root)
     _groups(root, room)
-    staged = [_stage(root, number, source) for number, (source, _) in enumerate(room["folders"])]
+    staged = [_stage(root, number, source) for number, (source, *_) in enumerate(room["folders"])]
     # From here on every path leads to something inside, also through links.
     kernel.enter_root(str(root))
-    for folder, (_, target) in zip(staged, room["folders"], strict=True):
+    writable = set()
+    for folder, (_, target, may_write) in zip(staged, room["folders"], strict=True):
         folders.show(folder, target)
         os.rmdir(folder)
+        writable |= {os.path.realpath(target)} if may_write else set()
     users = os.open("/proc/sys/user", os.O_RDONLY | os.O_DIRECTORY)
     for name in (*_CLOSED, *_EMPTY):
         _close_part(Path("/proc", name))
-    _close({target for _, target in room["own"]})
+    _close({*writable, *(target for _, target in room["own"])})
     return users
 
 

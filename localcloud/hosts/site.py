@@ -96,9 +96,10 @@ class Site:
                 raise SiteError(f"{Path(task.command[0]).name}: {' '.join(reason.split())[:300]}")
         return [str(result["output"]) for result in results]
 
-    def listen(self, address: str, port: int) -> socket.socket:
-        """A socket that listens inside the site. This process serves it."""
-        return socket.socket(fileno=self._ask("listen", address=address, port=port)[1][0])
+    def listen(self, address: str, port: int, namespace: int | None = None) -> socket.socket:
+        """A socket that listens inside the site, or in a node's namespace. This process serves it."""
+        answer = self._ask("listen", address=address, port=port, namespace=namespace)
+        return socket.socket(fileno=answer[1][0])
 
     def release(self, namespaces: Sequence[Namespace]) -> None:
         for namespace in namespaces:

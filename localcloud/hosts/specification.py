@@ -53,7 +53,7 @@ def build_specification(
 def _room(
     assignment: Assignment, node: NodeSetup, nodes: int, mounted: Sequence[Mount], groups: ControlGroups | None
 ) -> dict[str, Any]:
-    root, (user, count) = assignment.folder / _ROOT, _users(assignment.id, node.machine)
+    root, (user, count) = assignment.folder / _ROOT, _users(assignment, node.machine)
     root.mkdir(exist_ok=True)
     for folder, _ in node.own:
         users.hand_over(Path(folder), user)
@@ -68,7 +68,7 @@ def _room(
         "hostname": workplace.host_name(assignment.name, node.rank),
         "shown": node.shown,
         "own": node.own,
-        "folders": [(str(mount.source), mount.target) for mount in mounted],
+        "folders": [(str(mount.source), mount.target, mount.writable) for mount in mounted],
         "printed": str(output_path(assignment.folder, node.rank)),
         "ports": _ports(node.environment),
         "limits": limits.node_limits(node.memory, node.disk, nodes, assignment.folder),
@@ -77,11 +77,11 @@ def _room(
     }
 
 
-def _users(run: str, machine: bool) -> tuple[int | None, int]:
+def _users(assignment: Assignment, machine: bool) -> tuple[int | None, int]:
     """The first user of a node, and how many it has."""
     if machine:
-        return users.machine_users(run) or (None, 1)
-    return users.run_user(run), 1
+        return users.machine_users(assignment.id) or (None, 1)
+    return users.run_user(assignment.user or assignment.id), 1
 
 
 def _ports(environment: Mapping[str, str]) -> tuple[int, int] | None:

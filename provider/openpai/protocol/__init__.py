@@ -4,7 +4,7 @@
 `check` holds a plan to it, the provider asks it before it sends a job, and the local cluster asks it again.
 """
 
-from provider.openpai.protocol.commands import entrypoint, with_secrets
+from provider.openpai.protocol.commands import entrypoint, runtime_text, with_secrets
 from provider.openpai.protocol.judge import problems
 from provider.openpai.protocol.rules import Problem, controller_name
 from provider.openpai.protocol.text import LONGEST_TEXT, NotAJobError, masked, parse, text_of
@@ -18,6 +18,7 @@ __all__ = [
     "masked",
     "parse",
     "problems",
+    "runtime_text",
     "text_of",
     "with_secrets",
 ]

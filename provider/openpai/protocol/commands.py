@@ -25,6 +25,11 @@ def with_secrets(text: str, secrets: Mapping[str, Any] | None) -> str:
     return filled(text, {"secrets": secrets or {}})
 
 
+def runtime_text(job: Mapping[str, Any], role: str, text: str) -> str:
+    """A text of a runtime plugin, with all its references filled in: a task's runtime knows the secrets, too."""
+    return filled(text, {**_scope(job, role), "secrets": job.get("secrets") or {}})
+
+
 def filled(text: str, scope: Mapping[str, Any]) -> str:
     """References that the scope lacks stay as they are."""
 

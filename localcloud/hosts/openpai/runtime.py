@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first program of a task, in the task itself: it runs the plugins' commands, then the user's, then the plugins'
+again. Standard library only, on whatever Python the task has: hosts copy this file into the task.
+
+All that is printed leaves by one stream. Each line begins with a letter that says where it belongs, and with `+` if
+the line goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+
+# Set by the hosts: where this file and the scripts are.
+PLACE = "TRAINYARD_TASK"
+BEFORE, COMMAND, AFTER = "before.sh", "command.sh", "after.sh"
+OUTPUT, ERRORS, RUNTIME = "o", "e", "r"
+WHOLE, GOES_ON = ".", "+"
+_CHUNK = 32 * 1024
+# A line without an end is shown when nothing follows it for so long.
+_QUIET_SECONDS = 0.2
+# What the command left behind may still print for so long.
+_LAST_SECONDS = 2.0
+
+
+def main() -> int:
+    """The code that the task ends with."""
+    place = os.environ.pop(PLACE)
+    os.environ["PAI_WORK_DIR"] = os.getcwd()
+    # The end is for the command, which is in this process's group: this one waits for it.
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    code = _run(place, BEFORE, (RUNTIME, RUNTIME))
+    if code == 0:
+        _say("the command starts")
+        code = _run(place, COMMAND, (OUTPUT, ERRORS))
+        _say(f"the command ended with code {code}")
+    return code or _run(place, AFTER, (RUNTIME, RUNTIME))
+
+
+def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
+    """Runs one script, and passes on what it prints."""
+    script = os.path.join(place, name)
+    if not os.path.exists(script):
+        return 0
+    pipes = [os.pipe(), os.pipe()]
+    outputs = {reader: Output(kind) for (reader, _), kind in zip(pipes, kinds)}  # noqa: B905 - for Python 3.9
+    process = subprocess.Popen(["bash", script], stdin=subprocess.DEVNULL, stdout=pipes[0][1], stderr=pipes[1][1])
+    for _, writer in pipes:
+        os.close(writer)
+    left = _LAST_SECONDS
+    while outputs and left > 0:
+        ready = select.select(list(outputs), [], [], _QUIET_SECONDS)[0]
+        for reader in ready:
+            if not outputs[reader].take(os.read(reader, _CHUNK)):
+                del outputs[reader]
+        for output in () if ready else outputs.values():
+            output.flush()
+        if process.poll() is not None and not ready:
+            left -= _QUIET_SECONDS
+    for output in outputs.values():
+        output.flush()
+    code = process.wait()
+    return 128 - code if code < 0 else code
+
+
+class Output:
+    """One stream of a script."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._rest = b""
+
+    def take(self, chunk: bytes) -> bool:
+        """Passes on whole lines. False: the stream has ended."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            _write(self._kind, WHOLE, line)
+        if not chunk or len(self._rest) >= _CHUNK:
+            self.flush()
+        return bool(chunk)
+
+    def flush(self) -> None:
+        """Passes on the beginning of a line."""
+        if self._rest:
+            _write(self._kind, GOES_ON, self._rest)
+            self._rest = b""
+
+
+def _say(text: str) -> None:
+    _write(RUNTIME, WHOLE, text.encode())
+
+
+def _write(kind: str, end: str, line: bytes) -> None:
+    sys.stdout.buffer.write(kind.encode() + end.encode() + line + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks of the local OpenPAI really run: isolated, with what their runtime does before and after their command."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from localcloud.openpai.tasks import TaskExit, TaskStorage
+from tests.support.cluster_tasks import Reports, attempt_of, carried_out, hosts
+from tests.support.nodes import ROOT
+
+_CMD = "com.microsoft.pai.runtimeplugin"
+_JOB = {
+    "secrets": {"key": "se'cr$et"},
+    "parameters": {"word": "hello"},
+    "prerequisites": [
+        {"name": "tools", "type": "script", "plugin": f"{_CMD}.cmd", "callbacks": [
+            {"event": "taskStarts", "commands": ["echo tools for <% $parameters.word %>", "export GONE=1"]},
+            {"event": "taskSucceeds", "commands": ["echo tools after"]},
+        ]},
+    ],
+    "taskRoles": {"main": {"prerequisites": ["tools"]}},
+    "extras": {_CMD: [
+        {"plugin": "cmd", "parameters": {"preCommands": ["echo '<% $secrets.key %>'"],
+                                         "postCommands": ["echo extras after"]}},
+        {"plugin": "cmd", "failurePolicy": "ignore", "parameters": {"preCommands": ["false", "echo goes on"]}},
+        {"plugin": "cmd", "taskroles": ["other"], "parameters": {"preCommands": ["exit 9"]}},
+        {"plugin": "ssh", "parameters": {"jobssh": True}},
+    ]},
+}  # fmt: skip
+_TALKS = """
+echo out; echo err >&2; printf 'no end'
+python -c 'import os, socket, sys; print(os.environ["PAI_JOB_NAME"], sorted(n for _, n in socket.if_nameindex()))'
+echo "${GONE:-nothing is left of plugins} in $PAI_WORK_DIR as $(id -u)"
+cat /mnt/data/given; echo written > /mnt/data/written-by-$(hostname)
+cat /mnt/fixed/given; ! echo x > /mnt/fixed/other
+ls /run/trainyard | tr '\\n' ' '
+test ! -e {root}/tests && test ! -e {home} && echo isolated
+"""
+
+
+_EATS = "python -c 'x = bytearray(300 << 20); print(len(x))'"
+
+
+def test_a_task_has_what_openpai_gives_it(tmp_path: Path) -> None:
+    folder = tmp_path / "storages" / "data"
+    folder.mkdir(parents=True)
+    (folder / "given").write_text("of the storage\n")
+    shown = (TaskStorage("data", "/mnt/data", folder), TaskStorage("fixed", "/mnt/fixed", folder, read_only=True))
+    protocol = {**_JOB, "secrets": {"key": "0123456789"}}
+    talks = _TALKS.replace("{root}", str(ROOT)).replace("{home}", str(tmp_path))
+    first = attempt_of("a1", tmp_path, talks, protocol=protocol, storages=shown)
+    second = attempt_of("a2", tmp_path, "cat /mnt/data/given", storages=shown, index=1)
+    reports = Reports()
+    ends = carried_out(tmp_path, reports, [first, second])
+    said = {path.name: path.read_text() for path in first.logs.iterdir()}
+    assert ends == {"a1": TaskExit(0), "a2": TaskExit(0)}, (ends, said)
+    assert sorted(reports.ran) == ["a1", "a2"]
+    assert sorted(said) == ["all", "runtime.log", "stderr", "stdout"]
+    user = 1000
+    assert said["stdout"].splitlines()[:4] == [
+        "out", "no endann~train ['eth0', 'lo']",
+        f"nothing is left of plugins in /home/datascience as {user}", "of the storage",
+    ]  # fmt: skip
+    assert said["stdout"].splitlines()[-1].endswith("isolated")
+    assert said["stderr"].splitlines()[0] == "err"
+    assert "Read-only file system" in said["stderr"]
+    assert {"out", "err"} < set(said["all"].splitlines())
+    assert said["runtime.log"].splitlines() == [
+        "tools for hello", "0123456789", "goes on",
+        "the local cluster has no plugin ssh: it is left out", "the command starts", "the command ended with code 0",
+        "extras after", "tools after",
+    ]  # fmt: skip
+    assert (folder / "written-by-main-0-0").read_text() == "written\n", "people and other tasks see it"
+    assert reports.left == [], "nothing is left of a task's disk and of its secrets"
+
+
+def test_how_a_task_ends_is_told_as_openpais_runtime_tells_it(tmp_path: Path) -> None:
+    """Codes below 128 reach the controller as 255, and signals as they are. A variable that is not set ends it, too."""
+    fails = {"extras": {_CMD: [{"plugin": "cmd", "parameters": {"preCommands": ["false"]}}]}}
+    commands = {
+        "three": ("exit 3", 255, "code 3"), "killed": ("kill -9 $$", 137, "code 137"),
+        "ill": ("exit 132", 132, "code 132"), "unset": ("echo $nothing", 255, "code 1"),
+        "absent": ("no-such-program", 220, "code 127"), "claims": ("exit 253", 255, "code 253"),
+        "plugin": ("echo not reached", 255, "code 1"), "memory": (_EATS, -1200, "memory"),
+        "wrong": ("true", -1204, "no plugin 'magic'"),
+    }  # fmt: skip
+    attempts = [attempt_of(name, tmp_path, command) for name, (command, _, _) in commands.items()]
+    protocols: dict[str, Any] = {"plugin": fails, "wrong": {"extras": {_CMD: [{"plugin": "magic"}]}}}
+    attempts = [
+        replace(
+            each, protocol={**each.protocol, **protocols.get(each.id, {})}, memory_mb=64 if each.id == "memory" else 512
+        )
+        for each in attempts
+    ]
+    ends = carried_out(tmp_path, Reports(), attempts)
+    assert {name: how.code for name, how in ends.items()} == {name: code for name, (_, code, _) in commands.items()}
+    for name, (_, _, words) in commands.items():
+        assert words in ends[name].details
+    assert (tmp_path / "logs" / "plugin" / "stdout").read_text() == ""
+
+
+def test_a_stopped_task_ends_and_what_it_started_ends_with_it(tmp_path: Path) -> None:
+    waits = "trap 'echo asked; exit 0' TERM; sleep 600 & wait"
+    attempts = [attempt_of(name, tmp_path, waits) for name in ("waits", "unasked")]
+    reports = Reports(then={"waits": lambda tasks: tasks.stop("waits")})
+
+    async def stop_one() -> None:
+        async with hosts(tmp_path, reports) as tasks:
+            tasks.stop("nobody's")
+            for attempt in attempts:
+                tasks.start(attempt)
+            while "waits" not in reports.ends or "unasked" not in reports.ran:
+                await asyncio.sleep(0.02)
+
+    asyncio.run(asyncio.wait_for(stop_one(), 60))
+    assert list(reports.ends) == ["waits"], "the cloud ends, and its controller takes the other one for lost"
+    assert not (tmp_path / "tasks").exists(), "nothing is left of them, secrets neither"
