@@ -48,6 +48,14 @@ def _protocol_failures(inputs: Properties) -> Iterator[InputFailure]:
             yield InputFailure(f"nodes[{index}].role", f"The job has no task role `{role}`; it has {', '.join(roles)}.")
 
 
+def _with_secrets(old: Properties, new: Properties) -> Properties:
+    """A cluster masks all secrets of a job as one text."""
+    before, after = old.get("protocol"), new.get("protocol")
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping) and isinstance(before.get("secrets"), str)):
+        return old
+    return {**old, "protocol": {**before, "secrets": after.get("secrets")}}
+
+
 INPUTS = OwnInputs(
     inputs={
         "cluster": RunInput(
@@ -69,4 +77,5 @@ INPUTS = OwnInputs(
     },
     stands_on="cluster",
     failures=_failures,
+    with_hidden=_with_secrets,
 )

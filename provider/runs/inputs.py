@@ -35,6 +35,10 @@ def _nothing(inputs: Properties) -> Iterator[InputFailure]:
     return iter(())
 
 
+def _as_they_are(old: Properties, new: Properties) -> Properties:
+    return old
+
+
 @dataclass(frozen=True)
 class OwnInputs:
     """`INPUTS` of `provider/<platform>/platform.py`: what the platform's runs take beside what every run takes."""
@@ -46,6 +50,8 @@ class OwnInputs:
     node: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # What is wrong about the values, beyond what is missing or unknown.
     failures: Callable[[Properties], Iterator[InputFailure]] = _nothing
+    # The old inputs, with what the place never shows taken from the new ones: an imported run has not got it.
+    with_hidden: Callable[[Properties, Properties], Properties] = _as_they_are
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from provider.base.resource import (
 from provider.base.values import Properties
 from provider.runs.check import failures, with_defaults
 from provider.runs.first import LastLines, first_failure
-from provider.runs.inputs import UNTIL, mutable_inputs
+from provider.runs.inputs import UNTIL, mutable_inputs, own_inputs
 from provider.runs.model import (
     DELETED,
     NodeRun,
@@ -73,9 +73,11 @@ class RunResource(ProviderResource):
         A run that failed before it began (because of access, say) starts again. A run that has not reached what `until`
         says is waited for again. The engine remembers a failed `up`, but forgets it when the state is refreshed.
         """
-        mutable = mutable_inputs(new.get("platform"))
+        own, mutable = own_inputs(new.get("platform")), mutable_inputs(new.get("platform"))
         replacing = frozenset(key for key in {*old, *new} - mutable if not key.startswith("__"))
-        diff = compare(old, new, DiffRules(replace=replacing), self.delete_before_replace)
+        diff = compare(
+            own.with_hidden(old, new) if own else old, new, DiffRules(replace=replacing), self.delete_before_replace
+        )
         self._tries.announce(call, lambda: self._platforms().of(old), old, diff)
         unbegun = bool(old_outputs.get(_UNBEGUN))
         if unbegun or not (diff.changes or _has_reached(old_outputs, old["until"])):
