@@ -49,8 +49,9 @@ def _protocol_failures(inputs: Properties) -> Iterator[InputFailure]:
 
 
 def _with_secrets(old: Properties, new: Properties) -> Properties:
-    """A cluster masks all secrets of a job as one text."""
+    """A cluster masks all secrets of a job as one text. Image and runtime are in the protocol, too."""
     before, after = old.get("protocol"), new.get("protocol")
+    old = {**{key: new[key] for key in ("image", "maximumRuntimeMinutes") if new.get(key)}, **old}
     if not (isinstance(before, Mapping) and isinstance(after, Mapping) and isinstance(before.get("secrets"), str)):
         return old
     return {**old, "protocol": {**before, "secrets": after.get("secrets")}}

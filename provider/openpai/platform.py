@@ -16,7 +16,7 @@ from provider.openpai import logs, states, submitting
 from provider.openpai.calls import ask_if_exists, attempt, if_exists, job_path, jobs, tell
 from provider.openpai.errors import is_gone
 from provider.openpai.inputs import INPUTS as INPUTS
-from provider.openpai.jobs import PLATFORM, RELEASED, Job, RunId, described_inputs, job_name, run_id, texts
+from provider.openpai.jobs import PLATFORM, RELEASED, Job, RunId, described_inputs, is_job_name, job_name, run_id
 from provider.openpai.session import Session
 from provider.openpai.states import JobDetail
 from provider.runs.model import NodeRun, RunSpec
@@ -166,10 +166,14 @@ class OpenPaiRunPlatform:
 
     def living(self, call: Call, user: str) -> Iterator[Job]:
         """The runs of a user that may still do something."""
-        for row in jobs(self.session, call, "List the jobs", username=user, state=ALIVE):
-            if RELEASED in texts(row.get("tags")):
-                continue
-            job = self.run_of(call, user, str(row.get("name")), row.get("tags") or [])
+        return (job for job in self.runs_of(call, user, state=ALIVE) if not job.released)
+
+    def runs_of(self, call: Call, user: str, **query: str) -> Iterator[Job]:
+        """The runs of a user, the newest first. Of everybody where no user is named."""
+        for row in jobs(self.session, call, "List the jobs", **({"username": user} if user else {}), **query):
+            job = None
+            if is_job_name(str(row.get("name"))):
+                job = self.run_of(call, str(row.get("username")), str(row.get("name")), row.get("tags") or [])
             if job is not None:
                 yield job
 
