@@ -125,7 +125,8 @@ async def _serve(home: Path, port: int) -> None:
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
     cloud.hosts.recover()
     machines_fabric = Fabric(cloud.endpoint, places.ADDRESSES, partial(serve_another, server), may_do_without)
-    cloud.machines = instances = Instances(home / "machines", machines_fabric, aws)
+    instances = Instances(home / "machines", machines_fabric, aws)
+    cloud.other_hosts.append(instances)
     aws.hosts = instances
     aws.recover()
     _announce(home, listener.getsockname()[1])

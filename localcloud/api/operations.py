@@ -30,7 +30,7 @@ class RunHosts(Protocol):
 
 
 class MachineHosts(Protocol):
-    """What our own operations need from the hosts of such machines."""
+    """What our own operations need from the hosts of another API."""
 
     def has(self, machine: str) -> bool: ...
 
@@ -55,8 +55,8 @@ class LocalCloud:
     endpoint: str = ""
     isolation: str = ""
     hosts: RunHosts = field(init=False)
-    # Machines of another cloud's API on the same endpoint, which are no job runs.
-    machines: MachineHosts = field(init=False)
+    # Hosts of other APIs on the same endpoint, which are no job runs.
+    other_hosts: list[MachineHosts] = field(default_factory=list)
     access: AccessControl = field(init=False)
     faults: Faults = field(init=False)
     # The decisions of other APIs on the same endpoint, by the name of the API.

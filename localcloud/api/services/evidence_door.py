@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from localcloud.api.errors import not_found
 from localcloud.api.http import Reply
-from localcloud.api.operations import ApiCall, ApiOperation
+from localcloud.api.operations import ApiCall, ApiOperation, MachineHosts
 
 PATH = "/.trainyard/evidence"
 HOSTS_PATH = "/.trainyard/hosts"
@@ -14,8 +14,8 @@ SERVICE = "trainyard"
 
 def _read(call: ApiCall) -> Reply:
     run = call.needed("run")
-    if call.cloud.machines.has(run):
-        return Reply(later=lambda: _of_machine(call, run))
+    if hosts := next((one for one in call.cloud.other_hosts if one.has(run)), None):
+        return Reply(later=lambda: _of_machine(hosts, run))
     resource = call.store.get(run)
     if resource is None or resource.kind != "job-run":
         raise not_found("job run")
@@ -26,8 +26,8 @@ def _read(call: ApiCall) -> Reply:
     return Reply(later=read)
 
 
-async def _of_machine(call: ApiCall, machine: str) -> Reply:
-    return Reply(200, await call.cloud.machines.evidence(machine))
+async def _of_machine(hosts: MachineHosts, machine: str) -> Reply:
+    return Reply(200, await hosts.evidence(machine))
 
 
 def _read_hosts(call: ApiCall) -> Reply:

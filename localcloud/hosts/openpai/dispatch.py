@@ -14,6 +14,7 @@ from localcloud.hosts import former
 from localcloud.hosts.assignment import Assignment, Outline, RunVerdict
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.openpai.assignments import assignment_of
+from localcloud.hosts.openpai.evidence import TaskEvidence, is_task, task_of
 from localcloud.hosts.openpai.exits import cannot_start, lost, stopped, task_exit
 from localcloud.hosts.openpai.logs import TaskLogs
 from localcloud.hosts.runs import Hosts
@@ -33,6 +34,7 @@ class ClusterTasks:
         self._reports = reports
         self._attempts: dict[str, TaskAttempt] = {}
         self._logs: dict[str, TaskLogs] = {}
+        self._seen = TaskEvidence(folder.with_name(f"{folder.name}-seen"))
         self._asked: set[str] = set()
         self._closing = False
 
@@ -47,6 +49,16 @@ class ClusterTasks:
         self._closing = True
         await self._hosts.stop()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    # What our own operations ask.
+
+    def has(self, machine: str) -> bool:
+        return is_task(machine)
+
+    async def evidence(self, machine: str) -> Mapping[str, Any]:
+        """What the firewall of a task's last attempt counted."""
+        living = next((one.id for one in self._attempts.values() if task_of(one) == machine), None)
+        return await self._hosts.evidence(living) if living else self._seen.read(machine)
 
     # What the controller calls.
 
@@ -80,7 +92,9 @@ class ClusterTasks:
 
     def ended(self, run: str, verdict: RunVerdict, folder: Path) -> None:
         result, logs = _result(folder), self._logs.pop(run, None)
-        self._attempts.pop(run, None)
+        attempt = self._attempts.pop(run, None)
+        if attempt is not None:
+            self._seen.keep(task_of(attempt), folder)
         asked = run in self._asked
         self._asked.discard(run)
         if not self._closing or (result is not None and result["reason"] == _BY_ITSELF):
