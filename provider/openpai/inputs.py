@@ -38,6 +38,8 @@ def _protocol_failures(inputs: Properties) -> Iterator[InputFailure]:
     if protocol is None or protocol is UNKNOWN or isinstance(protocol, Secret):
         return
     roles = protocol.get("taskRoles") if isinstance(protocol, Mapping) else None
+    if roles is UNKNOWN:
+        return
     if not isinstance(roles, Mapping) or not roles:
         yield InputFailure("protocol", "This is a job of OpenPAI's protocol, version 2, with `taskRoles`.")
         return
@@ -79,4 +81,5 @@ INPUTS = OwnInputs(
     stands_on="cluster",
     failures=_failures,
     with_hidden=_with_secrets,
+    access_comes_late=False,
 )

@@ -146,7 +146,8 @@ def _started(task: Mapping[str, Any], detail: JobDetail) -> str | None:
         return moment_of(detail.status.get("launchedTime")) if detail.retried and not detail.over else None
     launched, completed = task.get("launchedTime"), task.get("completedTime")
     code = code_in(task, "containerExitCode")
-    never = launched == completed and code is not None and (code in STOPPED or not exit_of(code).began)
+    stopped = code in STOPPED and launched == completed
+    never = stopped or (code is not None and not exit_of(code).began)
     return None if never else moment_of(launched)
 
 

@@ -52,6 +52,8 @@ class OwnInputs:
     failures: Callable[[Properties], Iterator[InputFailure]] = _nothing
     # The old inputs, with what the place never shows taken from the new ones: an imported run has not got it.
     with_hidden: Callable[[Properties, Properties], Properties] = _as_they_are
+    # Whether new rights take a while: a run that was refused for lack of them is then started again.
+    access_comes_late: bool = True
 
     @property
     def required(self) -> tuple[str, ...]:

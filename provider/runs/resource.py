@@ -153,7 +153,9 @@ class RunResource(ProviderResource):
         """Starts the missing nodes and waits as long as `until` says. Every error keeps the nodes that exist."""
         spec, platform = run_spec(call.urn, inputs), self._platforms().of(inputs)
         # A resource that exists must keep its id, so its run is not started anew.
-        patience = call.started + (0.0 if nodes else spec.timeouts.access * 60)
+        own = own_inputs(spec.platform)
+        waits = not nodes and (own is None or own.access_comes_late)
+        patience = call.started + (spec.timeouts.access * 60 if waits else 0.0)
         try:
             pause = _FIRST_PAUSE
             while True:

@@ -69,6 +69,7 @@ def test_the_job_decides_how_its_nodes_are(detail: JobDetail, state: str, says: 
         (_detail("FAILED", FAILED), True),
         (_detail("FAILED", {**FAILED, "launchedTime": ENDED}), True),  # the API counts whole seconds
         (_detail("FAILED", NEVER), False),
+        (_detail("FAILED", {**FAILED, "containerExitCode": 254}), False),  # the runtime's part ran, the program did not
         (_detail("FAILED", {**STOPPED, "launchedTime": ENDED}), False),
         (_detail("WAITING", {"taskState": "WAITING"}, launchedTime=BEGAN), False),
         (_detail("WAITING", {"taskState": "WAITING"}, launchedTime=BEGAN, retries=1), True),
