@@ -75,6 +75,7 @@ class Cloud:
     def _variables(self, profile: str, aws_profile: str) -> Mapping[str, str]:
         from localcloud.api.clients import client_variables
         from localcloud.aws.clients import client_variables as aws_variables
+        from localcloud.openpai.accounts import client_variables as openpai_variables
 
         return {
             "OCI_CONFIG_FILE": str(self.config_file),
@@ -84,6 +85,7 @@ class Cloud:
             "TRAINYARD_REGISTRY": self.endpoint,
             **client_variables(self.endpoint),
             **aws_variables(self.home, self.endpoint, aws_profile),
+            **openpai_variables(self.home, profile),
         }
 
 

@@ -43,6 +43,7 @@ from localcloud.hosts.aws.dispatch import Instances
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.oci.dispatch import JobRuns
 from localcloud.hosts.runs import Hosts
+from localcloud.openpai.cluster import OpenPaiCluster
 
 UNUSABLE = 4
 # The file with the port that a cloud had last.
@@ -110,7 +111,8 @@ async def _serve(home: Path, port: int) -> None:
     cloud.faults = Faults(cloud.store)
     aws = AwsCloud(home, cloud.endpoint, cloud.faults)
     cloud.records["aws"] = aws.record
-    application = Application(cloud, Router(tables.operations()), [aws])
+    openpai = OpenPaiCluster(home, cloud.endpoint, cloud.faults)
+    application = Application(cloud, Router(tables.operations()), [aws, openpai])
     config = uvicorn.Config(
         application, http=DroppableConnection, loop="asyncio", ws="none", lifespan="off", log_config=None,
         access_log=False, server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,
@@ -129,6 +131,7 @@ async def _serve(home: Path, port: int) -> None:
     cloud.other_hosts.append(instances)
     aws.hosts = instances
     aws.recover()
+    openpai.recover()
     _announce(home, listener.getsockname()[1])
     upkeep = (_leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud))
     watches = [asyncio.create_task(watch) for watch in upkeep]
@@ -138,6 +141,7 @@ async def _serve(home: Path, port: int) -> None:
     finally:
         for watch in watches:
             watch.cancel()
+        openpai.close()
         await cloud.hosts.stop()
         await instances.stop()
         await aws.close()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The people of the local OpenPAI, and where clients find their tokens: `openpai.json` in the cloud's folder."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localcloud.files import write_secret
+
+_FILE = "openpai.json"
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user of the cluster, and the virtual clusters that the user may take."""
+
+    name: str
+    admin: bool
+    virtual_clusters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VirtualCluster:
+    """A share of the cluster, and what it has."""
+
+    name: str
+    gpus: int
+    cpus: int
+    memory_mb: int
+
+
+VIRTUAL_CLUSTERS = (
+    VirtualCluster("default", 4096, 65_536, 256 * 1024 * 1024),
+    VirtualCluster("reserved", 64, 1024, 4 * 1024 * 1024),
+)
+PEOPLE = (Person("deployer", True, ("default", "reserved")), Person("user", False, ("default",)))
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """What clients need: the cluster's address, and by name of user a token and a password."""
+
+    uri: str
+    tokens: Mapping[str, str] = field(default_factory=dict)
+    passwords: Mapping[str, str] = field(default_factory=dict)
+
+
+def person(name: str) -> Person | None:
+    return next((each for each in PEOPLE if each.name == name), None)
+
+
+def folder(home: Path) -> Path:
+    return home / "openpai"
+
+
+def accounts_file(home: Path) -> Path:
+    return home / _FILE
+
+
+def read_accounts(home: Path) -> Accounts:
+    """The accounts of this cloud. Its first start makes them."""
+    content = json.loads(accounts_file(home).read_text())
+    return Accounts(content["uri"], content["tokens"], content["passwords"])
+
+
+def write_accounts(home: Path, accounts: Accounts) -> None:
+    content = {"uri": accounts.uri, "tokens": dict(accounts.tokens), "passwords": dict(accounts.passwords)}
+    write_secret(accounts_file(home), (json.dumps(content, indent=2) + "\n").encode())
+
+
+def new_password() -> str:
+    return secrets.token_urlsafe(18)
+
+
+def client_variables(home: Path, profile: str) -> dict[str, str]:
+    """What makes OpenPAI's clients this cloud's: the token of a user."""
+    try:
+        return {"OPENPAI_TOKEN": read_accounts(home).tokens[profile]}
+    except (OSError, ValueError, KeyError):  # a cloud that an earlier release has started
+        return {}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local OpenPAI as a door of the cloud: its REST server, and the log manager beside it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from localcloud.api import faults
+from localcloud.api.errors import ApiError, disk_error
+from localcloud.api.http import Body, Reply, Request
+from localcloud.api.values import query_parameters
+from localcloud.openpai import accounts, logs
+from localcloud.openpai.accounts import PEOPLE, Accounts
+from localcloud.openpai.controller import Controller
+from localcloud.openpai.errors import no_api
+from localcloud.openpai.places import Places
+from localcloud.openpai.rest import Parts, RestCall, find
+from localcloud.openpai.routes import ROUTES
+from localcloud.openpai.storages import DEFAULT, storages_folder
+from localcloud.openpai.store import JobStore
+from localcloud.openpai.tokens import Tokens
+from provider.openpai.protocol import LONGEST_TEXT
+
+PREFIX = "/rest-server"
+_VERSION = PREFIX + "/api/v2"
+log = logging.getLogger("localcloud")
+
+
+class OpenPaiCluster:
+    """One OpenPAI cluster on the endpoint of a local cloud. What it needs is made at once: that takes milliseconds."""
+
+    def __init__(self, home: Path, endpoint: str, strikes: faults.Faults) -> None:
+        folder = accounts.folder(home)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        store = JobStore(folder / "state.sqlite3")
+        tokens = Tokens(folder, store)
+        places = Places(lambda name: fault.value if (fault := strikes.limit(name)) else None)
+        self.controller = Controller(home, store, places)
+        self._parts = Parts(home, store, tokens, places, self.controller, strikes)
+        (storages_folder(home) / DEFAULT).mkdir(parents=True, exist_ok=True)
+        self._welcome(endpoint)
+
+    def _welcome(self, endpoint: str) -> None:
+        """Each user has a password and a token for programs. They stay the same from start to start."""
+        home, tokens = self._parts.home, self._parts.tokens
+        try:
+            held = accounts.read_accounts(home)
+        except (FileNotFoundError, ValueError, KeyError):
+            held = Accounts(endpoint)
+        by_name = {
+            person.name: held.tokens[person.name]
+            if tokens.user_of(held.tokens.get(person.name, ""))
+            else tokens.create(person.name, application=True)
+            for person in PEOPLE
+        }
+        passwords = {person.name: held.passwords.get(person.name) or accounts.new_password() for person in PEOPLE}
+        accounts.write_accounts(home, Accounts(endpoint, by_name, passwords))
+
+    def recover(self) -> None:
+        """Takes up what lived when the cloud ended. Called when the loop runs, after the controller has its hosts."""
+        self.controller.recover()
+
+    def close(self) -> None:
+        """Called before the hosts end, so that jobs go on at the next start."""
+        self.controller.close()
+        self._parts.store.close()
+
+    def takes(self, request: Request) -> bool:
+        return request.path.startswith((PREFIX + "/", logs.PATH))
+
+    async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
+        try:
+            if request.path.startswith(logs.PATH):
+                return await self._log(request)
+            return await self._call(request, body)
+        except ApiError as error:
+            return Reply(error.status, {"code": _code(error), "message": error.message}), str(error)
+        except faults.DroppedError:
+            raise
+        except Exception as problem:
+            if disk := disk_error(problem, self._parts.home):
+                return Reply(disk.status, {"code": disk.code, "message": disk.message}), str(disk)
+            log.exception("%s %s", request.method, request.path)
+            why = "The local cloud failed; its log has the traceback"
+            return Reply(500, {"code": "UnknownError", "message": why}), why
+
+    async def _call(self, request: Request, body: Body) -> tuple[Reply, str]:
+        found = find(ROUTES, request.method, request.path.removeprefix(_VERSION))
+        if found is None or not request.path.startswith(_VERSION + "/"):
+            raise no_api(request.path[:200])
+        route, params = found
+        caller = None if route.guests else self._parts.tokens.caller(request)
+        content = await body.to_memory(LONGEST_TEXT)
+        operation = f"openpai.{route.name}"
+        await faults.strike_before(self._parts.faults, operation)
+        query = query_parameters(request.target.partition("?")[2])
+        reply = route.handler(RestCall(self._parts, request, params, query, caller, content))
+        faults.strike_after(self._parts.faults, operation)
+        return reply, f"{operation} by {caller.person.name if caller else 'a guest'}"
+
+    async def _log(self, request: Request) -> tuple[Reply, str]:
+        operation = "openpai.ReadLog"
+        await faults.strike_before(self._parts.faults, operation)
+        reply = logs.read_log(self._parts.home, self._parts.tokens, request)
+        faults.strike_after(self._parts.faults, operation)
+        return reply, operation
+
+
+def _code(error: ApiError) -> str:
+    """What OpenPAI calls a refusal that is the same for all doors."""
+    if error.code.endswith("Error"):
+        return error.code
+    return "InvalidParametersError" if error.status == 400 else "UnknownError"

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carries jobs through their attempts: finds places for tasks, gives them to the hosts, and hears how they end.
+
+What happens is taken up in turns. A turn changes the jobs, writes that down, and only then tells the hosts. A turn that
+cannot be written down is undone, and comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from localcloud.api import clock
+from localcloud.openpai import environment
+from localcloud.openpai.attempts import Jobs
+from localcloud.openpai.framework import PLACED, Framework, Task, TaskTry
+from localcloud.openpai.places import Places, needs, sum_of
+from localcloud.openpai.states import job_state
+from localcloud.openpai.store import JobStore
+from localcloud.openpai.tasks import LOST, NoTasks, TaskExit, Tasks
+
+_SECONDS_BEFORE_ANOTHER_TURN = 5.0
+_LOST_WITH_THE_CLOUD = "The local cloud ended while the task ran, and its hosts with it"
+_CANNOT_START = -310
+log = logging.getLogger("localcloud")
+Event = Callable[[], Framework | None]
+
+
+class Controller:
+    """`localcloud.openpai.tasks.TaskReports`, and what the REST server asks for."""
+
+    def __init__(self, home: Path, store: JobStore, places: Places) -> None:
+        self.tasks: Tasks = NoTasks(self)
+        self._store, self._places = store, places
+        self._jobs = Jobs(home, store)
+        self._frameworks: dict[str, Framework] = {}
+        self._waiting: dict[str, Framework] = {}
+        self._placed: dict[str, tuple[Framework, Task]] = {}
+        self._events: deque[Event] = deque()
+        self._turning = self._closed = False
+        self._alarm: asyncio.TimerHandle | None = None
+
+    # What the REST server calls. The job, or that it is to stop, is on disk by then.
+
+    def submitted(self, name: str) -> None:
+        row = self._store.job(name)
+        if row is not None:
+            self._frameworks[name] = self._store.load(row)
+            self._happen(lambda: self._begin(name))
+
+    def stop(self, name: str) -> None:
+        self._happen(lambda: self._stop(name))
+
+    def waits_for(self, name: str) -> list[str]:
+        """What a job waits for: the resources that its virtual cluster has too little of."""
+        framework = self._waiting.get(name)
+        pending = framework.pending(clock.now()) if framework else []
+        if framework is None or not pending:
+            return []
+        need = sum_of(needs(task.role) for task in pending) if framework.policy.gang else needs(pending[0].role)
+        return self._places.lacking(framework.policy.virtual_cluster, need)
+
+    def limits_changed(self) -> None:
+        self._happen(lambda: None)
+
+    def recover(self) -> None:
+        """Takes up the jobs that had not ended when the cloud did. Their tasks were lost with its hosts."""
+        self._load()
+        for framework in list(self._frameworks.values()):
+            name = framework.name
+            if framework.attempt.number < 0:
+                self._events.append(lambda name=name: self._begin(name))  # type: ignore[misc]
+            if framework.stopping:
+                self._events.append(lambda name=name: self._stop(name))  # type: ignore[misc]
+        lost = TaskExit(LOST, _LOST_WITH_THE_CLOUD)
+        for attempt in list(self._placed):
+            self._events.append(lambda attempt=attempt: self._ended(attempt, lost))  # type: ignore[misc]
+        self._turn()
+
+    def close(self) -> None:
+        """The hosts end now, and all tasks with them. That is not how the tasks ended."""
+        self._closed = True
+        if self._alarm:
+            self._alarm.cancel()
+
+    # What the hosts report.
+
+    def running(self, attempt: str) -> None:
+        self._happen(lambda: self._runs(attempt))
+
+    def ended(self, attempt: str, how: TaskExit) -> None:
+        self._happen(lambda: self._ended(attempt, how))
+
+    # Events: each changes one job.
+
+    def _begin(self, name: str) -> Framework | None:
+        framework = self._frameworks.get(name)
+        if framework and framework.attempt.number < 0:
+            framework.begin(clock.now())
+        return framework
+
+    def _stop(self, name: str) -> Framework | None:
+        framework = self._frameworks.get(name)
+        if framework:
+            framework.stop(clock.now())
+        return framework
+
+    def _runs(self, attempt: str) -> Framework | None:
+        framework, task = self._placed.get(attempt, (None, None))
+        if framework and task:
+            framework.runs(task, clock.now())
+        return framework
+
+    def _ended(self, attempt: str, how: TaskExit) -> Framework | None:
+        framework, task = self._placed.pop(attempt, (None, None))
+        self._places.free(attempt)
+        if framework and task and task.last.id == attempt:
+            framework.ended(task, how.code, how.details, clock.now())
+        return framework
+
+    # Turns.
+
+    def _happen(self, event: Event) -> None:
+        if not self._closed:
+            self._events.append(event)
+            self._turn()
+
+    def _turn(self) -> None:
+        """Hosts may answer at once, while a turn still tells them: that is for the next turn."""
+        if self._turning or self._closed:
+            return
+        self._turning = True
+        try:
+            while self._events:
+                placed, stopped = self._step()
+                self._tell(placed, stopped)
+        except Exception:
+            log.exception("OpenPAI's controller: this comes again")
+            self._load()
+            self._wake(_SECONDS_BEFORE_ANOTHER_TURN)
+        finally:
+            self._turning = False
+
+    def _step(self) -> tuple[list[tuple[Framework, Task]], list[TaskTry]]:
+        """All that happened until now, in one transaction."""
+        events = list(self._events)
+        now = clock.now()
+        with self._store.transaction():
+            touched = {each.name: each for event in events if (each := event())}
+            self._waiting.update(touched)
+            placed = self._place(now)
+            touched |= {each.name: each for each, _ in placed}
+            for framework in touched.values():
+                self._store.write(framework, job_state(framework.state, _code(framework)))
+        for _ in events:
+            self._events.popleft()
+        stopped = []
+        for framework in touched.values():
+            stopped += framework.to_stop
+            framework.to_stop = []
+            if framework.over:
+                self._frameworks.pop(framework.name, None)
+                self._jobs.forget(framework.name)
+        return placed, stopped
+
+    def _place(self, now: float) -> list[tuple[Framework, Task]]:
+        """Gives places to tasks that wait, the oldest job first. The tasks of a gang get theirs all at once."""
+        placed: list[tuple[Framework, Task]] = []
+        wake = 0.0
+        for name, framework in list(self._waiting.items()):
+            pending = framework.pending(now)
+            for group in [pending] if framework.policy.gang else [[task] for task in pending]:
+                if not self._place_group(framework, group):
+                    break
+                placed += [(framework, task) for task in group]
+            if not (later := framework.next_time()):
+                del self._waiting[name]
+            elif later > now:
+                wake = min(wake or later, later)
+        if wake:
+            self._wake(wake - now)
+        return placed
+
+    def _place_group(self, framework: Framework, group: list[Task]) -> bool:
+        cluster = framework.policy.virtual_cluster
+        if self._places.lacking(cluster, sum_of(needs(task.role) for task in group)):
+            return False
+        protocol = self._jobs.protocol(framework.name)
+        for task in group:
+            address = self._places.take(task.last.id, cluster, needs(task.role))
+            framework.place(task, address, environment.ports_of(protocol, task.role.name, task.last.id))
+            self._placed[task.last.id] = (framework, task)
+        return True
+
+    def _tell(self, placed: Iterable[tuple[Framework, Task]], stopped: Iterable[TaskTry]) -> None:
+        """Tells the hosts. What they refuse has ended."""
+        by_framework: dict[str, list[Task]] = {}
+        frameworks = {}
+        for framework, task in placed:
+            by_framework.setdefault(framework.name, []).append(task)
+            frameworks[framework.name] = framework
+        for name, tasks in by_framework.items():
+            try:
+                makers = self._jobs.attempts(frameworks[name], tasks)
+            except Exception as error:
+                self._refuse(tasks, error)
+                continue
+            for task, make in zip(tasks, makers, strict=True):
+                try:
+                    self.tasks.start(make())
+                except Exception as error:
+                    self._refuse([task], error)
+        for one in stopped:
+            self.tasks.stop(one.id)
+
+    def _refuse(self, tasks: Iterable[Task], error: Exception) -> None:
+        log.error("a task cannot start", exc_info=error)
+        for task in tasks:
+            self.ended(task.last.id, TaskExit(_CANNOT_START, f"The task cannot start: {error}"))
+
+    def _wake(self, seconds: float) -> None:
+        if self._alarm:
+            self._alarm.cancel()
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._happen, lambda: None)
+
+    def _load(self) -> None:
+        """Every job that lives, as it was written down last."""
+        self._places.clear()
+        self._placed.clear()
+        self._waiting.clear()
+        self._frameworks = {framework.name: framework for framework in self._store.living()}
+        for framework in self._frameworks.values():
+            self._waiting[framework.name] = framework
+            for task in framework.tasks.values():
+                last = task.last
+                if last.state in PLACED:
+                    self._placed[last.id] = (framework, task)
+                    self._places.take(last.id, framework.policy.virtual_cluster, needs(task.role), last.address)
+
+
+def _code(framework: Framework) -> int | None:
+    end = framework.attempt.end
+    return end.code if end else None

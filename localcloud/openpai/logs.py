@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log manager: the files that a task's attempt wrote, whole, by ranges, or their ends."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+from localcloud.api.http import FilePart, Reply, Request
+from localcloud.api.values import query_parameters
+from localcloud.openpai.attempts import log_folder
+from localcloud.openpai.errors import invalid_parameters, no_task_log, unauthorized
+from localcloud.openpai.tokens import Tokens
+
+PATH = "/log-manager/"
+LOG_MANAGER_PORT = 9103
+_TAIL_BYTES = 16_384
+_ADDRESS = re.compile(r"/log-manager/[0-9.:]+/api/v1/logs/(?P<file>[A-Za-z0-9_-][A-Za-z0-9._-]*)")
+_ATTEMPT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+_RANGE = re.compile(r"bytes=(?P<first>\d{0,18})-(?P<last>\d{0,18})")
+
+
+def log_names(folder: Path) -> list[str]:
+    """The log files of an attempt. What a task put there under a name of its own, or as a link, is none."""
+    if not folder.is_dir():
+        return []
+    return sorted(path.name for path in folder.iterdir() if _NAME.fullmatch(path.name) and _is_log(path))
+
+
+def read_log(home: Path, tokens: Tokens, request: Request) -> Reply:
+    match = _ADDRESS.fullmatch(request.path)
+    query = query_parameters(request.target.partition("?")[2])
+    attempt = query.get("pod-uid", "")
+    if match is None or not _ATTEMPT.fullmatch(attempt):
+        raise invalid_parameters("The address of a log is what the list of logs says.")
+    if not tokens.opens_log(query.get("token", ""), attempt):
+        raise unauthorized("The token of this log is invalid, or has expired: ask for the list of logs again.")
+    path = log_folder(home, attempt) / match["file"]
+    if not _is_log(path):
+        raise no_task_log()
+    asked = f"bytes=-{_TAIL_BYTES}" if query.get("tail-mode") == "true" else request.headers.get("range", "")
+    return _part(path, path.stat().st_size, asked)
+
+
+def _part(path: Path, size: int, asked: str) -> Reply:
+    """The file, or the range of it that is asked for."""
+    headers = {"content-type": "text/plain; charset=utf-8", "accept-ranges": "bytes"}
+    match = _RANGE.fullmatch(asked)
+    if match is None or not (match["first"] or match["last"]):
+        return Reply(200, headers=headers, file=FilePart(path, 0, size))
+    if match["first"]:
+        first, last = int(match["first"]), min(int(match["last"] or size), size - 1)
+    else:
+        first, last = max(0, size - int(match["last"])), size - 1
+    if first > last:
+        if asked.startswith("bytes=-"):  # the end of an empty file
+            return Reply(200, headers=headers, file=FilePart(path, 0, 0))
+        return Reply(416, headers={**headers, "content-range": f"bytes */{size}"})
+    headers["content-range"] = f"bytes {first}-{last}/{size}"
+    return Reply(206, headers=headers, file=FilePart(path, first, last - first + 1))
+
+
+def _is_log(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How attempts are retried and completed, by the rules of OpenPAI's controller. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provider.openpai.exits import exit_of
+from provider.openpai.protocol import controller_name
+
+SUCCEEDED = 0
+STOP_ASKED = -210  # of a job that its user stopped
+ATTEMPT_OVER = -220  # of a task that was stopped because its job's attempt is over
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """`fancy`: transient failures are tried again and not counted, permanent ones are not tried again. `most` counts
+    the others: -1 means without end, -2 also after success."""
+
+    fancy: bool
+    most: int
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Whether there is another attempt, and whether it counts."""
+
+    again: bool
+    counted: bool = False
+
+
+def retry(policy: RetryPolicy, counted: int, code: int) -> Retry:
+    """What follows from an attempt that ended with this code, after so many counted retries."""
+    kind = exit_of(code).kind if code else ""
+    if policy.fancy and kind == "transient":
+        return Retry(True)
+    if policy.fancy and kind == "permanent":
+        return Retry(False)
+    failed = code != SUCCEEDED
+    again = policy.most == -2 or (failed and (policy.most == -1 or counted < policy.most))
+    return Retry(again, again)
+
+
+@dataclass(frozen=True)
+class RolePolicy:
+    """A task role as the controller sees it. `name` is the job's, `key` the controller's. A minimum of -1 never
+    completes the job."""
+
+    name: str
+    key: str
+    instances: int
+    minimum_failed: int
+    minimum_succeeded: int
+    retry: RetryPolicy
+    gpus: int
+    cpus: int
+    memory_mb: int
+
+
+@dataclass(frozen=True)
+class JobPolicy:
+    """What the controller needs to know of a job."""
+
+    roles: tuple[RolePolicy, ...]
+    retry: RetryPolicy
+    gang: bool
+    virtual_cluster: str
+
+    @property
+    def tasks(self) -> int:
+        return sum(role.instances for role in self.roles)
+
+    @property
+    def gpus(self) -> int:
+        return sum(role.gpus * role.instances for role in self.roles)
+
+
+def policy_of(protocol: Mapping[str, Any]) -> JobPolicy:
+    """The policies that a valid job asks for, with OpenPAI's defaults."""
+    gang = (protocol.get("extras") or {}).get("gangAllocation") is not False
+    most = protocol.get("jobRetryCount") or 0
+    roles = tuple(_role_policy(name, row, gang) for name, row in protocol["taskRoles"].items())
+    cluster = (protocol.get("defaults") or {}).get("virtualCluster") or "default"
+    return JobPolicy(roles, RetryPolicy(most != -2, most), gang, cluster)
+
+
+def _role_policy(name: str, row: Mapping[str, Any], gang: bool) -> RolePolicy:
+    instances = row.get("instances") or 1
+    completion, resources = row.get("completion") or {}, row["resourcePerInstance"]
+    # Tasks of a gang are not tried again one by one: the whole job is.
+    own = RetryPolicy(False, 0) if gang else RetryPolicy(True, row.get("taskRetryCount") or 0)
+    return RolePolicy(
+        name, controller_name(name), instances, completion.get("minFailedInstances") or 1,
+        completion.get("minSucceededInstances") or instances, own,
+        int(resources.get("gpu") or 0), int(resources["cpu"]), int(resources["memoryMB"]),
+    )  # fmt: skip

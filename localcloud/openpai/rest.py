@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What crosses between the door and the handlers of the REST server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from localcloud.api.faults import Faults
+from localcloud.api.http import Reply, Request
+from localcloud.api.values import path_parameter, read_json
+from localcloud.openpai.controller import Controller
+from localcloud.openpai.errors import invalid_parameters
+from localcloud.openpai.places import Places
+from localcloud.openpai.store import JobStore
+from localcloud.openpai.tokens import Caller, Tokens
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one local OpenPAI."""
+
+    home: Path
+    store: JobStore
+    tokens: Tokens
+    places: Places
+    controller: Controller
+    faults: Faults
+
+
+@dataclass(frozen=True)
+class RestCall:
+    """One call. `caller` is None where guests may call, too."""
+
+    parts: Parts
+    request: Request
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    caller: Caller | None
+    body: bytes = b""
+
+    @property
+    def by(self) -> Caller:
+        if self.caller is None:
+            raise TypeError("a guest calls what only users may call")
+        return self.caller
+
+    @cached_property
+    def values(self) -> Mapping[str, Any]:
+        """The body's values: a form, or JSON."""
+        if self.request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+            return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
+        try:
+            content = read_json(self.body)
+        except (ValueError, RecursionError):
+            raise invalid_parameters("The body is not JSON.") from None
+        if not isinstance(content, dict):
+            raise invalid_parameters("The body is not a JSON object.")
+        return content
+
+    def text(self, key: str) -> str:
+        """A text of the body. Refused if it is not there."""
+        value = self.values.get(key)
+        if not isinstance(value, str) or not value:
+            raise invalid_parameters(f'"{key}" is required, and must be a string.')
+        return value
+
+    @property
+    def job(self) -> str:
+        """The job that the path names: `user~job`."""
+        return self.params["job"]
+
+
+Handler = Callable[[RestCall], Reply]
+
+
+@dataclass(frozen=True)
+class Route:
+    """One operation. `name` is what faults call it."""
+
+    name: str
+    method: str
+    path: str
+    handler: Handler
+    guests: bool = False
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        parts = _PARAMETER.split(self.path)
+        text = "".join(f"(?P<{part}>[^/]+)" if at % 2 else re.escape(part) for at, part in enumerate(parts))
+        return re.compile(text + "/?")
+
+
+def find(routes: tuple[Route, ...], method: str, path: str) -> tuple[Route, dict[str, str]] | None:
+    for route in routes:
+        if route.method == method and (match := route.pattern.fullmatch(path)):
+            return route, {name: path_parameter(value) for name, value in match.groupdict().items()}
+    return None
+
+
+def number(text: str, what: str) -> int:
+    """A whole number of a path or a query."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise invalid_parameters(f"{what} must be a whole number.")
+    return int(text)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes a job: its text, its rules, what its user may use, and whether it can ever have a place."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from localcloud.api import clock
+from localcloud.api.http import Reply
+from localcloud.openpai.accounts import VIRTUAL_CLUSTERS, Person
+from localcloud.openpai.errors import forbidden, invalid_protocol, job_exists, no_virtual_cluster, too_much
+from localcloud.openpai.places import needs, needs_of_job
+from localcloud.openpai.policies import JobPolicy, policy_of
+from localcloud.openpai.rest import Parts, RestCall
+from localcloud.openpai.storages import require_storages
+from localcloud.openpai.store import JobRow
+from provider.openpai.protocol import NotAJobError, masked, parse, problems
+
+# YAML can say "the same again", so a short text can be an endless job.
+_MOST_VALUES = 200_000
+_SHOWN_PROBLEMS = 5
+
+
+def submit(call: RestCall) -> Reply:
+    text = _decoded(call.body)
+    protocol = judged(text)
+    person, parts = call.by.person, call.parts
+    name = f"{person.name}~{protocol['name']}"
+    if parts.store.job(name):
+        raise job_exists(protocol["name"])
+    policy = policy_of(protocol)
+    _require_cluster(parts, person, policy)
+    require_storages(parts.home, protocol)
+    _keep(parts, name, policy, protocol, json.dumps(parse(masked(text))))
+    parts.controller.submitted(name)
+    message = f"Update job {protocol['name']} for user {person.name} successfully."
+    return Reply(202, {"status": 202, "message": message})
+
+
+def judged(text: str) -> dict[str, Any]:
+    """The job in a text. Refused unless it is valid."""
+    try:
+        protocol = parse(text)
+    except NotAJobError as error:
+        raise invalid_protocol(str(error)) from None
+    _require_plain(protocol)
+    if wrong := problems(protocol):
+        more = f"; and {len(wrong) - _SHOWN_PROBLEMS} more" if len(wrong) > _SHOWN_PROBLEMS else ""
+        raise invalid_protocol("; ".join(str(each) for each in wrong[:_SHOWN_PROBLEMS]) + more)
+    return protocol
+
+
+def _decoded(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise invalid_protocol("this is not UTF-8") from None
+
+
+def _require_plain(protocol: Mapping[str, Any]) -> None:
+    """YAML knows more kinds of values than a job has."""
+    left: list[Any] = [protocol]
+    count = 0
+    while left:
+        value, count = left.pop(), count + 1
+        if count > _MOST_VALUES:
+            raise invalid_protocol("the job repeats itself too often")
+        if isinstance(value, dict):
+            if not all(isinstance(key, str) for key in value):
+                raise invalid_protocol("a key is not a text")
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+        elif not isinstance(value, str | int | float | bool | None):
+            raise invalid_protocol(f"a value of the type {type(value).__name__} has no place in a job")
+
+
+def _require_cluster(parts: Parts, person: Person, policy: JobPolicy) -> None:
+    """The virtual cluster, if it is there, the user may take it, and it is large enough. A job for which it is too full
+    at the moment waits."""
+    name = policy.virtual_cluster
+    cluster = next((each for each in VIRTUAL_CLUSTERS if each.name == name), None)
+    if cluster is None:
+        raise no_virtual_cluster(name, 400)
+    if name not in person.virtual_clusters:
+        raise forbidden(f"User {person.name} is not allowed to do operation in {name}")
+    total = parts.places.total(cluster)
+    wanted = [needs_of_job(policy)] if policy.gang else [needs(role) for role in policy.roles]
+    for need in wanted:
+        if lacking := total.lacks(need):
+            what = ", ".join(f"{key} {getattr(need, key)} of {getattr(total, key)}" for key in lacking)
+            raise too_much(f"The job needs more than virtual cluster {name} has: {what}")
+
+
+def _keep(parts: Parts, name: str, policy: JobPolicy, protocol: Mapping[str, Any], config: str) -> None:
+    user, _, job = name.partition("~")
+    row = JobRow(
+        name, user, job, str(uuid.uuid4()), policy.virtual_cluster, clock.now(), tasks=policy.tasks,
+        roles=len(policy.roles), gpus=policy.gpus,
+    )  # fmt: skip
+    try:
+        with parts.store.transaction():
+            parts.store.add(row, config, protocol)
+    except sqlite3.IntegrityError:
+        raise job_exists(job) from None

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens of the local OpenPAI: JSON web tokens, as a real cluster signs them. Those that are valid are in a table."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcloud.api import clock
+from localcloud.api.http import Request
+from localcloud.files import write_secret
+from localcloud.openpai import accounts
+from localcloud.openpai.accounts import Person
+from localcloud.openpai.errors import unauthorized
+from localcloud.openpai.store import JobStore
+
+LOGIN_SECONDS = 7 * 24 * 3600.0
+_LOG_SECONDS = 600
+_HEADER = {"alg": "HS256", "typ": "JWT"}
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls, and by which token. `application`: a token that was made for programs, and does not expire."""
+
+    person: Person
+    token: str
+    application: bool
+
+
+class Tokens:
+    """Signs, verifies and revokes."""
+
+    def __init__(self, folder: Path, store: JobStore) -> None:
+        self._store = store
+        path = folder / "secret"
+        if not path.exists():
+            write_secret(path, secrets.token_bytes(32))
+        self._secret = path.read_bytes()
+
+    def create(self, user: str, application: bool, seconds: float = LOGIN_SECONDS) -> str:
+        now = int(clock.now())
+        content = {"username": user, "application": application, "iat": now, "jti": secrets.token_hex(8)}
+        token = self._sign(content if application else {**content, "exp": now + seconds})
+        with self._store.transaction():
+            self._store.connection.execute("INSERT INTO tokens VALUES (?, ?)", (token, user))
+        return token
+
+    def of(self, user: str) -> list[str]:
+        """The valid tokens of a user."""
+        rows = self._store.connection.execute("SELECT token FROM tokens WHERE user = ?", (user,))
+        return [token for (token,) in rows if self._content(token) is not None]
+
+    def user_of(self, token: str) -> str:
+        """Whose token it is. Empty if it is not valid."""
+        content = self._content(token)
+        return str(content.get("username", "")) if content else ""
+
+    def revoke(self, token: str) -> None:
+        with self._store.transaction():
+            self._store.connection.execute("DELETE FROM tokens WHERE token = ?", (token,))
+
+    def caller(self, request: Request) -> Caller:
+        """Who calls. Refused without a valid token."""
+        if not (header := request.headers.get("authorization", "")):
+            raise unauthorized("Guest is not allowed to do this operation.")
+        scheme, _, given = header.partition(" ")
+        user, token = "", given.strip()
+        if scheme.lower() == "basic":
+            user, _, token = _decoded(token).partition(":")
+        content = self._content(token) if scheme.lower() in ("basic", "bearer") else None
+        known = self._store.connection.execute("SELECT user FROM tokens WHERE token = ?", (token,)).fetchone()
+        person = accounts.person(known[0]) if known else None
+        if content is None or person is None or (user and (user != person.name or not content["application"])):
+            raise unauthorized("Your token is invalid.")
+        return Caller(person, token, bool(content["application"]))
+
+    def for_log(self, attempt: str) -> str:
+        """A token that opens the logs of one attempt of a task, and only for a while."""
+        return self._sign({"attempt": attempt, "exp": int(clock.now()) + _LOG_SECONDS})
+
+    def opens_log(self, token: str, attempt: str) -> bool:
+        content = self._content(token)
+        return content is not None and content.get("attempt") == attempt
+
+    def _sign(self, content: dict[str, object]) -> str:
+        text = ".".join(_encoded(json.dumps(part).encode()) for part in (_HEADER, content))
+        return f"{text}.{_encoded(self._mac(text))}"
+
+    def _content(self, token: str) -> dict[str, object] | None:
+        """What a token says. None if it was not signed here, or has expired."""
+        text, _, signature = token.rpartition(".")
+        if not text or not hmac.compare_digest(_encoded(self._mac(text)).encode(), signature.encode()):
+            return None
+        content: dict[str, object] = json.loads(_decoded(text.partition(".")[2]))
+        expires = content.get("exp")
+        return content if not isinstance(expires, int | float) or expires > clock.now() else None
+
+    def _mac(self, text: str) -> bytes:
+        return hmac.new(self._secret, text.encode(), hashlib.sha256).digest()
+
+
+def _encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+    except ValueError:
+        return ""

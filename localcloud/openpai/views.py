@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs and tasks as the REST server's clients read them. Times are milliseconds since 1970."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from localcloud.api.http import Json
+from localcloud.openpai.environment import encoded_name
+from localcloud.openpai.framework import JobTry
+from localcloud.openpai.policies import SUCCEEDED
+from localcloud.openpai.states import job_state, task_state
+from localcloud.openpai.store import JobRow, TaskRow
+from provider.openpai.exits import exit_of
+
+_BEHAVIOURS = {"transient": "TRANSIENT", "permanent": "PERMANENT"}
+
+
+def summary(job: JobRow, tags: Sequence[str]) -> Json:
+    """A job in a list."""
+    return {
+        "debugId": encoded_name(job.name), "name": job.job, "username": job.user, "state": job.state,
+        "subState": job.sub_state, "executionType": job.execution, "tags": list(tags), "retries": job.attempt,
+        "retryDetails": _retries(job), "retryDelayTime": None, "submissionTime": _time(job.submitted),
+        "createdTime": _time(job.submitted), "launchedTime": _time(job.launched or job.completed),
+        "completedTime": _time(job.completed), "appExitCode": job.code, "virtualCluster": job.cluster,
+        "totalGpuNumber": job.gpus, "totalTaskNumber": job.tasks, "totalTaskRoleNumber": job.roles,
+        "jobPriority": None,
+    }  # fmt: skip
+
+
+def detail(job: JobRow, tags: Sequence[str], attempt: JobTry | None, latest: bool, tasks: Sequence[TaskRow]) -> Json:
+    """A job, with the tasks of one of its attempts."""
+    end = attempt.end if attempt else None
+    code = end.code if end else None
+    status = {
+        "username": job.user, "state": job.state, "subState": job.sub_state, "executionType": job.execution,
+        "retries": job.attempt, "retryDetails": _retries(job), "retryDelayTime": None,
+        "submissionTime": _time(job.submitted), "createdTime": _time(job.submitted),
+        "launchedTime": _time(job.launched or job.completed), "completedTime": _time(job.completed),
+        "attemptId": attempt.number if attempt else 0, "attemptState": _attempt_state(job, attempt, latest),
+        "appId": f"{attempt.number}_{attempt.uid}" if attempt else None, "appProgress": 1 if end else 0,
+        "appTrackingUrl": "", "appCreatedTime": _time(attempt.started) if attempt else None,
+        "appLaunchedTime": _time(attempt.launched or attempt.ended) if attempt else None,
+        "appCompletedTime": _time(attempt.ended) if attempt else None, "appExitCode": code,
+        "appExitSpec": exit_spec(code), **_why(attempt),
+        "appExitType": None if code is None else "Succeeded" if code == SUCCEEDED else "Failed",
+        "virtualCluster": job.cluster,
+    }  # fmt: skip
+    return {
+        "debugId": encoded_name(job.name), "name": job.job, "tags": list(tags), "jobPriority": None,
+        "jobStatus": status, "taskRoles": _roles(tasks, lambda row: _task(job, row)),
+    }  # fmt: skip
+
+
+def job_attempt(job: JobRow, attempt: JobTry, latest: bool, tasks: Sequence[TaskRow]) -> Json:
+    """One attempt of a job, as the history of attempts shows it."""
+    end = attempt.end
+    code = end.code if end else None
+    return {
+        "jobName": job.job, "frameworkName": encoded_name(job.name), "uid": job.uid, "userName": job.user,
+        "state": job.state if latest else job_state("Completed", code),
+        "originState": job.sub_state if latest else "Completed", "attemptIndex": attempt.number,
+        "isLatest": latest, "jobStartedTime": _time(job.submitted), "attemptStartedTime": _time(attempt.started),
+        "attemptCompletedTime": _time(attempt.ended), "exitCode": code,
+        "exitPhrase": exit_of(code).phrase if code is not None else None,
+        "exitType": None if code is None else "Succeeded" if code == SUCCEEDED else "Failed",
+        "exitDiagnostics": {"diagnosticsSummary": end.details, "runtime": None, "launcher": end.details}
+        if end
+        else None,
+        **_why(attempt), "appExitSpec": exit_spec(code), "totalGpuNumber": job.gpus,
+        "totalTaskNumber": job.tasks, "totalTaskRoleNumber": job.roles, "jobPriority": None,
+        "taskRoles": _roles(tasks, lambda row: _brief_task(job, row)),
+    }  # fmt: skip
+
+
+def task_detail(job: JobRow, tries: Sequence[TaskRow]) -> Json:
+    """A task with all its attempts, the last one first."""
+    last = tries[-1]
+    return {
+        "username": job.user, "jobName": job.job, "jobAttemptId": last.job_attempt, "taskRoleName": last.role,
+        **_task_facts(last), "attempts": [_attempt(job, row) for row in reversed(tries)],
+    }  # fmt: skip
+
+
+def exit_spec(code: int | None) -> Json | None:
+    """What is known of an exit code."""
+    if code is None:
+        return None
+    known = exit_of(code)
+    spec: Json = {"code": code, "phrase": known.phrase or "PAIRuntimeUnknownFailed"}
+    spec["behavior"] = _BEHAVIOURS.get(known.kind, "UNKNOWN")
+    return {**spec, "reason": known.words or "User command failed"}
+
+
+def _roles(tasks: Sequence[TaskRow], shown: Any) -> Json:
+    roles: Json = {}
+    for row in tasks:
+        role = roles.setdefault(row.role, {"taskRoleStatus": {"name": row.role}, "taskStatuses": []})
+        role["taskStatuses"].append(shown(row))
+    return roles
+
+
+def _task(job: JobRow, row: TaskRow) -> Json:
+    """A task with its last attempt."""
+    return {**_task_facts(row), **_attempt(job, row)}
+
+
+def _task_facts(row: TaskRow) -> Json:
+    over = row.state == "Completed"
+    return {
+        "taskIndex": row.index, "taskUid": row.task_uid, "taskState": task_state(row.state, row.code),
+        "retries": row.number, "accountableRetries": row.counted, "createdTime": _time(row.task_created),
+        "launchedTime": _time(row.launched or row.ended), "completedTime": _time(row.ended) if over else None,
+    }  # fmt: skip
+
+
+def _attempt(job: JobRow, row: TaskRow) -> Json:
+    return {
+        "attemptId": row.number, "attemptState": task_state(row.state, row.code),
+        "currentAttemptCreatedTime": _time(row.created),
+        "currentAttemptLaunchedTime": _time(row.launched or row.ended),
+        "currentAttemptCompletedTime": _time(row.ended), **_container(job, row),
+        "containerNodeName": _node(row), "containerPorts": _ports(row.ports),
+        "containerExitSpec": exit_spec(row.code), "containerExitDiagnostics": row.details or None,
+    }  # fmt: skip
+
+
+def _brief_task(job: JobRow, row: TaskRow) -> Json:
+    return {"taskIndex": row.index, "taskState": task_state(row.state, row.code), **_container(job, row)}
+
+
+def _container(job: JobRow, row: TaskRow) -> Json:
+    logs = (
+        f"/api/v2/jobs/{quote(job.name, safe='~')}/attempts/{row.job_attempt}/taskRoles/{row.role}/taskIndex/"
+        f"{row.index}/attempts/{row.number}/logs"
+    )
+    return {
+        "containerId": row.id if row.address else None, "containerIp": row.address or None, "containerGpus": None,
+        "containerLog": logs, "containerExitCode": row.code,
+    }  # fmt: skip
+
+
+def _node(row: TaskRow) -> str | None:
+    """Every task is a machine of its own, and machines are called by their addresses."""
+    return f"node-{row.address.replace('.', '-')}" if row.address else None
+
+
+def _ports(ports: Mapping[str, Sequence[int]]) -> Json:
+    return {label: ",".join(str(number) for number in numbers) for label, numbers in ports.items()}
+
+
+def _why(attempt: JobTry | None) -> Json:
+    end = attempt.end if attempt else None
+    return {
+        "appExitDiagnostics": end.details if end else None,
+        "appExitMessages": {"container": None, "runtime": None, "launcher": end.details} if end else None,
+        "appExitTriggerMessage": (end.trigger or None) if end else None,
+        "appExitTriggerTaskRoleName": (end.role or None) if end else None,
+        "appExitTriggerTaskIndex": end.index if end else None,
+    }
+
+
+def _attempt_state(job: JobRow, attempt: JobTry | None, latest: bool) -> str:
+    if attempt is None or attempt.ended is None:
+        return job.state
+    return job_state("Completed", attempt.end.code if attempt.end else None)
+
+
+def _retries(job: JobRow) -> Json:
+    return {"user": job.counted, "platform": job.attempt - job.counted, "resource": 0}
+
+
+def _time(moment: float | None) -> int | None:
+    return None if moment is None else int(moment * 1000)
