@@ -153,7 +153,8 @@ class Launch:
         port = self.ports[label]
         if not port.reserved:
             return range(port.range[0], port.range[1] + 1) if port.range else ()
-        for other in (rank, *(self.ranks_of(role.name)[0] for role in self.roles if role.replicas)):
+        first = [self.ranks_of(role.name)[0] for role in self.roles if role.replicas]
+        for other in first if rank == self.rank and not port.listens else (rank, *first):
             role = self.role_of(other)
             if numbers := self.identity.ports(label, role.name, other - self.ranks_of(role.name)[0]):
                 return numbers

@@ -44,7 +44,8 @@ def attempt_of(name: str, home: Path, command: str, **changes: Any) -> TaskAttem
     """One task of a job with one task."""
     logs = home / "logs" / name
     logs.mkdir(parents=True, exist_ok=True)
-    job = {"taskRoles": {"main": {"dockerImage": "image"}}, "secrets": {"key": "se'cr$et"}}
+    role = changes.get("role", "main")
+    job = {"taskRoles": {role: {"dockerImage": "image"}}}
     number = changes.pop("number", len(list((home / "logs").iterdir())))
     made = TaskAttempt(
         id=name, user="ann", job="train", job_attempt=0, role="main", index=0, attempt=0,

@@ -21,7 +21,7 @@ from tests.support.nodes import ROOT
 TOLD = {
     "PAI_CURRENT_TASK_ROLE_NAME": "worker", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "1",
     "PAI_HOST_IP_main_0": "10.1.0.1", "PAI_HOST_IP_worker_0": "10.1.0.2", "PAI_HOST_IP_worker_1": "10.1.0.3",
-    "PAI_PORT_LIST_main_0_rendezvous": "31007",
+    "PAI_PORT_LIST_main_0_rendezvous": "31007", "PAI_PORT_LIST_worker_1_rendezvous": "31099",
     **{f"PAI_PORT_LIST_worker_{index}_data_ports": f"{20001 + index},20002,31311" for index in range(2)},
     **{f"PAI_PORT_LIST_worker_{index}_span": f"{900 + index},{901 + index}" for index in range(2)},
 }  # fmt: skip
