@@ -8,8 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from localcloud.openpai.tasks import TaskAttempt, TaskImage, TaskStorage
 from tests.support.cluster_tasks import Reports, attempt_of, carried_out
 from tests.support.documents import document
@@ -29,6 +27,8 @@ export RANK=$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX WORLD_SIZE=$PAI_TASK_ROLE_
 export GLOO_SOCKET_IFNAME=eth0
 python - <<'END'{_TRAINS}END
 """
+
+_RESERVED = {"range": None, "pinned": "start-option", "reserved": 1}
 
 
 def _gang(home: Path, roles: list[tuple[str, int]], label: str, **changes: Any) -> list[TaskAttempt]:
@@ -71,11 +71,11 @@ def test_the_launcher_trains_and_leaves_its_results_on_the_storage(tmp_path: Pat
     def command(role: str) -> str:
         told = {
             "version": 5, "rank": None, "role": role, "peers": {"from": "openpai"},
-            "ports": {"rendezvous": {"range": None, "listens": role == "main", "pinned": "start-option", "reserved": 1}},
+            "ports": {"rendezvous": {**_RESERVED, "listens": role == "main"}},
             "folder": "file:///mnt/data/team/train/base/1", "checkpoints": "file:///mnt/data/team/train/base/checkpoints",
-            "roles": [row for row in document()["roles"]], "command": ["python", "train.py"], "retry": {"count": 0},
+            "command": ["python", "train.py"], "retry": {"count": 0},
         }  # fmt: skip
-        told["roles"] = [{**row, "replicas": 1} for row in told["roles"]]
+        told["roles"] = [{**row, "replicas": 1} for row in document()["roles"]]
         written = document(0 if role == "main" else 1, **told)
         written["environment"] = {**written["environment"], "MASTER_PORT": "{port.rendezvous}"}
         saves = 'open(os.environ["TRAINYARD_OUTPUT"] + "/model", "w").write(str(int(total)))\n'
