@@ -42,6 +42,7 @@ from localcloud.hosts.aws import places
 from localcloud.hosts.aws.dispatch import Instances
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.oci.dispatch import JobRuns
+from localcloud.hosts.openpai.dispatch import ClusterTasks
 from localcloud.hosts.runs import Hosts
 from localcloud.openpai.cluster import OpenPaiCluster
 
@@ -131,6 +132,10 @@ async def _serve(home: Path, port: int) -> None:
     cloud.other_hosts.append(instances)
     aws.hosts = instances
     aws.recover()
+    tasks_fabric = Fabric(cloud.endpoint, (), partial(serve_another, server), may_do_without)
+    openpai.controller.tasks = tasks = ClusterTasks(home / "tasks", tasks_fabric, openpai.controller)
+    cloud.other_hosts.append(tasks)
+    await tasks.recover()
     openpai.recover()
     _announce(home, listener.getsockname()[1])
     upkeep = (_leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud))
@@ -144,6 +149,7 @@ async def _serve(home: Path, port: int) -> None:
         openpai.close()
         await cloud.hosts.stop()
         await instances.stop()
+        await tasks.close()
         await aws.close()
         cloud.store.close()
         (home / "server.json").unlink(missing_ok=True)

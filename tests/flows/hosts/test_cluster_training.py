@@ -69,7 +69,7 @@ def test_the_launcher_trains_and_leaves_its_results_on_the_storage(tmp_path: Pat
     folder.mkdir(parents=True)
 
     def command(role: str) -> str:
-        told = {
+        told: dict[str, Any] = {
             "version": 5, "rank": None, "role": role, "peers": {"from": "openpai"},
             "ports": {"rendezvous": {**_RESERVED, "listens": role == "main"}},
             "folder": "file:///mnt/data/team/train/base/1", "checkpoints": "file:///mnt/data/team/train/base/checkpoints",
