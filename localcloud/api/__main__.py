@@ -133,10 +133,9 @@ async def _serve(home: Path, port: int) -> None:
     aws.hosts = instances
     aws.recover()
     tasks_fabric = Fabric(cloud.endpoint, (), partial(serve_another, server), may_do_without)
-    openpai.controller.tasks = tasks = ClusterTasks(home / "tasks", tasks_fabric, openpai.controller)
+    tasks = ClusterTasks(home / "tasks", tasks_fabric, openpai.controller)
     cloud.other_hosts.append(tasks)
-    await tasks.recover()
-    openpai.recover()
+    await openpai.recover(tasks)
     _announce(home, listener.getsockname()[1])
     upkeep = (_leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud))
     watches = [asyncio.create_task(watch) for watch in upkeep]
@@ -146,10 +145,10 @@ async def _serve(home: Path, port: int) -> None:
     finally:
         for watch in watches:
             watch.cancel()
-        openpai.close()
         await cloud.hosts.stop()
         await instances.stop()
         await tasks.close()
+        openpai.close()
         await aws.close()
         cloud.store.close()
         (home / "server.json").unlink(missing_ok=True)

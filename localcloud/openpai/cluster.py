@@ -19,6 +19,7 @@ from localcloud.openpai.rest import Parts, RestCall, find
 from localcloud.openpai.routes import ROUTES
 from localcloud.openpai.storages import DEFAULT, storages_folder
 from localcloud.openpai.store import JobStore
+from localcloud.openpai.tasks import Tasks
 from localcloud.openpai.tokens import Tokens
 from provider.openpai.protocol import LONGEST_TEXT
 
@@ -57,12 +58,14 @@ class OpenPaiCluster:
         passwords = {person.name: held.passwords.get(person.name) or accounts.new_password() for person in PEOPLE}
         accounts.write_accounts(home, Accounts(endpoint, by_name, passwords))
 
-    def recover(self) -> None:
-        """Takes up what lived when the cloud ended. Called when the loop runs, after the controller has its hosts."""
+    async def recover(self, tasks: Tasks) -> None:
+        """Takes up what lived when the cloud ended. `tasks` carries it out from now on."""
+        await tasks.recover()
+        self.controller.tasks = tasks
         self.controller.recover()
 
     def close(self) -> None:
-        """Called before the hosts end, so that jobs go on at the next start."""
+        """Called when the hosts have ended. Jobs go on at the next start."""
         self.controller.close()
         self._parts.store.close()
 

@@ -86,6 +86,9 @@ class TaskExit:
 class Tasks(Protocol):
     """What carries out task attempts. `localcloud/hosts/openpai` implements it."""
 
+    async def recover(self) -> None:
+        """Ends what a killed cloud has left of its attempts. The controller takes them for lost."""
+
     def start(self, attempt: TaskAttempt) -> None:
         """The attempt should run. Attempts of one gang are started right after one another."""
 
@@ -111,6 +114,8 @@ class NoTasks:
 
     def __init__(self, reports: TaskReports) -> None:
         self._reports = reports
+
+    async def recover(self) -> None: ...
 
     def start(self, attempt: TaskAttempt) -> None:
         log.warning("%s: %s", attempt.id, self.WHY)
