@@ -24,16 +24,11 @@ class Reports:
 
     ran: list[str] = field(default_factory=list)
     ends: dict[str, TaskExit] = field(default_factory=dict)
-    tasks: ClusterTasks | None = None
     # Names of what was left of the attempts when all had ended.
     left: list[str] = field(default_factory=list)
-    # Called when an attempt runs.
-    then: Mapping[str, Callable[[ClusterTasks], None]] = field(default_factory=dict)
 
     def running(self, attempt: str) -> None:
         self.ran.append(attempt)
-        if attempt in self.then and self.tasks is not None:
-            self.then[attempt](self.tasks)
 
     def ended(self, attempt: str, how: TaskExit) -> None:
         assert attempt not in self.ends, "an attempt ends once"
@@ -63,7 +58,6 @@ async def _nobody_serves(listener: socket) -> Callable[[], None]:
 async def hosts(home: Path, reports: Reports) -> AsyncIterator[ClusterTasks]:
     home.mkdir(mode=0o700, exist_ok=True)
     tasks = ClusterTasks(home / "tasks", Fabric(ENDPOINT, (), _nobody_serves), reports)
-    reports.tasks = tasks
     try:
         yield tasks
     finally:

@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 # Set by the hosts: where this file and the scripts are.
 PLACE = "TRAINYARD_TASK"
@@ -25,13 +26,16 @@ _QUIET_SECONDS = 0.2
 # What the command left behind may still print for so long.
 _LAST_SECONDS = 2.0
 
+# The script that runs, and the signal by which this program was asked to end.
+_scripts: list[int] = []
+_ends: list[int] = []
+
 
 def main() -> int:
     """The code that the task ends with."""
     place = os.environ.pop(PLACE)
     os.environ["PAI_WORK_DIR"] = os.getcwd()
-    # The end is for the command, which is in this process's group: this one waits for it.
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    signal.signal(signal.SIGTERM, _end)
     code = _run(place, BEFORE, (RUNTIME, RUNTIME))
     if code == 0:
         _say("the command starts")
@@ -45,9 +49,14 @@ def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
     script = os.path.join(place, name)
     if not os.path.exists(script):
         return 0
+    if _ends:
+        return 128 + _ends[0]
     pipes = [os.pipe(), os.pipe()]
     outputs = {reader: Output(kind) for (reader, _), kind in zip(pipes, kinds)}  # noqa: B905 - for Python 3.9
-    process = subprocess.Popen(["bash", script], stdin=subprocess.DEVNULL, stdout=pipes[0][1], stderr=pipes[1][1])
+    process = subprocess.Popen(
+        ["bash", script], stdin=subprocess.DEVNULL, stdout=pipes[0][1], stderr=pipes[1][1], start_new_session=True
+    )
+    _scripts.append(process.pid)
     for _, writer in pipes:
         os.close(writer)
     left = _LAST_SECONDS
@@ -63,7 +72,16 @@ def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
     for output in outputs.values():
         output.flush()
     code = process.wait()
+    _scripts.remove(process.pid)
     return 128 - code if code < 0 else code
+
+
+def _end(number: int, frame: object) -> None:
+    """Whoever ends the task asks this program. It asks its script, once, and waits for it."""
+    _ends.append(number)
+    for script in _scripts:
+        with suppress(ProcessLookupError):
+            os.killpg(script, number)
 
 
 class Output:

@@ -104,18 +104,24 @@ def test_how_a_task_ends_is_told_as_openpais_runtime_tells_it(tmp_path: Path) ->
 
 
 def test_a_stopped_task_ends_and_what_it_started_ends_with_it(tmp_path: Path) -> None:
-    waits = "trap 'echo asked; exit 0' TERM; sleep 600 & wait"
+    waits = "exec timeout 600 bash -c \"trap 'echo asked; exit 5' TERM; echo waits; sleep 600 & wait\""
     attempts = [attempt_of(name, tmp_path, waits) for name in ("waits", "unasked")]
-    reports = Reports(then={"waits": lambda tasks: tasks.stop("waits")})
+    reports = Reports()
 
     async def stop_one() -> None:
         async with hosts(tmp_path, reports) as tasks:
             tasks.stop("nobody's")
             for attempt in attempts:
                 tasks.start(attempt)
-            while "waits" not in reports.ends or "unasked" not in reports.ran:
+            while not all(
+                (attempt.logs / "stdout").exists() and (attempt.logs / "stdout").read_text() for attempt in attempts
+            ):
+                await asyncio.sleep(0.02)
+            tasks.stop("waits")
+            while "waits" not in reports.ends:
                 await asyncio.sleep(0.02)
 
     asyncio.run(asyncio.wait_for(stop_one(), 60))
+    assert (attempts[0].logs / "stdout").read_text() == "waits\nasked\n"
     assert list(reports.ends) == ["waits"], "the cloud ends, and its controller takes the other one for lost"
     assert not (tmp_path / "tasks").exists(), "nothing is left of them, secrets neither"
