@@ -54,14 +54,14 @@ class Controller:
     def stop(self, name: str) -> None:
         self._happen(lambda: self._stop(name))
 
-    def waits_for(self, name: str) -> list[str]:
-        """What a job waits for: the resources that its virtual cluster has too little of."""
+    def waits_for(self, name: str) -> tuple[list[Task], list[str]]:
+        """The tasks of a job that wait for a place, and the resources that its virtual cluster has too little of."""
         framework = self._waiting.get(name)
         pending = framework.pending(clock.now()) if framework else []
         if framework is None or not pending:
-            return []
+            return [], []
         need = sum_of(needs(task.role) for task in pending) if framework.policy.gang else needs(pending[0].role)
-        return self._places.lacking(framework.policy.virtual_cluster, need)
+        return pending, self._places.lacking(framework.policy.virtual_cluster, need)
 
     def limits_changed(self) -> None:
         self._happen(lambda: None)

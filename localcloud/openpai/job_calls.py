@@ -12,11 +12,12 @@ from localcloud.openpai import views
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.environment import encoded_name
 from localcloud.openpai.errors import forbidden, invalid_parameters, no_attempt, no_job, no_tag, no_task, no_task_log
-from localcloud.openpai.framework import JobTry
+from localcloud.openpai.framework import JobTry, Task
 from localcloud.openpai.listing import listed
 from localcloud.openpai.logs import LOG_MANAGER_PORT, log_names
 from localcloud.openpai.rest import RestCall, number
 from localcloud.openpai.store import JobRow, TaskRow
+from provider.openpai.protocol import controller_name
 
 _LONGEST_TAG = 512
 
@@ -77,9 +78,9 @@ def delete_tag(call: RestCall) -> Reply:
 def events(call: RestCall) -> Reply:
     """What a job waits for. Nothing else here is an event."""
     job = _job(call)
-    lacking = call.parts.controller.waits_for(job.name)
+    tasks, lacking = call.parts.controller.waits_for(job.name)
     wanted = call.query.get("type", "Warning")
-    rows = [_waiting(job, lacking)] if lacking and wanted == "Warning" else []
+    rows = [_waiting(job, task, lacking) for task in tasks] if lacking and wanted == "Warning" else []
     return Reply(200, {"totalCount": len(rows), "data": rows})
 
 
@@ -170,12 +171,14 @@ def _tries(call: RestCall) -> tuple[JobRow, list[TaskRow]]:
     return job, call.parts.store.tasks(job.name, attempt, "AND role = ? AND idx = ?", values)
 
 
-def _waiting(job: JobRow, lacking: Sequence[str]) -> Json:
+def _waiting(job: JobRow, task: Task, lacking: Sequence[str]) -> Json:
     what = ", ".join(f"Insufficient {each}" for each in lacking)
-    begun, now = clock.rfc3339(job.submitted), clock.rfc3339(clock.now())
+    begun, now = clock.rfc3339(task.created), clock.rfc3339(clock.now())
+    framework, role = encoded_name(job.name), task.role.name
     return {
-        "uid": job.uid, "frameworkName": encoded_name(job.name), "podUid": None, "taskroleName": None,
-        "taskName": None, "taskIndex": None, "type": "Warning", "reason": "FailedScheduling",
-        "message": f"Virtual cluster {job.cluster} is full: {what}.", "firstTimestamp": begun, "lastTimestamp": now,
-        "count": 1, "sourceComponent": "default-scheduler", "sourceHost": None,
+        "uid": f"{task.last.id}.waiting", "frameworkName": framework, "podUid": task.last.id, "taskroleName": role,
+        "taskName": f"{framework}-{controller_name(role)}-{task.index}", "taskIndex": task.index, "type": "Warning",
+        "reason": "FailedScheduling", "message": f"Virtual cluster {job.cluster} is full: {what}.",
+        "firstTimestamp": begun, "lastTimestamp": now, "count": 1, "sourceComponent": "default-scheduler",
+        "sourceHost": None,
     }  # fmt: skip

@@ -24,6 +24,8 @@ _FILE = "node_modules/@microsoft/openpai-js-sdk/lib/src/api/v2/swagger.yaml"
 FORGOTTEN = {
     "InvalidProtocolError": "the middleware that reads a job before it is submitted",
 }
+# Properties whose type a later edition of the description corrects: 2.2.6 has the task's id as a text.
+CORRECTED = {"taskUid": {"type": "string"}}
 # Every operation that asks for a token may answer these, whether the description repeats them or not.
 FOR_ALL = {401: {"UnauthorizedUserError"}}
 
@@ -82,12 +84,23 @@ class Description:
         code = body.get("code") if isinstance(body, Mapping) else None
         if not isinstance(body, Mapping) or not isinstance(body.get("message"), str):
             yield f"{operation.name}: {status} without a message: {body!r}"
-        elif code in FORGOTTEN or (operation.asks_for_a_token and code in FOR_ALL.get(status, ())):
+        elif (
+            code in FORGOTTEN
+            or code in self._unclaimed
+            or (operation.asks_for_a_token and code in FOR_ALL.get(status, ()))
+        ):
             return
         elif response is None:
             yield f"{operation.name}: the description has no status {status} ({code})"
         elif code not in (named := self._codes(response)):
             yield f"{operation.name}: {status} {code}, and not {' or '.join(sorted(named))}"
+
+    @cached_property
+    def _unclaimed(self) -> set[str]:
+        """The codes of the description that none of its operations claims, such as the one of a full cluster."""
+        components = self.document["components"]
+        named = {code for response in components["responses"].values() for code in self._codes(response)}
+        return set(components["schemas"]["Response"]["properties"]["code"]["enum"]) - named
 
     def _codes(self, response: Mapping[str, Any]) -> set[str]:
         """The codes that a response names in its examples, or in its own words."""
@@ -124,7 +137,7 @@ def _as_json_schema(value: Any) -> Any:
         return value
     if str(value.get("$ref", "")).startswith("http"):
         return {"type": "object"}
-    plain = {key: _as_json_schema(one) for key, one in value.items()}
+    plain = {key: _as_json_schema(CORRECTED.get(key, one)) for key, one in value.items()}
     if plain.get("nullable") is True and isinstance(plain.get("type"), str):
         plain["type"] = [plain["type"], "null"]
     return plain

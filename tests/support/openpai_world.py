@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local OpenPAI as its clients meet it: its users, plain HTTP calls, and small jobs."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from localcloud.control import Cloud
+from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
+
+API = "/rest-server"
+OVER = ("STOPPED", "SUCCEEDED", "FAILED")
+# Who is who on the local cluster.
+ADMIN, USER = "deployer", "user"
+
+
+@dataclass(frozen=True)
+class RestAnswer:
+    status: int
+    kind: str
+    content: bytes
+
+    @property
+    def body(self) -> Any:
+        """What the content says; a text if it is neither JSON nor YAML."""
+        if "yaml" in self.kind:
+            return yaml.safe_load(self.content)
+        return json.loads(self.content) if "json" in self.kind else self.content.decode()
+
+
+def job(name: str, *commands: str, **differences: Any) -> dict[str, Any]:
+    """A job of one task role; `role` in `differences` changes that role, other keys the job."""
+    role = {
+        "instances": 1,
+        "completion": {"minFailedInstances": 1, "minSucceededInstances": 1},
+        "dockerImage": "image",
+        "resourcePerInstance": {"cpu": 1, "memoryMB": 512, "gpu": 0},
+        "commands": [*commands] or ["true"],
+        **differences.pop("role", {}),
+    }
+    return {
+        "protocolVersion": 2, "name": name, "type": "job",
+        "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "debian:12"}],
+        "taskRoles": {"worker": role}, **differences,
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OpenPaiWorld:
+    cloud: Cloud
+
+    @property
+    def accounts(self) -> Mapping[str, Any]:
+        content: Mapping[str, Any] = json.loads((self.cloud.home / "openpai.json").read_text())
+        return content
+
+    def token(self, user: str) -> str:
+        return str(self.accounts["tokens"][user])
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, user: str = USER, token: str | None = None, kind: str = ""
+    ) -> RestAnswer:
+        """One call of the REST API. `body` is sent as it is, or as JSON. No token at all where it is empty."""
+        token = self.token(user) if token is None else token
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        headers |= {"Content-Type": kind or "application/json"} if content is not None else {}
+        connection = http.client.HTTPConnection(self.cloud.endpoint.removeprefix("http://"), timeout=LONGEST_SECONDS)
+        try:
+            connection.request(method, API + path, content, headers)
+            answer = connection.getresponse()
+            return RestAnswer(answer.status, answer.getheader("content-type", ""), answer.read())
+        finally:
+            connection.close()
+
+    def submit(self, protocol: Mapping[str, Any], user: str = USER) -> RestAnswer:
+        return self.ask("POST", "/api/v2/jobs", yaml.safe_dump(dict(protocol)).encode(), user=user, kind="text/yaml")
+
+    def submitted(self, protocol: Mapping[str, Any], user: str = USER) -> str:
+        """Its full name, such as `user~hello`."""
+        answer = self.submit(protocol, user)
+        assert answer.status == 202, answer.content
+        return f"{user}~{protocol['name']}"
+
+    def status(self, name: str) -> Any:
+        answer = self.ask("GET", f"/api/v2/jobs/{name}")
+        assert answer.status == 200, answer.content
+        return answer.body
+
+    def reaches(self, name: str, *states: str) -> Any:
+        """The job, as soon as it is in one of these states."""
+        return eventually(lambda: self.status(name), lambda found: found["jobStatus"]["state"] in states)
+
+    def ended(self, name: str) -> Any:
+        return self.reaches(name, *OVER)
