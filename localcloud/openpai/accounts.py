@@ -77,8 +77,9 @@ def new_password() -> str:
 
 
 def client_variables(home: Path, profile: str) -> dict[str, str]:
-    """What makes OpenPAI's clients this cloud's: the token of a user."""
+    """What makes OpenPAI's clients this cloud's: its address, and a user with a token."""
     try:
-        return {"OPENPAI_TOKEN": read_accounts(home).tokens[profile]}
+        accounts = read_accounts(home)
+        return {"OPENPAI_URI": accounts.uri, "OPENPAI_USER": profile, "OPENPAI_TOKEN": accounts.tokens[profile]}
     except (OSError, ValueError, KeyError):  # a cloud that an earlier release has started
         return {}

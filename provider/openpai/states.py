@@ -71,10 +71,9 @@ class JobDetail:
     def why(self) -> str:
         """Why the job ended, as the cluster says it."""
         code = code_in(self.status, "appExitCode")
-        said = self.status.get("appExitTriggerMessage") or self.status.get("appExitDiagnostics")
         words = exit_of(code).text if code is not None else ""
-        first = str(said).strip().splitlines()[0] if isinstance(said, str) and said.strip() else ""
-        return _fit(" — ".join(part for part in (words, first) if part)) if words or first else "no reason given"
+        first = _first_line(self.status.get("appExitTriggerMessage") or self.status.get("appExitDiagnostics"))
+        return "; ".join(part for part in (words, first) if part) or "no reason given"
 
     @property
     def retried(self) -> str:
@@ -121,7 +120,9 @@ def _ended(task: Mapping[str, Any], detail: JobDetail) -> tuple[str, str]:
         return "CANCELED", "the job was stopped"
     tried = _tried(task, detail)
     if state == "FAILED":
-        return "FAILED", "; ".join(part for part in (_task_words(task), tried) if part)
+        # Of a program's own failure its last lines say more.
+        why = "" if _began(task) else _first_line(task.get("containerExitDiagnostics"))
+        return "FAILED", "; ".join(part for part in (_task_words(task), why, tried) if part)
     if detail.failed:
         return "CANCELED", "it was stopped when the job failed"
     return "FAILED", "; ".join(part for part in (detail.why, tried) if part)
@@ -144,11 +145,14 @@ def _started(task: Mapping[str, Any], detail: JobDetail) -> str | None:
     """When it began. The cluster fills in the end where a task never began."""
     if task.get("taskState") in (None, "WAITING"):
         return moment_of(detail.status.get("launchedTime")) if detail.retried and not detail.over else None
-    launched, completed = task.get("launchedTime"), task.get("completedTime")
+    return moment_of(task.get("launchedTime")) if _began(task) else None
+
+
+def _began(task: Mapping[str, Any]) -> bool:
+    """Whether the task's program began. A task that is over has a time of launch in any case."""
     code = code_in(task, "containerExitCode")
-    stopped = code in STOPPED and launched == completed
-    never = stopped or (code is not None and not exit_of(code).began)
-    return None if never else moment_of(launched)
+    stopped = code in STOPPED and task.get("launchedTime") == task.get("completedTime")
+    return not stopped and (code is None or exit_of(code).began)
 
 
 def _finished(task: Mapping[str, Any], detail: JobDetail) -> str | None:
@@ -157,6 +161,11 @@ def _finished(task: Mapping[str, Any], detail: JobDetail) -> str | None:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _first_line(text: Any) -> str:
+    lines = text.strip().splitlines() if isinstance(text, str) else []
+    return lines[0] if lines else ""
 
 
 def _fit(text: str) -> str:

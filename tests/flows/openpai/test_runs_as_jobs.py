@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`trainyard:index:Run` on the local OpenPAI, through the provider protocol: runs are jobs, and really run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from localcloud.control import Cloud
+from localcloud.openpai.accounts import read_accounts
+from provider.base.asking import call_of
+from provider.base.values import Properties
+from provider.openpai.jobs import RELEASED, RunId
+from provider.openpai.platform import OpenPaiRunPlatform
+from provider.openpai.session import Session
+from provider.plugin import Trainyard
+from provider.runs.check import with_defaults
+from provider.runs.model import NodeRun, run_spec
+from provider.runs.tries import fingerprint_of_try
+from runstatus.platform import Question, RunLook, run_look
+from runstatus.seen import WantedRuns
+from tests.support.cloud_fixture import eventually, local_cloud
+from tests.support.provider_client import EngineSide, Failed, Resource, engine_side
+
+RUN = "trainyard:index:Run"
+LONG = "sleep 3600"
+# Each task says who it is, so that a line shows which one wrote it.
+HELLO = 'echo "task $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX of $PAI_JOB_NAME, attempt $FC_FRAMEWORK_ATTEMPT_ID"'
+
+
+@dataclass(frozen=True)
+class World:
+    cloud: Cloud
+    engine: EngineSide
+    tokens: Mapping[str, str]
+
+    def inputs(self, *commands: str, instances: int = 1, role: Properties | None = None, **more: Any) -> Properties:
+        protocol = {
+            "protocolVersion": 2,
+            "type": "job",
+            "prerequisites": [{"type": "dockerimage", "name": "image", "uri": "python:3.11"}],
+            "taskRoles": {
+                "worker": {
+                    "instances": instances,
+                    "dockerImage": "image",
+                    "resourcePerInstance": {"cpu": 1, "memoryMB": 256, "gpu": 0},
+                    "commands": list(commands),
+                    **(role or {}),
+                }
+            },
+            **more.pop("protocol", {}),
+        }
+        return {
+            "platform": "openpai",
+            "cluster": {"uri": self.cloud.endpoint, "user": "deployer", "virtualCluster": "default"},
+            "token": self.tokens["deployer"],
+            "displayName": "vision-dev-train-first",
+            "tags": {"stack": "vision-dev", "job": "train", "run": "first"},
+            "nodes": [{"name": f"worker-{rank}", "role": "worker", "rank": rank} for rank in range(instances)],
+            "protocol": protocol,
+            "until": "finished",
+            "timeouts": {"access": 0.05, "started": 5, "finished": 5},
+            **more,
+        }
+
+    def platform(self, user: str = "deployer") -> OpenPaiRunPlatform:
+        cluster = {"uri": self.cloud.endpoint, "user": user}
+        return OpenPaiRunPlatform(Session.of({"cluster": cluster, "token": self.tokens[user]}, {}))
+
+    def job(self, resource: Resource) -> Mapping[str, Any]:
+        run = RunId.parse(resource.id)
+        assert run is not None
+        detail = self.platform().job(call_of("test", lambda line: None), run.user, run.job)
+        assert detail is not None
+        return detail
+
+    def look(self, run: str) -> RunLook:
+        config = {"trainyard:platform": "openpai"}
+        return run_look(Question(config, self.cloud, None, WantedRuns("vision-dev", "train", run), print))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with ExitStack() as stack:
+        cloud = stack.enter_context(local_cloud(tmp_path_factory.mktemp("openpai") / "cloud"))
+        hidden = {"OPENPAI_TOKEN": "", "OPENPAI_URI": "", "OPENPAI_USER": ""}
+        stack.enter_context(patch.dict(os.environ, hidden))
+        engine = stack.enter_context(engine_side(Trainyard()))
+        engine.configure()
+        accounts = read_accounts(cloud.home)
+        assert accounts is not None
+        yield World(cloud, engine, accounts.tokens)
+
+
+def _details(resource: Resource | None) -> str:
+    assert resource is not None
+    return "; ".join(node["details"] for node in resource.outputs["nodeRuns"])
+
+
+def test_a_run_is_a_job_and_is_made_once(world: World) -> None:
+    inputs = world.inputs(HELLO, instances=2)
+    made = world.engine.create(RUN, "first", inputs)
+    assert made.outputs["state"] == "SUCCEEDED"
+    assert made.outputs["startedAt"] <= made.outputs["finishedAt"]
+    run = RunId.parse(made.id)
+    assert run is not None
+    assert (run.user, run.role, run.task) == ("deployer", "worker", 0)
+    assert run.job.startswith("vision-dev-train-first-")
+    assert not world.engine.diff(made, inputs).detailedDiff
+
+    # A token may change, and a name: neither starts the run again.
+    renamed = {**inputs, "token": world.tokens["user"], "displayName": "other", "tags": {**inputs["tags"], "run": "b"}}
+    assert not [key for key, row in world.engine.diff(made, renamed).detailedDiff.items() if row.kind % 2]
+    renamed["token"] = world.tokens["deployer"]
+    updated = world.engine.update(made, renamed)
+    refreshed = world.engine.refresh(updated)
+    assert refreshed is not None
+    assert (refreshed.inputs["displayName"], refreshed.inputs["tags"]["run"]) == ("other", "b")
+    assert not world.engine.diff(refreshed, renamed).detailedDiff
+
+    world.engine.delete(updated)
+    assert RELEASED in world.job(made)["tags"]
+    again = world.engine.create(RUN, "first", inputs)
+    assert again.id == made.id.replace(run.job, f"{run.job}-2")
+    world.engine.delete(again)
+
+
+def test_an_interrupted_create_finds_its_job(world: World) -> None:
+    inputs = world.inputs(LONG, displayName="interrupted", until="accepted")
+    made = world.engine.create(RUN, "interrupted", inputs)
+    again = world.engine.create(RUN, "interrupted", inputs)
+    assert again.id == made.id
+    assert any("an interrupted attempt" in line for line in world.engine.heard.lines)
+    started = world.engine.update(again, {**inputs, "until": "started"})
+    assert started.outputs["state"] == "IN_PROGRESS"
+    world.engine.delete(started)
+    assert world.job(made)["jobStatus"]["state"] == "STOPPED"
+
+
+def test_a_job_that_fails_says_how_often_and_why(world: World) -> None:
+    inputs = world.inputs(
+        HELLO,
+        "exit 3",
+        displayName="failing",
+        tags={"stack": "vision-dev", "job": "train", "run": "failing"},
+        protocol={"jobRetryCount": 1},
+    )
+    with pytest.raises(Failed) as failed:
+        world.engine.create(RUN, "failing", inputs)
+    text = str(failed.value)
+    assert "The run failing is FAILED: node worker-0: exit code" in text
+    assert "attempt 2, 1 counted as retries" in text
+    assert "task 0 of deployer~failing-" in text
+    assert "attempt 1" in text.rpartition("task 0 of")[2]
+    kept = failed.value.kept
+    assert kept is not None
+    (seen,) = world.look("failing").look()
+    assert (seen.state, seen.attempt) == ("FAILED", 1)
+    lines = list(world.look("failing").lines([seen], frozenset()))
+    assert len(lines) == 1
+    assert lines[0].startswith("[0 worker-0] task 0 of deployer~failing-")
+    world.engine.delete(kept)
+
+
+def test_a_run_is_imported_by_its_id(world: World) -> None:
+    inputs = world.inputs(LONG, displayName="imported", until="started", protocol={"secrets": {"key": "a secret"}})
+    made = world.engine.create(RUN, "imported", inputs)
+    with patch.dict(os.environ, world.cloud.env_for("deployer")):
+        seen = world.engine.import_(RUN, "imported", made.id)
+    assert seen is not None
+    assert seen.inputs["cluster"] == inputs["cluster"]
+    assert seen.inputs["displayName"] == "imported"
+    assert seen.outputs["state"] == "IN_PROGRESS"
+    assert "a secret" not in str(seen)
+    assert not [key for key, row in world.engine.diff(seen, inputs).detailedDiff.items() if row.kind % 2]
+    world.engine.delete(made)
+
+
+def test_a_run_is_seen_followed_and_cancelled_by_a_person(world: World) -> None:
+    tags = {"stack": "vision-dev", "job": "train", "run": "seen"}
+    made = world.engine.create(
+        RUN, "seen", world.inputs(HELLO, LONG, instances=2, until="started", displayName="seen", tags=tags)
+    )
+    look = world.look("seen")
+    lines: list[str] = []
+
+    def follow() -> list[str]:
+        lines.extend(look.lines(look.look(), frozenset()))
+        return sorted(lines)
+
+    seen = eventually(follow, lambda seen: len(seen) >= 2)
+    assert [line.partition(" of ")[0] for line in seen] == ["[0 worker-0] task 0", "[1 worker-1] task 1"]
+    assert list(look.lines(look.look(), frozenset({1}))) != []
+    look.cancel(look.look()[0])
+    ended = eventually(look.look, lambda runs: runs[0].over)
+    assert ended[0].state == "CANCELED"
+    assert "stopped" in _details(world.engine.refresh(made))
+    world.engine.delete(made)
+
+
+def test_tries_of_the_same_job_end_with_the_run(world: World) -> None:
+    tags = {"stack": "vision-dev", "job": "liked", "run": "first"}
+    inputs = world.inputs(LONG, displayName="liked", tags=tags, until="accepted")
+    made = world.engine.create(RUN, "liked", inputs)
+    platform, call = world.platform(), call_of("test", lambda line: None)
+    spec = run_spec("try", with_defaults({**inputs, "tags": {**tags, "run": "a-try"}}))
+    trial = replace(spec, fingerprint=fingerprint_of_try("first", spec.fingerprint))
+    (node,) = platform.ensure(call, trial, ())
+    assert [one.title for one in platform.tries(call, inputs, patiently=True)] == ["liked/a-try"]
+    world.engine.delete(made)
+    assert platform.observe(call, [node])[0].state == "CANCELED"
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause", "remedy"),
+    [
+        (
+            {"cluster": {"virtualCluster": "gold"}, "protocol": {"defaults": {"virtualCluster": "gold"}}},
+            "gold",
+            "default, reserved",
+        ),
+        ({"token": "a.b.c"}, "UnauthorizedUserError", "OPENPAI_TOKEN"),
+        ({"cluster": {"user": "user"}}, "that of the user deployer", "Name the user"),
+        ({"protocol": {"extras": {"storages": [{"name": "nowhere"}]}}}, "nowhere", "may use these storages"),
+        ({"protocol": {"jobRetryCount": -2}}, "breaks OpenPAI's protocol", "trainyard check"),
+    ],
+)
+def test_refusals_say_what_to_do(world: World, changed: Properties, cause: str, remedy: str) -> None:
+    inputs = world.inputs("true", **{key: value for key, value in changed.items() if key != "cluster"})
+    inputs["cluster"] = {**inputs["cluster"], **changed.get("cluster", {})}
+    with pytest.raises(Failed) as failed:
+        world.engine.create(RUN, "refused", {**inputs, "displayName": "refused"})
+    assert cause in str(failed.value)
+    assert remedy in str(failed.value)
+    assert world.tokens["deployer"] not in str(failed.value)
+
+
+def test_a_job_that_is_gone_or_was_never_there_is_none(world: World) -> None:
+    gone = NodeRun("worker-0", "openpai/deployer~nothing-0123abcd/worker/0", "IN_PROGRESS")
+    platform, call = world.platform(), call_of("test", lambda line: None)
+    assert platform.observe(call, [gone])[0].state == "DELETED"
+    assert platform.describe(call, gone.id) is None
+    platform.cancel(call, [gone])
+    platform.release(call, [gone])
