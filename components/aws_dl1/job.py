@@ -36,7 +36,7 @@ class Job(pulumi.ComponentResource):
         secret: dict[str, Any] = {}
         named = f"{args.job.name}/{key}"
         before = [f"{args.job.name}/{name}" for name in run.was]
-        if variables := secret_variables(args.job, run):
+        if variables := secret_variables(run):
             why = f"Secret variables of {run.display_name}"
             tags = {**args.context.plan.tags, "job": args.job.cluster.key}
             inside = pulumi.ResourceOptions(parent=self, aliases=_aliases(before))

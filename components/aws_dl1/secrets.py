@@ -9,9 +9,7 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_aws as aws
 
-from components.plan.model import JobPlan, RunPlan
-from components.refusal import RefusedError
-from schemas.checks.registry import Wrong, at
+from components.plan.model import NodePlan, RunPlan
 from schemas.model import Secret
 
 KEY_PAIR = "trainyard:index:KeyPair"
@@ -51,15 +49,21 @@ def keep_secret(
     return secret.name, version
 
 
-def secret_variables(job: JobPlan, run: RunPlan) -> str | None:
-    """The secret variables of a run as a JSON object. None if it has none."""
-    values: dict[str, str] = {}
-    for node in run.nodes:
-        for variable, value in node.environment.items():
-            if not isinstance(value, Secret):
-                continue
-            text = value.value or ""
-            if values.setdefault(variable, text) != text:
-                message = f"`{variable}` is a secret with another value for `{node.role}`, but a run has one of a name"
-                raise RefusedError([Wrong(at("jobs", job.name, "roles"), message, "give one of them another name")])
-    return json.dumps(values, sort_keys=True) if values else None
+def secret_variables(run: RunPlan) -> str | None:
+    """The secret variables of a run as a JSON object. None if it has none.
+
+    A node reads what all nodes share, and what stands under its own name: `worker-0/HF_TOKEN`.
+    """
+    own = {node.name: _secrets(node) for node in run.nodes}
+    texts: dict[str, str] = {}
+    for variable in sorted({name for values in own.values() for name in values}):
+        has = {node: values[variable] for node, values in own.items() if variable in values}
+        if len(has) == len(own) and len(set(has.values())) == 1:
+            texts[variable] = next(iter(has.values()))
+        else:
+            texts |= {f"{node}/{variable}": text for node, text in has.items()}
+    return json.dumps(texts, sort_keys=True) if texts else None
+
+
+def _secrets(node: NodePlan) -> dict[str, str]:
+    return {name: value.value or "" for name, value in node.environment.items() if isinstance(value, Secret)}

@@ -33,7 +33,7 @@ _BUSY_CODES = frozenset(
 )  # fmt: skip
 _BUSY_STATUSES = frozenset({500, 502, 503, 504})
 # The service is well, but has no machine: to ask again soon does not help.
-_CAPACITY_CODES = frozenset(
+CAPACITY_CODES = frozenset(
     {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity"}
 )
 _LIMIT_CODES = frozenset({"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded"})
@@ -44,7 +44,7 @@ _REMEDIES = {
         "Try `aws sts get-caller-identity` with the same profile.",
     ),
     **dict.fromkeys(
-        _CAPACITY_CODES,
+        CAPACITY_CODES,
         "AWS has no free machine of this type in this zone now. Try later, use another zone, or reserve capacity.",
     ),
     **dict.fromkeys(
@@ -153,7 +153,7 @@ def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -
     code = code_of(error)
     if code in ACCESS_CODES:
         return access_minutes * 60
-    if code in _CAPACITY_CODES:
+    if code in CAPACITY_CODES:
         return 0.0
     if code in _BUSY_CODES or status_of(error) in _BUSY_STATUSES:
         # Who has no patience at all, as a preview, asks a busy cloud only once.

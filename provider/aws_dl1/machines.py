@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from launcher.escaping import terminal
-from provider.aws_dl1.calls import attempt, code_of, pages
+from provider.aws_dl1.calls import CAPACITY_CODES, attempt, code_of, pages
 from provider.aws_dl1.queue import NodeReport, Queue
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
@@ -31,6 +31,10 @@ _SECONDS_UNTIL_HEARD = 300.0
 _SILENT = (
     "up, but silent: the role of the nodes may lack access to the bucket, or their subnet a way to S3; "
     "`aws ec2 get-console-output` shows what the machine prints"
+)
+_NO_ROOM = (
+    "AWS gave the place of the stopped machines to others, and has none free in their zone now. Try again later. "
+    "Another `network.zone` makes the machines anew there; a reservation keeps their places."
 )
 _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.3, 10.0, 1.4
 _SECONDS_BETWEEN_LINES = 60.0
@@ -174,8 +178,11 @@ class _BringUp:
         try:
             attempt(self._call, f"Start the instances of {listed}", start, self._queue.access_minutes)
         except ProviderError as error:
+            code = code_of(error.__cause__)
+            if code in CAPACITY_CODES:
+                raise ProviderError(error.cause, _NO_ROOM) from error.__cause__
             # It is not quite stopped yet, or somebody else was faster. The next look says.
-            if code_of(error.__cause__) != "IncorrectInstanceState":
+            if code != "IncorrectInstanceState":
                 raise
 
     def _report(self, text: str) -> None:
@@ -243,7 +250,7 @@ def _not_woken(queue: Queue, running: Sequence[Instance], error: ProviderError, 
     later = "The nodes look into their queue once a minute, so they see it a little later."
     if not offline:
         return f"{error} {later}"
-    who = ", ".join(_offline(queue, running)) or ", ".join(one.id for one in running)
+    who = ", ".join(_offline(queue, running) or [f"{one.node} ({one.id})" for one in running])
     return (
         f"Systems Manager does not reach {who}. {later} Its agent must run on the machine, the role of the nodes must "
         "allow it, and the subnet needs a way to AWS's services: a NAT gateway or endpoints."

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan
 from components.aws_dl1.run_inputs import run_inputs
 from components.plan.model import RunPlan
+from localstacks.aws_dl1.calls import ask
 from provider.aws_dl1.archives import newest_code
 from provider.aws_dl1.platform import AwsRunPlatform
 from provider.aws_dl1.session import Session
@@ -35,8 +37,13 @@ def keep_secrets(deployer: Session, plan: AwsDl1Plan) -> None:
             # It needs Pulumi, which takes seconds to import.
             from components.aws_dl1.secrets import secret_variables
 
-            text = secret_variables(job, run) or "{}"
-            deployer.client("secretsmanager").create_secret(Name=_secret(job, run), SecretString=text)
+            text = secret_variables(run) or "{}"
+            put = partial(deployer.client("secretsmanager").create_secret, Name=_secret(job, run), SecretString=text)
+            ask(_quietly, f"Keep the secret variables of {job.name}/{run.name}", put)
+
+
+def _quietly(line: str) -> None:
+    """A cloud that was just made is busy with nothing else."""
 
 
 def _has_secrets(run: RunPlan) -> bool:

@@ -193,6 +193,25 @@ def test_secret_variables_travel_by_a_secret_of_their_run(changed: Written) -> N
         assert "hf-not-to-be-seen" not in json.dumps({**run.inputs, "nodes": run.inputs["nodes"]})
 
 
+def test_a_secret_of_one_role_is_read_by_its_nodes_only(changed: Written) -> None:
+    """Other nodes may have another value of that name, or a plain one."""
+
+    def change(config: dict[str, Any]) -> None:
+        job = config["trainyard:jobs"]["resnet"]
+        job["env"] = {"SHARED": {"secure": "of-all"}}
+        job["roles"] = {
+            "main": {"replicas": 1, "env": {"TOKEN": {"secure": "of-main"}, "PLAIN": "open"}},
+            "worker": {"replicas": 1, "env": {"TOKEN": {"secure": "of-worker"}, "PLAIN": {"secure": "hidden"}}},
+        }
+
+    made = changed("aws-dl1-resnet", change)
+    (version,) = [one for one in of_type(made, "SecretVersion") if one.name == "resnet/base"]
+    names = {"SHARED", "main-0/TOKEN", "worker-0/TOKEN", "worker-0/PLAIN"}
+    assert set(json.loads(version.inputs["secretString"]["(secret)"])) == names
+    (run,) = [one for one in of_type(made, "Run") if one.name == "resnet/base"]
+    assert [node["environment"].get("PLAIN") for node in run.inputs["nodes"]] == ["open", None]
+
+
 REFUSED = {
     "us-east-1f has no DL1 instances": network({"zone": "us-east-1f"}),
     "ami-0dead: ": cluster(ami="ami-0dead"),

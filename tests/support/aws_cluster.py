@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 import botocore.session
@@ -51,6 +51,10 @@ class Cluster:
     def inputs(self) -> Properties:
         return {"bucket": self.world.bucket, "job": self.job, "region": REGION, "stack": STACK, "logGroup": GROUP}
 
+    @property
+    def tags(self) -> Mapping[str, str]:
+        return {"stack": STACK, "job": self.job}
+
     def run(self, name: str = "base", **more: Any) -> Properties:
         launch = json.dumps({"job": self.job, "run": name, "folder": f"s3://{self.world.bucket}/{self.job}/{name}/1"})
         nodes = [
@@ -71,9 +75,7 @@ class Cluster:
     def launch(self, *names: str) -> None:
         """Makes the nodes' instances anew."""
         for name in names or self.names:
-            tags = [
-                {"Key": key, "Value": value} for key, value in (("stack", STACK), ("job", self.job), ("node", name))
-            ]
+            tags = [{"Key": key, "Value": value} for key, value in (*self.tags.items(), ("node", name))]
             made = self.world["ec2"].run_instances(
                 MinCount=1, MaxCount=1, ImageId="ami-12c6146b",
                 TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
@@ -135,6 +137,9 @@ class Cluster:
         self.world.write(f"{starts}/{name}.json", made)
 
 
+AnyCluster = TypeVar("AnyCluster", bound=Cluster)
+
+
 @dataclass
 class AwsWorld:
     """One AWS, with a bucket and an engine whose provider is ours."""
@@ -181,10 +186,15 @@ class AwsWorld:
     @contextmanager
     def cluster(self, job: str, *names: str) -> Iterator[Cluster]:
         """The nodes of a job live in here."""
-        made = Cluster(self, job, names or ("main-0", "worker-0"))
+        with self.living(Cluster(self, job, names or ("main-0", "worker-0"))) as made:
+            yield made
+
+    @contextmanager
+    def living(self, made: AnyCluster) -> Iterator[AnyCluster]:
+        """The cluster with its instances, as long as the context lasts."""
         made.begins.set()
         made.launch()
-        living = threading.Thread(target=made.live, name=f"nodes of {job}")
+        living = threading.Thread(target=made.live, name=f"nodes of {made.job}")
         living.start()
         try:
             yield made

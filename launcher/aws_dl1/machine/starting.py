@@ -161,19 +161,21 @@ class Starting:
             **ticket.environments[mine.node],
             START_VARIABLE: ticket.start,
         }  # fmt: skip
-        hidden = self._secrets()
+        hidden = self._secrets(mine.node)
         for name, value in given.items():
             if "\n" in value or "\r" in value:
                 hidden.setdefault(name, value)
         return {name: value for name, value in given.items() if name not in hidden}, hidden
 
-    def _secrets(self) -> dict[str, str]:
+    def _secrets(self, node: str) -> dict[str, str]:
+        """The secret variables that all nodes share, and those that stand under the node's own name."""
         name = self.ticket.secret
         if name is None:
             return {}
         try:
             values = json.loads(secret(self.machine.identity, name))
-            return {variable(key): str(value) for key, value in values.items()}
+            keys = {key: key.rpartition("/") for key in values}
+            return {variable(own): str(values[key]) for key, (of, _, own) in keys.items() if of in ("", node)}
         except (AwsError, OSError, http.client.HTTPException) as error:
             raise MissingError(f"the run's secret variables cannot be read from {name}: {error}") from None
         except (ValueError, AttributeError):

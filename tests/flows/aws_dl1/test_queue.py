@@ -224,7 +224,8 @@ def test_the_role_lets_docker_into_amazon_s_registry_and_no_password_is_on_a_com
 def test_secret_variables_are_on_no_command_line_and_not_on_the_disk_afterwards(two: ClusterWorld) -> None:
     number = next_number(two)
     values = {"WANDB_API_KEY": "hush-hush-hush", "CERTIFICATE": "line one\nline two"}
-    client(two.endpoint, "secretsmanager").create_secret(Name=f"run-{number}", SecretString=json.dumps(values))
+    others = {"main-0/OWN": "hush-main", "worker-0/OWN": "hush-worker", "worker-0/ITS": "hush-its"}
+    client(two.endpoint, "secretsmanager").create_secret(Name=f"run-{number}", SecretString=json.dumps(values | others))
     two.ticket(
         number,
         "python3 -c \"import os, json; print(json.loads(os.environ['SHOWN']))\"; sleep 0.5",
@@ -233,7 +234,7 @@ def test_secret_variables_are_on_no_command_line_and_not_on_the_disk_afterwards(
     machine = two.machines["main-0"]
     shown = machine.root / f"var/lib/trainyard/starts/{number:08}/shown/variables.json"
     wait_for("the variables", shown.exists)
-    assert json.loads(shown.read_text()) == values
+    assert json.loads(shown.read_text()) == {**values, "OWN": "hush-main"}, "nothing of another node's"
     assert shown.stat().st_mode & 0o777 == 0o600
     assert states(two.ended(number)) == ["SUCCEEDED", "SUCCEEDED"]
     assert "hush" not in json.dumps(machine.calls())

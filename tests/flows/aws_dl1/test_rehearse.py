@@ -16,6 +16,7 @@ pytestmark = pytest.mark.engine
 
 STACK = "aws-dl1-resnet"
 SMALL = "train.py --epochs 1 --steps 2 --batch 2 --size 32 --blocks 14 --width 8"
+SEALED = '{secure: "v1:Yk9sYmFsbG9vbg==:2mVjdG9yc2VjcmV0"}'
 NODES, PEOPLE = "vision-prod-nodes", "vision-prod-users"
 
 
@@ -42,6 +43,11 @@ def test_a_cluster_is_rehearsed_and_a_fault_of_its_code_is_told(stack: Rehearsal
     """One run trains; the other one stops by itself on one machine, and its last lines say why."""
     code = "rank, size = dist.get_rank(), dist.get_world_size()\n"
     spoilt = code + '    if options.lr == 0.4 and rank:\n        raise SystemExit("the learning rate is too high")\n'
+    # The secret of one run is read by its nodes from Secrets Manager.
+    spoilt += (
+        '    if options.lr != 0.4 and not __import__("os").environ.get("HF_TOKEN"):\n        raise SystemExit(1)\n'
+    )
+    stack.change(f"Pulumi.{STACK}.yaml", "        base: {}", f"        base: {{env: {{HF_TOKEN: {SEALED}}}}}")
     stack.change("examples/resnet-ddp/train.py", code, spoilt)
     report = stack.report(STACK)
     assert (report["verdict"], report["firewall"]) == ("failed", "enforced"), report
