@@ -97,6 +97,8 @@ def _reader(kind: Any) -> _Reader:
     """The reader for values of a type. Each type gets one reader, built once."""
     if kind is Secret:
         return _secret
+    if kind is Any:
+        return lambda value: value
     if is_dataclass(kind):
         return _dataclass_reader(kind)
     origin, arguments = get_origin(kind), get_args(kind)

@@ -12,6 +12,7 @@ from typing import Any
 from catalog.platforms import platforms
 from schemas.compose import schema_of
 from schemas.convert import ShapeError, camel, columns, seal, structure
+from schemas.elsewhere import without
 from schemas.findings import Finding
 from schemas.model import Stack
 from schemas.names import nearest
@@ -139,7 +140,9 @@ def _require_mappings(source: Source) -> None:
 def _finish(source: Source, data: Mapping[str, Any] | None, name: str, folder: FilePath, *, opaque: bool) -> Loaded:
     for problem in [] if data is None else _shape_problems(data, source):
         source.add(*problem)
-    stack = _build(data, name, opaque) if data is not None and not source.findings else None
+    usable = data is not None and all(one.severity != "error" for one in source.findings)
+    unused = frozenset(one.path for one in source.findings)
+    stack = _build(without(data, unused), name, opaque) if usable else None
     findings = tuple(sorted(source.findings, key=lambda finding: (finding.line, finding.column, finding.code)))
     return Loaded(stack, findings, source, folder)
 

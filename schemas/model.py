@@ -312,6 +312,8 @@ class Stack:
     variables: ClassVar[Mapping[str, str]] = NOTHING
     # Whether ports that training chooses freely have to stay in a range: not where nodes reach each other on all.
     pins_ports: ClassVar[bool] = True
+    # Whether the platform chooses the numbers of ports and keeps them free for a node.
+    reserves_ports: ClassVar[bool] = False
     # Folders of a node that are the platform's own.
     system_folders: ClassVar[tuple[str, ...]] = ()
 

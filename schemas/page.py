@@ -9,6 +9,7 @@ from catalog.platforms import platforms
 from schemas.checks import rules
 from schemas.judge import OF_SEVERAL, codes
 from schemas.platforms import stack_file
+from schemas.source import shape_severity
 
 _HEAD = """\
 <!-- SPDX-License-Identifier: Apache-2.0 -->
@@ -36,7 +37,7 @@ def render() -> str:
 
 
 def _severity(code: str) -> str:
-    return OF_SEVERAL[code][1] if code in OF_SEVERAL else "error"
+    return OF_SEVERAL[code][1] if code in OF_SEVERAL else shape_severity(code)
 
 
 if __name__ == "__main__":

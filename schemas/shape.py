@@ -15,6 +15,7 @@ from jsonschema.validators import Draft202012Validator, extend
 
 from catalog.platforms import default_platform, platforms
 from schemas.compose import PLATFORM_KEY, schema_of
+from schemas.elsewhere import platforms_with
 from schemas.findings import Path
 from schemas.names import listing, nearest
 
@@ -115,11 +116,13 @@ def _unknown(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     wrong = [key for key in error.instance if key not in allowed and not any(one.search(key) for one in patterns)]
     for number, key in enumerate(wrong):
         remedy = None
+        if elsewhere := platforms_with(path, key):
+            message = f"`{key}` has no effect on the platform `{platform}`"
+            yield Problem(
+                "TY018", (*path, key), message, f"remove it, unless the file also serves {listing(elsewhere)}"
+            )
+            continue
         if path == ("config",):
-            if elsewhere := [name for name in platforms() if key in _keys(name)]:
-                message = f"`{key}` is not known on the platform `{platform}`"
-                yield Problem("TY010", (*path, key), message, f"remove it; {listing(elsewhere)} has it")
-                continue
             remedy = _with_namespace(key, error.instance[key], free if number < MOST_GUESSES else [])
         elif number < MOST_GUESSES and (close := nearest(key, free)) is not None:
             remedy = f"did you mean `{close}`?"

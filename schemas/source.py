@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from schemas.findings import Finding, Path
+from schemas.findings import Finding, Path, Severity
 from schemas.scalars import Unclear, resolve
 
 MAXIMUM_BYTES = 2_000_000
@@ -38,13 +38,20 @@ _TITLES = {
     "TY015": "a plain value where a secret is required",
     "TY016": "a secret where a plain value is required",
     "TY017": "a configuration larger than Pulumi's engine can pass on",
+    "TY018": "a key of another platform",
 }
+# Not an error: one file may serve several platforms.
+ELSEWHERE = "TY018"
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _MAPPING_TAG, _LIST_TAG = "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
 
 
 def shape_titles() -> dict[str, str]:
     return dict(_TITLES)
+
+
+def shape_severity(code: str) -> Severity:
+    return "warning" if code == ELSEWHERE else "error"
 
 
 @dataclass(slots=True)
@@ -68,7 +75,8 @@ class Source:
 
     def add(self, code: str, path: Path, message: str, remedy: str, mark: Position | None = None) -> None:
         line, column = mark or self.position(path)
-        self.findings.append(Finding(code, path, message, remedy, file=self.file, line=line, column=column))
+        severity = shape_severity(code)
+        self.findings.append(Finding(code, path, message, remedy, severity, self.file, line, column))
 
 
 def read(file: FilePath, shown_as: str | None = None) -> Source:

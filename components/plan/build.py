@@ -36,6 +36,7 @@ def build_plan(
             rows[job.framework, job.strategy],
             _packages(job, packages.get(name)),
             stack.pins_ports,
+            stack.reserves_ports,
         )
         for name, job in stack.jobs.items()
     }

@@ -21,6 +21,8 @@ VERSION_WITH_WAITS = 2
 VERSION_WITH_CODE = 3
 # Of a document that says which files to keep. A launcher that passed it over would lose them.
 VERSION_WITH_KEEP = 4
+# Of a document with ports that the platform reserves, whose numbers the node learns only when it starts.
+VERSION_WITH_RESERVED_PORTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,12 @@ def role_part(stack: Stack, job: ResolvedJob, role: str, peers: str, names_code:
     return RolePart(
         role=role,
         called=job.called(role),
-        launch={**_launch(stack, job, role), **(_code(job) if names_code else {}), **_keep(job)},
+        launch={
+            **_launch(stack, job, role),
+            **(_code(job) if names_code else {}),
+            **_keep(job),
+            **({"version": VERSION_WITH_RESERVED_PORTS} if any(map(job.is_reserved, job.active_ports())) else {}),
+        },
         words=words,
         runs_command=job.framework.roles[role].runs_command,
         peers=peers,
@@ -147,20 +154,23 @@ def _awaits(job: ResolvedJob, role: str) -> Iterator[dict[str, Any]]:
     """Ports that must answer before the command starts: on the first listening node, or on every one."""
     spec = job.framework.roles[role]
     for row, port in _awaited(job, spec.awaits):
-        yield {"role": job.called(row.listens[0]), "port": port}
+        yield {"role": job.called(row.listens[0]), **port}
     for row, port in _awaited(job, spec.awaits_every):
         yield from (
-            {"role": job.called(name), "port": port, "every": True}
+            {"role": job.called(name), **port, "every": True}
             for name in row.listens
             if name in job.spec.roles and job.spec.roles[name].replicas
         )
 
 
-def _awaited(job: ResolvedJob, labels: Sequence[str]) -> Iterator[tuple[PortRow, int]]:
-    """The rows of these labels with their first port, without ports whose option is off: nobody listens there."""
+def _awaited(job: ResolvedJob, labels: Sequence[str]) -> Iterator[tuple[PortRow, dict[str, int | str]]]:
+    """The rows of these labels with their first port, without ports whose option is off: nobody listens there.
+
+    A port that the platform reserves has no number yet.
+    """
     for row in (row for label in labels for row in job.framework.ports if row.label == label and job.is_active(row)):
         ports = job.ports_of(row)
-        yield row, 0 if ports is None else ports.first
+        yield row, {"label": row.label} if job.is_reserved(row) else {"port": 0 if ports is None else ports.first}
 
 
 def _environment(job: ResolvedJob) -> dict[str, str]:
@@ -176,7 +186,12 @@ def _environment(job: ResolvedJob) -> dict[str, str]:
 def _ports(job: ResolvedJob, role: str) -> dict[str, Any]:
     """Every port of the job by label: does this role listen on it, and how does the launcher pin it?"""
     return {
-        row.label: {"range": _pair(job.ports_of(row)), "listens": role in row.listens, "pinned": row.pinned}
+        row.label: {
+            "range": _pair(job.ports_of(row)),
+            "listens": role in row.listens,
+            "pinned": row.pinned,
+            **({"reserved": 1} if job.is_reserved(row) else {}),
+        }
         for row in job.active_ports()
     }
 
@@ -199,7 +214,8 @@ def placeholders(job: ResolvedJob) -> dict[str, str]:
     """Values of `{port.label}` and `{option.name}`. The launcher fills in addresses and ranks itself."""
     values = {f"option.{name}": _plain(value) for name, value in job.options.items()}
     for row in job.framework.ports:
-        values |= _port_words(row, job.ports_of(row))
+        # The launcher fills in a port that the platform reserves.
+        values |= {} if job.is_reserved(row) else _port_words(row, job.ports_of(row))
     values["nodes"] = str(job.spec.nodes)
     return {**values, **_renamed_placeholders(job)}
 

@@ -31,6 +31,7 @@ class ResolvedJob:
     framework: Framework
     packages: PackagesPlan | None = None
     pins_ports: bool = True
+    reserves_ports: bool = False
 
     @cached_property
     def options(self) -> dict[str, bool | int | float | str]:
@@ -40,8 +41,15 @@ class ResolvedJob:
     def is_active(self, row: PortRow) -> bool:
         return is_active(row, self.options)
 
+    def is_reserved(self, row: PortRow) -> bool:
+        """Whether the platform chooses a port of this row for each node. What takes several ports chooses free ones."""
+        size = self.options.get(row.per_node or "", 1)
+        return self.reserves_ports and row.pinned == "start-option" and size == 1
+
     def ports_of(self, row: PortRow) -> PortRange | None:
         """The port or range of a row in this job; None for every port."""
+        if self.reserves_ports:
+            return None
         value = self.spec.ports.get(row.label)
         if value is None:
             return None if row.pinned == "kernel-range" and not self.pins_ports else default_ports(row)

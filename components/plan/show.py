@@ -158,17 +158,17 @@ def _storage(plan: Plan, words: Words) -> Iterator[str]:
     own_key = f", encrypted with {bucket.key}" if bucket.key else ""
     made_bucket = f", {versions}, {kept[bucket.keep]}{own_key}" if bucket.create else ""
     made_registry = f", {'immutable, ' if registry.immutable else ''}{kept[registry.keep]}" if registry.create else ""
-    yield from table(
-        [
-            ("bucket", f"{name_or_owner(plan, 'bucket', bucket.name)}, {made_or_not(bucket.create)}{made_bucket}"),
-            (
-                "repository",
-                f"{name_or_owner(plan, 'registry', registry.repository)}, "
-                f"{made_or_not(registry.create)}{made_registry}",
-            ),
-            *words.storage,
-        ]
-    )
+    rows = {
+        "bucket": (
+            "bucket",
+            f"{name_or_owner(plan, 'bucket', bucket.name)}, {made_or_not(bucket.create)}{made_bucket}",
+        ),
+        "registry": (
+            "repository",
+            f"{name_or_owner(plan, 'registry', registry.repository)}, {made_or_not(registry.create)}{made_registry}",
+        ),
+    }
+    yield from table([*(row for concern, row in rows.items() if concern not in words.without), *words.storage])
 
 
 def _jobs(plan: Plan, words: Words) -> Iterator[str]:

@@ -16,7 +16,10 @@ class OpenPaiStackFile:
     stack = OpenPaiStack
 
     def rules(self) -> Mapping[str, CheckRule]:
-        return {}
+        import schemas.openpai.checks  # noqa: F401  # declares them
+        from schemas.openpai.checks.registry import RULES
+
+        return RULES
 
     def facts(self) -> Mapping[str, Any]:
         return {}

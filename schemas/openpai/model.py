@@ -1,20 +1,109 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Stack of OpenPAI: everybody's columns."""
+"""The Stack of OpenPAI: everybody's columns, and those that only OpenPAI has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-from schemas.model import Stack
+from schemas.model import Bucket, Job, NamedAlike, Secret, Stack, StackPlace
 
 VARIABLES = {
     "PAI_": "OpenPAI sets it: a task knows itself and the others by it",
     "FC_": "OpenPAI's controller sets it",
+    "USER_CMD": "OpenPAI hands a task its command in it",
 }
+Start = Literal["launcher", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where jobs are submitted, and as whom."""
+
+    uri: str
+    user: str
+    token: Secret | None = None
+    virtual_cluster: str = "default"
+    certificate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sku:
+    """What each task of a job gets. `sku`: the type of machine, for the hived scheduler."""
+
+    cpus: int
+    memory_gb: float
+    gpus: int = 0
+    sku: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A storage of the cluster. Tasks see it at `mount`, and runs use `folder` below that."""
+
+    name: str
+    mount: str | None = None
+    folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPaiBucket(Bucket):
+    """A bucket that speaks S3, outside of the cluster."""
+
+    region: str | None = None
+    endpoint: str | None = None
+    access_key: Secret | None = None
+    secret_key: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageAuth:
+    """Who pulls the image from a private registry."""
+
+    user: str
+    password: Secret
+    registry: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A runtime plugin, as OpenPAI's protocol has it."""
+
+    plugin: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    failure_policy: Literal["fail", "ignore"] = "fail"
+    taskroles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPaiJob(Job):
+    start: Start = "launcher"
+    image_auth: ImageAuth | None = None
+    plugins: tuple[Plugin, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenPaiStack(Stack):
+    cluster: Cluster
+    skus: Mapping[str, Sku] = field(default_factory=dict)
+    storage: Storage | None = None
+    bucket: OpenPaiBucket = OpenPaiBucket()
+    jobs: Mapping[str, OpenPaiJob] = field(default_factory=dict)
+
     variables: ClassVar[Mapping[str, str]] = VARIABLES
+    # Tasks share the network of their hosts, in which nothing is closed.
+    pins_ports: ClassVar[bool] = False
+    # Tasks of others share it too. OpenPAI keeps ports free for a task, by label.
+    reserves_ports: ClassVar[bool] = True
+
+    def place(self) -> tuple[StackPlace, ...]:
+        return (StackPlace("cluster.uri", "on the cluster", self.cluster.uri),)
+
+    def named_alike(self) -> Iterator[NamedAlike]:
+        return iter(())
+
+    def _exists(self, concern: str) -> bool:
+        # OpenPAI has jobs only. All that they need is there already.
+        return True

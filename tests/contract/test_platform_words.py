@@ -66,11 +66,14 @@ config:
   trainyard:team: vision
   trainyard:environment: dev
   trainyard:platform: openpai
-  trainyard:access: { existing: true }
+  trainyard:cluster: { uri: "https://openpai.example.com", user: vision-bot }
+  trainyard:skus: { gpu2: { gpus: 2, cpus: 8, memoryGb: 16 } }
+  trainyard:storage: { name: vision-nfs }
+  trainyard:registry: { existing: registry.example.com/vision/train }
   trainyard:jobs:
     resnet:
       framework: pytorch
-      image: openpai/standard:1.0
+      image: ${registry}:1.0
       shape: gpu2
       roles: { main: 1, worker: 3 }
       command: train.py --epochs 10

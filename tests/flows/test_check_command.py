@@ -117,8 +117,9 @@ def test_at_least_forty_files_are_broken() -> None:
 def test_every_code_is_raised_by_a_broken_file_or_a_test_of_its_own() -> None:
     asked = (folder / "Pulumi.asked.yaml" for folder in folders())
     raised = {one.code for file in (*files(), *asked) for one in expected(file)}
-    # A missing file, and what is too large to keep in a repository, have tests of their own.
-    assert set(codes()) - raised == {"TY001", "TY017", "TY806"}
+    # A missing file, what is too large to keep in a repository, and a platform that is only planned for have tests of
+    # their own.
+    assert set(codes()) - raised == {"TY001", "TY017", "TY806", "TY883", "TY902"}
 
 
 def test_all_findings_of_all_files_at_once(good: Path) -> None:

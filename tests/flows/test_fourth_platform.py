@@ -83,8 +83,8 @@ def test_its_stack_is_checked_with_its_own_keys_and_checks(checkout: Checkout) -
     wrong.unlink()
     for told in ("TY990", "TY903", "nobody has drawn the others yet", "TY901", "paper has no network"):
         assert told in found
-    assert "`trainyard:compartment` is not known on the platform `paper`" in other
-    assert "`oci` has it" in other
+    assert "`trainyard:compartment` has no effect on the platform `paper`" in other
+    assert "unless the file also serves `oci`" in other
 
 
 def test_its_plan_and_its_access_are_shown_in_its_words(checkout: Checkout) -> None:

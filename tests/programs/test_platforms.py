@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A platform that is only planned for so far makes nothing, and says so."""
+"""One stack file on two platforms: what only one of them has is left alone by the other, with a remark."""
 
 from __future__ import annotations
 
@@ -7,21 +7,48 @@ from typing import Any
 
 import pytest
 
+from provider.openpai.protocol import entrypoint, problems
 from tests.programs.conftest import Written
 from tests.support.recorder.client import ProgramError
 
-_OF_OCI = ("oci:region", "trainyard:compartment", "trainyard:tenancy", "trainyard:frameworks")
+_OF_OPENPAI: dict[str, Any] = {
+    "trainyard:platform": "openpai",
+    "trainyard:cluster": {"uri": "https://openpai.example.com", "user": "vision-bot", "virtualCluster": "vision"},
+    "trainyard:storage": {"name": "vision-nfs"},
+    "trainyard:skus": {"VM.GPU.A10.1": {"gpus": 1, "cpus": 8, "memoryGb": 32}},
+    "trainyard:registry": {"existing": "registry.example.com/vision/train"},
+}
 
 
 def _on_openpai(config: dict[str, Any]) -> None:
-    for key in (*_OF_OCI, "trainyard:network"):
+    config |= _OF_OPENPAI
+    for key in ("trainyard:frameworks", "trainyard:network"):
         config.pop(key, None)
-    config |= {"trainyard:platform": "openpai", "trainyard:access": {"existing": True}}
     for job in config["trainyard:jobs"].values():
-        job |= {"shape": "gpu2", "image": "openpai/standard:1.0"}
+        job["shape"] = "VM.GPU.A10.1"
+        job.pop("inputs", None)
 
 
-def test_a_stack_on_a_platform_that_is_not_deployed_to_makes_nothing(changed: Written) -> None:
-    with pytest.raises(ProgramError) as refused:
-        changed("oci-pytorch-ddp", _on_openpai)
-    assert "This release of trainyard does not deploy to openpai yet. Nothing was changed." in str(refused.value)
+def _by(recorded: Any) -> dict[str, Any]:
+    return {one.name: one.inputs for one in recorded.resources if one.type == "trainyard:index:Run"}
+
+
+def test_the_same_jobs_are_jobs_of_openpai(changed: Written) -> None:
+    recorded = changed("oci-pytorch-ddp", _on_openpai)
+    runs = _by(recorded)
+    assert runs
+    for inputs in runs.values():
+        job = {**inputs["protocol"], "name": "x"}
+        assert inputs["cluster"] == _OF_OPENPAI["trainyard:cluster"]
+        assert problems(job) == []
+        for role in job["taskRoles"]:
+            assert entrypoint(job, role).endswith('"$trainyard_python" -m launcher')
+    assert {one.type for one in recorded.resources if one.custom} == {
+        "trainyard:index:Run",
+        "pulumi:providers:trainyard",
+    }
+
+
+def test_what_openpai_needs_is_missing_in_a_file_of_another_platform(changed: Written) -> None:
+    with pytest.raises(ProgramError, match="`trainyard:cluster` is missing"):
+        changed("oci-pytorch-ddp", lambda config: config.update({"trainyard:platform": "openpai"}))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a plan's runs: jobs of OpenPAI. There is nothing else that a stack could make there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
+from components.openpai.protocol import protocol_of
+from components.openpai.run_inputs import RunFiles, read_files, run_inputs
+from components.plan.model import RunPlan
+from components.refusal import RefusedError
+from components.run import Run, RunProvider
+from provider.openpai.protocol import problems
+from schemas.checks.registry import Wrong, at
+
+
+def deploy(plan: OpenPaiPlan, folder: Path) -> dict[str, Any]:
+    """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
+    files = {name: _files(plan, job, folder) for name, job in plan.jobs.items()}
+    _refuse_invalid(plan, files)
+    provider = RunProvider("runs", {}) if plan.jobs else None
+    jobs = {name: Job(name, plan, job, files[name], provider) for name, job in plan.jobs.items()}
+    return {
+        "cluster": plan.cluster.uri,
+        "user": plan.cluster.user,
+        "virtualCluster": plan.cluster.virtual_cluster,
+        "bucketUri": plan.store.uri,
+        **({"imagePushAddress": plan.registry_address} if plan.registry_address else {}),
+        # Nothing goes when the stack goes, but its runs.
+        "made": [],
+        "jobs": {name: _shown(job) for name, job in jobs.items()},
+        "console": {"jobs": f"{plan.cluster.uri}/job-list.html"},
+    }
+
+
+class Job(pulumi.ComponentResource):
+    """The runs of one job. They are keyed by name, so removing one does not affect the others."""
+
+    runs: Mapping[str, Run]
+
+    def __init__(
+        self,
+        name: str,
+        plan: OpenPaiPlan,
+        job: OpenPaiJobPlan,
+        files: RunFiles,
+        provider: RunProvider | None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        # A renamed job keeps its state. Pulumi applies the alias to the resources below it too.
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=_aliases(job.was)))
+        super().__init__("trainyard:openpai:Job", name, None, opts)
+        self.runs = {
+            key: Run(
+                f"{name}/{key}",
+                run_inputs(plan, job, run, files, pulumi.Output.secret),
+                pulumi.ResourceOptions(
+                    parent=self,
+                    provider=provider,
+                    # The provider asks for this order too, but the engine does not consult it for --replace.
+                    delete_before_replace=True,
+                    aliases=_aliases(tuple(f"{name}/{was}" for was in run.was)),
+                ),
+            )
+            for key, run in job.runs.items()
+        }
+        self.register_outputs({})
+
+
+def _shown(job: Job) -> dict[str, Any]:
+    return {"runs": {key: {"state": run.state, "nodes": run.node_runs} for key, run in job.runs.items()}}
+
+
+def _aliases(names: tuple[str, ...]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
+    return [pulumi.Alias(name=name) for name in names] or None
+
+
+def _files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
+    try:
+        return read_files(plan, job, folder)
+    except (OSError, UnicodeError) as problem:
+        message = f"the code or the certificate cannot be read: {problem}"
+        raise RefusedError([Wrong(at("jobs", job.name), message, "correct the path, or the file")]) from None
+
+
+def _refuse_invalid(plan: OpenPaiPlan, files: Mapping[str, RunFiles]) -> None:
+    """OpenPAI would refuse such a job when half of the others train already."""
+    wrongs = [
+        Wrong(at("jobs", name, "runs", key), f"the job breaks OpenPAI's protocol: {problem}", _remedy(job))
+        for name, job in plan.jobs.items()
+        for key, run in job.runs.items()
+        for problem in problems(named(protocol_of(plan, job, run, files[name].code), run))
+    ]
+    if wrongs:
+        raise RefusedError(wrongs)
+
+
+def named(protocol: dict[str, Any], run: RunPlan) -> dict[str, Any]:
+    """As it is judged: with a name as long as the provider's, and secrets as texts."""
+    secrets = {key: value.value or "" for key, value in protocol.get("secrets", {}).items()}
+    made = {**protocol, "name": f"{run.display_name}-00000000-000", "secrets": secrets}
+    return made if secrets else {key: value for key, value in made.items() if key != "secrets"}
+
+
+def _remedy(job: OpenPaiJobPlan) -> str:
+    return "keep the code in git or in the image" if job.code else "correct the job"

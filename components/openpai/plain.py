@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A task without the launcher: rank, addresses and ports from OpenPAI's variables, and the program itself.
+
+Only for frameworks that need variables and no process beside the program (`plain` in catalog/openpai.toml).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.frameworks.sound import FORMS_OF_A_PORT
+from components.openpai.shell import exported, interpolated, quoted
+from provider.openpai.protocol import controller_name
+
+INDEX = "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
+# The interface with this address. Images have no common tool that says it.
+_INTERFACE = (
+    "import fcntl, socket, struct, sys\n"
+    "any_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+    "for _, name in socket.if_nameindex():\n"
+    "    try:\n"
+    '        answer = fcntl.ioctl(any_socket.fileno(), 0x8915, struct.pack("256s", name.encode()[:15]))\n'
+    "    except OSError:\n"
+    "        continue\n"
+    "    if socket.inet_ntoa(answer[20:24]) == sys.argv[1]:\n"
+    "        print(name)"
+)
+# What TensorFlow calls the main role: a chief if there are servers, else a worker.
+_MAIN = {True: "chief", False: "worker"}
+# So much of a job's name is in the name of a start, as the launcher has it.
+_LETTERS = 60
+
+
+@dataclass(frozen=True)
+class PlainCommand:
+    """`launch`: the launch document of the role. `listeners`: the roles with a port of each label. `store`: the folder
+    of the storage, as tasks see it."""
+
+    launch: Mapping[str, Any]
+    listeners: Mapping[str, Sequence[str]]
+    store: str
+    # Words before the program, as `timeout 60m`.
+    before: str
+
+    def commands(self) -> Iterator[str]:
+        launch, role = self.launch, controller_name(self.launch["role"])
+        ranks = _first_ranks(launch)
+        yield f"trainyard_rank=$(({ranks[launch['role']]} + {INDEX}))"
+        yield f'trainyard_variable="PAI_HOST_IP_{role}_${INDEX}"; trainyard_address="${{!trainyard_variable}}"'
+        for label, listeners in self.listeners.items():
+            if launch["role"] in listeners:
+                name = _port_name(label)
+                yield f'trainyard_variable="PAI_PORT_LIST_{role}_${{{INDEX}}}_{name}"'
+                yield f'trainyard_port_{name}="${{!trainyard_variable}}"'
+        yield f'trainyard_interface="$("$trainyard_python" -c \'{_INTERFACE}\' "$trainyard_address")"'
+        yield from self._folders()
+        yield self._process()
+        yield from _start(1 if launch["wrap"] else launch["processes"])
+
+    def _folders(self) -> Iterator[str]:
+        """What the launcher gives programs too: where checkpoints and results go. Each attempt has its own results."""
+        run = f"{self.store}/{self.launch['job']}/{self.launch['run']}"
+        yield 'trainyard_start="${PAI_JOB_NAME##*~}"'
+        yield f'[ ${{#trainyard_start}} -le {_LETTERS} ] || trainyard_start="${{trainyard_start: -{_LETTERS}}}"'
+        yield "while [[ $trainyard_start == [-_]* ]]; do trainyard_start=${trainyard_start:1}; done"
+        yield "trainyard_output=output"
+        yield '[ "$trainyard_rank" = 0 ] || trainyard_output="output/rank-$trainyard_rank"'
+        start = '"$trainyard_start-${FC_FRAMEWORK_ATTEMPT_ID:-0}/$trainyard_output"'
+        yield exported("TRAINYARD_CHECKPOINTS", quoted(f"{run}/checkpoints"))
+        yield exported("TRAINYARD_OUTPUT", f"{quoted(run)}/{self.launch['attempt']}/{start}")
+        yield 'mkdir -p "$TRAINYARD_CHECKPOINTS" "$TRAINYARD_OUTPUT"'
+
+    def _process(self) -> str:
+        """One process, as a function of its number on the node."""
+        values = self._values()
+        environment = sorted(self.launch["environment"].items())
+        lines = [
+            "trainyard_process() {",
+            "trainyard_local=$1",
+            *(exported(name, interpolated(text, values)) for name, text in environment),
+            f"exec {self.before} {' '.join(self._words(values))}",
+            "}",
+        ]
+        return "\n".join(lines)
+
+    def _words(self, values: Mapping[str, str]) -> Iterator[str]:
+        command = list(self.launch["command"])
+        if self.launch["wrap"]:
+            yield from (interpolated(word, values) for word in self.launch["wrap"])
+            # Wrappers take the script alone.
+            command = command[1:] if command[0] in ("python", "python3") else command
+        elif command[0].endswith(".py"):
+            yield '"$trainyard_python" -u'
+        yield from (interpolated(word, values) for word in command)
+
+    def _values(self) -> dict[str, str]:
+        """What bash makes of each placeholder of the launcher."""
+        launch = self.launch
+        nodes, processes = sum(row["replicas"] for row in launch["roles"]), launch["processes"]
+        values = {
+            "rank": "$trainyard_rank",
+            "nodes": str(nodes),
+            "process": f"$((trainyard_rank * {processes} + trainyard_local))",
+            "local": "$trainyard_local",
+            "processes": str(processes),
+            "world": str(nodes * processes),
+            "address": "$trainyard_address",
+            "interface": "$trainyard_interface",
+            "python": "$trainyard_python",
+            "run": f"{launch['job']}-{launch['run']}-{launch['attempt']}",
+        }
+        if any("{tf_config}" in text for text in launch["environment"].values()):
+            values["tf_config"] = self._tf_config()
+        for row in launch["roles"]:
+            addresses = [_address(row["name"], index) for index in range(row["replicas"])]
+            values |= {f"address.{row['name']}": addresses[0]} if addresses else {}
+            values[f"addresses.{row['name']}"] = ",".join(addresses)
+        for label, listeners in self.listeners.items():
+            own = launch["role"] in listeners
+            number = f"$trainyard_port_{_port_name(label)}" if own else self._first_port(label)
+            values |= dict.fromkeys((f"port.{label}{form}" for form in FORMS_OF_A_PORT), number)
+        return values
+
+    def _tf_config(self) -> str:
+        """TensorFlow's description of the cluster. Only a cluster with servers has a chief."""
+        served = any(row["name"] == "ps" for row in self.launch["roles"])
+        cluster: dict[str, list[str]] = {}
+        own, before = "", 0
+        for row in self.launch["roles"]:
+            task = _MAIN[served] if row["name"] == "main" else row["name"]
+            members = cluster.setdefault(task, [])
+            if row["name"] == self.launch["role"]:
+                own, before = task, len(members)
+            members += [
+                f"{_address(row['name'], one)}:{self._task_port(row['name'], one)}" for one in range(row["replicas"])
+            ]
+        text = json.dumps({"cluster": cluster, "task": {"type": own, "index": 0}})
+        return text.replace('"index": 0', f'"index": $(({before} + {INDEX}))').replace('"', '\\"')
+
+    def _task_port(self, role: str, index: int) -> str:
+        """The port named after the role; a role without one, such as the chief of servers, borrows the first."""
+        label = role if role in self.listeners else next(iter(self.listeners), "")
+        if not label:
+            return "0"
+        return _port(role, index, label) if role in self.listeners[label] else self._first_port(label)
+
+    def _first_port(self, label: str) -> str:
+        return _port(self.listeners[label][0], 0, label)
+
+
+def _start(processes: int) -> Iterator[str]:
+    """The first process that fails ends the others: they would wait for it for ever."""
+    if processes == 1:
+        yield "trainyard_process 0"
+        return
+    yield f"for trainyard_number in $(seq 0 {processes - 1}); do ( trainyard_process $trainyard_number ) & done"
+    yield "trainyard_code=0"
+    yield f"for trainyard_number in $(seq {processes}); do wait -n || {{ trainyard_code=$?; break; }}; done"
+    yield '[ "$trainyard_code" = 0 ] || { kill $(jobs -p) 2>/dev/null || true; }'
+    yield "wait || true"
+    yield 'exit "$trainyard_code"'
+
+
+def _first_ranks(launch: Mapping[str, Any]) -> dict[str, int]:
+    ranks, first = {}, 0
+    for row in launch["roles"]:
+        ranks[row["name"]] = first
+        first += row["replicas"]
+    return ranks
+
+
+def _address(role: str, index: int) -> str:
+    return f"${{PAI_HOST_IP_{controller_name(role)}_{index}}}"
+
+
+def _port(role: str, index: int, label: str) -> str:
+    return f"${{PAI_PORT_LIST_{controller_name(role)}_{index}_{_port_name(label)}}}"
+
+
+def _port_name(label: str) -> str:
+    return label.replace("-", "_")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Plan of OpenPAI: what every platform's says, and what only OpenPAI has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from components.plan.model import JobPlan, Plan
+from schemas.model import Secret
+from schemas.openpai.model import ImageAuth, Plugin, Sku, Start
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    uri: str
+    user: str
+    token: Secret | None
+    virtual_cluster: str
+    certificate: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePlan:
+    name: str
+    mount: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlan:
+    """Where checkpoints and results go. `uri` stands for `${bucket}`. Variables lead tasks to a bucket."""
+
+    uri: str
+    storage: StoragePlan | None = None
+    variables: Mapping[str, str | Secret] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRolePlan:
+    """How often its tasks are tried again, when it is complete, and the labels of its ports."""
+
+    retry_count: int
+    min_failed: int
+    min_succeeded: int
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPaiJobPlan(JobPlan):
+    """`gang`: no task goes on without the others, so OpenPAI starts all of them, again too."""
+
+    start: Start
+    sku: Sku
+    gang: bool
+    retry_count: int
+    task_roles: Mapping[str, TaskRolePlan]
+    image_auth: ImageAuth | None
+    plugins: tuple[Plugin, ...]
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPaiPlan(Plan):
+    cluster: ClusterPlan
+    store: StorePlan
+    registry_address: str
+    jobs: Mapping[str, OpenPaiJobPlan] = field(default_factory=dict)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run as a job of OpenPAI's protocol. Pure: secrets are still `Secret`, below `secrets` and nowhere else."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.openpai import shell
+from components.openpai.code import PARAMETER, clone, unpack
+from components.openpai.plain import PlainCommand
+from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
+from components.plan.model import NodePlan, RunPlan
+from components.plan.naming import expand
+from schemas.model import EnvValue, Secret
+
+Protocol = dict[str, Any]
+_IMAGE = "image"
+# No variable has such a name.
+_PASSWORD = "image-password"
+_RUNTIME_PLUGINS = "com.microsoft.pai.runtimeplugin"
+_FILE = "file://"
+
+
+def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str | None) -> Protocol:
+    """The job of a run, without its name: the provider knows it. `code`: the packed folder."""
+    first = {role.called: next(node for node in run.nodes if node.role == role.called) for role in job.roles}
+    values = {"bucket": plan.store.uri, "registry": plan.registry_address}
+    secrets = _secrets(plan, job, first)
+    job_secrets = {**{key: _sealed(value) for key, value in secrets.items()}, **_password(job)}
+    made: Protocol = {
+        "protocolVersion": 2,
+        "type": "job",
+        "jobRetryCount": job.retry_count,
+        "prerequisites": [_image(job, expand(job.image, values))],
+        "parameters": {**job.parameters, **({PARAMETER: code} if code is not None else {})},
+        "secrets": job_secrets,
+        "taskRoles": {
+            role.called: _task_role(
+                job,
+                role.replicas,
+                job.task_roles[role.called],
+                list(_commands(plan, job, first[role.called], code is not None, secrets)),
+            )
+            for role in job.roles
+        },
+        "defaults": {"virtualCluster": plan.cluster.virtual_cluster},
+        "extras": _extras(plan, job, expand(first[job.roles[0].called].launch["folder"], values)),
+    }
+    return {key: value for key, value in made.items() if value != {}}
+
+
+def _image(job: OpenPaiJobPlan, uri: str) -> Protocol:
+    image: Protocol = {"type": "dockerimage", "name": _IMAGE, "uri": uri}
+    if job.image_auth is not None:
+        password = f"<% $secrets.{_PASSWORD} %>"
+        host = uri.partition("/")[0]
+        registry = job.image_auth.registry or (host if "." in host or ":" in host else "docker.io")
+        image["auth"] = {"username": job.image_auth.user, "password": password, "registryuri": registry}
+    return image
+
+
+def _password(job: OpenPaiJobPlan) -> dict[str, Secret]:
+    """As it is: no command has it in a quotation."""
+    return {_PASSWORD: job.image_auth.password} if job.image_auth else {}
+
+
+def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands: list[str]) -> Protocol:
+    resources: Protocol = {
+        "cpu": job.sku.cpus,
+        "memoryMB": int(job.sku.memory_gb * 1024),
+        "gpu": job.sku.gpus,
+    }
+    if plan.labels:
+        resources["ports"] = dict.fromkeys(plan.labels, 1)
+    return {
+        "instances": instances,
+        "completion": {"minFailedInstances": plan.min_failed, "minSucceededInstances": plan.min_succeeded},
+        "taskRetryCount": plan.retry_count,
+        "dockerImage": _IMAGE,
+        "resourcePerInstance": resources,
+        "commands": commands,
+    }
+
+
+def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
+    extras: Protocol = {"submitFrom": "trainyard", "trainyard": {"folder": folder}}
+    if not job.gang:
+        # Only then OpenPAI tries a task again by itself.
+        extras["gangAllocation"] = False
+    if plan.store.storage is not None:
+        extras["storages"] = [{"name": plan.store.storage.name, "mountPath": plan.store.storage.mount}]
+    if job.sku.sku is not None:
+        row = {"skuType": job.sku.sku, "skuNum": max(1, job.sku.gpus)}
+        extras["hivedScheduler"] = {"taskRoles": {role.called: dict(row) for role in job.roles}}
+    if job.plugins:
+        extras[_RUNTIME_PLUGINS] = [
+            {
+                "plugin": one.plugin,
+                "parameters": dict(one.parameters),
+                "failurePolicy": one.failure_policy,
+                **({"taskroles": list(one.taskroles)} if one.taskroles else {}),
+            }
+            for one in job.plugins
+        ]
+    return extras
+
+
+def _commands(
+    plan: OpenPaiPlan, job: OpenPaiJobPlan, node: NodePlan, has_code: bool, secrets: Mapping[str, Secret]
+) -> Iterator[str]:
+    """What bash does in each task of a role."""
+    values = {"bucket": plan.store.uri, "registry": plan.registry_address}
+    yield 'trainyard_python="$(command -v python || command -v python3)"'
+    yield from (shell.parameter(name) for name in job.parameters)
+    for name, value in {**plan.store.variables, **node.environment}.items():
+        if isinstance(value, Secret):
+            yield shell.secret(name, _key(name, node.role, secrets))
+        else:
+            yield shell.exported(name, shell.quoted(expand(value, values)))
+    git = job.code.git if job.code else None
+    launch = {**node.launch, "node": node.role, "rank": None}
+    if has_code:
+        yield from unpack()
+    if job.start == "plain":
+        yield from clone(git) if git else ()
+        store = plan.store.uri.removeprefix(_FILE)
+        yield from PlainCommand(
+            _filled(launch, values), _listeners(job, launch), store, limited(job.maximum_runtime_minutes)
+        ).commands()
+        return
+    yield shell.exported("TRAINYARD_LAUNCH", shell.document(_filled(launch, values)))
+    yield f'exec {limited(job.maximum_runtime_minutes)} "$trainyard_python" -m launcher'
+
+
+def limited(minutes: int) -> str:
+    """Nothing in OpenPAI ends a run that takes too long."""
+    return f"timeout --kill-after=60 {minutes}m"
+
+
+def _listeners(job: OpenPaiJobPlan, launch: Mapping[str, Any]) -> dict[str, list[str]]:
+    reserved = {label: label.replace("-", "_") for label, row in launch["ports"].items() if row.get("reserved")}
+    return {
+        label: [role.called for role in job.roles if name in job.task_roles[role.called].labels]
+        for label, name in reserved.items()
+    }
+
+
+def _filled(value: Any, values: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return expand(value, values)
+    if isinstance(value, Mapping):
+        return {key: _filled(item, values) for key, item in value.items()}
+    return [_filled(item, values) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _secrets(plan: OpenPaiPlan, job: OpenPaiJobPlan, nodes: Mapping[str, NodePlan]) -> dict[str, Secret]:
+    """By variable; where roles have another value of one, by variable and role."""
+    shared: dict[str, list[tuple[str, Secret]]] = {}
+    for role, node in nodes.items():
+        own: dict[str, EnvValue] = {**plan.store.variables, **node.environment}
+        for name, value in own.items():
+            if isinstance(value, Secret):
+                shared.setdefault(name, []).append((role, value))
+    found: dict[str, Secret] = {}
+    for name, rows in shared.items():
+        if len({value.value for _, value in rows}) == 1:
+            found[name] = rows[0][1]
+        else:
+            found |= {f"{name}-{role}": value for role, value in rows}
+    return found
+
+
+def _key(name: str, role: str, secrets: Mapping[str, Secret]) -> str:
+    return name if name in secrets else f"{name}-{role}"
+
+
+def _sealed(value: Secret) -> Secret:
+    """In Base64. A value is unknown where only the file was read."""
+    return Secret(base64.b64encode((value.value or "").encode()).decode())

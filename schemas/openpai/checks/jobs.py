@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of what becomes part of a job: its resources, names, retries, code, plugins and ports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from catalog.tables import table
+from schemas.checks.registry import Wrong, at
+from schemas.facts import Facts
+from schemas.names import suggestion
+from schemas.openpai.checks.registry import rule
+from schemas.openpai.model import OpenPaiStack
+
+# What OpenPAI's controller makes of a role's name is the name itself only if it looks so.
+_ROLE = re.compile(r"[a-z][a-z0-9]*")
+
+
+@rule("TY880", "a shape that `trainyard:skus` does not have")
+def sku(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.shape.name not in stack.skus:
+            message = f"`{job.shape.name}` is not one of `trainyard:skus`, so nothing says what its tasks get"
+            example = f"add `trainyard:skus: {{ {job.shape.name}: {{ gpus: 1, cpus: 4, memoryGb: 16 }} }}`"
+            remedy = suggestion(job.shape.name, stack.skus) if stack.skus else example
+            yield Wrong(at("jobs", name, "shape"), message, remedy)
+
+
+@rule("TY881", "a job that begins again after it succeeded")
+def again(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for role, spec in job.roles.items():
+            if spec.retry.count == -2:
+                message = "-2 starts training again also after it succeeded, on paid GPUs, until somebody stops it"
+                path = at("jobs", name, "roles", role, "retry", "count")
+                yield Wrong(path, message, "use -1 to try again after every failure, or a number of times")
+
+
+@rule("TY882", "a role's name that OpenPAI changes")
+def role_name(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for role, spec in job.roles.items():
+            called = spec.was.first(role)
+            if not _ROLE.fullmatch(called):
+                message = (
+                    f"OpenPAI's controller keeps lowercase letters and digits only, so tasks would not find `{called}`"
+                )
+                remedy = "begin with a lowercase letter, and use lowercase letters and digits only"
+                yield Wrong(at("jobs", name, "roles", role), message, remedy)
+
+
+@rule("TY883", "code that does not fit into a command")
+def large_code(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
+    most = table("openpai")["largest_code_bytes"]
+    for name, job in stack.jobs.items():
+        folder = facts.folders.get(job.code.folder or "") if job.code else None
+        if folder is not None and folder.inside and folder.bytes > most:
+            size = folder.bytes // 1000
+            message = f"the code has {size} kB, and it travels inside the command, which takes about {most // 1000} kB"
+            remedy = "move data out of the folder, use `code: { git: … }`, or put the code into the image"
+            yield Wrong(at("jobs", name, "code"), message, remedy)
+
+
+@rule("TY884", "a key to a repository that OpenPAI cannot keep")
+def git_secret(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.code and job.code.git and job.code.git.secret:
+            message = "OpenPAI keeps no secrets that open a repository"
+            remedy = "use a repository that needs none, a code folder, or put the code into the image"
+            yield Wrong(at("jobs", name, "code", "git", "secret"), message, remedy)
+
+
+@rule("TY885", "a secret that everybody who sees the job can read")
+def plugin_secret(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for index, plugin in enumerate(job.plugins):
+            if _holds_secret(plugin.parameters):
+                message = "a plugin's parameters are in the job's text, which OpenPAI does not hide"
+                yield Wrong(at("jobs", name, "plugins", index, "parameters"), message, "pass the secret in `env`")
+
+
+def _holds_secret(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return set(value) == {"secure"} or any(map(_holds_secret, value.values()))
+    return isinstance(value, list) and any(map(_holds_secret, value))
+
+
+@rule("TY886", "a plugin for a role that the job does not have")
+def plugin_role(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        called = {spec.was.first(role) for role, spec in job.roles.items() if spec.replicas}
+        for index, plugin in enumerate(job.plugins):
+            for place, role in enumerate(plugin.taskroles):
+                if role not in called:
+                    path = at("jobs", name, "plugins", index, "taskroles", place)
+                    yield Wrong(path, f"the job has no role `{role}`", suggestion(role, called))
+
+
+@rule("TY887", "port numbers that OpenPAI does not use", severity="warning")
+def fixed_ports(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.ports:
+            message = (
+                "tasks share the network of their hosts, so OpenPAI chooses the ports: these numbers have no effect"
+            )
+            yield Wrong(at("jobs", name, "ports"), message, "remove them, unless the file also serves another platform")
+
+
+@rule("TY888", "a size that the SKU says already", severity="warning")
+def size(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.shape.ocpus is not None or job.shape.memory_gb is not None:
+            message = f"tasks get what `trainyard:skus` says of `{job.shape.name}`: the size has no effect here"
+            remedy = f"write `shape: {job.shape.name}`, unless the file also serves another platform"
+            yield Wrong(at("jobs", name, "shape"), message, remedy)
