@@ -22,6 +22,11 @@ JOB = {
     "framework": "pytorch", "image": "registry.example.com/vision:1", "shape": "VM.GPU.A10.1",
     "roles": {"main": 1, "worker": 3}, "command": "train.py", "runs": {"base": {}},
 }  # fmt: skip
+# What a platform demands. All others leave it alone.
+DEMANDED = {
+    "cluster": {"uri": "https://openpai.example.com", "user": "vision-bot"},
+    "storage": {"name": "vision-nfs"}, "skus": {"VM.GPU.A10.1": {"gpus": 1, "cpus": 8, "memoryGb": 32}},
+}  # fmt: skip
 STOPS = {"replicas": 3, "completion": {"minFailed": -1}}
 # What a stack file says that asks for a feature: keys of the file, and keys of its job.
 ASKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -34,7 +39,14 @@ ASKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def findings(folder: Path, platform: str, keys: dict[str, Any], job: dict[str, Any]) -> list[tuple[str, str]]:
     """Code and words of all that `trainyard check` finds in a stack file of this platform."""
-    own = {"team": "vision", "environment": "dev", "platform": platform, **keys, "jobs": {"resnet": {**JOB, **job}}}
+    own = {
+        "team": "vision",
+        "environment": "dev",
+        "platform": platform,
+        **DEMANDED,
+        **keys,
+        "jobs": {"resnet": {**JOB, **job}},
+    }
     region = PLATFORMS[platform].get("region")
     config = {f"trainyard:{key}": value for key, value in own.items()}
     config |= {region["key"]: region["example"]} if region else {}
