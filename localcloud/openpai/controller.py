@@ -23,6 +23,8 @@ from localcloud.openpai.store import JobStore
 from localcloud.openpai.tasks import LOST, NoTasks, TaskExit, Tasks
 
 _SECONDS_BEFORE_ANOTHER_TURN = 5.0
+# A virtual cluster has room again when a task ends, or when somebody changes its limits.
+_SECONDS_BETWEEN_LOOKS_FOR_ROOM = 2.0
 _LOST_WITH_THE_CLOUD = "The local cloud ended while the task ran, and its hosts with it"
 _CANNOT_START = -310
 log = logging.getLogger("localcloud")
@@ -62,9 +64,6 @@ class Controller:
             return [], []
         need = sum_of(needs(task.role) for task in pending) if framework.policy.gang else needs(pending[0].role)
         return pending, self._places.lacking(framework.policy.virtual_cluster, need)
-
-    def limits_changed(self) -> None:
-        self._happen(lambda: None)
 
     def recover(self) -> None:
         """Takes up the jobs that had not ended when the cloud did. Their tasks were lost with its hosts."""
@@ -147,11 +146,10 @@ class Controller:
     def _step(self) -> tuple[list[tuple[Framework, Task]], list[TaskTry]]:
         """All that happened until now, in one transaction."""
         events = list(self._events)
-        now = clock.now()
         with self._store.transaction():
             touched = {each.name: each for event in events if (each := event())}
             self._waiting.update(touched)
-            placed = self._place(now)
+            placed = self._place(clock.now())
             touched |= {each.name: each for each, _ in placed}
             for framework in touched.values():
                 self._store.write(framework, job_state(framework.state, _code(framework)))
@@ -169,7 +167,7 @@ class Controller:
     def _place(self, now: float) -> list[tuple[Framework, Task]]:
         """Gives places to tasks that wait, the oldest job first. The tasks of a gang get theirs all at once."""
         placed: list[tuple[Framework, Task]] = []
-        wake = 0.0
+        looks = [now + _SECONDS_BETWEEN_LOOKS_FOR_ROOM]
         for name, framework in list(self._waiting.items()):
             pending = framework.pending(now)
             for group in [pending] if framework.policy.gang else [[task] for task in pending]:
@@ -179,9 +177,9 @@ class Controller:
             if not (later := framework.next_time()):
                 del self._waiting[name]
             elif later > now:
-                wake = min(wake or later, later)
-        if wake:
-            self._wake(wake - now)
+                looks.append(later)
+        if self._waiting:
+            self._wake(min(looks) - now)
         return placed
 
     def _place_group(self, framework: Framework, group: list[Task]) -> bool:
