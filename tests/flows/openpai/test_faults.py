@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster that is busy, that fails, that drops connections, or that dies: a run is one job all the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from localcloud import admin, control
+from localcloud.control import Cloud
+from provider.base.values import Properties
+from provider.plugin import Trainyard
+from tests.support.cloud_fixture import eventually, kill
+from tests.support.openpai_world import USER, OpenPaiWorld, job
+from tests.support.provider_client import EngineSide, Resource, engine_side
+
+RUN = "trainyard:index:Run"
+# What a run calls in its life: as the local cluster names it.
+CALLS = ("SubmitJob", "GetJob", "GetJobConfig", "ListJobs", "ExecuteJob", "AddTag", "DeleteTag")
+
+
+@pytest.fixture
+def engine() -> Iterator[EngineSide]:
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, {"OPENPAI_TOKEN": "", "OPENPAI_URI": "", "OPENPAI_USER": ""}))
+        engine = stack.enter_context(engine_side(Trainyard()))
+        engine.configure()
+        yield engine
+
+
+def run_inputs(world: OpenPaiWorld, name: str, *commands: str, **more: Any) -> Properties:
+    protocol = {key: value for key, value in job(name, *commands).items() if key != "name"}
+    return {
+        "platform": "openpai",
+        "cluster": {"uri": world.cloud.endpoint, "user": USER, "virtualCluster": "default"},
+        "token": world.token(USER),
+        "displayName": name,
+        "tags": {"stack": "vision-dev", "job": "train", "run": name},
+        "nodes": [{"name": "worker-0", "role": "worker", "rank": 0}],
+        "protocol": protocol,
+        "until": "finished",
+        "timeouts": {"started": 5, "finished": 5},
+        **more,
+    }
+
+
+def jobs_of(world: OpenPaiWorld, name: str) -> list[Mapping[str, Any]]:
+    rows = world.ask("GET", f"/api/v2/jobs?username={USER}&keyword={name}").body
+    return [row for row in rows if row["name"].startswith(f"{name}-")]
+
+
+def struck(world: OpenPaiWorld, call: str) -> list[int]:
+    """How often each fault of a call struck."""
+    return [fault["done"] for fault in admin.list_faults(world.cloud) if fault["operations"] == f"openpai.{call}"]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        ({"kind": "status", "status": 429}, {"kind": "status", "status": 503}),
+        ({"kind": "drop"}, {"kind": "lost-answer"}),
+    ],
+    ids=["refusals", "connections"],
+)
+def test_a_run_is_one_job_whatever_the_cluster_does(
+    faults: tuple[dict[str, Any], ...], shared_cloud: Cloud, engine: EngineSide
+) -> None:
+    """Each call is refused as busy and as failing, or its connection ends before it and after it."""
+    world, name = OpenPaiWorld(shared_cloud), faults[0]["kind"]
+    for call in CALLS:
+        for fault in faults:
+            admin.add_fault(shared_cloud, operations=f"openpai.{call}", times=1, **fault)
+    made = engine.create(RUN, name, run_inputs(world, name))
+    assert made.outputs["state"] == "SUCCEEDED"
+    long = engine.create(RUN, f"long-{name}", run_inputs(world, f"long-{name}", "sleep 3600", until="started"))
+    engine.delete(long)
+    engine.delete(made)
+    for call in ("SubmitJob", "GetJob", "ExecuteJob", "AddTag"):
+        assert struck(world, call) == [1] * len(faults), call
+    admin.clear_faults(shared_cloud)
+    assert [row["state"] for row in jobs_of(world, name)] == ["SUCCEEDED"]
+    assert [row["state"] for row in jobs_of(world, f"long-{name}")] == ["STOPPED"]
+
+
+def test_a_cluster_that_dies_and_comes_back_has_its_jobs(shared_cloud: Cloud, engine: EngineSide) -> None:
+    world = OpenPaiWorld(shared_cloud)
+    made = engine.create(RUN, "kept", run_inputs(world, "kept", "sleep 3600", until="started"))
+    [before] = jobs_of(world, "kept")
+    kill(shared_cloud)
+    assert control.start(shared_cloud.home).endpoint == shared_cloud.endpoint
+    # Its task was lost with its host. That is a failure of the machine: tried again, and not counted.
+    again = eventually(lambda: engine.refresh(made), lambda seen: _state(seen) == "IN_PROGRESS")
+    assert again is not None
+    [after] = jobs_of(world, "kept")
+    assert (after["name"], after["state"], after["retryDetails"]["user"]) == (before["name"], "RUNNING", 0)
+    engine.delete(again)
+    assert [row["state"] for row in jobs_of(world, "kept")] == ["STOPPED"]
+
+
+def _state(seen: Resource | None) -> str:
+    return seen.outputs["state"] if seen else ""
