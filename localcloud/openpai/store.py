@@ -96,7 +96,9 @@ class JobStore:
 
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
-        self.connection.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {_SCHEMA}")
+        # What is removed here may have been a secret.
+        settings = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON;"
+        self.connection.executescript(f"{settings} {_SCHEMA}")
 
     def close(self) -> None:
         self.connection.close()
