@@ -10,9 +10,8 @@ from typing import Any
 import pulumi
 
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
-from components.openpai.protocol import protocol_of
+from components.openpai.protocol import judged, protocol_of
 from components.openpai.run_inputs import RunFiles, read_files, run_inputs
-from components.plan.model import RunPlan
 from components.refusal import RefusedError
 from components.run import Run, RunProvider
 from provider.openpai.protocol import problems
@@ -94,17 +93,10 @@ def _refuse_invalid(plan: OpenPaiPlan, files: Mapping[str, RunFiles]) -> None:
         Wrong(at("jobs", name, "runs", key), f"the job breaks OpenPAI's protocol: {problem}", _remedy(job))
         for name, job in plan.jobs.items()
         for key, run in job.runs.items()
-        for problem in problems(named(protocol_of(plan, job, run, files[name].code), run))
+        for problem in problems(judged(protocol_of(plan, job, run, files[name].code), run))
     ]
     if wrongs:
         raise RefusedError(wrongs)
-
-
-def named(protocol: dict[str, Any], run: RunPlan) -> dict[str, Any]:
-    """As it is judged: with a name as long as the provider's, and secrets as texts."""
-    secrets = {key: value.value or "" for key, value in protocol.get("secrets", {}).items()}
-    made = {**protocol, "name": f"{run.display_name}-00000000-000", "secrets": secrets}
-    return made if secrets else {key: value for key, value in made.items() if key != "secrets"}
 
 
 def _remedy(job: OpenPaiJobPlan) -> str:

@@ -51,6 +51,13 @@ def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str 
     return {key: value for key, value in made.items() if value != {}}
 
 
+def judged(protocol: Protocol, run: RunPlan) -> Protocol:
+    """As it is judged: with a name as long as the provider's, and secrets as texts."""
+    secrets = {key: value.value or "" for key, value in protocol.get("secrets", {}).items()}
+    made = {**protocol, "name": f"{run.display_name}-00000000-000", "secrets": secrets}
+    return made if secrets else {key: value for key, value in made.items() if key != "secrets"}
+
+
 def _image(job: OpenPaiJobPlan, uri: str) -> Protocol:
     image: Protocol = {"type": "dockerimage", "name": _IMAGE, "uri": uri}
     if job.image_auth is not None:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks on OpenPAI as jobs of the protocol, and their commands carried out by bash as a task's runtime does it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.openpai.plan import OpenPaiPlan
+from components.openpai.protocol import judged, protocol_of
+from components.openpai.run_inputs import read_files
+from components.plan.build import plan_of
+from provider.openpai.protocol import controller_name, entrypoint, problems, with_secrets
+from schemas.judge import Judged, judge_config
+
+CONFIG: dict[str, Any] = {
+    "platform": "openpai",
+    "team": "vision",
+    "environment": "dev",
+    "cluster": {"uri": "https://openpai.example.com", "user": "vision-bot"},
+    "skus": {"gpu2": {"gpus": 2, "cpus": 8, "memoryGb": 16}},
+    "storage": {"name": "vision-nfs"},
+}
+JOB: dict[str, Any] = {
+    "framework": "pytorch",
+    "image": "registry.example.com/train:1.0",
+    "shape": "gpu2",
+    "roles": {"main": 1, "worker": 2},
+    "command": "train.py",
+    "runs": {"base": {}},
+}
+# What the runtime begins a command with.
+_STRICT = "set -o errexit\nset -o nounset\nset -o pipefail\n"
+
+
+def judged_stack(folder: Path, job: Mapping[str, Any], **keys: Any) -> Judged:
+    """A stack with one job, as the program reads it: `{secure: text}` is a secret with that text."""
+    own = {key: value for key, value in {**CONFIG, **keys}.items() if value is not None}
+    config = {f"trainyard:{key}": value for key, value in {**own, "jobs": {"train": {**JOB, **job}}}.items()}
+    file = folder / "Pulumi.own.yaml"
+    file.write_text(yaml.safe_dump({"config": config}))
+    opened = {key: _opened(value) for key, value in config.items()}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in opened.items()}
+    return judge_config(texts, [key for key, value in config.items() if opened[key] != value], "own", file)
+
+
+def planned(folder: Path, job: Mapping[str, Any], **keys: Any) -> OpenPaiPlan:
+    plan = plan_of(judged_stack(folder, job, **keys))
+    assert isinstance(plan, OpenPaiPlan)
+    return plan
+
+
+def job_of(folder: Path, job: Mapping[str, Any], **keys: Any) -> dict[str, Any]:
+    """The first run as it would be submitted."""
+    plan = planned(folder, job, **keys)
+    own = plan.jobs["train"]
+    run = next(iter(own.runs.values()))
+    made = judged(protocol_of(plan, own, run, read_files(plan, own, folder).code), run)
+    assert problems(made) == []
+    return made
+
+
+def variables(job: Mapping[str, Any], role: str, index: int) -> dict[str, str]:
+    """What OpenPAI tells a task. Each task has the address 127.0.<role>.<index>."""
+    known = {
+        "PAI_JOB_NAME": f"vision-bot~{job['name']}",
+        "PAI_CURRENT_TASK_ROLE_NAME": role,
+        "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": str(index),
+        "FC_FRAMEWORK_ATTEMPT_ID": "0",
+    }
+    for number, (name, row) in enumerate(job["taskRoles"].items()):
+        short = controller_name(name)
+        for task in range(row["instances"]):
+            known[f"PAI_HOST_IP_{short}_{task}"] = "127.0.0.1"
+            for place, label in enumerate(row["resourcePerInstance"].get("ports", ())):
+                known[f"PAI_PORT_LIST_{short}_{task}_{label}"] = str(20000 + 1000 * number + 10 * task + place)
+    return known
+
+
+def carry_out(
+    job: Mapping[str, Any], role: str, index: int, folder: Path, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """The command of one task, with this Python as the image's."""
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
+    python = folder / "bin" / "python"
+    if not python.exists():
+        python.symlink_to(sys.executable)
+    # The storage of a task is a folder of the test.
+    command = with_secrets(entrypoint(job, role), job.get("secrets")).replace("/mnt/vision-nfs", str(folder / "nfs"))
+    environment = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder), "TMPDIR": str(folder)}
+    return subprocess.run(
+        ["bash", "-c", _STRICT + command],
+        env={**environment, **variables(job, role, index), **more},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value["secure"] if set(value) == {"secure"} else {key: _opened(item) for key, item in value.items()}
+    return [_opened(item) for item in value] if isinstance(value, list) else value

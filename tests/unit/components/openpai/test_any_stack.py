@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of random stacks are valid by the protocol, whatever stands in the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from catalog import frameworks
+from catalog.tables import table
+from components.openpai.protocol import judged, protocol_of
+from components.plan.build import plan_of
+from provider.openpai.protocol import masked, parse, problems, text_of
+from tests.support.openpai_jobs import judged_stack
+from tests.support.stack_strategies import names, texts, variables
+
+_secrets = texts.map(lambda text: {"secure": text})
+_variables = variables.filter(lambda name: not name.startswith(("PAI_", "FC_", "AWS_")) and not name.endswith("_"))
+_env = st.dictionaries(_variables, texts | _secrets, max_size=3)
+_completion = st.fixed_dictionaries({"minFailed": st.just(1) | st.just(-1), "minSucceeded": st.just(1) | st.just(-1)})
+_plugins = st.lists(
+    st.fixed_dictionaries(
+        {
+            "plugin": st.sampled_from(["ssh", "cmd", "tensorboard"]),
+            "parameters": st.dictionaries(names, texts, max_size=2),
+        }
+    ),
+    max_size=2,
+)
+
+
+@st.composite
+def roles(draw: st.DrawFn, framework: str, strategy: str | None) -> dict[str, Any]:
+    rows = frameworks.framework(framework, strategy).roles
+    made = {}
+    for name, row in rows.items():
+        replicas = draw(st.integers(row.minimum, min(row.maximum or 4, 4)))
+        if replicas:
+            count = draw(st.integers(-1, 3))
+            made[name] = {"replicas": replicas, "retry": {"count": count}, "env": draw(_env)}
+            made[name] |= {"completion": draw(_completion)} if draw(st.booleans()) else {}
+    return made
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> dict[str, Any]:
+    framework = draw(st.sampled_from(frameworks.names()))
+    strategies: list[str | None] = [*frameworks.framework(framework).strategies]
+    strategy = draw(st.sampled_from(strategies or [None]))
+    plain = framework in table("openpai")["plain"] and draw(st.booleans())
+    job: dict[str, Any] = {
+        "framework": framework,
+        "roles": draw(roles(framework, strategy)),
+        "start": "plain" if plain else "launcher",
+        "env": draw(_env),
+        "plugins": draw(_plugins),
+        "parameters": draw(st.dictionaries(_variables, texts, max_size=2)),
+        "runs": {draw(names): {"args": draw(st.lists(texts, max_size=3)), "env": draw(_env)}},
+    }
+    job |= {"strategy": strategy} if strategy else {}
+    return job
+
+
+@given(jobs())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+def test_any_job_is_valid_by_the_protocol(job: dict[str, Any]) -> None:
+    with TemporaryDirectory() as folder:
+        read = judged_stack(Path(folder), job)
+    assume(not read.errors)
+    plan = plan_of(read)
+    own: Any = plan.jobs["train"]
+    for run in own.runs.values():
+        made = judged(protocol_of(plan, own, run, None), run)  # type: ignore[arg-type]
+        assert problems(made) == []
+        text = text_of(made)
+        assert parse(text) == made
+        for secret in made.get("secrets", {}).values():
+            assert len(secret) < 8 or secret not in masked(text)
