@@ -99,6 +99,8 @@ class OpenPaiCluster:
         await faults.strike_before(self._parts.faults, operation)
         query = query_parameters(request.target.partition("?")[2])
         reply = route.handler(RestCall(self._parts, request, params, query, caller, content))
+        if reply.later:
+            reply = await reply.later()
         faults.strike_after(self._parts.faults, operation)
         return reply, f"{operation} by {caller.person.name if caller else 'a guest'}"
 

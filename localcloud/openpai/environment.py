@@ -15,6 +15,7 @@ from localcloud.openpai.policies import JobPolicy
 FIRST_PORT, LAST_PORT = 15_000, 39_999
 # Every task has these, whatever the job says.
 OWN_LABELS = ("ssh", "http")
+MOST_PORTS = 1000
 
 
 def encoded_name(framework: str) -> str:
@@ -26,7 +27,7 @@ def ports_of(protocol: Mapping[str, Any], role: str, attempt: str) -> dict[str, 
     """The ports of one attempt of a task, by label: always the same for the same attempt, and no port twice."""
     wanted = dict(protocol["taskRoles"][role]["resourcePerInstance"].get("ports") or {})
     for label in OWN_LABELS:
-        wanted.setdefault(label, 1)
+        wanted[label] = max(1, wanted.get(label, 1))
     span, taken = LAST_PORT - FIRST_PORT + 1, set[int]()
     ports: dict[str, tuple[int, ...]] = {}
     for label, count in wanted.items():

@@ -14,38 +14,38 @@ from localcloud.openpai.tasks import CLUSTER_NETWORK
 _NETWORK = ipaddress.IPv4Network(CLUSTER_NETWORK)
 # The first addresses are the network's own: its name, its router, and room for others.
 _FIRST = 16
+_NAMES = ("gpu", "cpu", "memory", "pod")
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What tasks need, or a virtual cluster has."""
+    """What tasks need, or a virtual cluster has. `pod`: how many tasks."""
 
     gpu: int = 0
     cpu: int = 0
     memory: int = 0
+    pod: int = 0
 
     def plus(self, other: Resources) -> Resources:
-        return Resources(self.gpu + other.gpu, self.cpu + other.cpu, self.memory + other.memory)
+        return Resources(**{name: getattr(self, name) + getattr(other, name) for name in _NAMES})
 
     def minus(self, other: Resources) -> Resources:
-        return Resources(self.gpu - other.gpu, self.cpu - other.cpu, self.memory - other.memory)
+        return Resources(**{name: getattr(self, name) - getattr(other, name) for name in _NAMES})
+
+    def times(self, count: int) -> Resources:
+        return Resources(**{name: getattr(self, name) * count for name in _NAMES})
 
     def lacks(self, need: Resources) -> list[str]:
         """What this has too little of."""
-        return [name for name in ("gpu", "cpu", "memory") if getattr(self, name) < getattr(need, name)]
+        return [name for name in _NAMES if getattr(self, name) < getattr(need, name)]
 
 
 def needs(role: RolePolicy) -> Resources:
-    return Resources(role.gpus, role.cpus, role.memory_mb)
+    return Resources(role.gpus, role.cpus, role.memory_mb, 1)
 
 
 def needs_of_job(policy: JobPolicy) -> Resources:
-    total = Resources()
-    for role in policy.roles:
-        each = needs(role)
-        count = role.instances
-        total = total.plus(Resources(each.gpu * count, each.cpu * count, each.memory * count))
-    return total
+    return sum_of(needs(role).times(role.instances) for role in policy.roles)
 
 
 class Places:
@@ -60,7 +60,7 @@ class Places:
 
     def total(self, cluster: VirtualCluster) -> Resources:
         """What a virtual cluster has. Limits of the local cloud stand in for what a real one shares out."""
-        own = {"gpu": cluster.gpus, "cpu": cluster.cpus, "memory": cluster.memory_mb}
+        own = {"gpu": cluster.gpus, "cpu": cluster.cpus, "memory": cluster.memory_mb, "pod": cluster.pods}
         limits = {name: self._limit(f"openpai.{cluster.name}.{name}") for name in own}
         return Resources(**{name: own[name] if (value := limits[name]) is None else value for name in own})
 

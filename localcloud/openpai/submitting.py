@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import uuid
@@ -12,6 +13,7 @@ from typing import Any
 from localcloud.api import clock
 from localcloud.api.http import Reply
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS, Person
+from localcloud.openpai.environment import MOST_PORTS
 from localcloud.openpai.errors import forbidden, invalid_protocol, job_exists, no_virtual_cluster, too_much
 from localcloud.openpai.places import needs, needs_of_job
 from localcloud.openpai.policies import JobPolicy, policy_of
@@ -26,8 +28,13 @@ _SHOWN_PROBLEMS = 5
 
 
 def submit(call: RestCall) -> Reply:
+    return Reply(later=lambda: _submit(call))
+
+
+async def _submit(call: RestCall) -> Reply:
     text = _decoded(call.body)
-    protocol = judged(text)
+    # A hostile text takes seconds to read. Nobody else waits for that.
+    protocol = await asyncio.to_thread(judged, text)
     person, parts = call.by.person, call.parts
     name = f"{person.name}~{protocol['name']}"
     if parts.store.job(name):
@@ -51,6 +58,9 @@ def judged(text: str) -> dict[str, Any]:
     if wrong := problems(protocol):
         more = f"; and {len(wrong) - _SHOWN_PROBLEMS} more" if len(wrong) > _SHOWN_PROBLEMS else ""
         raise invalid_protocol("; ".join(str(each) for each in wrong[:_SHOWN_PROBLEMS]) + more)
+    for role, row in protocol["taskRoles"].items():
+        if sum((row["resourcePerInstance"].get("ports") or {}).values()) > MOST_PORTS:
+            raise invalid_protocol(f"taskRoles.{role}.resourcePerInstance.ports: a task gets {MOST_PORTS} at the most")
     return protocol
 
 

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts of jobs that a stranger wrote: whatever they are, the local OpenPAI says what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from localcloud.api.errors import ApiError
+from localcloud.openpai.environment import MOST_PORTS, ports_of
+from localcloud.openpai.submitting import judged
+
+_ROLE = {"dockerImage": "image", "commands": ["true"], "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}}
+_JOB = {
+    "protocolVersion": 2,
+    "name": "hello",
+    "type": "job",
+    "prerequisites": [{"type": "dockerimage", "name": "image", "uri": "python:3.11"}],
+}
+_NESTED = [f"a{index}: &a{index} [{','.join([f'*a{index - 1}'] * 10)}]" for index in range(1, 9)]
+
+
+def _job(**resources: Any) -> dict[str, Any]:
+    each = {**_ROLE["resourcePerInstance"], **resources}  # type: ignore[dict-item]
+    return {**_JOB, "taskRoles": {"worker": {**_ROLE, "resourcePerInstance": each}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "a YAML mapping"),
+        ("[1, 2]", "a YAML mapping"),
+        ("a: " + "[" * 2000, "not YAML"),
+        ("x: !!python/object:os.system {}", "not YAML"),
+        ("x: !!binary aGVsbG8=", "type bytes"),
+        ("x: {1: 2}", "a key is not a text"),
+        ("a: &a [*a]", "repeats itself"),
+        ("\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *_NESTED]), "repeats itself"),
+        (json.dumps(_job(ports={"data": 900, "more": 101})), "1000 at the most"),
+    ],
+)
+def test_a_hostile_text_is_refused_with_its_reason(text: str, reason: str) -> None:
+    with pytest.raises(ApiError, match=reason) as refusal:
+        judged(text)
+    assert (refusal.value.status, refusal.value.code) == (400, "InvalidProtocolError")
+
+
+def test_a_task_gets_as_many_ports_as_it_asks_for_and_no_port_twice() -> None:
+    job = judged(json.dumps(_job(ports={"data": MOST_PORTS - 1, "http": 0})))
+    ports = ports_of(job, "worker", "an attempt")
+    assert {label: len(numbers) for label, numbers in ports.items()} == {"data": 999, "http": 1, "ssh": 1}
+    numbers = [number for each in ports.values() for number in each]
+    assert len(set(numbers)) == len(numbers)
+    assert ports_of(job, "worker", "an attempt") == ports
+    assert ports_of(job, "worker", "another") != ports
