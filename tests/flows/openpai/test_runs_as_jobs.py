@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
+from localcloud import control
 from localcloud.control import Cloud
 from localcloud.openpai.accounts import read_accounts
 from provider.base.asking import call_of
@@ -25,7 +27,7 @@ from provider.runs.model import NodeRun, run_spec
 from provider.runs.tries import fingerprint_of_try
 from runstatus.platform import Question, RunLook, run_look
 from runstatus.seen import WantedRuns
-from tests.support.cloud_fixture import eventually, local_cloud
+from tests.support.cloud_fixture import eventually, kill, local_cloud
 from tests.support.provider_client import EngineSide, Failed, Resource, engine_side
 
 RUN = "trainyard:index:Run"
@@ -248,3 +250,27 @@ def test_a_job_that_is_gone_or_was_never_there_is_none(world: World) -> None:
     assert platform.describe(call, gone.id) is None
     platform.cancel(call, [gone])
     platform.release(call, [gone])
+
+
+def test_tasks_that_a_job_could_do_without_are_no_failure(world: World) -> None:
+    command = '[ "$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" = 0 ] || ' + LONG
+    enough = {"completion": {"minFailedInstances": 1, "minSucceededInstances": 1}}
+    made = world.engine.create(RUN, "enough", world.inputs(command, instances=2, role=enough, displayName="enough"))
+    assert [node["state"] for node in made.outputs["nodeRuns"]] == ["SUCCEEDED", "SUCCEEDED"]
+    world.engine.delete(made)
+
+
+def test_a_killed_cluster_is_waited_for_and_its_lost_attempt_is_not_counted(world: World) -> None:
+    """The last test of this cloud: its server is another process then."""
+    command = f'[ "$FC_FRAMEWORK_ATTEMPT_ID" != 0 ] || {LONG}'
+    inputs = world.inputs(command, displayName="killed", until="started")
+    made = world.engine.create(RUN, "killed", inputs)
+    kill(world.cloud)
+    waiting = ThreadPoolExecutor(1).submit(world.engine.update, made, {**inputs, "until": "finished"})
+    eventually(lambda: world.engine.heard.lines, lambda lines: any("trying again" in line for line in lines))
+    control.start(world.cloud.home)
+    ended = waiting.result()
+    assert ended.outputs["state"] == "SUCCEEDED"
+    status = world.job(ended)["jobStatus"]
+    assert (status["retryDetails"]["user"], status["retries"] > 0) == (0, True)
+    world.engine.delete(ended)
