@@ -21,7 +21,7 @@ LAUNCH = "TRAINYARD_LAUNCH"
 Fill = Callable[[str], str]
 Environment = Mapping[str, str]
 # Parts of a launch document, by the key of the stack file that people know. All others follow from the framework.
-_KEYS = {
+KEYS = {
     "command": "command", "role": "roles", "roles": "roles", "retry": "roles", "ports": "ports", "options": "options",
     "processes": "options", "secrets": "env", "stallMinutes": "stallMinutes", "job": "was", "run": "was",
     "folder": "bucket", "checkpoints": "bucket", "attempt": "attempt",
@@ -48,7 +48,7 @@ class Overlay:
         document = _document(deployed)
         for key in _differing(like.launch, own.launch):
             if not self._same(like.launch.get(key), document.get(key)):
-                raise TryError(_cannot_tell(_KEYS.get(key, key)))
+                raise TryError(_cannot_tell(KEYS.get(key, key)))
             document[key] = json.loads(self.fill(json.dumps(own.launch[key])))
         return {**made, LAUNCH: json.dumps(document, sort_keys=True, separators=(",", ":"))}
 
@@ -61,7 +61,7 @@ class Overlay:
         document = _document(deployed)
         for key in sorted({*document, *like.launch}):
             if not self._same(like.launch.get(key), document.get(key)):
-                yield _KEYS.get(key, "framework")
+                yield KEYS.get(key, "framework")
 
     def fits(self, planned: EnvValue, deployed: str | None) -> bool:
         """Whether a text of the plan can have become the deployed one. Nobody can read a secret of the file here."""

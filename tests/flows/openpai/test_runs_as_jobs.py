@@ -4,100 +4,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from localcloud import control
-from localcloud.control import Cloud
-from localcloud.openpai.accounts import read_accounts
 from provider.base.asking import call_of
 from provider.base.values import Properties
 from provider.openpai.jobs import RELEASED, RunId
-from provider.openpai.platform import OpenPaiRunPlatform
-from provider.openpai.session import Session
-from provider.plugin import Trainyard
 from provider.runs.check import with_defaults
 from provider.runs.model import NodeRun, run_spec
 from provider.runs.tries import fingerprint_of_try
-from runstatus.platform import Question, RunLook, run_look
-from runstatus.seen import WantedRuns
-from tests.support.cloud_fixture import eventually, kill, local_cloud
-from tests.support.provider_client import EngineSide, Failed, Resource, engine_side
+from tests.support.cloud_fixture import eventually, kill
+from tests.support.openpai_runs import RUN, RunsWorld, runs_world
+from tests.support.provider_client import Failed, Resource
 
-RUN = "trainyard:index:Run"
 LONG = "sleep 3600"
 # Each task says who it is, so that a line shows which one wrote it.
 HELLO = 'echo "task $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX of $PAI_JOB_NAME, attempt $FC_FRAMEWORK_ATTEMPT_ID"'
 
 
-@dataclass(frozen=True)
-class World:
-    cloud: Cloud
-    engine: EngineSide
-    tokens: Mapping[str, str]
-
-    def inputs(self, *commands: str, instances: int = 1, role: Properties | None = None, **more: Any) -> Properties:
-        protocol = {
-            "protocolVersion": 2,
-            "type": "job",
-            "prerequisites": [{"type": "dockerimage", "name": "image", "uri": "python:3.11"}],
-            "taskRoles": {
-                "worker": {
-                    "instances": instances,
-                    "dockerImage": "image",
-                    "resourcePerInstance": {"cpu": 1, "memoryMB": 256, "gpu": 0},
-                    "commands": list(commands),
-                    **(role or {}),
-                }
-            },
-            **more.pop("protocol", {}),
-        }
-        return {
-            "platform": "openpai",
-            "cluster": {"uri": self.cloud.endpoint, "user": "deployer", "virtualCluster": "default"},
-            "token": self.tokens["deployer"],
-            "displayName": "vision-dev-train-first",
-            "tags": {"stack": "vision-dev", "job": "train", "run": "first"},
-            "nodes": [{"name": f"worker-{rank}", "role": "worker", "rank": rank} for rank in range(instances)],
-            "protocol": protocol,
-            "until": "finished",
-            "timeouts": {"access": 0.05, "started": 5, "finished": 5},
-            **more,
-        }
-
-    def platform(self, user: str = "deployer") -> OpenPaiRunPlatform:
-        cluster = {"uri": self.cloud.endpoint, "user": user}
-        return OpenPaiRunPlatform(Session.of({"cluster": cluster, "token": self.tokens[user]}, {}))
-
-    def job(self, resource: Resource) -> Mapping[str, Any]:
-        run = RunId.parse(resource.id)
-        assert run is not None
-        detail = self.platform().job(call_of("test", lambda line: None), run.user, run.job)
-        assert detail is not None
-        return detail
-
-    def look(self, run: str) -> RunLook:
-        config = {"trainyard:platform": "openpai"}
-        return run_look(Question(config, self.cloud, None, WantedRuns("vision-dev", "train", run), print))
-
-
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with ExitStack() as stack:
-        cloud = stack.enter_context(local_cloud(tmp_path_factory.mktemp("openpai") / "cloud"))
-        hidden = {"OPENPAI_TOKEN": "", "OPENPAI_URI": "", "OPENPAI_USER": ""}
-        stack.enter_context(patch.dict(os.environ, hidden))
-        engine = stack.enter_context(engine_side(Trainyard()))
-        engine.configure()
-        accounts = read_accounts(cloud.home)
-        assert accounts is not None
-        yield World(cloud, engine, accounts.tokens)
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunsWorld]:
+    with runs_world(tmp_path_factory.mktemp("openpai") / "cloud") as made:
+        yield made
 
 
 def _details(resource: Resource | None) -> str:
@@ -105,7 +38,7 @@ def _details(resource: Resource | None) -> str:
     return "; ".join(node["details"] for node in resource.outputs["nodeRuns"])
 
 
-def test_a_run_is_a_job_and_is_made_once(world: World) -> None:
+def test_a_run_is_a_job_and_is_made_once(world: RunsWorld) -> None:
     inputs = world.inputs(HELLO, instances=2)
     made = world.engine.create(RUN, "first", inputs)
     assert made.outputs["state"] == "SUCCEEDED"
@@ -133,7 +66,7 @@ def test_a_run_is_a_job_and_is_made_once(world: World) -> None:
     world.engine.delete(again)
 
 
-def test_an_interrupted_create_finds_its_job(world: World) -> None:
+def test_an_interrupted_create_finds_its_job(world: RunsWorld) -> None:
     inputs = world.inputs(LONG, displayName="interrupted", until="accepted")
     made = world.engine.create(RUN, "interrupted", inputs)
     again = world.engine.create(RUN, "interrupted", inputs)
@@ -145,7 +78,7 @@ def test_an_interrupted_create_finds_its_job(world: World) -> None:
     assert world.job(made)["jobStatus"]["state"] == "STOPPED"
 
 
-def test_a_job_that_fails_says_how_often_and_why(world: World) -> None:
+def test_a_job_that_fails_says_how_often_and_why(world: RunsWorld) -> None:
     inputs = world.inputs(
         HELLO,
         "exit 3",
@@ -170,7 +103,7 @@ def test_a_job_that_fails_says_how_often_and_why(world: World) -> None:
     world.engine.delete(kept)
 
 
-def test_a_run_is_imported_by_its_id(world: World) -> None:
+def test_a_run_is_imported_by_its_id(world: RunsWorld) -> None:
     inputs = world.inputs(LONG, displayName="imported", until="started", protocol={"secrets": {"key": "a secret"}})
     made = world.engine.create(RUN, "imported", inputs)
     with patch.dict(os.environ, world.cloud.env_for("deployer")):
@@ -184,7 +117,7 @@ def test_a_run_is_imported_by_its_id(world: World) -> None:
     world.engine.delete(made)
 
 
-def test_a_run_is_seen_followed_and_cancelled_by_a_person(world: World) -> None:
+def test_a_run_is_seen_followed_and_cancelled_by_a_person(world: RunsWorld) -> None:
     tags = {"stack": "vision-dev", "job": "train", "run": "seen"}
     made = world.engine.create(
         RUN, "seen", world.inputs(HELLO, LONG, instances=2, until="started", displayName="seen", tags=tags)
@@ -206,7 +139,7 @@ def test_a_run_is_seen_followed_and_cancelled_by_a_person(world: World) -> None:
     world.engine.delete(made)
 
 
-def test_tries_of_the_same_job_end_with_the_run(world: World) -> None:
+def test_tries_of_the_same_job_end_with_the_run(world: RunsWorld) -> None:
     tags = {"stack": "vision-dev", "job": "liked", "run": "first"}
     inputs = world.inputs(LONG, displayName="liked", tags=tags, until="accepted")
     made = world.engine.create(RUN, "liked", inputs)
@@ -233,7 +166,7 @@ def test_tries_of_the_same_job_end_with_the_run(world: World) -> None:
         ({"protocol": {"jobRetryCount": -2}}, "breaks OpenPAI's protocol", "trainyard check"),
     ],
 )
-def test_refusals_say_what_to_do(world: World, changed: Properties, cause: str, remedy: str) -> None:
+def test_refusals_say_what_to_do(world: RunsWorld, changed: Properties, cause: str, remedy: str) -> None:
     inputs = world.inputs("true", **{key: value for key, value in changed.items() if key != "cluster"})
     inputs["cluster"] = {**inputs["cluster"], **changed.get("cluster", {})}
     with pytest.raises(Failed) as failed:
@@ -243,7 +176,7 @@ def test_refusals_say_what_to_do(world: World, changed: Properties, cause: str, 
     assert world.tokens["deployer"] not in str(failed.value)
 
 
-def test_a_job_that_is_gone_or_was_never_there_is_none(world: World) -> None:
+def test_a_job_that_is_gone_or_was_never_there_is_none(world: RunsWorld) -> None:
     gone = NodeRun("worker-0", "openpai/deployer~nothing-0123abcd/worker/0", "IN_PROGRESS")
     platform, call = world.platform(), call_of("test", lambda line: None)
     assert platform.observe(call, [gone])[0].state == "DELETED"
@@ -252,7 +185,7 @@ def test_a_job_that_is_gone_or_was_never_there_is_none(world: World) -> None:
     platform.release(call, [gone])
 
 
-def test_tasks_that_a_job_could_do_without_are_no_failure(world: World) -> None:
+def test_tasks_that_a_job_could_do_without_are_no_failure(world: RunsWorld) -> None:
     command = '[ "$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" = 0 ] || ' + LONG
     enough = {"completion": {"minFailedInstances": 1, "minSucceededInstances": 1}}
     made = world.engine.create(RUN, "enough", world.inputs(command, instances=2, role=enough, displayName="enough"))
@@ -260,7 +193,7 @@ def test_tasks_that_a_job_could_do_without_are_no_failure(world: World) -> None:
     world.engine.delete(made)
 
 
-def test_a_killed_cluster_is_waited_for_and_its_lost_attempt_is_not_counted(world: World) -> None:
+def test_a_killed_cluster_is_waited_for_and_its_lost_attempt_is_not_counted(world: RunsWorld) -> None:
     """The last test of this cloud: its server is another process then."""
     command = f'[ "$FC_FRAMEWORK_ATTEMPT_ID" != 0 ] || {LONG}'
     inputs = world.inputs(command, displayName="killed", until="started")

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plain registry, as building and pushing images for OpenPAI ask for it. Nothing is known of it but its address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
+from components.plan.model import JobPlan, Plan
+from images import wanted as images_wanted
+from images.errors import ImageError
+from images.login import Endpoint
+from images.recipes import Recipe, recipe
+from images.registered import IMMUTABLE, NOT_BUILT, UNREACHABLE, PushFailure, explain
+from images.wanted import WantedImage
+
+_PUSH_FAILURES = (
+    PushFailure(
+        r"no basic auth|unauthorized|authentication required|denied|\b40[13]\b",
+        "{host} does not let you push to {repository}",
+        "Log in first, as somebody who may: {login}",
+    ),
+    IMMUTABLE,
+    NOT_BUILT,
+    PushFailure(
+        r"name unknown|name_unknown|repository .*(?:not found|does not exist)|\b404\b",
+        "{host} has no repository {repository}",
+        "Make it in the registry, or write another address in the stack file",
+    ),
+    UNREACHABLE,
+)
+
+
+class OpenPaiImages:
+    """`images.platform.ImagePlatform`."""
+
+    def __init__(self, plan: OpenPaiPlan) -> None:
+        self._plan = plan
+
+    def wanted_images(
+        self, plan: Plan, namespace: str, registry: str, only: str | None, dry_run: bool
+    ) -> tuple[list[WantedImage], list[str]]:
+        if namespace:
+            raise ImageError("images of OpenPAI have no namespace of a tenancy\nRemove --namespace")
+        names = {"registry": registry or self._plan.registry_address}
+        return images_wanted.wanted_images(plan, names, self._plain, only)
+
+    def _plain(self, job: JobPlan) -> str:
+        """Images of plain starts are other people's: what we build has the launcher."""
+        if isinstance(job, OpenPaiJobPlan) and job.start == "plain":
+            return (
+                f"{job.name}: `start: plain` takes an image without the launcher; trainyard builds those that have it"
+            )
+        return ""
+
+    def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
+        has_gpu = isinstance(job, OpenPaiJobPlan) and job.sku.gpus > 0
+        return recipe(job.framework, job.strategy, has_gpu if gpu is None else gpu)
+
+    def is_arm(self, shape: str) -> bool:
+        return False
+
+    def judge(self, plan: Plan, image: WantedImage, overwrite: bool) -> str:
+        return f"{image.host} is not asked what it has"
+
+    def user_of(self, image: WantedImage) -> str:
+        job = next((job for job in image.jobs if isinstance(job, OpenPaiJobPlan) and job.image_auth), None)
+        return job.image_auth.user if job is not None and job.image_auth is not None else "<user>"
+
+    def by_hand(self, login: str) -> str:
+        return f"without a login of the tool here, log in first: {login}"
+
+    def login(self, place: Endpoint) -> tuple[str, str]:
+        raise ImageError("the registry's password is a secret of the stack file, which commands cannot read")
+
+    def explain_failure(self, output: str, plan: Plan, image: WantedImage, login: str) -> ImageError:
+        facts = {
+            "host": image.host, "address": image.address, "repository": image.path, "tag": image.tag,
+            "login": login, "stack": plan.stack,
+        }  # fmt: skip
+        return explain(output, _PUSH_FAILURES, facts)
+
+
+def make(plan: OpenPaiPlan, environment: Mapping[str, str]) -> OpenPaiImages:
+    return OpenPaiImages(plan)

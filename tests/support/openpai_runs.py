@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A local OpenPAI, and runs on it that a test starts through our provider."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from localcloud.control import Cloud
+from localcloud.openpai.accounts import read_accounts
+from provider.base.asking import call_of
+from provider.base.values import Properties
+from provider.openpai.jobs import RunId
+from provider.openpai.platform import OpenPaiRunPlatform
+from provider.openpai.session import Session
+from provider.plugin import Trainyard
+from runstatus.platform import Question, RunLook, run_look
+from runstatus.seen import WantedRuns
+from tests.support.cloud_fixture import local_cloud
+from tests.support.provider_client import EngineSide, Resource, engine_side
+
+RUN = "trainyard:index:Run"
+
+
+@dataclass(frozen=True)
+class RunsWorld:
+    cloud: Cloud
+    engine: EngineSide
+    tokens: Mapping[str, str]
+
+    def inputs(self, *commands: str, instances: int = 1, role: Properties | None = None, **more: Any) -> Properties:
+        protocol = {
+            "protocolVersion": 2,
+            "type": "job",
+            "prerequisites": [{"type": "dockerimage", "name": "image", "uri": "python:3.11"}],
+            "taskRoles": {
+                "worker": {
+                    "instances": instances,
+                    "dockerImage": "image",
+                    "resourcePerInstance": {"cpu": 1, "memoryMB": 256, "gpu": 0},
+                    "commands": list(commands),
+                    **(role or {}),
+                }
+            },
+            **more.pop("protocol", {}),
+        }
+        return {
+            "platform": "openpai",
+            "cluster": {"uri": self.cloud.endpoint, "user": "deployer", "virtualCluster": "default"},
+            "token": self.tokens["deployer"],
+            "displayName": "vision-dev-train-first",
+            "tags": {"stack": "vision-dev", "job": "train", "run": "first"},
+            "nodes": [{"name": f"worker-{rank}", "role": "worker", "rank": rank} for rank in range(instances)],
+            "protocol": protocol,
+            "until": "finished",
+            "timeouts": {"access": 0.05, "started": 5, "finished": 5},
+            **more,
+        }
+
+    def platform(self, user: str = "deployer") -> OpenPaiRunPlatform:
+        cluster = {"uri": self.cloud.endpoint, "user": user}
+        return OpenPaiRunPlatform(Session.of({"cluster": cluster, "token": self.tokens[user]}, {}))
+
+    def job(self, resource: Resource) -> Mapping[str, Any]:
+        run = RunId.parse(resource.id)
+        assert run is not None
+        detail = self.platform().job(call_of("test", lambda line: None), run.user, run.job)
+        assert detail is not None
+        return detail
+
+    def look(self, run: str) -> RunLook:
+        config = {"trainyard:platform": "openpai"}
+        return run_look(Question(config, self.cloud, None, WantedRuns("vision-dev", "train", run), print))
+
+
+@contextmanager
+def runs_world(home: Path) -> Iterator[RunsWorld]:
+    with ExitStack() as stack:
+        cloud = stack.enter_context(local_cloud(home))
+        stack.enter_context(patch.dict(os.environ, {"OPENPAI_TOKEN": "", "OPENPAI_URI": "", "OPENPAI_USER": ""}))
+        engine = stack.enter_context(engine_side(Trainyard()))
+        engine.configure()
+        yield RunsWorld(cloud, engine, read_accounts(cloud.home).tokens)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A deployed job with the difference that a try makes."""
+
+from typing import Any
+
+import pytest
+
+from components.openpai.shell import document, exported
+from tries.model import TryError
+from tries.openpai.merging import differences, merged
+
+
+def _job(args: str = "1", image: str = "a:1", code: str = "tar 1", stall: int = 5, **more: str) -> dict[str, Any]:
+    env = [f"export {name}={value}" for name, value in more.items()]
+    launch = {"command": ["train.py", args], "folder": f"/mnt/{args}", "stallMinutes": stall}
+    commands = [*env, code, exported("TRAINYARD_LAUNCH", document(launch)), "exec launcher"]
+    return {
+        "prerequisites": [{"name": "image", "uri": image}],
+        "taskRoles": {"worker": {"instances": 2, "commands": commands}},
+        "extras": {"trainyard": {"folder": f"file:///mnt/{args}"}},
+    }
+
+
+def test_what_is_deployed_stays_where_the_try_changes_nothing() -> None:
+    deployed = _job(image="a:0", code="tar 0", stall=9, LEVEL="x")
+    made = merged(deployed, _job(LEVEL="y"), _job("2", LEVEL="y"))
+    assert made == _job("2", image="a:0", code="tar 0", stall=9, LEVEL="x")
+    assert set(differences(deployed, _job(LEVEL="y"))) == {"image", "code", "stallMinutes", "env.LEVEL"}
+
+
+def test_what_the_try_adds_comes_beside_it() -> None:
+    assert merged(_job(), _job(), _job(NEW="1")) == _job(NEW="1")
+    assert merged({"a": 1}, {}, {"b": 2}) == {"a": 1, "b": 2}
+    assert merged({"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1}) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("deployed", "own", "key"),
+    [
+        (_job("0"), _job("2"), "command"),
+        (_job(LEVEL="0"), _job(LEVEL="2"), "env.LEVEL"),
+        (_job(code="tar 0"), _job(NEW="1"), "code"),
+        (_job(image="a:0"), _job(image="a:2"), "image"),
+    ],
+)
+def test_a_value_that_both_changed_is_refused(deployed: dict[str, Any], own: dict[str, Any], key: str) -> None:
+    like = _job(LEVEL="1") if "LEVEL" in str(own) else _job()
+    with pytest.raises(TryError, match=rf"`{key}` has changed"):
+        merged(deployed, like, own)
