@@ -73,11 +73,7 @@ def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobP
                 retry_count=0 if gang else _count(spec.roles[role.name]),
                 min_failed=spec.roles[role.name].completion.min_failed,
                 min_succeeded=_enough(spec, role.name, services),
-                labels=tuple(
-                    row.label.replace("-", "_")
-                    for row in resolved.active_ports()
-                    if role.name in row.listens and resolved.is_reserved(row)
-                ),
+                labels=tuple(label.replace("-", "_") for label in role.reserved),
             )
             for role in job.roles
         },

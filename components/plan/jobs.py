@@ -54,6 +54,7 @@ def _role(job: ResolvedJob, role: str) -> RolePlan:
         ports=job.listens_on(role),
         minimum_success=spec.replicas if wanted is None or wanted < 0 else min(wanted, spec.replicas),
         carries=job.framework.roles[role].carries,
+        reserved=tuple(row.label for row in job.active_ports() if role in row.listens and job.is_reserved(row)),
     )
 
 

@@ -107,6 +107,8 @@ class RolePlan:
     ports: Mapping[str, PortRange | None]
     minimum_success: int
     carries: bool = True
+    # Labels of ports whose numbers the platform chooses.
+    reserved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,7 +232,9 @@ def _launched(job: JobPlan) -> Iterator[str]:
 
 
 def _role(role: RolePlan) -> str:
-    listens = ", ".join(f"{label} {ports_text(ports)}" for label, ports in role.ports.items())
+    listens = ", ".join(
+        f"{label} {'reserved' if label in role.reserved else ports_text(ports)}" for label, ports in role.ports.items()
+    )
     enough = f", {role.minimum_success} must succeed" if role.minimum_success != role.replicas else ""
     return f"{role.replicas} x {role.mode}{enough}, " + (f"listens on {listens}" if listens else "listens on nothing")
 

@@ -28,6 +28,16 @@ def sku(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "shape"), message, remedy)
 
 
+@rule("TY889", "GPUs are needed, but the SKU has none")
+def without_gpu(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        row = stack.skus.get(job.shape.name)
+        if row is not None and row.gpus == 0 and job.options.get("backend") == "nccl":
+            message = f"NCCL needs GPUs, and `{job.shape.name}` has none"
+            remedy = "use `backend: gloo`, or a SKU with `gpus`"
+            yield Wrong(at("jobs", name, "options", "backend"), message, remedy)
+
+
 @rule("TY881", "a job that begins again after it succeeded")
 def again(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
