@@ -14,6 +14,7 @@ from components.plan.model import JobPlan, Plan, RunPlan
 from engine.progress import Progress
 from localcloud import admin
 from localcloud.control import Cloud
+from localcloud.environments.absent import absent_modules
 from localcloud.environments.find import MissingEnvironment
 from localcloud.hosts import users
 from localcloud.isolation import REMEDY, REQUIRED
@@ -132,6 +133,7 @@ def _set_up(
         local = place.select(plan_file(place.file, tell), cloud)
         here = plan_with_runs(local.config, script, home)
         make_packages(here, place.file.parent, Progress())
+        differences += _absent(here, place.file.parent)
         platform.local.ready_images(cloud, here, borrowed)
         granted, stood_in_for = platform.stand_in_access(cloud, here, used)
         differences += [*local.remarks, *platform.stand_in_groups(cloud, here), *stood_in_for]
@@ -142,6 +144,17 @@ def _set_up(
         home, place, cloud, script, plan, here, granted, network, outputs, platform, tell,
         tuple(dict.fromkeys(differences)), _unisolated(cloud),
     )  # fmt: skip
+
+
+def _absent(plan: Plan, stacks: Path) -> Iterator[str]:
+    """What scripts import that is not on this machine. Those that end without it say so themselves."""
+    for name, job in plan.jobs.items():
+        environment, code = environment_of(job, stacks), stacks / "code" / name
+        if isinstance(environment, MissingEnvironment) or not code.is_dir():
+            continue
+        if absent := absent_modules(environment, code):
+            which = ", ".join(absent)
+            yield f"job {name}: its code can import {which}; the environment {environment.name} has no such module"
 
 
 def _unisolated(cloud: Cloud) -> str:

@@ -92,7 +92,15 @@ def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands
 
 
 def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
-    extras: Protocol = {"submitFrom": "trainyard", "trainyard": {"folder": folder}}
+    # By the last three the local cluster chooses what stands in for the image.
+    own = {
+        "folder": folder,
+        "framework": job.framework,
+        "strategy": job.strategy,
+        "packages": job.packages.digest if job.packages else None,
+    }
+    known = {key: value for key, value in own.items() if value is not None}
+    extras: Protocol = {"submitFrom": "trainyard", "trainyard": known}
     if not job.gang:
         # Only then OpenPAI tries a task again by itself.
         extras["gangAllocation"] = False

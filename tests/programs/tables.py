@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from components.openpai.code import PARAMETER
 from tests.support.recorder.client import Recording, Resource
 
 # Each resource carries them; a test of its own looks at them.
@@ -47,6 +48,8 @@ def _block(resource: Resource) -> Iterator[str]:
     inputs = {key: value for key, value in resource.inputs.items() if key not in TAGS}
     if "userData" in inputs:
         inputs["userData"] = _settings(inputs["userData"])
+    if "protocol" in inputs:
+        inputs["protocol"] = _job(inputs["protocol"])
     nodes = inputs.pop("nodes", [])
     rules = {key: inputs.pop(key, []) for key in RULES}
     for line in _lines(inputs):
@@ -69,6 +72,14 @@ def _settings(user_data: Any) -> Any:
     return next(json.loads(file["content"]) for file in files if file["path"].endswith("/node.json"))
 
 
+def _job(protocol: Any) -> Any:
+    """A job of OpenPAI, without the archive of its code."""
+    if not isinstance(protocol, Mapping):
+        return protocol
+    parameters = {key: "<packed>" if key == PARAMETER else text for key, text in protocol["parameters"].items()}
+    return {**protocol, "parameters": parameters}
+
+
 def _rule(rule: Mapping[str, Any], peer: str) -> str:
     """A security rule on one line; every field it has is in it."""
     ports = rule.get("tcpOptions")
@@ -89,7 +100,7 @@ def _lines(value: Any, path: str = "") -> Iterator[str]:
     if isinstance(value, Mapping) and set(value) != {"(secret)"}:
         for key, item in sorted(value.items()):
             yield from _lines(item, f"{path}.{key}" if path else key)
-    elif isinstance(value, list) and value and (path.endswith("statements") or _nested(value)):
+    elif isinstance(value, list) and value and (path.endswith(("statements", "commands")) or _nested(value)):
         for index, item in enumerate(value):
             yield from _lines(item, f"{path}[{index}]")
     else:
@@ -119,10 +130,12 @@ def _nodes(nodes: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _node(node: Mapping[str, Any]) -> Iterator[str]:
-    environment = dict(node["environment"])
-    launch = environment.pop(LAUNCH)
+    environment = dict(node.get("environment") or {})
+    launch = environment.pop(LAUNCH, None)
     yield from _lines({key: value for key, value in node.items() if key not in ("name", "role", "environment")})
     yield from _lines(environment)
+    if launch is None:
+        return
     document = json.loads(launch) if isinstance(launch, str) else None
     if document is None:
         yield "launch: (unknown)"

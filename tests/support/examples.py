@@ -18,8 +18,9 @@ STACKS = Path(__file__).parents[2] / "stacks"
 PLATFORM = "organization/trainyard/oci-platform"
 ALL_EXAMPLES = tuple(sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml")))
 DL1_EXAMPLES = tuple(name for name in ALL_EXAMPLES if name.startswith("aws-dl1-"))
+OPENPAI_EXAMPLES = tuple(name for name in ALL_EXAMPLES if name.startswith("openpai-"))
 # Those of OCI.
-EXAMPLES = tuple(name for name in ALL_EXAMPLES if name not in DL1_EXAMPLES)
+EXAMPLES = tuple(name for name in ALL_EXAMPLES if name not in (*DL1_EXAMPLES, *OPENPAI_EXAMPLES))
 
 # All that a stack file has to say. Tests add lines to it.
 SMALLEST = """\

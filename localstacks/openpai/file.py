@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a stack file speaks of a cluster, for the local one: its address and users, and stand-ins for storages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from localcloud.control import Cloud
+from localcloud.openpai.accounts import VIRTUAL_CLUSTERS
+from localstacks.file import LocalFile
+from localstacks.openpai.sessions import DEPLOYER
+from localstacks.openpai.storages import stand_in_storage
+
+CLUSTER, STORAGE = "trainyard:cluster", "trainyard:storage"
+_DEFAULT = "default"
+
+
+def stand_in(made: LocalFile, cloud: Cloud) -> None:
+    """Makes what stands in for others, and changes the file so that it names that."""
+    # A cluster has no policies that somebody would have to make first.
+    made.has_access = True
+    _cluster(made, made.config.get(CLUSTER) or {}, cloud)
+    _storage(made, made.config.get(STORAGE) or {}, cloud)
+
+
+def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: Cloud) -> None:
+    """Who calls the local cluster is told by the environment, so no token is written down."""
+    local = {"uri": cloud.endpoint, "user": DEPLOYER}
+    if dict(written) != local:
+        made.remarks.append(
+            f"cluster {written.get('uri')}: the local cluster stands in for it, and its user {DEPLOYER} for "
+            f"{written.get('user')}"
+        )
+    named = str(written.get("virtualCluster") or _DEFAULT)
+    if named in {one.name for one in VIRTUAL_CLUSTERS}:
+        local |= {"virtualCluster": named} if named != _DEFAULT else {}
+    else:
+        made.remarks.append(f"virtual cluster {named}: that of the name {_DEFAULT} stands in")
+    made.config[CLUSTER] = local
+
+
+def _storage(made: LocalFile, written: Mapping[str, Any], cloud: Cloud) -> None:
+    name = written.get("name")
+    if name and stand_in_storage(cloud, str(name)):
+        made.remarks.append(f"storage {name}: an empty folder of this machine stands in")

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run printed, and what it left on the storage: for the account that `up` ends with, and for rehearsals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from launcher.walking import Budget, open_file, regular_files
+from localcloud.control import Cloud
+from localcloud.openpai.storages import storages_folder
+from localstacks.openpai.sessions import runs_of
+from localstacks.results import LINES_READ, NOT_READ, named_results
+from provider.base.asking import Tell, call_of
+from provider.base.errors import ProviderError
+from provider.openpai.jobs import RunId, start_of
+from provider.openpai.states import JobDetail
+from provider.runs.model import NodeRun
+from runstatus.openpai.storages import Storages
+
+_OUTPUT = "output"
+_MOST_FILES, _MOST_SECONDS = 10_000, 10.0
+
+
+@dataclass(frozen=True)
+class OutputFolder:
+    """What training left in a folder of this machine. It is a stranger's: no link is followed."""
+
+    folder: Path
+
+    def sizes(self) -> dict[str, int]:
+        """By the names of the files."""
+        if not self.folder.is_dir():
+            return {}
+        walk = regular_files(str(self.folder), lambda *_: True, Budget(_MOST_FILES, _MOST_SECONDS))
+        return {name: status.st_size for name, status in sorted(walk, key=lambda row: row[0])}
+
+    def read(self, name: str) -> bytes:
+        with os.fdopen(open_file(str(self.folder), name), "rb") as file:
+            return file.read()
+
+
+def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
+    """The last lines of a node, as anybody would read them."""
+    try:
+        return runs_of(cloud).last_lines(call_of("up", tell), NodeRun("", run_id, ""), LINES_READ)
+    except ProviderError:
+        # The stack is up all the same.
+        return [NOT_READ]
+
+
+def list_results(cloud: Cloud, nodes: Sequence[Mapping[str, Any]], tell: Tell) -> Iterator[str]:
+    """The files that the present start has left; `nodes` has the main one first."""
+    output = output_folder(cloud, str(nodes[0]["id"]), tell) if nodes else None
+    if output is not None:
+        yield from named_results(lambda: list(output.sizes().items()), output.read)
+
+
+def output_folder(cloud: Cloud, run_id: str, tell: Tell) -> OutputFolder | None:
+    """The output folder of a run's present start. None if the run keeps nothing on a storage, or cannot be read."""
+    run, platform, call = RunId.parse(run_id), runs_of(cloud), call_of("up", tell)
+    try:
+        job = platform.run_of(call, run.user, run.job) if run else None
+        detail = JobDetail((platform.job(call, job.user, job.name) if job else None) or {})
+    except ProviderError:
+        # The stack is up all the same.
+        return None
+    if job is None or not job.folder:
+        return None
+    start = f"{job.folder}/{start_of(job.name, detail.attempt)}/{_OUTPUT}"
+    place = Storages(storages_folder(cloud.home)).place(job, start)
+    return OutputFolder(place[0] / place[1]) if place else None

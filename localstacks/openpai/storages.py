@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storages of the local cluster: folders, and those that stand in for the ones that stack files name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from localcloud.control import Cloud
+from localcloud.openpai.storages import storages_folder
+from schemas.names import plural
+
+RECORD = "stand-ins-openpai.json"
+# Enough to say how much it is; who keeps more knows that it is a lot.
+_MOST_COUNTED = 1000
+
+
+def storage_folder(cloud: Cloud, name: str) -> Path:
+    return storages_folder(cloud.home) / name
+
+
+def stand_in_storage(cloud: Cloud, name: str) -> bool:
+    """Makes the storage if it is not there. Whether one stands in, made now or at some time before."""
+    made = _recorded(cloud)
+    if name not in made and not storage_folder(cloud, name).is_dir():
+        _record(cloud, [*made, name])
+    storage_folder(cloud, name).mkdir(parents=True, exist_ok=True)
+    return name in _recorded(cloud)
+
+
+def remove_stand_ins(cloud: Cloud) -> None:
+    for name in _recorded(cloud):
+        shutil.rmtree(storage_folder(cloud, name), ignore_errors=True)
+    (cloud.home / RECORD).unlink(missing_ok=True)
+
+
+def list_storages(cloud: Cloud) -> Iterator[str]:
+    folder = storages_folder(cloud.home)
+    for storage in sorted(folder.iterdir()) if folder.is_dir() else ():
+        inside = describe_contents(storage)
+        if storage.is_dir() and inside:
+            yield f"storage  {storage.name} with its {inside}"
+
+
+def describe_contents(folder: Path) -> str:
+    """`12 files`; empty if there are none. Links are not followed: tasks may have made them."""
+    count = 0
+    for _, _, files in os.walk(folder):
+        count += len(files)
+        if count >= _MOST_COUNTED:
+            return f"more than {plural(_MOST_COUNTED, 'file')}"
+    return plural(count, "file") if count else ""
+
+
+def _recorded(cloud: Cloud) -> list[str]:
+    try:
+        names: list[str] = json.loads((cloud.home / RECORD).read_text("utf-8"))
+        return names
+    except FileNotFoundError:
+        return []
+
+
+def _record(cloud: Cloud, names: list[str]) -> None:
+    draft = cloud.home / f"{RECORD}.{os.getpid()}"
+    draft.write_text(json.dumps(names), "utf-8")
+    draft.replace(cloud.home / RECORD)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenPAI, as rehearsals ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
+from components.plan.model import JobPlan, Plan, RunPlan
+from localcloud.control import Cloud
+from localstacks.openpai.platform import OpenPaiLocalPlatform
+from localstacks.place import Place
+from provider.base.asking import Tell
+from provider.runs.model import NodeRun
+from rehearsal.calls import RecordedCall
+from rehearsal.mapping import RehearsedConfig
+from rehearsal.model import Artifact
+from rehearsal.planned import PlannedNeeds
+from rehearsing.openpai import evidence, runs
+from rehearsing.openpai.grounds import NOT_PROVEN, NoGrounds, planned_needs
+from rehearsing.openpai.machines import small_tasks
+from rehearsing.openpai.people import people_of
+from rehearsing.openpai.runs import OpenPaiAnswers
+from rehearsing.people import People
+from rehearsing.platform import Mutation, Outputs
+from rehearsing.runs import Answers, RunWatch, StartedRun
+from runstatus.seen import RunStatus
+
+
+class OpenPaiRehearsalPlatform:
+    """`rehearsing.platform.RehearsalPlatform`."""
+
+    local = OpenPaiLocalPlatform()
+
+    def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
+        small_tasks(made, name, plan, entry)
+
+    def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
+        return plan, list(NOT_PROVEN)
+
+    def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
+        return iter(())
+
+    def people_of(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
+        return people_of(cloud)
+
+    def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
+        return planned_needs()
+
+    def act_as_people(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+        """No policy decides about what they do, so no call of theirs shows anything."""
+
+    def look_after_runs(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
+        """The same."""
+
+    def answers(self, cloud: Cloud, outputs: Outputs, place: Place) -> Answers:
+        return OpenPaiAnswers({}, place.file.parent)
+
+    def start(
+        self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
+    ) -> StartedRun:
+        if not isinstance(job, OpenPaiJobPlan) or not isinstance(answers, OpenPaiAnswers):
+            raise TypeError(f"{job.name} is a job of another platform")
+        return runs.start(who, _own(plan), job, run, answers, tell)
+
+    def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
+        return runs.watch(who, plan, started, tell)
+
+    def caller(self, cloud: Cloud, who: People) -> str:
+        return str(who.session.name)
+
+    def artifacts(self, cloud: Cloud, who: People, outputs: Outputs, started: StartedRun) -> Iterator[Artifact]:
+        return evidence.artifacts(cloud, started)
+
+    def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
+        return evidence.last_lines(who, seen, tell)
+
+    def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
+        """Each task is a host of its own, known by the id of the node's run."""
+        return {node.id: node.id for node in nodes}
+
+    def peers(self, cloud: Cloud, outputs: Outputs) -> Mapping[str, str]:
+        return {}
+
+    def judged_calls(self, cloud: Cloud) -> list[Mapping[str, Any]]:
+        return []
+
+    def read_call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> RecordedCall:
+        raise NotImplementedError("no call is judged here")
+
+    def access_facts(self, cloud: Cloud) -> NoGrounds:
+        return NoGrounds()
+
+    def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
+        raise NotImplementedError("there is nothing to take away here")
+
+
+def _own(plan: Plan) -> OpenPaiPlan:
+    if not isinstance(plan, OpenPaiPlan):
+        raise TypeError(f"{plan.stack} is a plan of {plan.platform}")
+    return plan
+
+
+PLATFORM = OpenPaiRehearsalPlatform()
