@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of OpenPAI are rehearsed: jobs of a plain user on a local cluster, with what stands in for it said."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from components.openpai.plan import OpenPaiPlan
+from components.plan.build import plan_of
+from components.plan.naming import expand
+from localcloud.environments.find import MissingEnvironment
+from localstacks.environments import environment_of
+from schemas.judge import judge_file
+from tests.support.examples import OPENPAI_EXAMPLES, STACKS, stack_file
+from tests.support.rehearsing import Rehearsals
+
+pytestmark = pytest.mark.engine
+
+# One without the launcher, on two tasks that must meet.
+ALWAYS = ["openpai-ddp-nccl-apex"]
+ASKED = OPENPAI_EXAMPLES if os.environ.get("TRAINYARD_TORTURE") else ALWAYS
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_example_is_rehearsed_and_says_what_stood_in(name: str, tmp_path: Path) -> None:
+    plan = plan_of(judge_file(stack_file(name)))
+    assert isinstance(plan, OpenPaiPlan)
+    ((job, planned),) = plan.jobs.items()
+    missing = environment_of(planned, STACKS)
+    if isinstance(missing, MissingEnvironment):
+        pytest.skip(f"{missing.name}: {missing.reason}")
+    rehearsals = Rehearsals.of_examples(tmp_path, name)
+    report = rehearsals.report(name, "--prove")
+    assert report["verdict"] == "passed", report
+    (run,) = report["runs"]
+    assert len(run["ranks"]) == planned.nodes
+    assert all(rank["joined"] and rank["finished"] for rank in run["ranks"])
+    assert "result.json" in {one["name"] for one in run["artifacts"]}
+    not_proven = "\n".join(report["notProven"])
+    image = expand(planned.image, {"registry": plan.registry_address})
+    assert f"job {job}: {image} is not pulled" in not_proven
+    assert f"job {job}: not rehearsed: GPUs" in not_proven
+    assert ("NCCL" in not_proven) == ("nccl" in name)
+    assert ("can import apex" in not_proven) == (name.startswith("openpai-ddp"))
+    # There is nothing to take away, and that is said instead of proved.
+    assert "access: OpenPAI has no policies to take away" in not_proven
+    assert "ports: OpenPAI has no rules between tasks to take away" in not_proven
+    assert report["proof"]["outcomes"] == []
+    assert rehearsals.left() == []
