@@ -79,7 +79,8 @@ def run(
     _say_started(planned, len(nodes), where, follow)
     if follow:
         wanted_runs = WantedRuns(planned.plan.stack, planned.job.name, planned.run.name)
-        _follow(planned, Question(config, cloud, place, wanted_runs, say_aside, profile), where)
+        question = Question(config, cloud, place, wanted_runs, say_aside, profile, folder=judged.folder)
+        _follow(planned, question, where)
 
 
 def _wanted(

@@ -145,7 +145,8 @@ def _select_runs(
     job, _, name = (run or "").partition("/")
     wanted = WantedRuns(_stack_name(stack), job or None, name or None)
     bucket = partial(_bucket, file) if file is not None else None
-    question = Question(_config(file), cloud, place, wanted, say_aside, profile, bucket)
+    folder = file.parent if file is not None else None
+    question = Question(_config(file), cloud, place, wanted, say_aside, profile, bucket, folder)
     try:
         return RunSelection(run_look(question), question, file)
     except UnknownPlaceError as error:

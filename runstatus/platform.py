@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.platforms import default_platform, import_platform, platforms_in
@@ -35,6 +36,8 @@ class Question:
     tell: Tell
     profile: str | None = None
     bucket: Callable[[], str] | None = None
+    # Where the stack file's paths start.
+    folder: Path | None = None
 
 
 class RunLook(Protocol):

@@ -8,6 +8,7 @@ for a cluster of OpenPAI's own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from provider.openpai.session import Session
@@ -27,11 +28,15 @@ class LocalCloud(Protocol):
 
 
 def session_of_caller(
-    config: Mapping[str, Any], cloud: LocalCloud | None, profile: str | None, place: str | None = None
+    config: Mapping[str, Any],
+    cloud: LocalCloud | None,
+    profile: str | None,
+    place: str | None = None,
+    folder: Path | None = None,
 ) -> Session:
     """`profile`: a user of the local cloud; OpenPAI has no profiles. `place`: the address of a portal, from a person.
 
-    The stack's token is not meant for another portal.
+    The stack's token is not meant for another portal. `folder`: where the stack file's paths start.
     """
     if cloud is not None:
         variables = cloud.env_for(profile) if profile else cloud.env_of_caller()
@@ -41,4 +46,7 @@ def session_of_caller(
     cluster = {key: value for key, value in rows if isinstance(value, str)}
     if place and place.rstrip("/") != cluster.get("uri", "").rstrip("/"):
         return Session.of({"cluster": {"uri": place}})
-    return Session.of({"cluster": cluster, **{key: cluster.get(key) for key in ("token", "certificate")}})
+    certificate = cluster.get("certificate")
+    if certificate and folder is not None:
+        certificate = str(folder / certificate)
+    return Session.of({"cluster": cluster, "token": cluster.get("token"), "certificate": certificate})

@@ -38,7 +38,7 @@ class OpenPaiLook(Look[Looker]):
 
 
 def make(question: Question) -> OpenPaiLook:
-    session = session_of_caller(question.config, question.cloud, question.profile, question.place)
+    session = session_of_caller(question.config, question.cloud, question.profile, question.place, question.folder)
     if not session.uri:
         raise UnknownPlaceError(
             "where are the runs? Name a stack, or the cluster's portal with --place, or use --local for the local cloud"

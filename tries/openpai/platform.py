@@ -116,5 +116,6 @@ def _refuse_secrets(planned: PlannedTry, protocol: Mapping[str, Any]) -> None:
 
 
 def make(question: TryQuestion) -> OpenPaiTries:
-    session = session_of_caller(question.config, question.cloud, question.profile, question.place)
+    folder = question.judged.folder
+    session = session_of_caller(question.config, question.cloud, question.profile, question.place, folder)
     return OpenPaiTries(OpenPaiRunPlatform(session), call_of("run", question.tell), question)

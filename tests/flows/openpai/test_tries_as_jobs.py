@@ -72,7 +72,11 @@ def _write(path: Path, world: RunsWorld, *changes: tuple[str, str]) -> None:
 
 
 def _trainyard(file: Path, *words: str) -> Result:
-    line = ["run", STACK, "--stacks", str(file.parent), *words]
+    return _command("run", file, *words)
+
+
+def _command(name: str, file: Path, *words: str, group: str = "") -> Result:
+    line = [*filter(None, (group, name)), STACK, "--stacks", str(file.parent), *words]
     return CliRunner().invoke(main, line, catch_exceptions=False)
 
 
@@ -127,15 +131,22 @@ def test_a_try_is_the_deployed_run_with_other_arguments_and_ends_with_it(world: 
     assert "its tries end with it: tried/try-anyway, tried/try-quick" in world.engine.heard.everything
 
 
-def test_a_job_without_runs_is_tried_from_its_plan(world: RunsWorld, file: Path) -> None:
+def test_a_job_without_runs_is_tried_from_its_plan_seen_and_cancelled(world: RunsWorld, file: Path) -> None:
     started = _trainyard(file, "idle", "--name", "first", "--", "--lr", "0.5")
     assert started.exit_code == 0, started.output
     job = _jobs(world)["idle/try-first"]
     assert '"0.5"' in _commands(job)
-    platform, call = world.platform(), call_of("test", lambda line: None)
-    described = platform.describe(call, job.run_id(job.nodes[0]))
-    assert described is not None
-    platform.cancel(call, described[1])
+    seen = _command("list", file, "idle", group="runs")
+    assert "idle/try-first" in seen.output
+    stopped = _command("cancel", file, "idle/try-first", "--yes", group="runs")
+    assert stopped.exit_code == 0, stopped.output
+    watched = _command("watch", file, "idle/try-first", "--every", "0.1", group="runs")
+    assert watched.exit_code == 1
+    assert "CANCELED" in watched.output
+    outputs = _command("outputs", file, "idle/try-first", group="runs")
+    assert "the storage results of the cluster" in outputs.output
+    moved = _command("list", file, group="data")
+    assert "the storage results of the cluster" in moved.output
 
 
 def test_secrets_are_not_brought(world: RunsWorld, file: Path) -> None:

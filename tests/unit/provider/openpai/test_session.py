@@ -4,12 +4,14 @@
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from provider.base.asking import call_of
 from provider.base.errors import ProviderError
+from provider.openpai.caller import session_of_caller
 from provider.openpai.calls import ask, attempt
 from provider.openpai.session import Session
 
@@ -100,3 +102,16 @@ def test_authorities_that_cannot_be_read_are_named() -> None:
     session = Session("https://127.0.0.1:1", token="t", certificate="/nowhere/ca.pem")
     with pytest.raises(ProviderError, match="certificate"):
         session.send("GET", session.address("jobs"))
+
+
+def test_a_command_reads_what_the_stack_file_says_and_keeps_its_token_from_another_portal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENPAI_TOKEN", raising=False)
+    written = {**CLUSTER, "token": "state", "certificate": "ca.pem"}
+    session = session_of_caller({"trainyard:cluster": written}, None, None, None, tmp_path)
+    assert (session.uri, session.user, session.token) == ("https://pai", "anna", "state")
+    assert session.certificate == str(tmp_path / "ca.pem")
+    sealed = session_of_caller({"trainyard:cluster": {**written, "token": {"secure": "v1:…"}}}, None, None)
+    assert sealed.token == ""
+    assert session_of_caller({"trainyard:cluster": written}, None, None, "https://other").token == ""
