@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,9 +81,12 @@ def without_runs(config: Mapping[str, Any]) -> dict[str, Any]:
     return copied
 
 
-def stand_in_platform(plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
-    """A small platform stack that stands in for the one this stack uses, which is not available here."""
-    own = ("oci:region", "trainyard:tenancy", "trainyard:compartment", "trainyard:frameworks")
+def stand_in_stack(plan: Plan, written: Mapping[str, Any], place: Sequence[str]) -> dict[str, Any]:
+    """A small stack that stands in for the one this stack uses, which is not available here.
+
+    `place`: the platform's keys that say where a stack is.
+    """
+    own = ("trainyard:platform", *place, "trainyard:frameworks")
     used = sorted({job.framework for job in plan.jobs.values()})
     return {
         **{key: deepcopy(written[key]) for key in own if key in written},

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from rehearsal.mapping import (
     RehearsedConfig,
     map_config,
     small_shapes,
-    stand_in_platform,
     without_runs,
 )
 from schemas.code import LEFT_OUT
@@ -45,6 +44,10 @@ PROGRAMS: Mapping[str, str] = {
     "torchrun": "stacks/examples/torchrun",
 }
 FRAMEWORKS = "trainyard:frameworks"
+
+
+# The configuration of a stack that stands in for the one that a plan uses, by what the plan's file says.
+StandInStack = Callable[[Plan, Mapping[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,9 @@ def prepare(
     return Script(plan.stack, plan, made, secret)
 
 
-def prepare_used(file: Path, plan: Plan, home: Path, tell: Tell, machines: Machines = small_shapes) -> str | None:
+def prepare_used(
+    file: Path, plan: Plan, home: Path, tell: Tell, machines: Machines, stand_in_stack: StandInStack
+) -> str | None:
     """The stack this one takes from: its own file, when it lies beside; else a stand-in, and what to say of it."""
     used = (plan.uses or "").rpartition("/")[2]
     beside = file.with_name(f"Pulumi.{used}.yaml")
@@ -98,7 +103,7 @@ def prepare_used(file: Path, plan: Plan, home: Path, tell: Tell, machines: Machi
         prepare(beside, plan_file(beside, tell), home, None, False, machines)
         return None
     written = read(file).data["config"]
-    stand_in = stand_in_platform(plan, written)
+    stand_in = stand_in_stack(plan, written)
     for name, path in (stand_in.get(FRAMEWORKS) or {}).items():
         stand_in[FRAMEWORKS][name] = str(Path("frameworks", f"{name}.toml"))
         target = home / "stacks" / "frameworks" / f"{name}.toml"

@@ -34,6 +34,9 @@ class RehearsalPlatform(Protocol):
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
         """Makes a job of a file small enough for this machine, and says what that changes."""
 
+    def stand_in_stack(self, plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
+        """The configuration of a stack that stands in for the one that a plan uses. `written`: the plan's own file."""
+
     def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
         """The plan that gives access, and remarks on what was made because it exists elsewhere."""
 

@@ -114,8 +114,9 @@ def _set_up(
         *script.mapped.differences,
         *(f"job {job}: not rehearsed: {why}" for job, whys in script.mapped.not_rehearsed.items() for why in whys),
     ]
-    if plan.uses and (stood_in := prepare_used(file, plan, home, tell, platform.machines)):
-        differences.append(stood_in)
+    if plan.uses:
+        stood_in = prepare_used(file, plan, home, tell, platform.machines, platform.stand_in_stack)
+        differences += [stood_in] if stood_in else []
     with (home / "pulumi.log").open("w") as output:
 
         def place_of(name: str) -> Place:

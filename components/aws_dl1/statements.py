@@ -142,11 +142,13 @@ def _policies(plan: AwsDl1Plan, who: str) -> tuple[AwsPolicy, ...]:
 
 
 def _statements(plan: AwsDl1Plan, granted: Iterable[Grant]) -> tuple[AwsStatement, ...]:
-    return merged(
+    made = (
         statement(plan, row, grant.why, grant.target if grant.what in ("buckets", "objects") else None)
         for grant in granted
         for row in rows_of(grant.who, f"{grant.does} {grant.what}")
     )
+    # What only jobs have, a stack without jobs has not, and AWS refuses a statement on nothing.
+    return merged(one for one in made if one.resources)
 
 
 def _one_or_all(texts: Sequence[str]) -> str | list[str]:

@@ -16,7 +16,7 @@ from localstacks.place import Place
 from provider.base.asking import Tell
 from provider.runs.model import NodeRun
 from rehearsal.calls import AccessFacts, RecordedCall, read_call
-from rehearsal.mapping import RehearsedConfig, small_shapes
+from rehearsal.mapping import RehearsedConfig, small_shapes, stand_in_stack
 from rehearsal.model import Artifact
 from rehearsal.planned import PlannedNeeds
 from rehearsing.oci import access, evidence, mutations, people, runs
@@ -34,6 +34,9 @@ class OciRehearsalPlatform:
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
         small_shapes(made, name, plan, entry)
+
+    def stand_in_stack(self, plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
+        return stand_in_stack(plan, written, ("oci:region", "trainyard:tenancy", "trainyard:compartment"))
 
     def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
         return access.stand_in_access(cloud, oci_plan(plan), used)

@@ -3,9 +3,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from catalog.platforms import platforms
+from schemas.checks import rules
 from schemas.page import render
+from schemas.platforms import stack_file
 
 
 def test_the_page_of_findings_is_fresh() -> None:
     page = Path(__file__).parents[2] / "docs" / "findings.md"
     assert page.read_text("utf-8") == render(), "run `python -m schemas.page > docs/findings.md`"
+
+
+def test_a_code_says_one_thing_on_every_platform() -> None:
+    """People look a code up, and waive it, by its name alone."""
+    titles: dict[str, set[str]] = {}
+    for own in (rules(), *(stack_file(name).rules() for name in platforms())):
+        for code, rule in own.items():
+            titles.setdefault(code, set()).add(rule.title)
+    assert {code: several for code, several in titles.items() if len(several) > 1} == {}

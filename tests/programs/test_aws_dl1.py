@@ -212,6 +212,18 @@ def test_a_secret_of_one_role_is_read_by_its_nodes_only(changed: Written) -> Non
     assert [node["environment"].get("PLAIN") for node in run.inputs["nodes"]] == ["open", None]
 
 
+def test_a_stack_without_jobs_grants_nothing_on_nothing(changed: Written) -> None:
+    """Others take its network. AWS refuses a statement without resources."""
+
+    def change(config: dict[str, Any]) -> None:
+        config["trainyard:jobs"] = {}
+
+    made = of_type(changed("aws-dl1-resnet", change), "Policy")
+    statements = [one for policy in made for one in json.loads(policy.inputs["policy"])["Statement"]]
+    assert {policy.name for policy in made} == {"vision-prod-users", "vision-prod-nodes"}
+    assert all(one["Resource"] for one in statements)
+
+
 REFUSED = {
     "us-east-1f has no DL1 instances": network({"zone": "us-east-1f"}),
     "ami-0dead: ": cluster(ami="ami-0dead"),

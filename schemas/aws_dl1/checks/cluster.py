@@ -118,7 +118,7 @@ def never_stops(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(_place(name, "stopWhenIdle"), message, "use 30, or end the stack when nobody trains")
 
 
-@rule("TY860", "a placement group that does not matter")
+@rule("TY161", "a placement group that does not matter")
 def placement_of_one(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     for name, job, cluster in _clusters(stack):
         if cluster.placement_group is not None and job.nodes == 1 and cluster.reservation is None:
@@ -126,7 +126,7 @@ def placement_of_one(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(_place(name, "placementGroup"), message, "remove it")
 
 
-@rule("TY861", "tensors carried by what the accelerators do not have")
+@rule("TY162", "tensors carried by what the accelerators do not have")
 def backend(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job, _cluster in _clusters(stack):
         if job.options.get("backend") == "nccl" and job.shape.name in facts.shapes:

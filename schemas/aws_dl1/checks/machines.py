@@ -24,17 +24,17 @@ def shape(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "shape"), message, f"use {listing(facts.shapes)}")
 
 
-@rule("TY862", "a disk that AWS does not offer or the image does not fit on")
+@rule("TY163", "a disk that AWS does not offer or the image does not fit on")
 def disk(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     return disks_within(stack, SMALLEST_DISK, LARGEST_DISK)
 
 
-@rule("TY863", "a maximum runtime that nodes cannot keep")
+@rule("TY164", "a maximum runtime that nodes cannot keep")
 def runtime(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     return runtimes_within(stack, SHORTEST, LONGEST, "a run has")
 
 
-@rule("TY864", "more machines than the account may run")
+@rule("TY165", "more machines than the account may run")
 def vcpus(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     quota = stack.quota.vcpus
     if quota is None:
@@ -50,7 +50,7 @@ def vcpus(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
             yield Wrong(at("quota", "vcpus"), message, remedy)
 
 
-@rule("TY865", "more public addresses than the account may have")
+@rule("TY166", "more public addresses than the account may have")
 def addresses(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     elastic = sum(job.cluster.public_address == "elastic" for job in stack.jobs.values())
     needed = elastic + int(stack.network.nat and stack.makes("network"))
@@ -60,7 +60,7 @@ def addresses(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
         yield Wrong(at("quota", "addresses"), message, remedy)
 
 
-@rule("TY866", "accelerators that nothing uses", severity="warning")
+@rule("TY868", "accelerators that nothing uses", severity="warning")
 def idle_accelerators(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         cards = facts.shapes.get(job.shape.name, {}).get("accelerators", 0)

@@ -103,3 +103,27 @@ def test_the_other_examples_are_rehearsed(name: str, tmp_path: Path) -> None:
     assert len(report["confirmed"]) == 2
     assert report["refused"] == [], report["refused"]
     assert report["proof"]["unexplained"] == 0, report["proof"]
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("beside", [True, False], ids=["its own file", "a stand-in"])
+def test_a_stack_that_takes_its_network_from_another_is_rehearsed(beside: bool, tmp_path: Path) -> None:
+    """Machines of the one stack in the subnet and the security group of the other, which has no jobs."""
+    stacks = Rehearsals.of_examples(tmp_path, STACK)
+    shared, team = "Pulumi.network.yaml", f"Pulumi.{STACK}.yaml"
+    text = (stacks.stacks / team).read_text()
+    if beside:
+        (stacks.stacks / shared).write_text(
+            text.partition("  trainyard:jobs:")[0].replace("team: vision", "team: base")
+        )
+        stacks.change(shared, "vision-prod-gaudi", "base-prod-gaudi")
+        stacks.change(shared, "vision/gaudi", "base/gaudi")
+    taken = "  trainyard:uses: {stack: organization/trainyard/network, take: [network]}"
+    stacks.change(team, "  trainyard:network: {cidr: 10.40.0.0/16, zone: us-east-1a}", taken)
+    stacks.change(team, "train.py --epochs 90 --batch 256", SMALL)
+    report = stacks.report(STACK)
+    assert report["verdict"] == "passed", report
+    prefix = "base-prod" if beside else "platform-stand-in"
+    assert f"ingress from {prefix}-nodes, every protocol" in rules(report)
+    assert any("one with the defaults stands in" in one for one in report["notProven"]) is not beside
+    assert report["refused"] == [], report["refused"]

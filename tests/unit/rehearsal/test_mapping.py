@@ -12,8 +12,11 @@ import yaml
 
 from components.oci.plan import OciPlan
 from components.plan.build import plan_of
-from rehearsal.mapping import SMALL_SHAPE, RehearsedConfig, map_config, stand_in_platform, without_runs
+from components.plan.file import plan_file
+from rehearsal.mapping import SMALL_SHAPE, RehearsedConfig, map_config, without_runs
+from rehearsing.aws_dl1.platform import PLATFORM as AWS
 from rehearsing.oci.planned import planned_needs
+from rehearsing.oci.platform import PLATFORM
 from schemas.judge import Judged, judge_config
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
 from tests.support.oci_plans import on_oci
@@ -96,10 +99,21 @@ def test_a_group_of_an_identity_domain_is_one_of_the_only_domain_here() -> None:
 
 
 def test_a_stack_of_others_is_stood_in_for_by_one_that_opens_what_is_needed(tmp_path: Path) -> None:
-    platform = stand_in_platform(plan("oci-team"), written("oci-team"))
+    platform = PLATFORM.stand_in_stack(plan("oci-team"), written("oci-team"))
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
     found = judged(platform, "oci-platform")
     assert found.errors == ()
     opened = {rule.ports for rule in planned_needs(on_oci(plan_of(found))).rules}
     needed = {rule.ports for rule in planned_needs(plan("oci-team")).rules}
     assert needed <= opened
+
+
+def test_the_stand_in_of_a_stack_is_one_of_its_own_platform(tmp_path: Path) -> None:
+    """With the keys that say where it is, and nothing of another platform."""
+    (tmp_path / "Pulumi.yaml").write_text("name: p\n")
+    name = "aws-dl1-resnet"
+    stand_in = AWS.stand_in_stack(plan_file(stack_file(name), print), written(name))
+    assert (stand_in["trainyard:platform"], stand_in["aws:region"]) == ("aws-dl1", "us-east-1")
+    assert stand_in["trainyard:account"] == "123456789012"
+    assert "oci:region" not in stand_in
+    assert judged(stand_in, "network").errors == ()
