@@ -60,7 +60,13 @@ class ResolvedJob:
         return {row.label: self.ports_of(row) for row in self.active_ports() if role in row.listens}
 
     def active_ports(self) -> Iterator[PortRow]:
-        return (row for row in self.framework.ports if self.is_active(row))
+        """Those where a node listens. Behind an option that is off a program may still be told a port of its own: it
+        needs one where nodes share the network of their hosts."""
+        return (row for row in self.framework.ports if self.is_active(row) or self._is_told(row))
+
+    def _is_told(self, row: PortRow) -> bool:
+        words = (word for role in self.framework.roles.values() for word in role.start)
+        return self.is_reserved(row) and any(f"{{port.{row.label}}}" in word for word in words)
 
     def called(self, role: str) -> str:
         """The role's name on the nodes: a renamed role keeps its oldest name there."""

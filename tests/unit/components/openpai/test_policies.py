@@ -111,7 +111,7 @@ def test_what_a_task_gets_and_where_it_runs(tmp_path: Path) -> None:
     assert "ports" not in job["taskRoles"]["worker"]["resourcePerInstance"]
     assert job["extras"]["storages"] == [{"name": "vision-nfs", "mountPath": "/data"}]
     assert job["extras"]["hivedScheduler"]["taskRoles"]["worker"] == {"skuType": "V100", "skuNum": 4}
-    assert job["extras"]["trainyard"] == {"folder": "file:///data/runs/train/base/1"}
+    assert job["extras"]["trainyard"] == {"folder": "file:///data/runs/train/base/1", "framework": "pytorch"}
     assert job["extras"]["com.microsoft.pai.runtimeplugin"] == [
         {"plugin": "ssh", "parameters": {"jobssh": True}, "failurePolicy": "fail", "taskroles": ["worker"]}
     ]
@@ -123,7 +123,7 @@ def test_a_bucket_is_reached_by_keys_that_are_secrets(tmp_path: Path) -> None:
         "accessKey": {"secure": "AKIA"}, "secretKey": {"secure": "hidden"},
     }  # fmt: skip
     job = job_of(tmp_path, {}, storage=None, bucket=bucket)
-    assert job["extras"]["trainyard"] == {"folder": "s3://vision-data/train/base/1"}
+    assert job["extras"]["trainyard"] == {"folder": "s3://vision-data/train/base/1", "framework": "pytorch"}
     assert set(job["secrets"]) == {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
     text = "\n".join(job["taskRoles"]["main"]["commands"])
     assert "export AWS_ENDPOINT_URL_S3=https://s3.example.com" in text

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the plan makes of a stack file trains on two tasks of the local OpenPAI: by the launcher, and by a plain command
+in an image without it; Dask too, whose nodes do not start again together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.openpai.plan import OpenPaiPlan
+from components.openpai.run_inputs import read_files, run_inputs
+from components.plan.build import build_plan
+from localcloud.control import Cloud
+from schemas.load import load_file
+from tests.support.openpai_world import OpenPaiWorld
+
+_TORCH = """
+import os, sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+total = torch.ones(1) * (dist.get_rank() + 1)
+dist.all_reduce(total)
+with open(os.path.join(os.environ["TRAINYARD_OUTPUT"], "model"), "w") as model:
+    model.write(f"{int(total)} by {dist.get_world_size()} over {os.environ['GLOO_SOCKET_IFNAME']} {sys.argv[1:]}")
+"""
+_DASK = """
+import os, distributed
+with distributed.Client(os.environ["DASK_SCHEDULER_ADDRESS"]) as client:
+    total = sum(client.gather(client.map(lambda each: each * each, range(10))))
+    open(os.path.join(os.environ["TRAINYARD_OUTPUT"], "model"), "w").write(f"{total} by {client.nthreads().__len__()}")
+"""
+_IMAGE = "openpai/standard:python_3.6-pytorch_1.2.0-gpu"
+_PAIR = {"main": {"replicas": 1}, "worker": {"replicas": 1}}
+_JOBS: Mapping[str, dict[str, Any]] = {
+    "launcher": {"framework": "pytorch", "roles": _PAIR, "code": "./torch", "command": "python train.py --lr 0.1"},
+    "plain": {
+        "framework": "pytorch", "roles": _PAIR, "code": "./torch", "command": "python train.py --lr 0.1",
+        "start": "plain", "image": _IMAGE,
+    },
+    "dask": {
+        "framework": "dask", "roles": {"scheduler": {"replicas": 1}, "worker": {"replicas": 2, "retry": {"count": 1}}},
+        "code": "./dask", "command": "python train.py",
+    },
+}  # fmt: skip
+_SUM = "3 by 2 over eth0 ['--lr', '0.1']"
+_MODELS = {"launcher": _SUM, "plain": _SUM, "dask": "285 by 2"}
+
+
+@pytest.fixture(scope="module")
+def started(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The names of all jobs, which run at the same time."""
+    folder = tmp_path_factory.mktemp("training")
+    for name, script in {"torch": _TORCH, "dask": _DASK}.items():
+        (folder / name).mkdir()
+        (folder / name / "train.py").write_text(script)
+    (storage,) = (shared_cloud.home / "storages").iterdir()
+    more = {"image": "example.com/team/image:1", "shape": {"name": "small"}, "runs": {"base": {}}}
+    config = {
+        "trainyard:platform": "openpai",
+        "trainyard:team": "vision",
+        "trainyard:environment": "dev",
+        "trainyard:cluster": {"uri": shared_cloud.endpoint, "user": "user"},
+        "trainyard:skus": {"small": {"cpus": 1, "memoryGb": 2}},
+        "trainyard:storage": {"name": storage.name},
+        "trainyard:jobs": {name: {**more, **job} for name, job in _JOBS.items()},
+    }
+    file = folder / "Pulumi.training.yaml"
+    file.write_text(yaml.safe_dump({"config": config}))
+    loaded = load_file(file)
+    assert loaded.stack is not None, loaded.findings
+    plan = build_plan(loaded.stack)
+    assert isinstance(plan, OpenPaiPlan)
+    world, names = OpenPaiWorld(shared_cloud), {}
+    for name, job in plan.jobs.items():
+        inputs = run_inputs(plan, job, job.runs["base"], read_files(plan, job, folder), str)
+        names[name] = world.submitted({**inputs["protocol"], "name": f"{name}-1f2e3d4c"})
+    return names
+
+
+@pytest.mark.parametrize("name", _JOBS)
+def test_a_plan_trains_on_tasks_with_ports_of_their_own(
+    name: str, started: Mapping[str, str], shared_cloud: Cloud
+) -> None:
+    ended = OpenPaiWorld(shared_cloud).ended(started[name])
+    said = [path.read_text() for path in (shared_cloud.home / "openpai" / "logs").glob("*/all")]
+    assert ended["jobStatus"]["state"] == "SUCCEEDED", (ended, said)
+    (storage,) = (shared_cloud.home / "storages").iterdir()
+    run = storage / "vision" / "dev" / name / "base"
+    models = {path.read_text() for path in run.glob("1/*/output/**/model")}
+    assert models == {_MODELS[name]}
+    (start,) = (run / "1").iterdir()
+    assert start == Path(run, "1", f"{name}-1f2e3d4c-0")
