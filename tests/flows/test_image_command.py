@@ -85,24 +85,30 @@ config:
   trainyard:platform: openpai
   trainyard:team: vision
   trainyard:environment: dev
+  trainyard:cluster: {uri: "https://pai.example", user: anna}
+  trainyard:skus: {gpu: {cpus: 1, memoryGb: 1, gpus: 1}}
+  trainyard:storage: {name: results}
+  trainyard:registry: {existing: registry.example/acme}
   trainyard:jobs:
     ddp:
       framework: pytorch
-      image: acme/ddp:1.4
+      image: "${registry}/ddp:1.4"
       shape: gpu
+      maximumRuntimeMinutes: 60
       roles: {main: 1, worker: 3}
       command: train.py
       runs: {base: {}}
 """
 
 
-@pytest.mark.parametrize("command", ["build", "push"])
-def test_a_platform_whose_images_are_not_built_here_is_named(command: str, tmp_path: Path) -> None:
-    file = tmp_path / "Pulumi.pai.yaml"
+@pytest.mark.parametrize(("command", "says"), [("build", "pytorch, gpu"), ("push", "login")])
+def test_a_plain_registry_is_asked_nothing(command: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.vision-dev.yaml"
     file.write_text(ELSEWHERE)
-    told = _trainyard(command, str(file), "--dry-run")
-    assert told.exit_code == 1
-    assert "Error: pai runs on openpai\nImages are built for stacks of oci and aws-dl1 so far\n" in told.output
+    shown = _trainyard(command, str(file), "--dry-run")
+    assert shown.exit_code == 0, shown.output
+    assert "registry.example/acme/ddp:1.4" in shown.output
+    assert says in shown.output
 
 
 def test_a_build_gives_the_tool_a_folder_and_words(docker: Path, tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def test_names_of_runs_do_not_leave_the_folder_either(world: World, job: str, tm
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("platform", ["openpai", "told", "../oci"])
+@pytest.mark.parametrize("platform", ["told", "../oci"])
 def test_a_platform_whose_runs_nobody_can_look_at_is_named(platform: str, tmp_path: Path) -> None:
     """Also what no platform is called: the file may have errors."""
     (tmp_path / "Pulumi.demo.yaml").write_text(f"config:\n  trainyard:platform: {platform}\n")

@@ -475,16 +475,3 @@ def test_a_refusal_names_the_statement_and_who_lacks_it(place: Place, command: s
         place.run(command, *words, "--profile", "user")
     finally:
         identity.delete_policy(policy.id)
-
-
-@pytest.mark.parametrize("platform", ["openpai"])
-def test_platforms_without_a_store_say_so(platform: str, tmp_path: Path) -> None:
-    text = STACK_FILE.format(compartment="", tenancy="", bucket="data")
-    lines = [line for line in text.splitlines() if not re.search("oci:|compartment:|tenancy:|access:", line)]
-    (tmp_path / "Pulumi.demo.yaml").write_text(
-        "\n".join([*lines, f"  trainyard:platform: {platform}", "  aws:region: us-east-1"])
-    )
-    words = [sys.executable, "-m", "cli", "data", "list", "demo", "--stacks", str(tmp_path)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"Error: the stack runs on {platform}: trainyard does not know where runs keep files")
