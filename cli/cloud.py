@@ -107,7 +107,7 @@ def log(home: Path | None, lines: int) -> None:
 @click.option("--profile", type=click.Choice(["deployer", "user"]), default="deployer", show_default=True)
 @click.option("--resource", help="Act as the notebook session or job run with this OCID, not as a profile.")
 def env(home: Path | None, profile: str, resource: str | None) -> None:
-    """Print the variables for the clients of OCI and AWS. Set them with: eval "$(trainyard cloud env)"."""
+    """Print the variables for the clients of OCI, AWS and OpenPAI. Set them with: eval "$(trainyard cloud env)"."""
     from localcloud.admin import issue_resource_principal
 
     cloud = running_cloud(home)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller of the local OpenPAI, without hosts: places, what tasks are told, and a disk that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from localcloud.api.http import Request
+from localcloud.openpai import accounts, job_calls
+from localcloud.openpai.controller import Controller
+from localcloud.openpai.places import Places
+from localcloud.openpai.policies import policy_of
+from localcloud.openpai.rest import Parts, RestCall
+from localcloud.openpai.store import JobRow, JobStore
+from localcloud.openpai.tasks import LOST, TaskAttempt, TaskExit
+from localcloud.openpai.tokens import Caller, Tokens
+
+_SECRETS = {"word": "sesame"}
+
+
+class Desk:
+    """`localcloud.openpai.tasks.Tasks`: keeps what it is given, and ends nothing by itself."""
+
+    def __init__(self) -> None:
+        self.begun: list[TaskAttempt] = []
+        self.stopped: list[str] = []
+
+    async def recover(self) -> None: ...
+
+    def start(self, attempt: TaskAttempt) -> None:
+        self.begun.append(attempt)
+
+    def stop(self, attempt: str) -> None:
+        self.stopped.append(attempt)
+
+
+class Cluster:
+    """A controller with its tables. Another one in the same folder is what comes after a kill."""
+
+    def __init__(self, home: Path) -> None:
+        folder = accounts.folder(home)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.store = JobStore(folder / "state.sqlite3")
+        self.desk = Desk()
+        places = Places(lambda name: None)
+        self.controller = Controller(home, self.store, places)
+        self.controller.tasks = self.desk
+        faults: Any = None
+        self.parts = Parts(home, self.store, Tokens(folder, self.store), places, self.controller, faults)
+        self.controller.recover()
+
+    def submit(self, name: str, instances: int = 1, **more: Any) -> str:
+        resources = {"cpu": 1, "memoryMB": 1, "gpu": 0, "ports": {"data": 2}}
+        role = {"dockerImage": "image", "commands": ["true"], "instances": instances, "resourcePerInstance": resources}
+        image = {
+            "type": "dockerimage", "name": "image", "uri": "example.com/plain:1",
+            "auth": {"username": "ann", "password": "<% $secrets.word %>"},
+        }  # fmt: skip
+        protocol = {"prerequisites": [image], "secrets": _SECRETS, "taskRoles": {"Work_er": role}, **more}
+        policy = policy_of(protocol)
+        row = JobRow(f"user~{name}", "user", name, name, "default", 1.0, tasks=policy.tasks, roles=1)
+        with self.store.transaction():
+            self.store.add(row, json.dumps({**protocol, "secrets": "******"}), protocol)
+        self.controller.submitted(row.name)
+        return row.name
+
+    def call(self, **params: str) -> RestCall:
+        caller = Caller(accounts.PEOPLE[0], "", True)
+        return RestCall(self.parts, Request("GET", "/", "/", {}, {}), params, {}, caller)
+
+    def state(self, name: str) -> str:
+        row = self.store.job(name)
+        assert row is not None
+        return row.state
+
+    def statements(self, work: Callable[[], object]) -> int:
+        """How many statements of SQL this takes."""
+        seen: list[str] = []
+        self.store.connection.set_trace_callback(seen.append)
+        work()
+        self.store.connection.set_trace_callback(None)
+        return len(seen)
+
+    @contextmanager
+    def without_disk(self) -> Iterator[None]:
+        """Nothing can be written."""
+        reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_TRANSACTION)
+        allowed = lambda action, *words: sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY  # noqa: E731
+        self.store.connection.set_authorizer(allowed)
+        try:
+            yield
+        finally:
+            self.store.connection.set_authorizer(None)
+
+
+def _on_loop(work: Callable[[], None]) -> None:
+    async def run() -> None:
+        work()
+
+    asyncio.run(run())
+
+
+def test_tasks_know_one_another_before_they_begin(tmp_path: Path) -> None:
+    def work() -> None:
+        cluster = Cluster(tmp_path)
+        cluster.submit("gang", instances=3)
+        assert [(each.role, each.index, each.attempt) for each in cluster.desk.begun] == [
+            ("Work_er", 0, 0), ("Work_er", 1, 0), ("Work_er", 2, 0)
+        ]  # fmt: skip
+        for each in cluster.desk.begun:
+            told = each.environment
+            for peer in cluster.desk.begun:
+                # The controller's own name of the role: lowercase letters and digits.
+                assert told[f"PAI_HOST_IP_worker_{peer.index}"] == peer.address
+                numbers = ",".join(str(number) for number in peer.ports["data"])
+                assert told[f"PAI_PORT_LIST_worker_{peer.index}_data"] == numbers
+            assert told["PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"] == str(each.index)
+            assert told["PAI_CURRENT_TASK_ROLE_NAME"] == "Work_er"
+            assert told["FC_TASKROLE_NAME"] == "worker"
+            assert told["PAI_JOB_NAME"] == "user~gang"
+            assert each.image.password == "sesame"
+            assert each.logs.is_dir()
+        assert len({each.address for each in cluster.desk.begun}) == 3
+
+    _on_loop(work)
+
+
+def test_another_attempt_has_another_address_and_other_ports(tmp_path: Path) -> None:
+    def work() -> None:
+        cluster = Cluster(tmp_path)
+        name = cluster.submit("alone", instances=2, extras={"gangAllocation": False})
+        first, second = cluster.desk.begun
+        cluster.controller.ended(first.id, TaskExit(137))
+        again = cluster.desk.begun[2]
+        assert (again.index, again.attempt, again.job_attempt) == (0, 1, 0)
+        assert again.address not in (first.address, second.address)
+        assert again.ports != first.ports
+        # A report of an attempt that has ended does nothing.
+        cluster.controller.ended(first.id, TaskExit(0))
+        cluster.controller.running(first.id)
+        assert cluster.state(name) == "WAITING"
+        for each in (second, again):
+            cluster.controller.ended(each.id, TaskExit(0))
+        assert cluster.state(name) == "SUCCEEDED"
+
+    _on_loop(work)
+
+
+def test_what_is_not_written_down_has_not_happened_and_comes_again(tmp_path: Path) -> None:
+    def work() -> None:
+        cluster = Cluster(tmp_path)
+        name = cluster.submit("gang", instances=2)
+        first, second = cluster.desk.begun
+        cluster.controller.running(first.id)
+        with cluster.without_disk():
+            cluster.controller.ended(first.id, TaskExit(255))
+        assert cluster.state(name) == "RUNNING"
+        assert cluster.desk.stopped == []
+        cluster.controller.running(second.id)
+        assert cluster.desk.stopped == [second.id]
+        cluster.controller.ended(second.id, TaskExit(143))
+        assert cluster.state(name) == "FAILED"
+        cluster.controller.close()
+
+    _on_loop(work)
+
+
+def test_a_cloud_that_comes_back_takes_running_tasks_for_lost(tmp_path: Path) -> None:
+    def work() -> None:
+        before = Cluster(tmp_path)
+        name = before.submit("gang", instances=2)
+        before.controller.running(before.desk.begun[0].id)
+        before.controller.close()
+        before.store.close()
+        after = Cluster(tmp_path)
+        assert [(each.job_attempt, each.index) for each in after.desk.begun] == [(1, 0), (1, 1)]
+        for each in after.desk.begun:
+            after.controller.ended(each.id, TaskExit(0))
+        row = after.store.job(name)
+        assert row is not None
+        assert (row.state, row.attempt, row.counted) == ("SUCCEEDED", 1, 0)
+        assert [each.end.code for each in after.store.attempts(name) if each.end] == [LOST, 0]
+
+    _on_loop(work)
+
+
+def test_what_an_event_or_an_answer_costs_does_not_grow_with_the_job(tmp_path: Path) -> None:
+    """500 tasks are followed as fast, one by one, as three."""
+
+    def work() -> None:
+        cluster = Cluster(tmp_path)
+        costs = []
+        for count in (3, 500):
+            at = len(cluster.desk.begun)
+            name = cluster.submit(f"of-{count}", instances=count)
+            begun = cluster.desk.begun[at:]
+            runs = cluster.statements(lambda begun=begun: cluster.controller.running(begun[0].id))  # type: ignore[misc]
+            ends = cluster.statements(lambda begun=begun: cluster.controller.ended(begun[0].id, TaskExit(0)))  # type: ignore[misc]
+            looks = cluster.statements(lambda name=name: job_calls.get_job(cluster.call(job=name)))  # type: ignore[misc]
+            costs.append((runs, ends, looks))
+        assert costs[0] == costs[1]
+        for number in range(500):
+            cluster.submit(f"job-{number}")
+        answers: list[Any] = []
+        assert cluster.statements(lambda: answers.append(job_calls.list_jobs(cluster.call()).body)) <= 3
+        assert len(answers[0]) == 502
+
+    _on_loop(work)
