@@ -145,6 +145,8 @@ def _commands(
             _filled(launch, values), _listeners(job, launch), store, limited(job.maximum_runtime_minutes)
         ).commands()
         return
+    # How long transient failures are worth another try.
+    yield shell.exported("TRAINYARD_MAXIMUM_MINUTES", str(job.maximum_runtime_minutes))
     yield shell.exported("TRAINYARD_LAUNCH", shell.document(_filled(launch, values)))
     yield f'exec {limited(job.maximum_runtime_minutes)} "$trainyard_python" -m launcher'
 
