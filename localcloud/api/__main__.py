@@ -137,7 +137,10 @@ async def _serve(home: Path, port: int) -> None:
     cloud.other_hosts.append(tasks)
     await openpai.recover(tasks)
     _announce(home, listener.getsockname()[1])
-    upkeep = (_leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud))
+    upkeep = (
+        _leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud),
+        openpai.keep_pruned(),
+    )  # fmt: skip
     watches = [asyncio.create_task(watch) for watch in upkeep]
     gc.freeze()  # these objects live as long as the process: the collector need not visit them
     try:

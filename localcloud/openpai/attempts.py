@@ -19,8 +19,12 @@ from provider.openpai.protocol import entrypoint, with_secrets
 _SHARED_MEMORY_MB = 512
 
 
+def logs_folder(home: Path) -> Path:
+    return accounts.folder(home) / "logs"
+
+
 def log_folder(home: Path, attempt: str) -> Path:
-    return accounts.folder(home) / "logs" / attempt
+    return logs_folder(home) / attempt
 
 
 class Jobs:

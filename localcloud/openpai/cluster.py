@@ -10,7 +10,7 @@ from localcloud.api import faults
 from localcloud.api.errors import ApiError, disk_error
 from localcloud.api.http import Body, Reply, Request
 from localcloud.api.values import query_parameters
-from localcloud.openpai import accounts, logs
+from localcloud.openpai import accounts, logs, pruning
 from localcloud.openpai.accounts import PEOPLE, Accounts
 from localcloud.openpai.controller import Controller
 from localcloud.openpai.errors import no_api
@@ -63,6 +63,9 @@ class OpenPaiCluster:
         await tasks.recover()
         self.controller.tasks = tasks
         self.controller.recover()
+
+    async def keep_pruned(self) -> None:
+        await pruning.keep_pruned(self._parts.home, self._parts.store, self._parts.tokens)
 
     def close(self) -> None:
         """Called when the hosts have ended. Jobs go on at the next start."""

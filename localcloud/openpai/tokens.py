@@ -65,6 +65,14 @@ class Tokens:
         with self._store.transaction():
             self._store.connection.execute("DELETE FROM tokens WHERE token = ?", (token,))
 
+    def forget_expired(self) -> None:
+        """Removes tokens that nobody can use any more."""
+        rows = self._store.connection.execute("SELECT token FROM tokens").fetchall()
+        expired = [(token,) for (token,) in rows if self._content(token) is None]
+        if expired:
+            with self._store.transaction():
+                self._store.connection.executemany("DELETE FROM tokens WHERE token = ?", expired)
+
     def caller(self, request: Request) -> Caller:
         """Who calls. Refused without a valid token."""
         if not (header := request.headers.get("authorization", "")):

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.api.http import Request
-from localcloud.openpai import accounts, job_calls
+from localcloud.openpai import accounts, job_calls, pruning
+from localcloud.openpai.attempts import logs_folder
 from localcloud.openpai.controller import Controller
 from localcloud.openpai.places import Places
 from localcloud.openpai.policies import policy_of
@@ -210,5 +211,23 @@ def test_what_an_event_or_an_answer_costs_does_not_grow_with_the_job(tmp_path: P
         answers: list[Any] = []
         assert cluster.statements(lambda: answers.append(job_calls.list_jobs(cluster.call()).body)) <= 3
         assert len(answers[0]) == 502
+
+    _on_loop(work)
+
+
+def test_old_jobs_are_forgotten_with_their_logs_and_living_ones_are_not(tmp_path: Path) -> None:
+    def work() -> None:
+        cluster = Cluster(tmp_path)
+        living = cluster.submit("oldest")
+        names = [cluster.submit(f"job-{number}") for number in range(4)]
+        for each in cluster.desk.begun[1:]:
+            cluster.controller.ended(each.id, TaskExit(0))
+        forgotten = pruning.prune(cluster.store, kept=2)
+        assert forgotten == [each.id for each in cluster.desk.begun[1:3]]
+        assert [bool(cluster.store.job(name)) for name in (living, *names)] == [True, False, False, True, True]
+        assert pruning.prune(cluster.store, kept=2) == []
+        pruning.remove_strange_logs(tmp_path, cluster.store)
+        kept = {each.id for each in cluster.desk.begun} - set(forgotten)
+        assert {path.name for path in logs_folder(tmp_path).iterdir()} == kept
 
     _on_loop(work)
