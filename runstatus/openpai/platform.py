@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from localcloud.openpai.storages import storages_folder
 from provider.base.asking import call_of
 from provider.openpai.caller import session_of_caller
 from provider.openpai.platform import OpenPaiRunPlatform
@@ -14,8 +15,6 @@ from runstatus.openpai.looker import Looker
 from runstatus.openpai.storages import Storages
 from runstatus.platform import Question, UnknownPlaceError
 from runstatus.seen import RunStatus
-
-_STORAGES = "storages"
 
 
 class OpenPaiLook(Look[Looker]):
@@ -44,7 +43,7 @@ def make(question: Question) -> OpenPaiLook:
             "where are the runs? Name a stack, or the cluster's portal with --place, or use --local for the local cloud"
         )
     call = call_of("runs", question.tell)
-    storages = Storages(question.cloud.home / _STORAGES) if question.cloud is not None else None
+    storages = Storages(storages_folder(question.cloud.home)) if question.cloud is not None else None
     platform = OpenPaiRunPlatform(session)
     looker = Looker(platform, replace(call, patience=FIRST_PATIENCE), question.wanted, storages)
     return OpenPaiLook(looker, call.patience, question.cloud)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from catalog.platforms import import_platform
+from launcher.escaping import terminal
 from transfers.errors import TransferError
 from transfers.platform import Store, StoreOpener, StoreRequest
 
@@ -29,19 +29,34 @@ class OpenPaiOpener:
     request: StoreRequest
 
     def bucket(self, name: str) -> Store:
-        storage = _mapping(self.request.config.get(STORAGE_KEY))
-        if storage and not _mapping(self.request.config.get(BUCKET_KEY)):
-            raise TransferError(_on_storage(str(storage.get("name")), str(storage.get("folder") or "")))
+        if self._storage and not _mapping(self.request.config.get(BUCKET_KEY)):
+            raise TransferError(self._on_storage(str(self._storage.get("folder") or "")))
         return self._s3().bucket(name)
 
     def folder(self, address: str) -> tuple[Store, str]:
         parts = urlsplit(address)
-        if parts.scheme != "file":
-            return self._s3().folder(address)
-        storage = _mapping(self.request.config.get(STORAGE_KEY))
-        raise TransferError(
-            _on_storage(str(storage.get("name") or ""), unquote(parts.path), str(storage.get("mount") or ""))
-        )
+        if parts.scheme == "file":
+            raise TransferError(self._on_storage(unquote(parts.path)))
+        return self._s3().folder(address)
+
+    @property
+    def _storage(self) -> Mapping[str, Any]:
+        return _mapping(self.request.config.get(STORAGE_KEY))
+
+    def _on_storage(self, path: str) -> str:
+        """Why nothing can be moved, and where the files are. A job may name any folder."""
+        name = str(self._storage.get("name") or "")
+        mount = str(self._storage.get("mount") or f"/mnt/{name}")
+        below = path.removeprefix(f"{mount}/")
+        called = f"the storage {name}" if name else "a storage"
+        inside = f", in {terminal(below)}" if below else ""
+        if self.request.cloud is not None:
+            where = f"The local cloud keeps its storages in {self.request.cloud.home / 'storages'}"
+        else:
+            where = (
+                "OpenPAI has no API for the files of a storage: its page in the web portal says how to mount it here"
+            )
+        return f"runs of this stack keep their files on {called} of the cluster{inside}\n{where}"
 
     def _s3(self) -> StoreOpener:
         bucket = _mapping(self.request.config.get(BUCKET_KEY))
@@ -53,17 +68,6 @@ class OpenPaiOpener:
 
 def _for_s3(request: StoreRequest, config: Mapping[str, Any]) -> StoreRequest:
     return StoreRequest(request.purpose, request.stack, config, request.cloud, request.profile, request.tell)
-
-
-def _on_storage(name: str, path: str, mount: str = "") -> str:
-    """Why nothing can be moved, and who can."""
-    mount = mount or f"/mnt/{name}"
-    below = str(PurePosixPath(path).relative_to(mount)) if path.startswith(f"{mount}/") else path
-    called = f"the storage {name}" if name else "a storage"
-    return (
-        f"runs of this stack keep their files on {called} of the cluster{f', in {below}' if below else ''}\n"
-        "OpenPAI has no API for the files of a storage: its page in the web portal says how to mount it here"
-    )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
