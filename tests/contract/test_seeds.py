@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every line of the documents is answered by the examples, or is said to belong elsewhere (seeds.toml)."""
+"""Every line of the documents is answered by the examples, or says why there is nothing to make (seeds.toml)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 import iam
-from catalog.tables import table
 from components.oci.plan import OciPlan
 from components.oci.rules import security_rules
 from components.oci.statements import matching_rule, policy_lines
@@ -38,7 +37,6 @@ COLUMNS = {
     "matching": ({"stack", "rule"}, {"with", "of"}),
     "holds": ({"stack", "type", "text"}, set()),
     "stacks": ({"stacks", "framework"}, set()),
-    "elsewhere": ({"platform", "why"}, {"feature"}),
     "said": ({"why"}, set()),
 }
 
@@ -156,12 +154,10 @@ def test_a_framework_of_the_documents_has_its_examples(row: Row) -> None:
         assert {job.framework for job in any_stack(name).jobs.values()} == {row["framework"]}
 
 
-@pytest.mark.parametrize("row", rows("elsewhere"))
-def test_what_belongs_elsewhere_names_a_platform_that_is_not_deployed_to(row: Row) -> None:
-    platforms = table("platforms")
-    assert not platforms[row["platform"]]["deploys"], "the row can be held against that platform's examples now"
-    if "feature" in row:
-        assert row["feature"] in platforms["oci"]["lacks"]
+def test_a_job_of_one_server_has_one_task_role() -> None:
+    """As the documents on OpenPAI ask for it."""
+    text = (TABLES / "openpai-data-parallel.txt").read_text("utf-8")
+    assert set(re.findall(r"protocol\.taskRoles\.(\w+)\.", text)) == {"main"}
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=f"{row['seed']} {row['line'][:60]}") for row in ROWS])

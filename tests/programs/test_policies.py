@@ -11,7 +11,7 @@ import pytest
 from policies.rule import JudgedResource, rules
 from policies.verdicts import Unknown
 from tests.programs.conftest import Record, Written
-from tests.support.examples import DL1_EXAMPLES, EXAMPLES, PLATFORM
+from tests.support.examples import DL1_EXAMPLES, EXAMPLES, OPENPAI_EXAMPLES, PLATFORM
 from tests.support.recorder.client import Recording
 
 IMMUTABLE = ("oci-dask-xgboost", "aws-dl1-resnet")
@@ -41,7 +41,7 @@ def plain(value: Any, path: str = "") -> Any:
 
 
 @pytest.mark.parametrize("preview", [False, True], ids=["up", "preview"])
-@pytest.mark.parametrize("name", [*EXAMPLES, *DL1_EXAMPLES])
+@pytest.mark.parametrize("name", [*EXAMPLES, *DL1_EXAMPLES, *OPENPAI_EXAMPLES])
 def test_an_example_passes(name: str, preview: bool, record: Record) -> None:
     references = {PLATFORM: record("oci-platform").exports} if name == "oci-team" else {}
     recording = record(name, references=references, preview=preview)
