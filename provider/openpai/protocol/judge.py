@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import Draft202012Validator, extend
+from typing import TYPE_CHECKING, Any
 
 from provider.openpai.protocol.rules import RULES, Problem
+
+if TYPE_CHECKING:  # the library takes as long as the rest of a program that judges nothing
+    from jsonschema.exceptions import ValidationError
 
 _SCHEMA = Path(__file__).parent / "schema.json"
 # A value of a job may be a secret, so a sentence about it shows only so much.
@@ -33,12 +33,16 @@ def problems(job: Mapping[str, Any]) -> list[Problem]:
 
 @cache
 def _validator() -> Any:
+    from jsonschema.validators import Draft202012Validator, extend
+
     kind: Any = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
     return kind(json.loads(_SCHEMA.read_text(encoding="utf-8")))
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
     """`$` is only the end of the text. Python's also allows a last line break."""
+    from jsonschema.exceptions import ValidationError
+
     if validator.is_type(instance, "string") and not re.search(pattern.replace("$", r"\Z"), instance):
         yield ValidationError(f"{instance[:60]!r} does not match {pattern}")
 
