@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where runs on OpenPAI keep files: a storage is not open to us, and a bucket is by the keys of the caller."""
 
+from pathlib import Path
+
 import pytest
 
+from localcloud.control import Cloud
 from transfers.errors import TransferError
 from transfers.openpai.platform import make
 from transfers.platform import StoreRequest
@@ -19,6 +22,13 @@ def test_a_storage_says_where_the_files_are_and_who_can_show_them() -> None:
         TransferError, match="the storage results of the cluster, in vision/dev/train/1\nOpenPAI has no"
     ):
         opener.folder("file:///data/vision/dev/train/1")
+
+
+def test_a_storage_of_the_local_cloud_is_a_folder_of_this_machine(tmp_path: Path) -> None:
+    cloud = Cloud(tmp_path, 1, "", "", "", "", "")
+    with pytest.raises(TransferError, match=f"The local cloud keeps its storages in {tmp_path}/storages") as refused:
+        make(StoreRequest("get", config=STORAGE, cloud=cloud)).folder("file:///data/vision/dev/%1b[2J")
+    assert "\x1b" not in str(refused.value)
 
 
 def test_a_bucket_is_asked_where_the_stack_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
