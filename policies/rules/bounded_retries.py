@@ -7,6 +7,9 @@ from policies.protocol import RUN, job, protocol_of, roles_of
 from policies.rule import JudgedResource, PolicyRule
 from policies.verdicts import PASS, PolicyVerdict, Unknown, every, fail
 
+# The protocol has no word for `without end`: a count that nobody means as one stands for it.
+ENDLESS = 10_000
+
 
 def judge(resource: JudgedResource) -> PolicyVerdict:
     protocol = protocol_of(resource)
@@ -19,7 +22,7 @@ def judge(resource: JudgedResource) -> PolicyVerdict:
 
 def judge_count(counted: tuple[str, Any]) -> PolicyVerdict:
     what, count = counted
-    if count is None or int(count) >= 0:
+    if count is None or 0 <= int(count) < ENDLESS:
         return PASS
     return fail(f"{what} is tried again without end" + (", even after success" if int(count) == -2 else ""))
 
@@ -39,6 +42,7 @@ RULE = PolicyRule(
     },
     fails={
         "without end": job(jobRetryCount=-1),
+        "the largest count there is": job(jobRetryCount=2147483647.0),
         "after success, too": job(jobRetryCount=-2.0),
         "a task without end": job(role={"taskRetryCount": -1}),
     },
