@@ -19,7 +19,7 @@ import yaml
 from localcloud import admin
 from localcloud.control import Cloud
 from tests.support.client_environment import environment
-from tests.support.cloud_fixture import LONGEST_SECONDS
+from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
 from tests.support.openpai_description import LOCK, description
 from tests.support.openpai_world import ADMIN, USER, OpenPaiWorld, job
 
@@ -371,3 +371,12 @@ def test_a_fault_on_request_is_an_answer_of_this_api(status: int, world: OpenPai
         sdk("job", "getJob", USER, "good")
     assert refused.value.status == status
     assert sdk("job", "getJob", USER, "good")["name"] == "good"
+
+
+def test_a_token_of_a_login_expires_and_the_client_hears_it(world: OpenPaiWorld, sdk: JavaScript) -> None:
+    fault = admin.add_fault(world.cloud, "token", seconds=1, operations="openpai.BasicLogin")
+    token = _login(world, USER)
+    admin.clear_faults(world.cloud, fault["id"])
+    answer = eventually(lambda: world.ask("GET", "/api/v2/tokens", token=token), lambda given: given.status != 200)
+    assert (answer.status, answer.body["code"]) == (401, "UnauthorizedUserError")
+    assert token not in sdk("token", "getTokens")["tokens"]
