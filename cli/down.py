@@ -74,7 +74,7 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
 def _account(place: Place, platform: LocalPlatform, protected: Sequence[Row], let_go: Sequence[Row]) -> None:
     left = list(place.states()[0].made())
     if let_go:
-        names = ", ".join(map(platform.describe_resource, let_go))
+        names = ", ".join(dict.fromkeys(map(platform.describe_resource, let_go)))
         say(f"\nNo longer part of this stack, but still in the cloud: {names}.")
     if not left:
         place.forget()

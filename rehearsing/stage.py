@@ -131,7 +131,7 @@ def _set_up(
         borrowed = (
             str(place.outputs(used.stack).get("imagePushAddress", "")) if used and "registry" in plan.taken else ""
         )
-        local = place.select(plan_file(place.file, tell), cloud)
+        local = place.select(plan_file(place.file, _unsaid), cloud)
         here = plan_with_runs(local.config, script, home)
         make_packages(here, place.file.parent, Progress())
         differences += _absent(here, place.file.parent)
@@ -168,7 +168,7 @@ def _bring_up_used(place_of: Callable[[str], Place], plan: Plan, platform: Rehea
     """Bring up the stack from which this one takes a part. Returns its plan."""
     used = place_of((plan.uses or "").rpartition("/")[2])
     cloud = used.start_cloud()
-    its_plan = plan_file(used.file, tell)
+    its_plan = plan_file(used.file, _unsaid)
     used.select(its_plan, cloud)
     _up(used, tell)
     return its_plan
@@ -264,6 +264,10 @@ def _kept(home: Path, tell: Tell) -> None:
     _tell(tell, f"kept in {home}")
     _tell(tell, f"look: trainyard runs --home {home / 'cloud'}; trainyard cloud log --home {home / 'cloud'}")
     _tell(tell, f"remove: trainyard cloud reset --home {home / 'cloud'}; rm -r {home}")
+
+
+def _unsaid(remark: str) -> None:
+    """A remark on a copy, which is removed afterwards. Those on the team's own file were told before."""
 
 
 def _tell(tell: Tell, words: str) -> None:

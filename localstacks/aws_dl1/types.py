@@ -11,6 +11,9 @@ BUCKET = "aws:s3/bucket:Bucket"
 REPOSITORY = "aws:ecr/repository:Repository"
 LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
 INSTANCE = "aws:ec2/instance:Instance"
+OBJECT = "aws:s3/bucketObjectv2:BucketObjectv2"
+# How a bucket is set up is a resource of its own each; nobody names them one by one.
+_SETTINGS = "aws:s3/bucket"
 # Where a type's own name is not what people call it.
 _WORDS = {REPOSITORY: "repository", "aws:ec2/vpc:Vpc": "VPC", "aws:ec2/eip:Eip": "Elastic IP"}
 _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -28,6 +31,10 @@ def name_of(row: Row) -> str:
 
 def describe_resource(row: Row) -> str:
     """`security group demo-prod-nodes`."""
+    if row["type"] == OBJECT:
+        return f"object {(row.get('inputs') or {}).get('key', '')} in the bucket {name_of(row)}"
+    if row["type"].startswith(_SETTINGS) and row["type"] != BUCKET:
+        return f"settings of the bucket {name_of(row)}"
     kind = _WORDS.get(row["type"]) or _HUMPS.sub(" ", row["type"].rpartition(":")[2]).lower()
     return f"{kind} {name_of(row)}"
 
