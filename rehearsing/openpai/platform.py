@@ -15,7 +15,7 @@ from localstacks.place import Place
 from provider.base.asking import Tell
 from provider.runs.model import NodeRun
 from rehearsal.calls import RecordedCall
-from rehearsal.mapping import RehearsedConfig
+from rehearsal.mapping import RehearsedConfig, stand_in_stack
 from rehearsal.model import Artifact
 from rehearsal.planned import PlannedNeeds
 from rehearsing.openpai import evidence, runs
@@ -36,6 +36,9 @@ class OpenPaiRehearsalPlatform:
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
         small_tasks(made, name, plan, entry)
+
+    def stand_in_stack(self, plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
+        return stand_in_stack(plan, written, ("trainyard:cluster",))
 
     def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
         return plan, list(NOT_PROVEN)
