@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is let in by a token of the local OpenPAI, and who is not any more."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from localcloud.api import clock
+from localcloud.api.errors import ApiError
+from localcloud.api.http import Request
+from localcloud.openpai.store import JobStore
+from localcloud.openpai.tokens import Tokens
+
+_WEEK = 7 * 24 * 3600
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Tokens:
+    return Tokens(tmp_path, JobStore(tmp_path / "state.sqlite3"))
+
+
+def _request(authorization: str) -> Request:
+    return Request("GET", "/", "/", {}, {"authorization": authorization} if authorization else {})
+
+
+def _basic(user: str, token: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()
+
+
+def test_a_token_says_whose_it_is(tokens: Tokens) -> None:
+    login, program = tokens.create("user", application=False), tokens.create("user", application=True)
+    assert tokens.caller(_request(f"Bearer {login}")).person.name == "user"
+    assert tokens.caller(_request(f"bearer {program}")).application
+    assert tokens.caller(_request(_basic("user", program))).application
+    assert tokens.of("user") == sorted([login, program])
+    assert tokens.of("deployer") == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda token: "",
+        lambda token: f"Bearer {token[:-2]}",
+        lambda token: f"Bearer {token.rpartition('.')[0]}.",
+        lambda token: f"Digest {token}",
+        lambda token: _basic("user", token),  # a token of a login
+        lambda token: _basic("deployer", token),
+    ],
+    ids=["none", "cut", "unsigned", "another scheme", "a login as basic", "another user"],
+)
+def test_anything_else_is_refused(changed: Callable[[str], str], tokens: Tokens) -> None:
+    with pytest.raises(ApiError) as refusal:
+        tokens.caller(_request(changed(tokens.create("user", application=False))))
+    assert (refusal.value.status, refusal.value.code) == (401, "UnauthorizedUserError")
+
+
+def test_tokens_end(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    login, program = tokens.create("user", application=False), tokens.create("user", application=True)
+    revoked = tokens.create("user", application=True)
+    tokens.revoke(revoked)
+    later = clock.now() + _WEEK + 1
+    monkeypatch.setattr(clock, "now", lambda: later)
+    for token in (login, revoked):
+        with pytest.raises(ApiError, match="invalid"):
+            tokens.caller(_request(f"Bearer {token}"))
+    assert tokens.caller(_request(f"Bearer {program}"))
+    tokens.forget_expired()
+    assert tokens.of("user") == [program]
+
+
+def test_a_token_of_a_log_opens_that_log_for_a_while(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = tokens.for_log("one")
+    assert tokens.opens_log(token, "one")
+    assert not tokens.opens_log(token, "another")
+    # It is nobody's token, and those of people open no logs.
+    with pytest.raises(ApiError, match="invalid"):
+        tokens.caller(_request(f"Bearer {token}"))
+    assert not tokens.opens_log(tokens.create("user", application=True), "one")
+    later = clock.now() + 3600
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert not tokens.opens_log(token, "one")
