@@ -19,7 +19,7 @@ import pytest
 from components.plan.model import NodePlan
 from launcher.say import Voice
 from launcher.stores import EXISTS, ChangedError, Folder, StoreError, opener
-from tests.support.nodes import BUCKET, Nodes, Place, nodes, planned
+from tests.support.nodes import BUCKET, Nodes, Place, nodes, planned, waited
 from tests.support.repository import repository
 from tests.support.samples import plan
 
@@ -150,3 +150,30 @@ def test_names_lead_nowhere_else(tmp_path: Path) -> None:
     folder.put("a", b"x")
     with pytest.raises(StoreError):
         folder.put("a/b", b"x")
+
+
+def test_tasks_of_openpai_that_start_one_by_one_meet_in_the_folder(tmp_path: Path) -> None:
+    """OpenPAI tells the first one only where itself is: the other one has no place yet."""
+    task = "PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
+    known = {"PAI_JOB_NAME": "ann~base-1f2e3d4c", "FC_FRAMEWORK_ATTEMPT_ID": "2"}
+    script = {"command": ["python", "-c", "import os; print('main is at', os.environ['MASTER_ADDR'])"]}
+    told = {"peers": {"from": "openpai"}, "gang": False, **script}
+    with sharing(tmp_path, "", **told) as run:
+        run.start(0, **known, **dict(zip(task, ("main", "0"), strict=True)), PAI_HOST_IP_main_0="127.0.0.1")
+        waited(lambda: any((tmp_path / "shared").rglob("here/127.0.0.1")))
+        own = {"PAI_HOST_IP_main_0": "127.0.0.1", "PAI_HOST_IP_worker_0": "127.0.0.2"}
+        run.start(1, **known, **dict(zip(task, ("worker", "0"), strict=True)), **own)
+        assert run.codes() == [0, 0], run.shown()
+        assert "all 2 nodes are there" in run.launchers[0].text
+        assert "[1] main is at 127.0.0.1" in run.launchers[1].text
+    (start,) = (tmp_path / "shared" / "train" / "base" / "1").iterdir()
+    assert start.name == "base-1f2e3d4c-2"
+
+
+def test_a_gang_that_openpai_does_not_tell_all_addresses_says_so(tmp_path: Path) -> None:
+    variables = {"PAI_CURRENT_TASK_ROLE_NAME": "main", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "0"}
+    with sharing(tmp_path, "", peers={"from": "openpai"}) as run:
+        assert run.start(0, **variables, PAI_HOST_IP_main_0="127.0.0.1").codes() == [132], (
+            "a code that OpenPAI does not try again"
+        )
+        assert "PAI_HOST_IP_worker_0 is not set" in run.launchers[0].text
