@@ -41,7 +41,7 @@ def attempt_of(name: str, home: Path, command: str, **changes: Any) -> TaskAttem
     logs.mkdir(parents=True, exist_ok=True)
     role = changes.get("role", "main")
     job = {"taskRoles": {role: {"dockerImage": "image"}}}
-    number = changes.pop("number", len(list((home / "logs").iterdir())))
+    number = len(list((home / "logs").iterdir()))
     made = TaskAttempt(
         id=name, user="ann", job="train", job_attempt=0, role="main", index=0, attempt=0,
         address=f"10.151.0.{number + 9}", ports={}, image=TaskImage("example.com/plain:1"), command=command,

@@ -16,7 +16,7 @@ from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.build import build_plan
 from localcloud.control import Cloud
 from schemas.load import load_file
-from tests.support.openpai_world import OpenPaiWorld
+from tests.support.openpai_world import OpenPaiWorld, job
 
 _TORCH = """
 import os, sys, torch, torch.distributed as dist
@@ -31,6 +31,18 @@ import os, distributed
 with distributed.Client(os.environ["DASK_SCHEDULER_ADDRESS"]) as client:
     total = sum(client.gather(client.map(lambda each: each * each, range(10))))
     open(os.path.join(os.environ["TRAINYARD_OUTPUT"], "model"), "w").write(f"{total} by {client.nthreads().__len__()}")
+"""
+# As OpenPAI's manual has it: the address and the port of the first task, by variables of the cluster.
+_EXAMPLE = """
+export MASTER_ADDR=$PAI_HOST_IP_worker_0 MASTER_PORT=$PAI_worker_0_SynPort_PORT GLOO_SOCKET_IFNAME=eth0
+export RANK=$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX WORLD_SIZE=$PAI_TASK_ROLE_TASK_COUNT_worker
+python - <<'END'
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+total = torch.ones(1) * (dist.get_rank() + 1)
+dist.all_reduce(total)
+assert int(total) == 3, total
+END
 """
 _IMAGE = "openpai/standard:python_3.6-pytorch_1.2.0-gpu"
 _PAIR = {"main": {"replicas": 1}, "worker": {"replicas": 1}}
@@ -65,7 +77,7 @@ def started(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Ma
         "trainyard:cluster": {"uri": shared_cloud.endpoint, "user": "user"},
         "trainyard:skus": {"small": {"cpus": 1, "memoryGb": 2}},
         "trainyard:storage": {"name": storage.name},
-        "trainyard:jobs": {name: {**more, **job} for name, job in _JOBS.items()},
+        "trainyard:jobs": {name: {**more, **written} for name, written in _JOBS.items()},
     }
     file = folder / "Pulumi.training.yaml"
     file.write_text(yaml.safe_dump({"config": config}))
@@ -74,10 +86,14 @@ def started(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Ma
     plan = build_plan(loaded.stack)
     assert isinstance(plan, OpenPaiPlan)
     world, names = OpenPaiWorld(shared_cloud), {}
-    for name, job in plan.jobs.items():
-        inputs = run_inputs(plan, job, job.runs["base"], read_files(plan, job, folder), str)
+    for name, spec in plan.jobs.items():
+        inputs = run_inputs(plan, spec, spec.runs["base"], read_files(plan, spec, folder), str)
         names[name] = world.submitted({**inputs["protocol"], "name": f"{name}-1f2e3d4c"})
-    return names
+    resources = {"cpu": 1, "memoryMB": 2048, "gpu": 0, "ports": {"SynPort": 1}}
+    completion = {"minFailedInstances": 1, "minSucceededInstances": 2}
+    role = {"instances": 2, "completion": completion, "resourcePerInstance": resources}
+    image = {"name": "image", "type": "dockerimage", "uri": _IMAGE}
+    return {**names, "example": world.submitted(job("example", _EXAMPLE, role=role, prerequisites=[image]))}
 
 
 @pytest.mark.parametrize("name", _JOBS)
@@ -93,3 +109,8 @@ def test_a_plan_trains_on_tasks_with_ports_of_their_own(
     assert models == {_MODELS[name]}
     (start,) = (run / "1").iterdir()
     assert start == Path(run, "1", f"{name}-1f2e3d4c-0")
+
+
+def test_an_example_of_openpai_trains_as_its_manual_has_it(started: Mapping[str, str], shared_cloud: Cloud) -> None:
+    ended = OpenPaiWorld(shared_cloud).ended(started["example"])
+    assert (ended["jobStatus"]["state"], ended["jobStatus"]["retries"]) == ("SUCCEEDED", 0), ended
