@@ -38,14 +38,15 @@ def _variables(stack: Stack) -> Iterator[tuple[Path, str, EnvValue, str]]:
                 yield at("jobs", job, "runs", run, "env", name), name, value, job
 
 
-def _owner(stack: Stack, name: str) -> str | None:
+def owner(stack: Stack, name: str) -> str | None:
+    """Why a variable is reserved; None if it is free."""
     upper, owned = name.upper(), {**OWNED, **stack.variables}
     if upper in owned:
         return owned[upper]
     return next((why for prefix, why in owned.items() if prefix.endswith("_") and upper.startswith(prefix)), None)
 
 
-def _set_by(framework: Framework) -> set[str]:
+def set_by(framework: Framework) -> set[str]:
     of_ads = framework.ads.environment if framework.ads else {}
     return {*framework.reserved, *framework.environment, *of_ads}
 
@@ -54,8 +55,8 @@ def _set_by(framework: Framework) -> set[str]:
 def reserved(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for path, name, _, job in _variables(stack):
         framework = facts.framework(stack.jobs[job])
-        why = _owner(stack, name)
-        if why is None and framework is not None and name in _set_by(framework):
+        why = owner(stack, name)
+        if why is None and framework is not None and name in set_by(framework):
             why = f"{framework.name}'s launcher sets it"
         if why is not None:
             yield Wrong(path, f"`{name}` is reserved: {why}", "remove it, or use a name of your own")

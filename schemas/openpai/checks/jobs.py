@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from catalog.secret_looks import looks_secret, names_secret
 from catalog.tables import table
+from schemas.checks.env import owner, set_by
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.names import suggestion
@@ -89,12 +91,29 @@ def plugin_secret(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             if _holds_secret(plugin.parameters):
                 message = "a plugin's parameters are in the job's text, which OpenPAI does not hide"
                 yield Wrong(at("jobs", name, "plugins", index, "parameters"), message, "pass the secret in `env`")
+        for parameter, value in job.parameters.items():
+            if names_secret(parameter, value) or looks_secret(value):
+                message = f"`{parameter}` looks like a secret, and OpenPAI shows parameters to everybody"
+                yield Wrong(at("jobs", name, "parameters", parameter), message, "pass it as a secret in `env`")
 
 
 def _holds_secret(value: Any) -> bool:
     if isinstance(value, Mapping):
         return set(value) == {"secure"} or any(map(_holds_secret, value.values()))
     return isinstance(value, list) and any(map(_holds_secret, value))
+
+
+@rule("TY894", "a parameter with the name of a variable that has another meaning")
+def parameter_name(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        framework = facts.framework(job)
+        for parameter in job.parameters:
+            why = owner(stack, parameter)
+            if why is None and framework is not None and parameter in set_by(framework):
+                why = f"{framework.name} gets it from the launcher"
+            if why is not None:
+                message = f"programs read parameters as variables, and `{parameter}` is reserved: {why}"
+                yield Wrong(at("jobs", name, "parameters", parameter), message, "give it another name")
 
 
 @rule("TY886", "a plugin for a role that the job does not have")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from catalog.tables import table
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
+from schemas.model import STALL_MINUTES
 from schemas.names import listing
 from schemas.openpai.checks.registry import rule
 from schemas.openpai.model import OpenPaiJob, OpenPaiStack
@@ -52,3 +53,7 @@ def launchers_work(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
         if job.keep:
             message = "a plain command keeps only what the program writes below TRAINYARD_OUTPUT"
             yield Wrong(at("jobs", name, "keep"), message, "write these files there, or use an image with the launcher")
+        if job.stall_minutes not in (0, STALL_MINUTES):
+            message = "nothing but the launcher sees that all nodes do nothing"
+            remedy = "remove it, and use `maximumRuntimeMinutes`, or use an image with the launcher"
+            yield Wrong(at("jobs", name, "stallMinutes"), message, remedy)
