@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of OpenPAI, from their files to runs that trained: the real engine, and tasks that run on one local cloud."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from localcloud.environments.find import MissingEnvironment, find_for
+from tests.support.local_team import Team, summary
+
+pytestmark = pytest.mark.engine
+
+STACK, BOTH = "openpai-ddp-gloo", "oci-or-openpai"
+OTHER = "both-on-openpai"
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    if isinstance(find_for("pytorch", None, frozenset({"torch"})), MissingEnvironment):
+        pytest.skip("no local environment with PyTorch")
+    one = Team(tmp_path_factory.mktemp("openpai"), STACK, BOTH)
+    one.change("--epochs 2", "--epochs 1 --batches 2")
+    one.change("        base: {}", "        base: { until: finished }")
+    yield one
+    one.end()
+
+
+def runs(team: Team, word: str, *more: str) -> str:
+    where = ("--stacks", str(team.stacks), "--home", str(team.home / "cloud"))
+    done = team.run("runs", word, *more, *where)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_stack_trains_and_a_changed_argument_starts_its_run_again(team: Team) -> None:
+    first = team.trainyard("up", STACK)
+    assert re.search(r"run +cifar10/base: SUCCEEDED", first), first
+    assert re.search(r"left +.*result.json", first), first
+    assert '"ranks": 4' in first, "two nodes with two processes each"
+    assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
+    assert "cifar10/base" in runs(team, "list", STACK)
+    assert re.search(r"epoch 1 loss \d", runs(team, "logs", STACK, "cifar10/base"))
+
+    where = ("--stacks", str(team.stacks), "--home", str(team.home / "cloud"))
+    tried = team.run("run", STACK, "cifar10/base", "--follow", *where, "--", "--batches", "1")
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+
+    # It goes on from the checkpoint of the one before, which lies on the storage.
+    team.change("--epochs 1 --batches 2", "--epochs 2 --batches 2")
+    assert summary(team.trainyard("up", STACK))["replaced"] == 1
+
+    # The cloud is killed. What it knows of its jobs comes back with it, at the same address.
+    os.kill(team.cloud.pid, signal.SIGKILL)
+    assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
+    assert re.search(r"epoch 2 loss \d", runs(team, "logs", STACK, "cifar10/base"))
+
+
+@pytest.mark.torture
+def test_one_file_trains_on_both_platforms(team: Team) -> None:
+    """Only the line with the platform differs."""
+    file = team.stacks / f"Pulumi.{BOTH}.yaml"
+    text = file.read_text().replace("        base: {}", "        base: { until: finished }")
+    text = text.replace("--epochs 3", "--epochs 1")
+    file.write_text(text)
+    assert text.count("trainyard:platform: oci\n") == 1
+    other = text.replace("trainyard:platform: oci\n", "trainyard:platform: openpai\n")
+    (team.stacks / f"Pulumi.{OTHER}.yaml").write_text(other)
+    for stack in (BOTH, OTHER):
+        up = team.trainyard("up", stack)
+        assert re.search(r"run +resnet/base: SUCCEEDED", up), up
+        assert '"ranks": 2' in up, up
+    for stack in (BOTH, OTHER, STACK):
+        team.trainyard("down", stack, "--yes", "--delete-data")
+    assert not (team.home / "cloud" / "server.json").exists(), "the last `down` stops the cloud"
