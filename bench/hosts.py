@@ -23,13 +23,13 @@ def rows() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "cloud"
         try:
-            tenancy = _Tenancy(control.start(home))
+            tenancy = Tenancy(control.start(home))
             return [_row(tenancy, nodes, aim) for nodes, aim in AIMS.items()]
         finally:
             control.stop(home)
 
 
-def _row(tenancy: _Tenancy, nodes: int, aim: float) -> Row:
+def _row(tenancy: Tenancy, nodes: int, aim: float) -> Row:
     layouts = [tenancy.layout(nodes, subnet) for subnet in (tenancy.subnet, "")]
     hosts, plain = in_turns(*(lambda layout=layout: tenancy.run(layout) for layout in layouts))
     more = statistics.median(one - other for one, other in zip(hosts, plain, strict=True))
@@ -39,7 +39,7 @@ def _row(tenancy: _Tenancy, nodes: int, aim: float) -> Row:
     )
 
 
-class _Tenancy:
+class Tenancy:
     """What the runs need, made once through Oracle's SDK."""
 
     def __init__(self, cloud: control.Cloud) -> None:
