@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from provider.base.values import Properties
-from provider.openpai.protocol import parse
+from provider.openpai.protocol import controller_name, parse
 from provider.runs.model import RunSpec
 
 PLATFORM = "openpai"
@@ -41,6 +41,11 @@ class RunId(NamedTuple):
 
     def __str__(self) -> str:
         return f"{PLATFORM}/{self.user}~{self.job}/{self.role}/{self.task}"
+
+    @property
+    def task_key(self) -> tuple[str, int]:
+        """The task's role, as the controller and so the cluster's answers call it, and its index."""
+        return controller_name(self.role), self.task
 
     @classmethod
     def parse(cls, text: str) -> "RunId | None":

@@ -46,7 +46,7 @@ class _PastTheEnd(Exception):  # noqa: N818 - it is how a read ends that found n
 
 def attempts_of(run: RunId, detail: JobDetail) -> LogPlace | None:
     """The beginning of what the task's last attempt prints. None while the task has none."""
-    task = detail.tasks.get((run.role, run.task))
+    task = detail.tasks.get(run.task_key)
     number = task.get("attemptId") if task else None
     return LogPlace(detail.attempt, number) if type(number) is int else None
 
@@ -100,8 +100,9 @@ def _read(session: Session, call: Call, address: str, headers: Mapping[str, str]
 
 def _address(session: Session, call: Call, run: RunId, place: LogPlace, tail: bool) -> str | None:
     """Where the log is now: addresses have a token of the log server in them, which expires."""
+    role, index = run.task_key
     path = job_path(
-        run.user, run.job, "attempts", place.job_attempt, "taskRoles", run.role, "taskIndex", run.task,
+        run.user, run.job, "attempts", place.job_attempt, "taskRoles", role, "taskIndex", index,
         "attempts", place.task_attempt, "logs",
     )  # fmt: skip
     hurried = replace(call, patience=min(call.patience, _SECONDS_FOR_LINES))

@@ -88,7 +88,7 @@ class JobDetail:
 def node_run(node: NodeRun, detail: JobDetail, waits: str = "") -> NodeRun:
     """The node as it is now. `waits`: what a job waits for that has not begun."""
     run = RunId.parse(node.id)
-    task = detail.tasks.get((run.role, run.task), {}) if run else {}
+    task = detail.tasks.get(run.task_key, {}) if run else {}
     state, details = _ended(task, detail) if detail.over else _living(task, detail, waits)
     made = NodeRun(node.name, node.id, state, _fit(details), _started(task, detail))
     if not made.over:

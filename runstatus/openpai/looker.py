@@ -109,5 +109,5 @@ def _key(job: Job) -> Sequence[str]:
 
 def _node(node: Mapping[str, Any], run: NodeRun, detail: JobDetail) -> NodeStatus:
     rank, parsed = node.get("rank"), RunId.parse(run.id)
-    has_log = parsed is not None and (parsed.role, parsed.task) in detail.tasks
+    has_log = parsed is not None and parsed.task_key in detail.tasks
     return NodeStatus(rank if type(rank) is int else 0, run, str(node.get("role") or ""), run.id if has_log else None)

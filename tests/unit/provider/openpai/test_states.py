@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the nodes of a run are, by what the cluster says of its job: what needs no cluster."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,3 +90,8 @@ def test_times_have_their_zone() -> None:
 def test_every_code_has_a_kind(code: int, kind: str) -> None:
     assert exit_of(code).kind == kind
     assert exit_of(code).text.startswith(f"exit code {code}")
+
+
+def test_a_task_is_looked_up_by_the_name_that_the_controller_gives_its_role() -> None:
+    node = replace(WORKER, id="openpai/anna~train-0123abcd/Wor_ker/1")
+    assert node_run(node, _detail("RUNNING", RUNNING)).state == "IN_PROGRESS"
