@@ -79,6 +79,7 @@ def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobP
         },
         image_auth=spec.image_auth,
         plugins=spec.plugins,
+        prerequisites=spec.prerequisites,
         parameters=spec.parameters,
         runs={key: _run(run) for key, run in job.runs.items()},
     )

@@ -156,12 +156,24 @@ def _start(processes: int) -> Iterator[str]:
     if processes == 1:
         yield "trainyard_process 0"
         return
-    yield f"for trainyard_number in $(seq 0 {processes - 1}); do ( trainyard_process $trainyard_number ) & done"
-    yield "trainyard_code=0"
-    yield f"for trainyard_number in $(seq {processes}); do wait -n || {{ trainyard_code=$?; break; }}; done"
-    yield '[ "$trainyard_code" = 0 ] || { kill $(jobs -p) 2>/dev/null || true; }'
-    yield "wait || true"
-    yield 'exit "$trainyard_code"'
+    # `wait -n` is not used: bash forgets a child that ends together with another.
+    yield f"""\
+trainyard_code=0; trainyard_children=()
+for trainyard_number in $(seq 0 {processes - 1}); do
+    ( trainyard_process $trainyard_number ) & trainyard_children+=($!)
+done
+while [ ${{#trainyard_children[@]}} -gt 0 ] && [ "$trainyard_code" = 0 ]; do
+    sleep 1
+    for trainyard_number in "${{!trainyard_children[@]}}"; do
+        trainyard_child=${{trainyard_children[$trainyard_number]}}
+        kill -0 "$trainyard_child" 2>/dev/null && continue
+        unset "trainyard_children[$trainyard_number]"
+        wait "$trainyard_child" || {{ trainyard_code=$?; break; }}
+    done
+done
+[ "$trainyard_code" = 0 ] || kill ${{trainyard_children[@]+"${{trainyard_children[@]}}"}} 2>/dev/null || true
+wait || true
+exit $trainyard_code"""
 
 
 def _first_ranks(launch: Mapping[str, Any]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from components.plan.model import JobPlan, Plan
 from schemas.model import Secret
-from schemas.openpai.model import ImageAuth, Plugin, Sku, Start
+from schemas.openpai.model import ImageAuth, Plugin, Prerequisite, Sku, Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class OpenPaiJobPlan(JobPlan):
     task_roles: Mapping[str, TaskRolePlan]
     image_auth: ImageAuth | None
     plugins: tuple[Plugin, ...]
+    prerequisites: tuple[Prerequisite, ...]
     parameters: Mapping[str, str]
 
 

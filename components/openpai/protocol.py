@@ -14,9 +14,10 @@ from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.plan.model import NodePlan, RunPlan
 from components.plan.naming import expand
 from schemas.model import EnvValue, Secret
+from schemas.openpai.model import IMAGE_NAME, Prerequisite
 
 Protocol = dict[str, Any]
-_IMAGE = "image"
+_IMAGE = IMAGE_NAME
 # No variable has such a name.
 _PASSWORD = "image-password"
 _RUNTIME_PLUGINS = "com.microsoft.pai.runtimeplugin"
@@ -33,7 +34,7 @@ def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str 
         "protocolVersion": 2,
         "type": "job",
         "jobRetryCount": job.retry_count,
-        "prerequisites": [_image(job, expand(job.image, values))],
+        "prerequisites": [_image(job, expand(job.image, values)), *map(_prerequisite, job.prerequisites)],
         "parameters": {**job.parameters, **({PARAMETER: code} if code is not None else {})},
         "secrets": job_secrets,
         "taskRoles": {
@@ -68,6 +69,22 @@ def _image(job: OpenPaiJobPlan, uri: str) -> Protocol:
     return image
 
 
+def _prerequisite(one: Prerequisite) -> Protocol:
+    """Only data may be in several places. What has commands needs the runtime's plugin that runs them."""
+    row: Protocol = {"type": one.type, "name": one.name, "uri": list(one.uri) if one.type == "data" else one.uri[0]}
+    events = {"taskStarts": one.before, "taskSucceeds": one.after}
+    callbacks = [{"event": event, "commands": list(commands)} for event, commands in events.items() if commands]
+    return {**row, "plugin": f"{_RUNTIME_PLUGINS}.cmd", "callbacks": callbacks} if callbacks else row
+
+
+def _needed(job: OpenPaiJobPlan) -> Protocol:
+    """What each role names: all prerequisites, and of each type the first as the one that commands refer to."""
+    if not job.prerequisites:
+        return {}
+    first: Protocol = {one.type: one.name for one in reversed(job.prerequisites)}
+    return {**first, "prerequisites": [one.name for one in job.prerequisites]}
+
+
 def _password(job: OpenPaiJobPlan) -> dict[str, Secret]:
     """As it is: no command has it in a quotation."""
     return {_PASSWORD: job.image_auth.password} if job.image_auth else {}
@@ -86,6 +103,7 @@ def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands
         "completion": {"minFailedInstances": plan.min_failed, "minSucceededInstances": plan.min_succeeded},
         "taskRetryCount": plan.retry_count,
         "dockerImage": _IMAGE,
+        **_needed(job),
         "resourcePerInstance": resources,
         "commands": commands,
     }

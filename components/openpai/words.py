@@ -40,6 +40,8 @@ def _job(job: OpenPaiJobPlan) -> Iterator[Row]:
         if role.retry_count:
             yield f"retries of {name}", f"{_times(role.retry_count)}, each task alone"
     yield "retries", f"{_times(job.retry_count)}, all tasks together" if job.retry_count else "only transient failures"
+    if job.prerequisites:
+        yield "prerequisites", ", ".join(f"{one.type} {one.name}" for one in job.prerequisites)
     if job.plugins:
         yield "plugins", ", ".join(one.plugin for one in job.plugins)
     if job.parameters:

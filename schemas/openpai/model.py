@@ -14,6 +14,8 @@ VARIABLES = {
     "FC_": "OpenPAI's controller sets it",
     "USER_CMD": "OpenPAI hands a task its command in it",
 }
+# The image is a prerequisite, too.
+IMAGE_NAME = "image"
 Start = Literal["launcher", "plain"]
 
 
@@ -77,10 +79,22 @@ class Plugin:
 
 
 @dataclass(frozen=True, slots=True)
+class Prerequisite:
+    """Something a job needs beside its image, and the commands that each task runs for it."""
+
+    type: Literal["data", "script", "output"]
+    name: str
+    uri: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OpenPaiJob(Job):
     start: Start = "launcher"
     image_auth: ImageAuth | None = None
     plugins: tuple[Plugin, ...] = ()
+    prerequisites: tuple[Prerequisite, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -14,7 +14,7 @@ from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.names import suggestion
 from schemas.openpai.checks.registry import rule
-from schemas.openpai.model import OpenPaiStack
+from schemas.openpai.model import IMAGE_NAME, OpenPaiStack
 
 # What OpenPAI's controller makes of a role's name is the name itself only if it looks so.
 _ROLE = re.compile(r"[a-z][a-z0-9]*")
@@ -125,6 +125,20 @@ def plugin_role(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
                 if role not in called:
                     path = at("jobs", name, "plugins", index, "taskroles", place)
                     yield Wrong(path, f"the job has no role `{role}`", suggestion(role, called))
+
+
+@rule("TY895", "a prerequisite that tasks cannot tell from another")
+def prerequisite(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        taken = {IMAGE_NAME}
+        for index, one in enumerate(job.prerequisites):
+            path = at("jobs", name, "prerequisites", index)
+            if one.name in taken:
+                yield Wrong((*path, "name"), f"`{one.name}` is another prerequisite's name", "give it another name")
+            if one.type != "data" and len(one.uri) > 1:
+                message = f"only data may be in several places, and this is of type {one.type}"
+                yield Wrong((*path, "uri"), message, "give one place, or make several prerequisites of it")
+            taken.add(one.name)
 
 
 @rule("TY887", "port numbers that OpenPAI does not use", severity="warning")

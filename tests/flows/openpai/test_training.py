@@ -46,11 +46,19 @@ END
 """
 _IMAGE = "openpai/standard:python_3.6-pytorch_1.2.0-gpu"
 _PAIR = {"main": {"replicas": 1}, "worker": {"replicas": 1}}
+_DATA = {
+    "type": "data", "name": "digits", "uri": ["https://data.example.com/digits", "https://data.example.com/more"],
+    "before": ["cd $HOME", 'echo "<% $data.uri[1] %>" > digits'],
+}  # fmt: skip
+_RESULTS = {
+    "type": "output", "name": "models", "uri": ["models"],
+    "after": ["cp $HOME/digits /data/<% $output.uri %>-$PAI_CURRENT_TASK_ROLE_NAME"],
+}  # fmt: skip
 _JOBS: Mapping[str, dict[str, Any]] = {
     "launcher": {"framework": "pytorch", "roles": _PAIR, "code": "./torch", "command": "python train.py --lr 0.1"},
     "plain": {
         "framework": "pytorch", "roles": _PAIR, "code": "./torch", "command": "python train.py --lr 0.1",
-        "start": "plain", "image": _IMAGE,
+        "start": "plain", "image": _IMAGE, "prerequisites": [_DATA, _RESULTS],
     },
     "dask": {
         "framework": "dask", "roles": {"scheduler": {"replicas": 1}, "worker": {"replicas": 2, "retry": {"count": 1}}},
@@ -76,7 +84,7 @@ def started(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Ma
         "trainyard:environment": "dev",
         "trainyard:cluster": {"uri": shared_cloud.endpoint, "user": "user"},
         "trainyard:skus": {"small": {"cpus": 1, "memoryGb": 2}},
-        "trainyard:storage": {"name": storage.name},
+        "trainyard:storage": {"name": storage.name, "mount": "/data"},
         "trainyard:jobs": {name: {**more, **written} for name, written in _JOBS.items()},
     }
     file = folder / "Pulumi.training.yaml"
@@ -109,6 +117,14 @@ def test_a_plan_trains_on_tasks_with_ports_of_their_own(
     assert models == {_MODELS[name]}
     (start,) = (run / "1").iterdir()
     assert start == Path(run, "1", f"{name}-1f2e3d4c-0")
+
+
+def test_tasks_run_the_commands_of_prerequisites(started: Mapping[str, str], shared_cloud: Cloud) -> None:
+    ended = OpenPaiWorld(shared_cloud).ended(started["plain"])
+    assert ended["jobStatus"]["state"] == "SUCCEEDED", ended
+    (storage,) = (shared_cloud.home / "storages").iterdir()
+    copied = {path.name: path.read_text().strip() for path in storage.glob("models-*")}
+    assert copied == dict.fromkeys(("models-main", "models-worker"), "https://data.example.com/more")
 
 
 def test_an_example_of_openpai_trains_as_its_manual_has_it(started: Mapping[str, str], shared_cloud: Cloud) -> None:

@@ -31,6 +31,18 @@ _plugins = st.lists(
     ),
     max_size=2,
 )
+_prerequisites = st.lists(
+    st.fixed_dictionaries(
+        {
+            "type": st.sampled_from(["data", "script", "output"]),
+            "name": names,
+            "uri": st.lists(texts, min_size=1, max_size=2),
+            "before": st.lists(texts, max_size=2),
+            "after": st.lists(texts, max_size=2),
+        }
+    ),
+    max_size=3,
+)
 
 
 @st.composite
@@ -58,6 +70,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
         "start": "plain" if plain else "launcher",
         "env": draw(_env),
         "plugins": draw(_plugins),
+        "prerequisites": draw(_prerequisites),
         "parameters": draw(st.dictionaries(_variables, texts, max_size=2)),
         "runs": {draw(names): {"args": draw(st.lists(texts, max_size=3)), "env": draw(_env)}},
     }

@@ -117,6 +117,31 @@ def test_what_a_task_gets_and_where_it_runs(tmp_path: Path) -> None:
     ]
 
 
+def test_prerequisites_are_named_by_every_role(tmp_path: Path) -> None:
+    places = ["https://a.example.com", "https://b.example.com"]
+    job = job_of(
+        tmp_path,
+        {
+            "prerequisites": [
+                {"type": "data", "name": "digits", "uri": places, "before": ["fetch <% $data.uri[1] %>"]},
+                {"type": "data", "name": "labels", "uri": places[:1], "after": ["upload"]},
+                {"type": "script", "name": "tools", "uri": ["https://c.example.com"]},
+            ]
+        },
+    )
+    plugin = "com.microsoft.pai.runtimeplugin.cmd"
+    before = [{"event": "taskStarts", "commands": ["fetch <% $data.uri[1] %>"]}]
+    after = [{"event": "taskSucceeds", "commands": ["upload"]}]
+    assert job["prerequisites"][1:] == [
+        {"type": "data", "name": "digits", "uri": places, "plugin": plugin, "callbacks": before},
+        {"type": "data", "name": "labels", "uri": places[:1], "plugin": plugin, "callbacks": after},
+        {"type": "script", "name": "tools", "uri": "https://c.example.com"},
+    ]
+    for role in job["taskRoles"].values():
+        assert (role["data"], role["script"], "output" in role) == ("digits", "tools", False)
+        assert role["prerequisites"] == ["digits", "labels", "tools"]
+
+
 def test_a_bucket_is_reached_by_keys_that_are_secrets(tmp_path: Path) -> None:
     bucket = {
         "existing": "vision-data", "region": "us-east-1", "endpoint": "https://s3.example.com",
