@@ -7,7 +7,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,10 @@ class Cluster:
         self.parts = Parts(home, self.store, Tokens(folder, self.store), places, self.controller, faults)
         self.controller.recover()
 
+    def close(self) -> None:
+        self.controller.close()
+        self.store.close()
+
     def submit(self, name: str, instances: int = 1, **more: Any) -> str:
         resources = {"cpu": 1, "memoryMB": 1, "gpu": 0, "ports": {"data": 2}}
         role = {"dockerImage": "image", "commands": ["true"], "instances": instances, "resourcePerInstance": resources}
@@ -100,16 +104,16 @@ class Cluster:
             self.store.connection.set_authorizer(None)
 
 
-def _on_loop(work: Callable[[], None]) -> None:
+def _on_loop(home: Path, work: Callable[[Cluster], None]) -> None:
     async def run() -> None:
-        work()
+        with closing(Cluster(home)) as cluster:
+            work(cluster)
 
     asyncio.run(run())
 
 
 def test_tasks_know_one_another_before_they_begin(tmp_path: Path) -> None:
-    def work() -> None:
-        cluster = Cluster(tmp_path)
+    def work(cluster: Cluster) -> None:
         cluster.submit("gang", instances=3)
         assert [(each.role, each.index, each.attempt) for each in cluster.desk.begun] == [
             ("Work_er", 0, 0), ("Work_er", 1, 0), ("Work_er", 2, 0)
@@ -129,12 +133,11 @@ def test_tasks_know_one_another_before_they_begin(tmp_path: Path) -> None:
             assert each.logs.is_dir()
         assert len({each.address for each in cluster.desk.begun}) == 3
 
-    _on_loop(work)
+    _on_loop(tmp_path, work)
 
 
 def test_another_attempt_has_another_address_and_other_ports(tmp_path: Path) -> None:
-    def work() -> None:
-        cluster = Cluster(tmp_path)
+    def work(cluster: Cluster) -> None:
         name = cluster.submit("alone", instances=2, extras={"gangAllocation": False})
         first, second = cluster.desk.begun
         cluster.controller.ended(first.id, TaskExit(137))
@@ -150,12 +153,11 @@ def test_another_attempt_has_another_address_and_other_ports(tmp_path: Path) -> 
             cluster.controller.ended(each.id, TaskExit(0))
         assert cluster.state(name) == "SUCCEEDED"
 
-    _on_loop(work)
+    _on_loop(tmp_path, work)
 
 
 def test_what_is_not_written_down_has_not_happened_and_comes_again(tmp_path: Path) -> None:
-    def work() -> None:
-        cluster = Cluster(tmp_path)
+    def work(cluster: Cluster) -> None:
         name = cluster.submit("gang", instances=2)
         first, second = cluster.desk.begun
         cluster.controller.running(first.id)
@@ -167,35 +169,31 @@ def test_what_is_not_written_down_has_not_happened_and_comes_again(tmp_path: Pat
         assert cluster.desk.stopped == [second.id]
         cluster.controller.ended(second.id, TaskExit(143))
         assert cluster.state(name) == "FAILED"
-        cluster.controller.close()
 
-    _on_loop(work)
+    _on_loop(tmp_path, work)
 
 
 def test_a_cloud_that_comes_back_takes_running_tasks_for_lost(tmp_path: Path) -> None:
-    def work() -> None:
-        before = Cluster(tmp_path)
+    def work(before: Cluster) -> None:
         name = before.submit("gang", instances=2)
         before.controller.running(before.desk.begun[0].id)
-        before.controller.close()
-        before.store.close()
-        after = Cluster(tmp_path)
-        assert [(each.job_attempt, each.index) for each in after.desk.begun] == [(1, 0), (1, 1)]
-        for each in after.desk.begun:
-            after.controller.ended(each.id, TaskExit(0))
-        row = after.store.job(name)
-        assert row is not None
-        assert (row.state, row.attempt, row.counted) == ("SUCCEEDED", 1, 0)
-        assert [each.end.code for each in after.store.attempts(name) if each.end] == [LOST, 0]
+        before.close()
+        with closing(Cluster(tmp_path)) as after:
+            assert [(each.job_attempt, each.index) for each in after.desk.begun] == [(1, 0), (1, 1)]
+            for each in after.desk.begun:
+                after.controller.ended(each.id, TaskExit(0))
+            row = after.store.job(name)
+            assert row is not None
+            assert (row.state, row.attempt, row.counted) == ("SUCCEEDED", 1, 0)
+            assert [each.end.code for each in after.store.attempts(name) if each.end] == [LOST, 0]
 
-    _on_loop(work)
+    _on_loop(tmp_path, work)
 
 
 def test_what_an_event_or_an_answer_costs_does_not_grow_with_the_job(tmp_path: Path) -> None:
     """500 tasks are followed as fast, one by one, as three."""
 
-    def work() -> None:
-        cluster = Cluster(tmp_path)
+    def work(cluster: Cluster) -> None:
         costs = []
         for count in (3, 500):
             at = len(cluster.desk.begun)
@@ -212,12 +210,11 @@ def test_what_an_event_or_an_answer_costs_does_not_grow_with_the_job(tmp_path: P
         assert cluster.statements(lambda: answers.append(job_calls.list_jobs(cluster.call()).body)) <= 3
         assert len(answers[0]) == 502
 
-    _on_loop(work)
+    _on_loop(tmp_path, work)
 
 
 def test_old_jobs_are_forgotten_with_their_logs_and_living_ones_are_not(tmp_path: Path) -> None:
-    def work() -> None:
-        cluster = Cluster(tmp_path)
+    def work(cluster: Cluster) -> None:
         living = cluster.submit("oldest")
         names = [cluster.submit(f"job-{number}") for number in range(4)]
         for each in cluster.desk.begun[1:]:
@@ -230,4 +227,4 @@ def test_old_jobs_are_forgotten_with_their_logs_and_living_ones_are_not(tmp_path
         kept = {each.id for each in cluster.desk.begun} - set(forgotten)
         assert {path.name for path in logs_folder(tmp_path).iterdir()} == kept
 
-    _on_loop(work)
+    _on_loop(tmp_path, work)

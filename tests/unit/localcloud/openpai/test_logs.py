@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,8 @@ class _Logs:
         self.folder = log_folder(home, self.attempt)
         self.folder.mkdir(parents=True)
         (self.folder / "all").write_bytes(_CONTENT)
-        self.tokens = Tokens(home, JobStore(home / "state.sqlite3"))
+        self.store = JobStore(home / "state.sqlite3")
+        self.tokens = Tokens(home, self.store)
 
     def read(self, file: str = "all", span: str = "", more: str = "", attempt: str = "") -> tuple[int, bytes]:
         path = f"/log-manager/10.151.0.16:9103/api/v1/logs/{file}"
@@ -39,8 +41,10 @@ class _Logs:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> _Logs:
-    return _Logs(tmp_path)
+def logs(tmp_path: Path) -> Iterator[_Logs]:
+    made = _Logs(tmp_path)
+    yield made
+    made.store.close()
 
 
 @pytest.mark.parametrize(

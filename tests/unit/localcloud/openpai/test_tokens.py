@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,9 @@ _WEEK = 7 * 24 * 3600
 
 
 @pytest.fixture
-def tokens(tmp_path: Path) -> Tokens:
-    return Tokens(tmp_path, JobStore(tmp_path / "state.sqlite3"))
+def tokens(tmp_path: Path) -> Iterator[Tokens]:
+    with closing(JobStore(tmp_path / "state.sqlite3")) as store:
+        yield Tokens(tmp_path, store)
 
 
 def _request(authorization: str) -> Request:
