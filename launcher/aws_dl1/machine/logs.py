@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a container prints, put into a stream of CloudWatch Logs, each line once.
+"""What a container prints, put into a stream of CloudWatch Logs: no line is lost.
 
-docker keeps the lines. What has been delivered is kept beside the start's record, so whoever comes after a kill goes
-on behind it.
+docker keeps the lines. What has been delivered is noted beside the start's record, so whoever comes after a kill goes
+on behind it. Only a kill between a delivery and its note makes that delivery come twice.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 # Told to every run; by hand, everything goes to the folder it is started in.
 OUTPUT = Path(os.environ.get("TRAINYARD_OUTPUT", "."))
@@ -47,9 +48,12 @@ def main() -> None:
     options = parser.parse_args()
     ray.init()
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    # One on every node, whatever the number of its processors.
-    spread = Shard.options(num_cpus=0, scheduling_strategy="SPREAD")
-    shards = [spread.remote(seed, options.rows) for seed in range(2 * len(nodes))]
+    # Two on every node, whatever the number of its processors. "SPREAD" would be a wish that a busy node is denied.
+    places = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes] * 2
+    shards = [
+        Shard.options(num_cpus=0, scheduling_strategy=place).remote(seed, options.rows)
+        for seed, place in enumerate(places)
+    ]
     held = len(set(ray.get([shard.node.remote() for shard in shards])))
     checkpoint = CHECKPOINTS / "weights.npy"
     done, weights = 0, np.zeros(COLUMNS, np.float32)
