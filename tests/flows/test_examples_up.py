@@ -28,7 +28,7 @@ def _groups() -> list[list[str]]:
     chance = random.Random(FIRST if count else os.environ.get("TRAINYARD_SEED", "1"))
     if not count:
         short = [name for name in OCI if name not in (*ALWAYS, *LONG)]
-        few = sorted({*ALWAYS, *chance.sample(short, 2)})
+        few = sorted({*ALWAYS, chance.choice(short)})
         return [chance.sample(few, len(few))]
     return [chance.sample(OCI, 2 if number else len(OCI)) for number in range(count)]
 
