@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A try as values for the code that starts every run."""
+"""A try as values for the code that starts every run, and its texts with references filled in."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from components.plan.naming import REFERENCE, expand
 from provider.runs.check import with_defaults
 from provider.runs.model import RunSpec, run_spec
 from provider.runs.tries import fingerprint_of_try
-from tries.model import ReadyTry
+from tries.model import ReadyTry, TryError
 
 
 def spec_of_try(ready: ReadyTry) -> RunSpec:
@@ -22,3 +24,13 @@ def spec_of_try(ready: ReadyTry) -> RunSpec:
         # Whoever types a command has had their access for long.
         timeouts=replace(spec.timeouts, access=0.0),
     )
+
+
+def filled(what: str, text: str, values: Mapping[str, str]) -> str:
+    """Raises TryError where a reference is left: nothing that is deployed says its value yet."""
+    made = expand(text, values)
+    if left := REFERENCE.search(made):
+        raise TryError(
+            f"{what} names {left[0]}, which is known once the job has a run: add one to the stack file first"
+        )
+    return made

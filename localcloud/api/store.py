@@ -17,6 +17,7 @@ from localcloud.api import clock
 from localcloud.api.errors import etag_mismatch
 from localcloud.api.log_query import FITS
 from localcloud.api.values import texts_in
+from localcloud.transactions import transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS resources (
@@ -123,14 +124,8 @@ class StateStore:
         if self.connection.in_transaction:
             yield
             return
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self.connection):
             yield
-            self.connection.execute("COMMIT")
-        except BaseException:
-            if self.connection.in_transaction:  # on a full disk SQLite may have rolled back already
-                self.connection.execute("ROLLBACK")
-            raise
 
     def add(self, resource: StoredResource) -> StoredResource:
         self.connection.execute(

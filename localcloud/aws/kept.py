@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.services import SERVICES
+from localcloud.transactions import transaction
 
 _FILE = "state.sqlite3"
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
@@ -79,15 +80,9 @@ class KeptState:
                 changed.append((service, region, state, digest))
         if not changed:
             return
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self._connection):
             for service, region, state, _ in changed:
                 self._connection.execute("INSERT OR REPLACE INTO backends VALUES (?, ?, ?)", (service, region, state))
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
         for service, region, _, digest in changed:
             self._written[service, region] = digest
 

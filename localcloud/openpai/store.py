@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from localcloud.openpai.framework import AttemptEnd, Framework, JobTry, Task, TaskTry
 from localcloud.openpai.policies import RolePolicy, policy_of
+from localcloud.transactions import transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -103,16 +104,8 @@ class JobStore:
     def close(self) -> None:
         self.connection.close()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.connection.execute("COMMIT")
-        except BaseException:
-            if self.connection.in_transaction:  # on a full disk SQLite may have rolled back already
-                self.connection.execute("ROLLBACK")
-            raise
+    def transaction(self) -> AbstractContextManager[None]:
+        return transaction(self.connection)
 
     def add(self, row: JobRow, config: str, protocol: Mapping[str, Any]) -> None:
         """`config` is what clients read, without secrets. The protocol has them for as long as the job lives."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from components.plan.model import NodePlan
-from components.plan.naming import REFERENCE, expand
+from components.plan.naming import expand
 from schemas.model import EnvValue, Secret
-from tries.model import TryError
 from tries.overlay import Overlay
+from tries.starting import filled
 
 # References of a plan that only AWS fills in.
 _OPEN_TEXT = re.compile(r"\$\{[^}]*\}")
@@ -46,18 +46,11 @@ class PlanFiller:
     values: Mapping[str, str]
 
     def fill(self, text: str) -> str:
-        return self._filled("its image", text)
+        return filled("its image", text, self.values)
 
     def environment(self, values: Mapping[str, EnvValue]) -> Mapping[str, Any]:
-        return {name: self._filled(name, value) for name, value in values.items() if isinstance(value, str)}
+        return {name: filled(name, value, self.values) for name, value in values.items() if isinstance(value, str)}
 
     def document(self, value: Mapping[str, Any]) -> str:
-        return self._filled("its launch document", json.dumps(value, sort_keys=True, separators=(",", ":")))
-
-    def _filled(self, what: str, text: str) -> str:
-        made = expand(text, self.values)
-        if left := REFERENCE.search(made):
-            raise TryError(
-                f"{what} names {left[0]}, which is known once the job has a run: add one to the stack file first"
-            )
-        return made
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return filled("its launch document", text, self.values)

@@ -11,7 +11,7 @@ from typing import Any
 
 from components.oci.plan import OciPlan
 from components.oci.registry import registry_host
-from components.plan.naming import REFERENCE, expand
+from components.plan.naming import expand
 from provider.base.resource import Call
 from provider.oci.calls import attempt
 from provider.oci.session import Session
@@ -21,6 +21,7 @@ from schemas.model import EnvValue, Secret
 from tries.model import TryError
 from tries.oci.deployed import Deployed
 from tries.overlay import Overlay
+from tries.starting import filled
 
 # References of a plan that only OCI fills in, and OCIDs: on the local cloud, others stand in for them.
 OPEN_TEXT = re.compile(r"\$\{[^}]*\}|ocid1\.[a-z0-9._-]+", re.IGNORECASE)
@@ -61,22 +62,15 @@ class PlanFiller:
         return {name: self._text(name, value) for name, value in values.items()}
 
     def document(self, value: Mapping[str, Any]) -> str:
-        return self._filled("its launch document", json.dumps(value, sort_keys=True, separators=(",", ":")))
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return filled("its launch document", text, self.values)
 
     def _text(self, name: str, value: EnvValue) -> str:
         if not isinstance(value, Secret):
-            return self._filled(name, value)
+            return filled(name, value, self.values)
         if value.value is None:
             raise TryError(
                 f"`{name}` is a secret that only the stack's own key opens, and no run of the job has it yet: "
                 f"give it with `--env {name}=…`, or add a run to the stack file"
             )
         return value.value
-
-    def _filled(self, what: str, text: str) -> str:
-        made = expand(text, self.values)
-        if left := REFERENCE.search(made):
-            raise TryError(
-                f"{what} names {left[0]}, which is known once the job has a run: add one to the stack file first"
-            )
-        return made
