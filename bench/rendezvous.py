@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import World
 from tests.support.nodes import BUCKET, Place, planned
 from tests.support.samples import plan
+from tests.support.waiting import eventually
 
 COUNTS = (8, 32, 64)
 # Waiting alone, before the last one comes.
@@ -70,12 +71,12 @@ def _meeting(place: Place, folder: Path, count: int) -> Meeting:
     with _launchers() as started:
         for document in documents[:-1]:
             started.append(_start(place, folder, document, main))
-        _until(lambda: len(place.objects(peers)) == count - 1)
+        eventually(lambda: len(place.objects(peers)) == count - 1)
         before = _judged(place)
         time.sleep(_QUIET_SECONDS)
         calls = _judged(place) - before
         started.append(_start(place, folder, documents[-1], main))
-        _until(lambda: len(place.objects(peers)) == count)
+        eventually(lambda: len(place.objects(peers)) == count, longest_pause=0.02)
         arrived = time.time()
         megabytes = max(_resident(process.pid) for process in started)
         with ThreadPoolExecutor(count) as pool:
@@ -142,11 +143,3 @@ def _resident(pid: int) -> float:
 def _bare() -> float:
     text = "import re; print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
     return int(subprocess.check_output([sys.executable, "-c", text])) / 1024
-
-
-def _until(condition: Callable[[], bool], seconds: float = _LONGEST) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not so after {seconds:.0f} s")
-        time.sleep(0.02)

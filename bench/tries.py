@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness.rows import Aim, Row
-from tests.support.cloud_fixture import eventually
 from tests.support.local_team import Team
+from tests.support.waiting import eventually
 
 TURNS = 5
 AIM = Aim("ratio", 1 / 3)

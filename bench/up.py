@@ -29,9 +29,9 @@ from engine.tools import STAND_INS, plugin_path
 from localcloud import admin
 from localstacks.oci.buckets import empty
 from localstacks.oci.sessions import DEPLOYER, session_of
-from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import TERMINAL
 from tests.support.local_team import Team
+from tests.support.waiting import eventually
 
 NOTHING = ROOT / "bench" / "programs" / "nothing"
 # Jobs without runs: with those of `local` around them, they make 200 resources.

@@ -28,9 +28,10 @@ from iam.permissions import grants
 from iam.printing import subject_text
 from localcloud.control import Cloud
 from schemas.model import Secret
-from tests.support.cloud_fixture import Clients, eventually, local_cloud
+from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import runs_may_log
 from tests.support.examples import plan
+from tests.support.waiting import eventually
 
 EXAMPLE = "local"
 GROUP = "scientists"  # what the profile `user` is in; it stands for the group of deployers as well

@@ -11,7 +11,7 @@ import pytest
 
 from localcloud.control import Cloud
 from tests.clients.conftest import Oci
-from tests.support.cloud_fixture import eventually
+from tests.support.waiting import eventually
 
 ANYWHERE = "0.0.0.0/0"
 

@@ -13,8 +13,9 @@ import pytest
 
 from localcloud.control import Cloud
 from tests.support.browser import browser_program
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients
+from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
+from tests.support.waiting import LONGEST_SECONDS
 
 PAGES = (
     "/console",

@@ -19,9 +19,9 @@ import yaml
 from localcloud import admin
 from localcloud.control import Cloud
 from tests.support.client_environment import environment
-from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
 from tests.support.openpai_description import LOCK, description
 from tests.support.openpai_world import ADMIN, USER, OpenPaiWorld, job
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 COMMANDS = Path(__file__).parent / "javascript" / "commands.js"
 FORM, TEXT = "application/x-www-form-urlencoded", "text/yaml"

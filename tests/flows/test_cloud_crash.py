@@ -18,8 +18,9 @@ from cli.cloud import cloud as command
 from localcloud import control, processes
 from localcloud.control import Cloud
 from tests.support import traces
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually, kill, local_cloud
+from tests.support.cloud_fixture import Clients, kill, local_cloud
 from tests.support.cloud_world import World
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 
 def _create_until_it_breaks(world: World, bucket: str, made: list[str], enough: threading.Event) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cloud_fixture import LONGEST_SECONDS
 from tests.support.mounts import mount_namespace
+from tests.support.waiting import LONGEST_SECONDS
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / "tests" / "flows" / "disk_work.py"

@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from cli.cloud import cloud as command
 from localcloud import admin
 from localcloud.control import Cloud, CloudError
-from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World, refusal
+from tests.support.waiting import eventually
 
 core, identity = oci.core.models, oci.identity.models
 # Longer than any test takes, and shorter than one waits for; what lies between depends on the machine.

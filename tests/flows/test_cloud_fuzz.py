@@ -22,11 +22,12 @@ from hypothesis import strategies as st
 from localcloud import admin, control
 from localcloud.control import Cloud
 from tests.flows.hostile_requests import ROWS, Hostile, hostile, parameters
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients
+from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.counts import wanted
 from tests.support.network_world import Network
 from tests.support.signing import Signing
+from tests.support.waiting import LONGEST_SECONDS
 
 core = oci.core.models
 

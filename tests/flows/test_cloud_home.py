@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from cli.cloud import start
 from cli.problems import INTERRUPTED
 from localcloud import control, processes
-from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 

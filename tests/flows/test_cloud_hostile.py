@@ -20,11 +20,12 @@ import pytest
 
 from localcloud import control
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually
+from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World, variables
 from tests.support.network_world import ANYWHERE, SERVICES, Network, egress
 from tests.support.registry_client import Tool, digest_of, manifest
 from tests.support.signing import Signing
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 MEGABYTE = 1024 * 1024
 # Of the server, for one call of a megabyte at most; a quiet machine takes a hundredth of it.

@@ -15,8 +15,9 @@ import pytest
 
 from localcloud import control
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, kill, local_cloud
+from tests.support.cloud_fixture import Clients, kill, local_cloud
 from tests.support.counts import FIRST, wanted
+from tests.support.waiting import LONGEST_SECONDS
 
 NAMESPACE = "trainyardlocal"
 ROUNDS = wanted(sample=3, full=40)

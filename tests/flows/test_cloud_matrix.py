@@ -17,9 +17,9 @@ import pytest
 from localcloud.admin import add_fault
 from localcloud.control import Cloud
 from tests.support.access_matrix import ELSEWHERE, OPAQUE, Question, Spot, of_kind, question, spots
-from tests.support.cloud_fixture import eventually
 from tests.support.counts import wanted
 from tests.support.two_teams import OURS, THEIRS, Answer, Caller, Team, team, with_addresses
+from tests.support.waiting import eventually
 
 SPOTS = spots()
 # The caller's own compartment nowhere else, and at all places at once where it says nothing; in full, at each alone.

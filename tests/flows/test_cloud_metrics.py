@@ -8,8 +8,9 @@ from typing import Any
 import oci
 import pytest
 
-from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World, refusal
+from tests.support.waiting import eventually
 
 models = oci.monitoring.models
 

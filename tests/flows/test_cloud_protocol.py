@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from localcloud.api.signatures import sign
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import LONGEST_SECONDS
 from tests.support.cloud_world import World
 from tests.support.signing import Signing
+from tests.support.waiting import LONGEST_SECONDS
 
 core = oci.core.models
 

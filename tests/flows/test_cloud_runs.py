@@ -11,8 +11,8 @@ import pytest
 
 from localcloud import admin, processes
 from tests.support import traces
-from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import World, variables
+from tests.support.waiting import eventually
 
 REGISTRY = "iad.ocir.io/trainyardlocal"
 

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually
+from tests.support.cloud_fixture import Clients
 from tests.support.signing import Signing
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 MEGABYTE = 1024 * 1024
 

@@ -17,9 +17,10 @@ import pytest
 from launcher import escaping
 from localcloud.control import Cloud
 from provider.oci import job_runs
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients
+from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.hostile import PLANTED, orders
+from tests.support.waiting import LONGEST_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK = (ROOT / "stacks" / "Pulumi.oci-pytorch-ddp.yaml").read_text("utf-8")

@@ -19,8 +19,8 @@ from localcloud.environments import cache, find, layers, make
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.layers import Wanted, make_layer
 from localcloud.environments.work import MakeError
-from tests.support.cloud_fixture import eventually
 from tests.support.environments import TINY, Told
+from tests.support.waiting import eventually
 from tests.support.wheels import digest, write_source, write_wheel
 
 LONGEST_SECONDS = 120.0

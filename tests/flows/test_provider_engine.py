@@ -16,8 +16,9 @@ import pytest
 
 import engine
 from localcloud import admin, control
-from tests.support.cloud_fixture import Clients, eventually, local_cloud
+from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import runs_may_log
+from tests.support.waiting import eventually
 
 PROJECT = Path(__file__).with_name("provider_project")
 CHECKOUT = Path(__file__).resolve().parents[2]

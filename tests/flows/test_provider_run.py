@@ -4,11 +4,10 @@
 import json
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import oci
@@ -24,6 +23,7 @@ from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import runs_may_log
 from tests.support.provider_client import Failed, Resource, engine_side
 from tests.support.run_world import World, configured, job_inputs, node, placed
+from tests.support.waiting import eventually
 
 RUN = "trainyard:index:Run"
 # For what is seen to go on; it is always ended before.
@@ -139,7 +139,7 @@ def _lose_worker(world: World, made: Resource) -> str:
     client = world.session.client("data_science")
     lost: str = made.outputs["nodeRuns"][1]["id"]
     client.cancel_job_run(lost)
-    _until(lambda: client.get_job_run(lost).data.lifecycle_state == "CANCELED")
+    eventually(lambda: client.get_job_run(lost).data.lifecycle_state == "CANCELED")
     client.delete_job_run(lost)
     return lost
 
@@ -211,7 +211,7 @@ def test_cancel_keeps_what_was_started(world: World) -> None:
 
     worker = threading.Thread(target=create)
     worker.start()
-    _until(lambda: any("IN_PROGRESS" in line for line in world.engine.heard.statuses))
+    eventually(lambda: any("IN_PROGRESS" in line for line in world.engine.heard.statuses))
     world.engine.cancel()
     worker.join(_SECONDS)
     kept = caught[0].kept
@@ -261,7 +261,7 @@ def test_a_run_that_ended_stays_when_its_records_are_deleted(world: World, code:
     client = world.session.client("data_science")
     for one in made.outputs["nodeRuns"]:
         client.delete_job_run(one["id"])
-    _until(lambda: not world.runs())
+    eventually(lambda: not world.runs())
 
     seen = world.engine.refresh(made)
     assert seen is not None
@@ -279,7 +279,7 @@ def test_a_run_that_ended_stays_when_its_records_are_deleted(world: World, code:
 def test_a_worker_whose_record_was_deleted_has_still_ended(world: World) -> None:
     made = world.engine.create(RUN, "run", world.inputs(nodes=[node("main", 0), node("worker", 1, "worker")]))
     world.session.client("data_science").delete_job_run(made.outputs["nodeRuns"][1]["id"])
-    _until(lambda: len(world.runs()) == 1)
+    eventually(lambda: len(world.runs()) == 1)
     seen = world.engine.refresh(made)
     assert seen is not None
     assert seen.outputs == made.outputs
@@ -289,9 +289,9 @@ def test_a_run_that_was_alive_when_last_seen_and_has_no_records_is_planned_anew(
     made = world.engine.create(RUN, "run", world.inputs(nodes=[node("main", 0, SECONDS_TO_RUN=LONG)], until="started"))
     client = world.session.client("data_science")
     client.cancel_job_run(made.id)
-    _until(lambda: client.get_job_run(made.id).data.lifecycle_state == "CANCELED")
+    eventually(lambda: client.get_job_run(made.id).data.lifecycle_state == "CANCELED")
     client.delete_job_run(made.id)
-    _until(lambda: not world.runs())
+    eventually(lambda: not world.runs())
     assert world.engine.refresh(made) is None
     assert "it had not ended (main IN_PROGRESS): the next `up` starts it anew" in world.engine.heard.lines[-1]
     world.engine.delete(made)
@@ -307,9 +307,9 @@ def test_what_a_run_left_in_the_bucket_says_how_it_ended(world: World) -> None:
     made = world.engine.create(RUN, "run", world.inputs(nodes=nodes, until="started"))
     client = world.session.client("data_science")
     for one in made.outputs["nodeRuns"]:
-        _until(lambda one=one: client.get_job_run(one["id"]).data.lifecycle_state == "SUCCEEDED")
+        eventually(partial(client.get_job_run, one["id"]), lambda run: run.data.lifecycle_state == "SUCCEEDED")
         client.delete_job_run(one["id"])
-    _until(lambda: not world.runs())
+    eventually(lambda: not world.runs())
     made.outputs["nodeRuns"] = [{**one, "state": "IN_PROGRESS"} for one in made.outputs["nodeRuns"]]
     places = [f"line/base/1/{made.id[-12:]}/status/{rank}.json" for rank in (0, 1)]
     try:
@@ -416,13 +416,6 @@ def test_what_is_not_known_before_the_update_is_unknown(world: World) -> None:
     assert not world.runs()
 
 
-def _until(condition: Any, seconds: float = _SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_a_run_waits_until_its_access_is_in_force(world: World) -> None:
     """As a user whose policy comes late: the first call is tried again, in sight, and then all goes well."""
     policy = {
@@ -441,7 +434,7 @@ def test_a_run_waits_until_its_access_is_in_force(world: World) -> None:
         inputs = world.inputs(timeouts={"access": 10, "started": 10, "finished": 10})
         worker = threading.Thread(target=lambda: made.append(user.create(RUN, "run", inputs)))
         worker.start()
-        _until(lambda: any("404 NotAuthorizedOrNotFound" in line for line in user.heard.statuses))
+        eventually(lambda: any("404 NotAuthorizedOrNotFound" in line for line in user.heard.statuses))
         granted = world.oci.create("oci:Identity/policy:Policy", "late", policy)
         try:
             worker.join(_SECONDS)

@@ -14,9 +14,9 @@ from typing import Any
 import oci
 import pytest
 
-from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
 from tests.support.local_team import ROOT, summary
 from tests.support.try_world import TryTeam, jobs, try_team
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 pytestmark = pytest.mark.engine
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 TEST = """

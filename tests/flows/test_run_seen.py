@@ -22,8 +22,8 @@ import pytest
 
 from localcloud import control
 from tests.support.browser import Page, browser
-from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
 from tests.support.local_team import ROOT, Team
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 pytestmark = pytest.mark.engine
 

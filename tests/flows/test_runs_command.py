@@ -19,8 +19,8 @@ import oci
 import pytest
 
 from provider.oci import job_runs
-from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
 from tests.support.cloud_world import World
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 # Prints, then lives until somebody ends it or its file comes; the bound only matters if the test dies.

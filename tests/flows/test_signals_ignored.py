@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from localcloud import control
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients
+from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.nodes import Place, nodes, planned
+from tests.support.waiting import LONGEST_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 # What ignores SIGINT and SIGHUP for all that it starts; the command follows.

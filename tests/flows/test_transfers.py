@@ -22,8 +22,9 @@ import pytest
 
 from localcloud import admin
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually
+from tests.support.cloud_fixture import Clients
 from tests.support.mounts import mount_namespace
+from tests.support.waiting import LONGEST_SECONDS, eventually
 from transfers.checksums import MEBIBYTE, PART_BYTES
 from transfers.names import WORKPLACE
 

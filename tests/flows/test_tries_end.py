@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cloud_fixture import eventually
 from tests.support.local_team import summary
 from tests.support.try_world import TryTeam, jobs, try_team
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.engine
 

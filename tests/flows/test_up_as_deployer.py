@@ -29,10 +29,11 @@ from localcloud.api.tenancy import private_pem
 from localstacks.oci.images import ready_images
 from schemas.facts import gather
 from schemas.load import load_file
-from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_fixture import Clients
 from tests.support.counts import FIRST, wanted
 from tests.support.local_team import LONGEST_SECONDS, ONE_NODE, ROOT, Team, summary
 from tests.support.oci_plans import oci_plan
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.engine
 

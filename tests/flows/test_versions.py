@@ -18,7 +18,7 @@ from catalog.version import VERSION
 from cli.main import main
 from localcloud.control import MARKER_PATH, Cloud
 from provider.base.wire import provider_pb2, provider_pb2_grpc
-from tests.support.cloud_fixture import LONGEST_SECONDS
+from tests.support.waiting import LONGEST_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from localcloud.environments.find import MissingEnvironment, find
-from tests.support.cloud_fixture import eventually
 from tests.support.local_team import SEALED, Team
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.engine
 SCRIPT = Path(__file__).with_name("third_party")

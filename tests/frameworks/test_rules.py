@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cloud_fixture import eventually
 from tests.support.counts import wanted
 from tests.support.field import LONGEST_SECONDS, Field
 from tests.support.framework_examples import EXAMPLES
+from tests.support.waiting import eventually
 
 PAGE = Path(__file__).parents[2] / "docs" / "frameworks.md"
 TWO = [name for name, example in EXAMPLES.items() if len(example.roles) == 2]

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.cloud_fixture import LONGEST_SECONDS
 from tests.support.field import STACK, Field, Run
 from tests.support.framework_examples import EXAMPLES
+from tests.support.waiting import LONGEST_SECONDS
 
 ROOT = Path(__file__).parents[2]
 # The worker wants a port that no rule opens, and gives up; the main node waits for it until it is ended.

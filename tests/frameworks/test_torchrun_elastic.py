@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from schemas.model import Retry, Role
-from tests.support.cloud_fixture import eventually
 from tests.support.field import LONGEST_SECONDS, Field, Run
 from tests.support.framework_examples import EXAMPLES, Example
+from tests.support.waiting import eventually
 
 LOST = 1
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 _END = b"\0"

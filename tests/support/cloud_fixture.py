@@ -3,24 +3,18 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from localcloud import control, processes
 from localcloud.control import Cloud
-
-T = TypeVar("T")
-# For what takes a moment on a quiet machine: a machine that does much else at once may take this long.
-LONGEST_SECONDS = 180.0
-# Between two looks, in seconds: so long at first, so much longer each time, and so long at most.
-_FIRST_PAUSE, _SLOWER, _LONGEST_PAUSE = 0.01, 1.2, 0.25
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 
 @contextmanager
@@ -108,17 +102,3 @@ class Clients:
     @cached_property
     def data_science(self) -> Any:
         return self._client("data_science", "DataScienceClient")
-
-
-def eventually(read: Callable[[], T], accept: Callable[[T], bool], seconds: float = LONGEST_SECONDS) -> T:
-    """What `read` gives once it is accepted; polls, with a deadline.
-
-    The longer it takes, the less often: looking takes the processor that what is waited for needs.
-    """
-    deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
-    while not accept(value := read()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"still {value!r} after {seconds} seconds")
-        time.sleep(pause)
-        pause = min(pause * _SLOWER, _LONGEST_PAUSE)
-    return value

@@ -11,7 +11,8 @@ from typing import Any
 import oci
 import pytest
 
-from tests.support.cloud_fixture import LONGEST_SECONDS, Clients, eventually
+from tests.support.cloud_fixture import Clients
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELED", "NEEDS_ATTENTION"})
 

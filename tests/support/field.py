@@ -25,11 +25,11 @@ from localcloud.environments.find import Environment
 from provider.oci import job_runs
 from provider.oci.job_runs import MAIN_VARIABLE, start_of
 from schemas.model import NOTHING, Job, PortRange
-from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import TERMINAL, World
 from tests.support.network_world import SERVICES, Network, egress, ingress
 from tests.support.oci_plans import oci_plan
 from tests.support.samples import stack
+from tests.support.waiting import eventually
 
 BUCKET = "runs"
 STACK = "field"

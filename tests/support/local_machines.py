@@ -8,7 +8,7 @@ import json
 import subprocess
 import tarfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from typing import Any
 from components.aws_dl1.node_setup import NodeSettings, user_data
 from tests.support.aws_clients import AwsClients
 from tests.support.machine_cluster import GROUP, JOB, KEY_SECRET, LAUNCHER, launcher_archive
+from tests.support.waiting import eventually
 
 BUCKET, IMAGE, ZONE = "vision-dev-runs", "ami-0d11a1b2c3d4e5f60", "us-east-1a"
 CODE = ".trainyard/code/resnet-0123456789abcdef.tar.gz"
@@ -28,16 +29,6 @@ MAY = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Action": ["s3:*", "secretsmanager:*", "logs:*", "ecr:*"], "Resource": "*"}],
 }
-
-
-def until(what: str, found: Callable[[], Any], detail: Callable[[], str], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = found()
-        if value:
-            return value
-        time.sleep(0.1)
-    raise AssertionError(f"{what} did not come in {seconds:.0f} s\n{detail()}")
 
 
 class LocalMachines:
@@ -116,7 +107,7 @@ class LocalMachines:
 
     def ready(self) -> None:
         for node in self.nodes:
-            until(f"{node} ready", partial(self._is_ready, node), self.consoles)
+            eventually(partial(self._is_ready, node), describe=self.consoles)
 
     def _is_ready(self, node: str) -> bool:
         return bool(self.get(f"nodes/{node}.json").get("state") == "ready")

@@ -10,8 +10,7 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,22 +20,11 @@ from typing import Any
 from launcher.aws_dl1.machine.tickets import ENDS
 from tests.support.aws_machines import REGION, Instance, client, metadata, role
 from tests.support.docker_stand_in import STATE, install
+from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 JOB, GROUP, KEY_SECRET = "resnet", "vision-dev", "vision-dev-resnet-ssh"
 LAUNCHER = ".trainyard/launcher/0123456789abcdef.tar.gz"
-_PATIENCE = 40.0
-
-
-def wait_for(what: str, found: Callable[[], Any], seconds: float = _PATIENCE) -> Any:
-    """What `found` returns once it is true."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        value = found()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"{what} did not come in {seconds:.0f} s")
 
 
 @dataclass
@@ -85,7 +73,7 @@ class MachineProcess:
             state = json.loads(file.read_text())
             if state["Status"] == "running":
                 os.kill(state["Pid"], signal.SIGKILL)
-                wait_for("the end of a container", partial(_has_exited, file))
+                eventually(partial(_has_exited, file))
 
     def console(self) -> str:
         return (self.root / "console").read_text(errors="replace")
@@ -157,27 +145,23 @@ class ClusterWorld:
     def ended(self, number: int, *nodes: str) -> dict[str, dict[str, Any]]:
         """The ends of a start's nodes, once all are there."""
 
-        def found() -> dict[str, dict[str, Any]] | None:
-            states = {node: self.state(number, node) for node in nodes or tuple(self.machines)}
-            return states if all(state.get("state") in ENDS for state in states.values()) else None
+        return eventually(
+            lambda: {node: self.state(number, node) for node in nodes or tuple(self.machines)},
+            lambda states: all(state.get("state") in ENDS for state in states.values()),
+            describe=self.consoles,
+        )
 
-        try:
-            return dict(wait_for(f"the end of start {number}", found))
-        except AssertionError as error:
-            consoles = "\n".join(f"{name}: {machine.console()}" for name, machine in self.machines.items())
-            raise AssertionError(f"{error}\n{consoles}") from None
+    def consoles(self) -> str:
+        return "\n".join(f"{name}: {machine.console()}" for name, machine in self.machines.items())
 
     def report(self, node: str, state: str) -> dict[str, Any]:
         """A node's report, once it says this."""
 
-        def found() -> dict[str, Any] | None:
-            report = self.get(f"nodes/{node}.json") or {}
-            return report if report.get("state") == state else None
-
-        try:
-            return dict(wait_for(f"{node} to be {state}", found))
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.machines[node].console()}") from None
+        return eventually(
+            lambda: self.get(f"nodes/{node}.json") or {},
+            lambda report: report.get("state") == state,
+            describe=self.machines[node].console,
+        )
 
     def lines(self, number: int, node: str) -> list[str]:
         """What the log has of a node's start."""

@@ -9,8 +9,8 @@ from typing import Any
 import oci
 
 from localcloud import admin
-from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import World
+from tests.support.waiting import eventually
 
 SERVICES = "all-iad-services-in-oracle-services-network"
 ANYWHERE = "0.0.0.0/0"

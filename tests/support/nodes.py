@@ -27,9 +27,9 @@ from localcloud.api.clients import client_variables
 from localcloud.api.ocids import new_ocid
 from provider.oci.job_runs import MAIN_VARIABLE, start_of
 from schemas.model import Job, Retry, Role
-from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
 from tests.support.cloud_world import World
 from tests.support.samples import job, plan
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 ROOT = Path(__file__).parents[2]
 BUCKET = "runs"

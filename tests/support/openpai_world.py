@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 API = "/rest-server"
 OVER = ("STOPPED", "SUCCEEDED", "FAILED")

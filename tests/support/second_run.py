@@ -11,7 +11,6 @@ import json
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.local_team import Team
 from tests.support.up_beside import kill, up_beside
+from tests.support.waiting import eventually
 
 T = TypeVar("T")
 CODE = Path(__file__).with_name("starts")
@@ -131,12 +131,8 @@ class SecondRuns:
             self._kept = True
 
     def _polled(self, read: Callable[[], T], accept: Callable[[T], bool]) -> T:
-        """As `eventually`, but what is asked costs the cloud something: seldom, and what hangs is shown."""
-        deadline = time.monotonic() + LONGEST_SECONDS
-        while not accept(value := read()):
-            assert time.monotonic() < deadline, f"still {value!r} after {LONGEST_SECONDS:.0f} s\n{self.printed()}"
-            time.sleep(0.3)
-        return value
+        """What is asked costs the cloud something: seldom, and what hangs is shown."""
+        return eventually(read, accept, describe=self.printed, longest_pause=1.0)
 
     def printed(self) -> str:
         """The last lines of every node of the runs that the state knows."""

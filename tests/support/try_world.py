@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from schemas.model import NOTHING
-from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_fixture import Clients
 from tests.support.local_team import LONGEST_SECONDS, ROOT, Team
+from tests.support.waiting import eventually
 
 # Says what it was given, leaves it as its output, and waits to be let go if it is told to.
 SCRIPT = """

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from localcloud.api.signatures import sign
 from localcloud.api.tenancy import load_private_key
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import LONGEST_SECONDS, eventually
+from tests.support.waiting import LONGEST_SECONDS, eventually
 
 OURS, THEIRS = "ours", "theirs"
 _WAITS = "import time\ntime.sleep(3600)\n"

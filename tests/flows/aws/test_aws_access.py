@@ -14,7 +14,7 @@ from localcloud import admin
 from localcloud.aws.metadata import Metadata
 from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients, refused
-from tests.support.cloud_fixture import eventually
+from tests.support.waiting import eventually
 
 ACCOUNT = "123456789012"
 TRUST = {

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.cloud_fixture import LONGEST_SECONDS
 from tests.support.mounts import mount_namespace
+from tests.support.waiting import LONGEST_SECONDS
 
 ROOT = Path(__file__).parents[3]
 WORK = ROOT / "tests" / "flows" / "aws" / "disk_work.py"

@@ -5,27 +5,17 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from localcloud import admin, control
 from tests.support.aws_clients import AwsClients, refused
 from tests.support.cloud_fixture import local_cloud
+from tests.support.waiting import eventually
 
-T = TypeVar("T")
 IMAGE, TYPE, ZONE = "ami-0d11a1b2c3d4e5f60", "dl1.24xlarge", "us-east-1a"
 USER_DATA = "#cloud-config\nruncmd:\n- echo booted >> /var/lib/boots\n"
-
-
-def until(ask: Callable[[], T], fits: Callable[[T], bool]) -> T:
-    deadline = time.monotonic() + 25
-    while not fits(answer := ask()):
-        assert time.monotonic() < deadline, answer
-        time.sleep(0.05)
-    return answer
 
 
 class Account:
@@ -64,7 +54,7 @@ class Account:
             listed = self.ssm.describe_instance_information(Filters=wanted)["InstanceInformationList"]
             return [row["InstanceId"] for row in listed if row["PingStatus"] == "Online"]
 
-        until(rows, lambda seen: set(seen) == set(instances))
+        eventually(rows, lambda seen: set(seen) == set(instances))
 
     def command(self, instance: str, *lines: str) -> Any:
         sent = self.ssm.send_command(
@@ -72,7 +62,7 @@ class Account:
         )
         wanted = {"CommandId": sent["Command"]["CommandId"], "InstanceId": instance}
         ended = ("Success", "Failed", "Cancelled", "TimedOut")
-        return until(lambda: self.ssm.get_command_invocation(**wanted), lambda row: row["Status"] in ended)
+        return eventually(lambda: self.ssm.get_command_invocation(**wanted), lambda row: row["Status"] in ended)
 
 
 def test_a_life_of_instances(tmp_path: Path) -> None:
@@ -85,7 +75,7 @@ def test_a_life_of_instances(tmp_path: Path) -> None:
         done = account.command(first, "cat /var/lib/boots; id -u; exit 3")
         assert (done["Status"], done["ResponseCode"], done["StandardOutputContent"]) == ("Failed", 3, "booted\n0\n")
         account.ec2.stop_instances(InstanceIds=[second])
-        until(lambda: account.state(second), lambda state: state == "stopped")
+        eventually(lambda: account.state(second), lambda state: state == "stopped")
         # The cloud is killed, and comes back: what ran runs again, with its disk; what was stopped stays so.
         account.command(first, "echo kept > /root/kept")
         os.kill(cloud.pid, signal.SIGKILL)
@@ -101,7 +91,7 @@ def test_a_life_of_instances(tmp_path: Path) -> None:
         seen = admin.read_evidence(control.running(home) or cloud, second)
         assert {row["description"] for row in seen["rules"]} >= {"itself"}
         account.ec2.terminate_instances(InstanceIds=[first, second])
-        until(lambda: list((home / "machines").glob("i-*")), lambda left: not left)
+        eventually(lambda: list((home / "machines").glob("i-*")), lambda left: not left)
 
 
 def again(account: Account, clients: AwsClients) -> Account:

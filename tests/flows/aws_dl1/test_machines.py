@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
+from launcher.aws_dl1.machine.tickets import ENDS
 from tests.support.aws_clients import AwsClients
 from tests.support.cloud_fixture import local_cloud
 from tests.support.documents import document
-from tests.support.local_machines import BUCKET, LocalMachines, until
+from tests.support.local_machines import BUCKET, LocalMachines
 from tests.support.machine_cluster import GROUP, JOB
+from tests.support.waiting import eventually
 
 NODES = ("main-0", "worker-0")
 # Each rank reaches each node by name and by address, without a question, and says what the container is told.
@@ -47,10 +49,6 @@ pathlib.Path("written").write_text("the code's folder may be written")
 class World(LocalMachines):
     """Two of them, with a script of ours."""
 
-    def _end(self, number: int, node: str) -> dict[str, Any] | None:
-        state = self.get(f"starts/{number:08}/{node}.json")
-        return state if state.get("state") not in (None, "IN_PROGRESS") else None
-
     def command(self, node: str, *lines: str) -> str:
         """A command of Systems Manager, and what it printed."""
         ssm, instance = self.clients["ssm"], self.instances[node]
@@ -58,15 +56,11 @@ class World(LocalMachines):
             InstanceIds=[instance], DocumentName="AWS-RunShellScript", Parameters={"commands": list(lines)}
         )["Command"]["CommandId"]
         ended = ("Success", "Failed", "Cancelled", "TimedOut")
-        row = until(
-            "the command",
-            lambda: [
-                row
-                for row in [ssm.get_command_invocation(CommandId=sent, InstanceId=instance)]
-                if row["Status"] in ended
-            ],
-            self.consoles,
-        )[0]
+        row = eventually(
+            lambda: ssm.get_command_invocation(CommandId=sent, InstanceId=instance),
+            lambda answer: answer["Status"] in ended,
+            describe=self.consoles,
+        )
         return str(row["StandardOutputContent"] + row["StandardErrorContent"])
 
     def run(self, number: int, *words: str) -> dict[str, list[str]]:
@@ -84,7 +78,11 @@ class World(LocalMachines):
             assert self.command(node, "/opt/trainyard/bin/trainyard-node wake") == "woken\n"
         lines = {}
         for node in NODES:
-            state = until(f"the end on {node}", partial(self._end, number, node), self.consoles)
+            state = eventually(
+                partial(self.get, f"starts/{number:08}/{node}.json"),
+                lambda report: report.get("state") in ENDS,
+                describe=self.consoles,
+            )
             stream = f"base/s{number:08}/{node}"
             events = self.clients["logs"].get_log_events(logGroupName=GROUP, logStreamName=stream, startFromHead=True)
             lines[node] = [event["message"] for event in events["events"]]

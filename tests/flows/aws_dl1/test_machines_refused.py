@@ -12,8 +12,8 @@ from localcloud import admin
 from localcloud.control import Cloud
 from provider.aws_dl1 import machines
 from tests.support.aws_cluster import AwsWorld, Cluster, aws_engine
-from tests.support.cloud_fixture import eventually
 from tests.support.provider_client import Failed
+from tests.support.waiting import eventually
 
 RUN = "trainyard:index:Run"
 IMAGE, TYPE, ZONE = "ami-0d11a1b2c3d4e5f60", "dl1.24xlarge", "us-east-1a"

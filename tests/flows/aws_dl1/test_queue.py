@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.aws_machines import client
-from tests.support.machine_cluster import KEY_SECRET, ClusterWorld, cluster, wait_for
+from tests.support.machine_cluster import KEY_SECRET, ClusterWorld, cluster
+from tests.support.waiting import eventually
 
 TWO = ("main-0", "worker-0")
 # Ends at once when it is asked to, as the launcher does.
@@ -89,18 +90,18 @@ def test_the_next_start_begins_when_every_node_has_ended_the_one_before(two: Clu
 def test_cancel_before_the_start_began_and_while_another_runs(two: ClusterWorld) -> None:
     first = next_number(two)
     two.ticket(first, LONG)
-    wait_for("the first start", lambda: all(two.state(first, node).get("sshPort") for node in TWO))
+    eventually(lambda: all(two.state(first, node).get("sshPort") for node in TWO))
     two.ticket(first + 1, "echo never")
     two.cancel(first + 1)
     # Nobody who canceled the second start has to wait for the end of the first.
     assert states(two.ended(first + 1)) == ["CANCELED", "CANCELED"]
     assert two.state(first, "main-0")["state"] == "IN_PROGRESS"
     assert not any(f"{first + 1:08}" in " ".join(call) for call in two.machines["main-0"].calls("docker", "run"))
-    wait_for("training", lambda: "begun" in two.lines(first, "main-0"))
+    eventually(lambda: "begun" in two.lines(first, "main-0"))
     two.cancel(first)
     ends = two.ended(first)
     assert states(ends) == ["CANCELED", "CANCELED"]
-    wait_for("its last words", lambda: "asked to end" in two.lines(first, "main-0"))
+    eventually(lambda: "asked to end" in two.lines(first, "main-0"))
 
 
 def test_the_node_keeps_the_maximum_runtime(two: ClusterWorld) -> None:
@@ -116,7 +117,7 @@ def test_after_a_kill_the_container_goes_on_and_no_line_is_lost_or_doubled(two: 
     gate = tmp_path / "gate"
     two.ticket(number, f"echo begun; while [ ! -e {gate} ]; do sleep 0.05; done; echo done")
     # A line that the store has, but that the machine has not noted yet, would come once more.
-    wait_for("training", lambda: [*machine.root.rglob(f"*{number}/delivered.json")])
+    eventually(lambda: [*machine.root.rglob(f"*{number}/delivered.json")])
     assert "begun" in two.lines(number, "main-0")
     machine.kill()
     machine.serve()
@@ -126,7 +127,7 @@ def test_after_a_kill_the_container_goes_on_and_no_line_is_lost_or_doubled(two: 
     two.ended(number, "worker-0")
     machine.serve()
     assert states(two.ended(number)) == ["SUCCEEDED", "SUCCEEDED"]
-    wait_for("the lines", lambda: "done" in two.lines(number, "main-0"))
+    eventually(lambda: "done" in two.lines(number, "main-0"))
     lines = two.lines(number, "main-0")
     assert (lines.count("begun"), lines.count("done")) == (1, 1)
     assert any("the program was restarted; the container goes on" in line for line in lines)
@@ -136,7 +137,7 @@ def test_after_a_kill_the_container_goes_on_and_no_line_is_lost_or_doubled(two: 
 def test_a_machine_that_rebooted_never_runs_a_start_twice(two: ClusterWorld) -> None:
     number, machine = next_number(two), two.machines["worker-0"]
     two.ticket(number, LONG)
-    wait_for("training", lambda: "begun" in two.lines(number, "worker-0"))
+    eventually(lambda: "begun" in two.lines(number, "worker-0"))
     boot = two.report("worker-0", "busy")["boot"]
     machine.reboot()
     ends = two.ended(number, "worker-0")
@@ -158,9 +159,9 @@ def test_kills_at_any_moment_neither_lose_a_start_nor_run_it_twice(two: ClusterW
         kills += 1
     assert states(two.ended(number)) == ["SUCCEEDED", "SUCCEEDED"]
     assert sorted(note.read_text().split()) == ["127.0.0.1", "127.0.0.2"]
-    wait_for("the last line", lambda: "done" in two.lines(number, "main-0"))
+    eventually(lambda: "done" in two.lines(number, "main-0"))
     two.report("main-0", "ready")
-    wait_for("nothing left", lambda: not (machine.root / f"var/lib/trainyard/starts/{number:08}/shown").exists())
+    eventually(lambda: not (machine.root / f"var/lib/trainyard/starts/{number:08}/shown").exists())
 
 
 def test_a_key_that_was_rotated_holds_from_the_next_start_on(two: ClusterWorld, tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ def test_another_machine_of_this_name_fails_what_the_first_one_left(two: Cluster
     """The instance was replaced: its disk, and with it its records, are gone."""
     number, machine = next_number(two), two.machines["worker-0"]
     two.ticket(number, LONG)
-    wait_for("training", lambda: "begun" in two.lines(number, "worker-0"))
+    eventually(lambda: "begun" in two.lines(number, "worker-0"))
     machine.kill()
     machine.end_containers()
     (machine.root / "var").rename(machine.root / f"old-{number}")
@@ -235,26 +236,26 @@ def test_secret_variables_are_on_no_command_line_and_not_on_the_disk_afterwards(
     )
     machine = two.machines["main-0"]
     shown = machine.root / f"var/lib/trainyard/starts/{number:08}/shown/variables.json"
-    wait_for("the variables", shown.exists)
+    eventually(shown.exists)
     assert json.loads(shown.read_text()) == {**values, "OWN": "hush-main"}, "nothing of another node's"
     assert shown.stat().st_mode & 0o777 == 0o600
     assert states(two.ended(number)) == ["SUCCEEDED", "SUCCEEDED"]
     assert "hush" not in json.dumps(machine.calls())
     assert "hush" not in machine.console()
-    wait_for("the folder to go", lambda: not shown.parent.exists())
+    eventually(lambda: not shown.parent.exists())
 
 
 def test_spot_interruption_ends_a_start_in_time(two: ClusterWorld) -> None:
     number, machine = next_number(two), two.machines["worker-0"]
     two.ticket(number, LONG)
-    wait_for("training", lambda: "begun" in two.lines(number, "worker-0"))
+    eventually(lambda: "begun" in two.lines(number, "worker-0"))
     path = "/latest/meta-data/spot/instance-action"
     machine.instance.answers[path] = json.dumps({"action": "stop", "time": "2026-11-22T21:00:00Z"})
     two.wake()
     try:
         ends = two.ended(number, "worker-0")
         assert ends["worker-0"]["details"] == "AWS takes this spot instance back (stop at 2026-11-22T21:00:00Z)"
-        wait_for("its last words", lambda: "asked to end" in two.lines(number, "worker-0"))
+        eventually(lambda: "asked to end" in two.lines(number, "worker-0"))
     finally:
         del machine.instance.answers[path]
     two.cancel(number)
@@ -309,6 +310,6 @@ def test_four_machines_take_tickets_in_order_and_stop_themselves_when_idle_but_n
         assert states(world.ended(2)) == ["SUCCEEDED"] * 4
         assert note.read_text().split() == ["1"] * 4 + ["2"] * 4
         for node, machine in world.machines.items():
-            wait_for("shutdown", machine.state.joinpath("down").exists)
+            eventually(machine.state.joinpath("down").exists)
             assert machine.calls("shutdown") == [["shutdown", "-h", "now"]]
             assert world.report(node, "stopping")["reason"] == "no run for 0.03 minutes"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.support.aws_cluster import GROUP, AwsWorld, aws_engine, aws_world
-from tests.support.cloud_fixture import eventually
 from tests.support.provider_client import Failed
+from tests.support.waiting import eventually
 
 RUN = "trainyard:index:Run"
 

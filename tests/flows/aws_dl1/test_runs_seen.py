@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
-from tests.support.cloud_fixture import eventually
+from tests.support.waiting import eventually
 
 RUN = "trainyard:index:Run"
 FILE = """\

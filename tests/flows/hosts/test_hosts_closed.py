@@ -10,9 +10,9 @@ import oci
 import pytest
 
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import World
 from tests.support.network_world import ANYWHERE, Network, egress, ingress
+from tests.support.waiting import eventually
 
 core = oci.core.models
 _TEXT = "6 accept\nadd rule inet trainyard ingress accept\n"

@@ -4,9 +4,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.cloud_fixture import eventually
 from tests.support.cloud_world import World
 from tests.support.network_world import Network, egress, ingress
+from tests.support.waiting import eventually
 
 SUBNET = "10.0.1.0/24"
 

@@ -11,9 +11,10 @@ import pytest
 from localcloud import admin, control, processes
 from localcloud.control import Cloud
 from tests.support import traces
-from tests.support.cloud_fixture import Clients, eventually
+from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.network_world import ANYWHERE, Network, egress, ingress
+from tests.support.waiting import eventually
 
 _STAYS = """
 import subprocess

@@ -15,9 +15,10 @@ from localcloud import admin, control
 from localcloud.control import Cloud
 from provider.base.values import Properties
 from provider.plugin import Trainyard
-from tests.support.cloud_fixture import eventually, kill
+from tests.support.cloud_fixture import kill
 from tests.support.openpai_world import USER, OpenPaiWorld, job
 from tests.support.provider_client import EngineSide, Resource, engine_side
+from tests.support.waiting import eventually
 
 RUN = "trainyard:index:Run"
 # What a run calls in its life: as the local cluster names it.

@@ -12,8 +12,9 @@ import pytest
 
 from localcloud import admin, control
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import eventually, kill, local_cloud
+from tests.support.cloud_fixture import kill, local_cloud
 from tests.support.openpai_world import OpenPaiWorld, job
+from tests.support.waiting import eventually
 
 # The first attempt of the job would never end by itself.
 _ONCE_LOST = 'echo "attempt $FC_FRAMEWORK_ATTEMPT_ID"; [ "$FC_FRAMEWORK_ATTEMPT_ID" -ge 1 ] || sleep 3600'

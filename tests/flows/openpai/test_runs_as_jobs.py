@@ -18,9 +18,10 @@ from provider.openpai.jobs import RELEASED, RunId
 from provider.runs.check import with_defaults
 from provider.runs.model import NodeRun, run_spec
 from provider.runs.tries import fingerprint_of_try
-from tests.support.cloud_fixture import eventually, kill
+from tests.support.cloud_fixture import kill
 from tests.support.openpai_runs import RUN, RunsWorld, runs_world
 from tests.support.provider_client import Failed, Resource
+from tests.support.waiting import eventually
 
 LONG = "sleep 3600"
 # Each task says who it is, so that a line shows which one wrote it.

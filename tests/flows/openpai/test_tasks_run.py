@@ -8,8 +8,9 @@ from pathlib import Path
 
 from localcloud import control
 from localcloud.control import Cloud
-from tests.support.cloud_fixture import eventually, kill
+from tests.support.cloud_fixture import kill
 from tests.support.openpai_world import OpenPaiWorld, job
+from tests.support.waiting import eventually
 
 # What is on the storage decides how each attempt goes: the first one waits for its death.
 _GOES_ON = """

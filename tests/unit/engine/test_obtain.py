@@ -7,8 +7,6 @@ import shutil
 import ssl
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from tests.support.releases import CHECKOUT, PROGRAMS, release, served
 from tests.support.releases import pages as pages
 from tests.support.releases import releases as releases
 from tests.support.releases import secure as secure
+from tests.support.waiting import eventually
 
 
 def test_a_new_enough_pulumi_on_path_is_taken_and_nothing_is_made(machine: Any) -> None:
@@ -237,18 +236,11 @@ def test_two_set_ups_at_once_make_one_engine(machine: Any) -> None:
             )
             processes.append(stack.enter_context(process))
             stack.callback(process.kill)
-        until(lambda: any("waiting for it" in path.read_text() for path in said))
+        eventually(lambda: any("waiting for it" in path.read_text() for path in said))
         gate.write_text("go on\n")
         folders = [process.communicate(timeout=300)[0] for process in processes]
     assert folders == [f"{cached_engine(machine.env, Machine.here())}\n"] * 2
     assert machine.log().count("started") == 1
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 300
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_an_old_go_is_not_used(machine: Any) -> None:

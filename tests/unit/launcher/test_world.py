@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.servers.horovod_elastic import World
-from tests.support.cloud_fixture import eventually
+from tests.support.waiting import eventually
 
 
 @dataclass(frozen=True)

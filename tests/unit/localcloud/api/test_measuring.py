@@ -13,7 +13,7 @@ import pytest
 from localcloud import processes
 from localcloud.api.measuring import RunMeter
 from localcloud.api.store import StateStore, StoredResource
-from tests.support.cloud_fixture import eventually
+from tests.support.waiting import eventually
 
 BUSY = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"
 IDLE = "import time; time.sleep(600)"

@@ -19,8 +19,8 @@ from localcloud.environments import cache, find, make
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.rows import EnvironmentRow
 from localcloud.environments.work import MakeError, run_watched
-from tests.support.cloud_fixture import eventually
 from tests.support.environments import TINY, Told
+from tests.support.waiting import eventually
 
 LONGEST_SECONDS = 120.0
 

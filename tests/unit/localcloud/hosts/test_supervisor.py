@@ -13,7 +13,7 @@ import pytest
 
 from localcloud import processes
 from localcloud.hosts import isolated
-from tests.support.cloud_fixture import eventually
+from tests.support.waiting import eventually
 
 Supervise = Callable[..., subprocess.Popen[bytes]]
 

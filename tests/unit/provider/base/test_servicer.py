@@ -4,10 +4,8 @@
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -26,6 +24,7 @@ from provider.base.resource import (
 from provider.base.values import UNKNOWN, Properties, Secret
 from tests.support.hostile import PLANTED, orders
 from tests.support.provider_client import EngineSide, Failed, engine_side
+from tests.support.waiting import eventually
 
 TOKEN = "files:index:File"
 
@@ -223,7 +222,7 @@ def test_a_plugin_ends_with_its_parent(tmp_path: Path) -> None:
     finally:
         engine.kill()
         engine.communicate()
-    _until(lambda: not _alive(child), seconds=120)
+    eventually(lambda: not _alive(child))
 
 
 def test_a_plugin_starts_without_the_sdks(tmp_path: Path) -> None:
@@ -237,10 +236,3 @@ def _alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def _until(condition: Any, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
