@@ -26,6 +26,7 @@ def cloud() -> None:
 @isolation_option
 def start(home: Path | None, port: int, isolation: str) -> None:
     """Start the local cloud, unless it runs already."""
+    from localcloud.code_age import why_older
     from localcloud.control import start as start_cloud
 
     started = start_cloud(cloud_home(home), port, isolation=isolation)
@@ -36,6 +37,8 @@ def start(home: Path | None, port: int, isolation: str) -> None:
         )
     say(f"The local cloud answers at {started.endpoint} (pid {started.pid}).")
     say(f"Compartment for stacks: {started.compartment}")
+    if older := why_older(started.home):
+        say(older)
     say('Point other clients at it with: eval "$(trainyard cloud env)"')
 
 
@@ -54,6 +57,7 @@ def stop(home: Path | None) -> None:
 def status(home: Path | None, as_json: bool) -> None:
     """Show whether the local cloud runs. Also shows where, and whether it enforces security rules between nodes."""
     from localcloud.admin import why_not_enforced
+    from localcloud.code_age import why_older
     from localcloud.control import CloudError, running
 
     running_now = running(known_home(home))
@@ -61,16 +65,20 @@ def status(home: Path | None, as_json: bool) -> None:
         reason = why_not_enforced(running_now) if running_now else ""
     except CloudError as error:
         reason = str(error)
+    older = why_older(running_now.home) if running_now else ""
     if as_json:
         facts: dict[str, object] = {}
         if running_now:
             facts = {"endpoint": running_now.endpoint, "pid": running_now.pid, "compartment": running_now.compartment}
             facts |= {"rulesEnforced": not reason, "rulesNotEnforcedBecause": reason}
+            facts |= {"codeChanged": bool(older), "codeChangedBecause": older}
         json_data(json.dumps({"running": running_now is not None, "home": str(known_home(home)), **facts}))
     elif running_now:
         say(f"It runs at {running_now.endpoint} (pid {running_now.pid}), from {running_now.home}.")
         if reason:
             say(f"Security rules are not enforced between the nodes of job runs: {reason}")
+        if older:
+            say(older)
     else:
         say(f"No local cloud runs in {known_home(home)}.")
     if not running_now:

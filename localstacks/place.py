@@ -25,6 +25,7 @@ from engine.local import environment
 from engine.tools import tools_home
 from engine.trusted import open_lock
 from localcloud import control
+from localcloud.code_age import why_older
 from localstacks.errors import LocalStackError
 from localstacks.file import LocalFile, holds_secrets, localize
 from localstacks.platform import LocalPlatform, local_platform_of, local_platforms
@@ -88,6 +89,8 @@ class Place:
 
     def start_cloud(self) -> control.Cloud:
         cloud = control.start(self.home / "cloud", isolation=self.isolation)
+        if why := why_older(cloud.home):
+            self._tell(why)
         self.env |= cloud.env
         self._unlock()
         self._mend()

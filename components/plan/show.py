@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass
 from math import isfinite, isnan
 from typing import Any, TypeVar
 
+from catalog.platforms import platforms
 from components.plan.model import Grant, JobPlan, NetworkPlan, NodePlan, Plan, RolePlan, RunPlan
 from components.plan.platform import Row, Words, platform_of
 from schemas.convert import camel
@@ -172,9 +173,11 @@ def _storage(plan: Plan, words: Words) -> Iterator[str]:
 
 
 def _jobs(plan: Plan, words: Words) -> Iterator[str]:
+    # Where nodes cannot share a job run, nobody chose how they are laid out.
+    has_layouts = "node-groups" not in platforms()[plan.platform].get("lacks", {})
     for name, job in plan.jobs.items():
         yield ""
-        yield from _job(job, (*words.jobs.get(name, ()), *_together(plan, job)))
+        yield from _job(job, (*words.jobs.get(name, ()), *_together(plan, job)), has_layouts)
         for run in job.runs.values():
             yield from _run(job, run)
 
@@ -191,7 +194,7 @@ def _together(plan: Plan, job: JobPlan) -> Iterator[Row]:
         yield "at once", f"{plural(job.nodes, 'node')}: its runs use them one after the other"
 
 
-def _job(job: JobPlan, of_platform: Iterable[Row]) -> Iterator[str]:
+def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool) -> Iterator[str]:
     strategy = f" ({job.strategy})" if job.strategy else ""
     nodes = f"{job.nodes} node{'s' if job.nodes != 1 else ''}"
     size = "".join(
@@ -203,7 +206,7 @@ def _job(job: JobPlan, of_platform: Iterable[Row]) -> Iterator[str]:
     rows = [
         ("name", job.display_name),
         ("image", job.image),
-        ("layout", job.layout),
+        *([("layout", job.layout)] if has_layouts else []),
         ("limits", f"{_minutes(job)}, {job.block_storage_gb} GB of block storage"),
     ]
     if job.code:

@@ -37,6 +37,7 @@ from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SER
 from localcloud.api.services.object_storage.stored import files_in_use
 from localcloud.api.store import StateStore
 from localcloud.aws.cloud import AwsCloud
+from localcloud.code_age import PROJECT
 from localcloud.control import ALREADY_RUNNING
 from localcloud.hosts.aws import places
 from localcloud.hosts.aws.dispatch import Instances
@@ -224,6 +225,7 @@ def _listener_as_before(home: Path) -> socket.socket:
 def _announce(home: Path, port: int) -> None:
     (home / LAST_PORT).write_text(str(port))
     content = {"pid": os.getpid(), "started": processes.start_time(os.getpid()), "port": port, "version": VERSION}
+    content["code"] = str(PROJECT)
     draft = home / "server.json.new"
     draft.write_text(json.dumps(content))
     draft.replace(home / "server.json")

@@ -225,7 +225,15 @@ def test_the_command(tmp_path: Path) -> None:
         refused = invoke(command, ["env", *home])
         assert (refused.exit_code, "trainyard cloud start" in refused.output) == (1, True)
         assert "answers at http://127.0.0.1:" in invoke(command, ["start", *home]).output
-        assert "It runs at" in invoke(command, ["status", *home]).output
+        as_started = invoke(command, ["status", *home]).output
+        assert "It runs at" in as_started
+        assert "after the local cloud started" not in as_started
+        # As after a pull or an edit: the code is younger than the cloud.
+        os.utime(tmp_path / "cloud" / "server.json", (1, 1))
+        for word in ("start", "status"):
+            older = invoke(command, [word, *home]).output
+            assert "changed after the local cloud started" in older
+            assert "trainyard cloud stop --home" in older
         exported = invoke(command, ["env", *home, "--profile", "user"]).output
         assert "export OCI_CONFIG_PROFILE=user" in exported
         assert "oci_core.VirtualNetworkClient=http://127.0.0.1:" in exported

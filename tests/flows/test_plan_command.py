@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from catalog.platforms import platforms
 from cli.main import COMMANDS as COMMANDS_OF_ALL
 from cli.main import main
 from tests.support.examples import SMALLEST
@@ -52,6 +53,13 @@ def test_every_example_prints_the_same_twice_and_as_json(file: Path, command: st
     assert first.exit_code == values.exit_code == 0, first.output
     assert first.stdout == again.stdout
     assert json.loads(values.stdout)["stack"] == file.stem.removeprefix("Pulumi.")
+
+
+@pytest.mark.parametrize("name", ["oci-ray", "aws-dl1-resnet", "openpai-ddp-gloo"])
+def test_layouts_are_shown_where_a_platform_has_more_than_one(name: str) -> None:
+    platform = json.loads(run("plan", name, "--format", "json").stdout)["platform"]
+    one_layout = "node-groups" in platforms()[platform]["lacks"]
+    assert ("\n  layout " in run("plan", name).stdout) == (not one_layout)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

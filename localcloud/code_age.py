@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a running cloud is older than the code of a command that talks to it.
+
+A cloud reads most of its code when it starts. The rest it reads when it is needed first, and so do its nodes: after a
+`git pull` or an edit, parts of two versions meet. Nothing else would say why they do not understand each other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from localcloud.control import default_home
+
+PROJECT = Path(__file__).resolve().parents[1]
+# What a cloud and its nodes run.
+_SUFFIXES = (".py", ".toml", ".json", ".c")
+_ROOMS = ("localcloud", "launcher", "iam", "catalog", "provider", "engine")
+
+
+def why_older(home: Path, project: Path = PROJECT) -> str:
+    """Why the cloud of this folder is not like the code of `project`, and what to do. Empty: it is, or none runs."""
+    record = home / "server.json"
+    try:
+        began, code = record.stat().st_mtime_ns, Path(json.loads(record.read_text("utf-8"))["code"])
+    except (OSError, ValueError):
+        return ""
+    except KeyError:
+        return _with_remedy("The local cloud was started by an earlier release", home)
+    # A change of its content or of its name renews this time, and nobody can set it.
+    changed = [file for file, status in _files(code) if status.st_ctime_ns > began]
+    if changed:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        return _with_remedy(f"{min(changed)}{more} changed after the local cloud started", home)
+    if code != project and _content(code) != _content(project):
+        return _with_remedy(f"The local cloud runs the code of {code}, and this is {project}", home)
+    return ""
+
+
+def _with_remedy(why: str, home: Path) -> str:
+    where = "" if home == default_home() else f" --home {shlex.quote(str(home))}"
+    return (
+        f"{why}: its nodes may meet parts of both, and fail.\n"
+        f"To renew it: trainyard cloud stop{where}, then the same command again. What trains on it now ends with it."
+    )
+
+
+def _content(project: Path) -> str:
+    lines = (f"{file.relative_to(project)} {sha256(file.read_bytes()).hexdigest()}\n" for file, _ in _files(project))
+    return sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+def _files(project: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """The code's files, without what Python makes of them. None of a checkout that is gone."""
+    for room in _ROOMS:
+        for folder, folders, names in os.walk(project / room):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            for name in names:
+                if name.endswith(_SUFFIXES) and not name.startswith("."):
+                    with suppress(FileNotFoundError):
+                        yield Path(folder, name), os.stat(os.path.join(folder, name))
