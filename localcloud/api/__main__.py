@@ -114,7 +114,8 @@ async def _serve(home: Path, port: int) -> None:
     aws = AwsCloud(home, cloud.endpoint, cloud.faults)
     cloud.records["aws"] = aws.record
     openpai = OpenPaiCluster(home, cloud.endpoint, cloud.faults)
-    application = Application(cloud, Router(tables.operations()), [aws, openpai])
+    cloud.doors = (aws, openpai)
+    application = Application(cloud, Router(tables.operations()))
     config = uvicorn.Config(
         application, http=DroppableConnection, loop="asyncio", ws="none", lifespan="off", log_config=None,
         access_log=False, server_header=False, timeout_keep_alive=60, timeout_graceful_shutdown=1,

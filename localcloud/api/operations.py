@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from localcloud.api import models
 from localcloud.api.access import AccessControl
 from localcloud.api.errors import cannot_parse, missing_parameter
 from localcloud.api.faults import Faults
-from localcloud.api.http import Reply, Request
+from localcloud.api.http import Door, Reply, Request
 from localcloud.api.principals import Caller, Credentials
 from localcloud.api.store import StateStore
 
@@ -55,7 +55,8 @@ class LocalCloud:
     endpoint: str = ""
     isolation: str = ""
     hosts: RunHosts = field(init=False)
-    # Hosts of other APIs on the same endpoint, which are no job runs.
+    # Other APIs on the same endpoint, and their hosts, which run no job runs.
+    doors: Sequence[Door] = ()
     other_hosts: list[MachineHosts] = field(default_factory=list)
     access: AccessControl = field(init=False)
     faults: Faults = field(init=False)
@@ -65,6 +66,11 @@ class LocalCloud:
     @property
     def objects(self) -> Path:
         return self.home / "objects"
+
+    async def evidence(self, machine: str) -> Mapping[str, Any]:
+        """What the firewalls of a job run, or of a machine of another API, counted so far or until its end."""
+        hosts = next((one for one in self.other_hosts if one.has(machine)), self.hosts)
+        return await hosts.evidence(machine)
 
 
 @dataclass(frozen=True)

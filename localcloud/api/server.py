@@ -10,7 +10,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from localcloud.api import connections, faults, manifests, marker, registry, sdk
 from localcloud.api.connections import CLIENT_SECONDS, FOR_NODES
 from localcloud.api.dispatch import admit, dispatch
 from localcloud.api.errors import ApiError, disk_error, not_authenticated, not_implemented, too_large, too_late
-from localcloud.api.http import Door, FilePart, Reply, Request, Upload
+from localcloud.api.http import FilePart, Reply, Request, Upload
 from localcloud.api.operations import ApiCall, ApiOperation, LocalCloud
 from localcloud.api.routing import Router
 from localcloud.api.values import query_parameters, whole_number
@@ -39,12 +39,11 @@ log = logging.getLogger("localcloud")
 
 
 class Application:
-    """OCI's API of one cloud, as an ASGI application. `doors` are other APIs on the same endpoint."""
+    """OCI's API of one cloud, as an ASGI application, and the other APIs on the same endpoint."""
 
-    def __init__(self, cloud: LocalCloud, router: Router, doors: Sequence[Door] = ()) -> None:
+    def __init__(self, cloud: LocalCloud, router: Router) -> None:
         self._cloud = cloud
         self._router = router
-        self._doors = doors
         self._console = page.Console(cloud)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,7 +74,7 @@ class Application:
             return Reply(200, marker.marker(self._cloud)), "marker"
         name = ""
         try:
-            for door in self._doors:
+            for door in self._cloud.doors:
                 if door.takes(request):
                     return await door.answer(request, body)
             route = self._router.find(request.method, request.path)

@@ -10,37 +10,40 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address, ip_network
 from typing import Any
 
-from localcloud.api.services.network.gateways import OBJECT_STORAGE_ADDRESS, SERVICES_ADDRESS, addresses_of
+from localcloud.console.platform import Evidence, PlaceNames
 from localcloud.console.runs import RunNode, TrainingRun
 
 _PROTOCOLS = {"1": "icmp", "6": "tcp", "17": "udp", "all": "all"}
-_SERVICES = {OBJECT_STORAGE_ADDRESS: "Object Storage", SERVICES_ADDRESS: "OCI services"}
 ELSEWHERE, ANYWHERE = "other addresses", "anywhere"
 NO_ROLE = "node"
 # So many roles, outside places and rows are shown. The rest is counted, or goes by a common name.
 _MOST_ROLES, _MOST_OUTSIDE, _MOST_ROWS, _MOST_PORTS = 8, 6, 60, 4
 _OTHER_ROLES = "other roles"
 Row = dict[str, Any]
-Evidence = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One rule on all nodes together."""
+    """One rule on all nodes together. `addresses`: what its peer stands for, where that is no block."""
 
     direction: str
     protocol: str
     peer: str
     ports: tuple[int, int] | None
     why: str
+    addresses: tuple[str, ...] = ()
 
     def fits(self, direction: str, protocol: str, port: int, address: str) -> bool:
         return (
             self.direction == direction
             and self.protocol in ("all", protocol)
             and (self.ports is None or self.ports[0] <= port <= self.ports[1])
-            and any(_address(address) in network for network in _networks(self.peer))
+            and any(_address(address) in network for network in self.networks)
         )
+
+    @property
+    def networks(self) -> tuple[IPv4Network, ...]:
+        return _networks(self.addresses or (self.peer,))
 
     @property
     def text(self) -> str:
@@ -53,6 +56,7 @@ class _Rule:
 class _Seen:
     """The evidence of all nodes of a run."""
 
+    places: PlaceNames
     roles: dict[str, str] = field(default_factory=dict)
     drops: Counter[str] = field(default_factory=Counter)
     rules: dict[tuple[str, str, int], _Rule] = field(default_factory=dict)
@@ -62,7 +66,7 @@ class _Seen:
     dropped: list[Evidence] = field(default_factory=list)
 
     def name(self, address: str) -> str:
-        return self.roles.get(address) or _SERVICES.get(address) or address
+        return self.roles.get(address) or self.places.names.get(address) or address
 
     def rule_for(self, direction: str, protocol: str, port: int, address: str) -> _Rule | None:
         fitting = [
@@ -71,10 +75,10 @@ class _Seen:
         return self.rules[max(fitting, key=lambda key: self.used[key])] if fitting else None
 
 
-def connections(run: TrainingRun, documents: Mapping[str, Evidence]) -> Row:
+def connections(run: TrainingRun, documents: Mapping[str, Evidence], places: PlaceNames) -> Row:
     """The drawing of a run's network: boxes, rows of connections, and how many rules were used."""
     reasons = [str(one["reason"]) for one in documents.values() if not one["enforced"]]
-    seen = _Seen()
+    seen = _Seen(places)
     addresses = dict(_addresses(run, documents))
     roles = _role_names(run)
     seen.roles = {address: roles[node.role] for address, node in addresses.items()}
@@ -86,6 +90,7 @@ def connections(run: TrainingRun, documents: Mapping[str, Evidence]) -> Row:
     used = sum(1 for key in seen.rules if seen.used[key])
     return {
         "reason": "; ".join(dict.fromkeys(reasons))[:500],
+        "note": places.note,
         "roles": [
             {"name": role, "nodes": list(_nodes(seen, run, roles, role, addresses))}
             for role in dict.fromkeys(roles.values())
@@ -109,11 +114,11 @@ def _nodes(
 
 
 def _addresses(run: TrainingRun, documents: Mapping[str, Evidence]) -> Iterator[tuple[str, RunNode]]:
-    """A job run of one node says rank 0 of it. One of node groups says each node's."""
-    members = Counter(node.run.id for node in run.nodes)
+    """A machine of one node says rank 0 of it. A job run of several nodes says each node's."""
+    members = Counter(node.machine for node in run.nodes)
     for node in run.nodes:
-        for row in documents.get(node.run.id, {}).get("nodes", ()):
-            if row["address"] and (members[node.run.id] == 1 or row["rank"] == node.rank):
+        for row in documents.get(node.machine, {}).get("nodes", ()):
+            if row["address"] and (members[node.machine] == 1 or row["rank"] == node.rank):
                 yield str(row["address"]), node
 
 
@@ -128,7 +133,9 @@ def _read(seen: _Seen, document: Evidence) -> None:
         key = (str(row["list"]), str(row["direction"]), int(row["index"]))
         ports = (int(row["ports"][0]), int(row["ports"][1])) if row["ports"] else None
         protocol = _PROTOCOLS.get(str(row["protocol"]), str(row["protocol"]))
-        seen.rules[key] = _Rule(key[1], protocol, str(row["peer"]), ports, str(row.get("description") or ""))
+        peer, why = str(row["peer"]), str(row.get("description") or "")
+        addresses = tuple(row.get("addresses") or seen.places.addresses_of(peer))
+        seen.rules[key] = _Rule(key[1], protocol, peer, ports, why, addresses)
         seen.used[key] += int(row["connections"]) + int(row["packets"])
         seen.holders.setdefault(key, {})[seen.name(own.get(row["node"], ""))] = None
     seen.flows += document["flows"]
@@ -183,14 +190,13 @@ def _unused(seen: _Seen) -> Iterator[Row]:
 
 def _peers(seen: _Seen, rule: _Rule) -> Iterator[str]:
     """The roles that a rule's peer covers, and the name of what it covers besides."""
-    networks = _networks(rule.peer)
-    inside = [role for address, role in seen.roles.items() if any(_address(address) in one for one in networks)]
+    networks = rule.networks
     if any(one.prefixlen == 0 for one in networks):
         yield ANYWHERE
-    elif addresses_of(rule.peer):
-        yield from (_SERVICES[address] for address in addresses_of(rule.peer))
-    else:
-        yield from inside or [rule.peer]
+        return
+    inside = [role for address, role in seen.roles.items() if any(_address(address) in one for one in networks)]
+    named = [seen.places.names[address] for address in rule.addresses if address in seen.places.names]
+    yield from [*inside, *named] or [rule.peer]
 
 
 def _row(kind: str, source: Sequence[str], target: Sequence[str], what: str, count: int, why: str) -> Row:
@@ -214,11 +220,10 @@ def _address(text: str) -> IPv4Address | IPv6Address:
 
 
 @lru_cache(maxsize=1024)
-def _networks(peer: str) -> tuple[IPv4Network, ...]:
-    blocks = addresses_of(peer) or (peer,)
+def _networks(blocks: tuple[str, ...]) -> tuple[IPv4Network, ...]:
     try:
         networks = [ip_network(block, strict=False) for block in blocks]
-    except ValueError:  # the OCID of a group, for example
+    except ValueError:  # the name of a group, for example
         return ()
     return tuple(network for network in networks if isinstance(network, IPv4Network))
 

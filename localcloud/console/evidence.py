@@ -10,6 +10,7 @@ from typing import Any
 
 from localcloud.api.operations import LocalCloud
 from localcloud.console.connections import connections
+from localcloud.console.platform import PlaceNames
 from localcloud.console.runs import TrainingRun
 
 # A living run's firewalls are read again after so many seconds, and after many times as long as it took.
@@ -33,19 +34,19 @@ class EvidenceBook:
     cloud: LocalCloud
     _drawn: dict[str, _Drawn] = field(default_factory=dict)
 
-    async def network(self, run: TrainingRun) -> Mapping[str, Any]:
+    async def network(self, run: TrainingRun, places: PlaceNames) -> Mapping[str, Any]:
         drawn = self._drawn.get(run.key)
         if drawn and (drawn.over or (not run.over and time.monotonic() < drawn.again_at)):
             return drawn.content
         began = time.monotonic()
         if drawn:  # until this one has read, others are shown what is known
             drawn.again_at = began + 60.0
-        hosts, identifiers = self.cloud.hosts, dict.fromkeys(node.run.id for node in run.nodes)
-        documents = {identifier: await hosts.evidence(identifier) for identifier in identifiers}
+        machines = dict.fromkeys(node.machine for node in run.nodes if node.machine)
+        documents = {machine: await self.cloud.evidence(machine) for machine in machines}
         now = time.monotonic()
         again_at = now + max(_EVERY_SECONDS, _TIMES * (now - began))
         self._drawn.pop(run.key, None)
         while len(self._drawn) >= _MOST_KEPT:
             del self._drawn[next(iter(self._drawn))]
-        self._drawn[run.key] = _Drawn(connections(run, documents), run.over, again_at)
+        self._drawn[run.key] = _Drawn(connections(run, documents, places), run.over, again_at)
         return self._drawn[run.key].content

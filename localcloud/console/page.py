@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from localcloud.api.operations import LocalCloud
 from localcloud.console.data import snapshot, tag_of
 from localcloud.console.details import run_details
 from localcloud.console.evidence import EvidenceBook
-from localcloud.console.runs import RunBook
+from localcloud.console.platform import ConsolePlatform, console_platforms
+from localcloud.console.runs import MOST_RUNS, TrainingRun
 
 PATH = "/console"
 DATA, RUN = f"{PATH}/data", f"{PATH}/run"
@@ -48,8 +50,12 @@ class Console:
 
     def __init__(self, cloud: LocalCloud) -> None:
         self._cloud = cloud
-        self._runs = RunBook(cloud.store)
         self._evidence = EvidenceBook(cloud)
+
+    @cached_property
+    def _platforms(self) -> list[ConsolePlatform[Any]]:
+        """Made with the first look: most clouds are never looked at."""
+        return list(console_platforms(self._cloud))
 
     async def answer(self, request: Request) -> Reply:
         """A reply that no other site can read or frame. It refuses host names that merely resolve to this machine, and
@@ -74,15 +80,24 @@ class Console:
 
     async def _data(self, request: Request) -> Reply:
         have = frozenset(_TAG.findall(request.query.get("have", "")))
+        runs = await self._runs()
         if request.path == DATA:
-            return Reply(200, snapshot(self._cloud, await self._runs.latest(), have), _HEADERS)
-        run = await self._runs.find(request.query.get("id", ""))
-        if run is None:
+            sections = [section for one in self._platforms for section in await one.sections()]
+            facts = [fact for one in self._platforms for fact in one.facts()]
+            return Reply(200, snapshot(self._cloud, [run for _, run in runs], sections, facts, have), _HEADERS)
+        key = request.query.get("id", "")
+        platform, run = next((pair for pair in runs if pair[1].key == key), (None, None))
+        if platform is None or run is None:
             return _refused(404, "there is no such run among the newest ones")
-        network = await self._evidence.network(run)
-        content: dict[str, Any] = run_details(self._cloud, run, network)
+        network = await self._evidence.network(run, platform.places)
+        content = await run_details(platform, run, network)
         tag = tag_of(content)
         return Reply(200, {"key": run.key, "tag": tag, **({} if tag in have else content)}, _HEADERS)
+
+    async def _runs(self) -> list[tuple[ConsolePlatform[Any], TrainingRun]]:
+        """The newest runs of all platforms, the newest first."""
+        runs = [(one, run) for one in self._platforms for run in await one.runs()]
+        return sorted(runs, key=lambda pair: -pair[1].created)[:MOST_RUNS]
 
 
 def _refused(status: int, why: str) -> Reply:

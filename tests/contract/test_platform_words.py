@@ -29,6 +29,7 @@ ROOMS = (
     "transfers",
     "tries",
     "catalog",
+    "localcloud/console",
 )
 NAMES = re.compile(
     r"\b(?:oci|ocir?|ocids?|oracle|aws|amazon|openpai)\b|oracle|tenancy|compartment|dynamic.group", re.IGNORECASE
@@ -87,7 +88,7 @@ def neutral_files() -> Iterator[Path]:
         for file in sorted((ROOT / room).rglob("*")):
             inside = file.relative_to(ROOT / room)
             own = {*inside.parts[:-1], inside.stem} & FOLDERS
-            told = file.suffix in (".py", ".json") and file.name != "stack.schema.json"
+            told = file.suffix in (".py", ".json", ".js", ".html") and file.name != "stack.schema.json"
             if told and not own and str(file.relative_to(ROOT)) not in ALLOWED:
                 yield file
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from localcloud.api.errors import not_found
 from localcloud.api.http import Reply
-from localcloud.api.operations import ApiCall, ApiOperation, MachineHosts
+from localcloud.api.operations import ApiCall, ApiOperation
 
 PATH = "/.trainyard/evidence"
 HOSTS_PATH = "/.trainyard/hosts"
@@ -14,20 +14,15 @@ SERVICE = "trainyard"
 
 def _read(call: ApiCall) -> Reply:
     run = call.needed("run")
-    if hosts := next((one for one in call.cloud.other_hosts if one.has(run)), None):
-        return Reply(later=lambda: _of_machine(hosts, run))
     resource = call.store.get(run)
-    if resource is None or resource.kind != "job-run":
+    is_job_run = resource is not None and resource.kind == "job-run"
+    if not is_job_run and not any(hosts.has(run) for hosts in call.cloud.other_hosts):
         raise not_found("job run")
 
     async def read() -> Reply:
-        return Reply(200, await call.cloud.hosts.evidence(run))
+        return Reply(200, await call.cloud.evidence(run))
 
     return Reply(later=read)
-
-
-async def _of_machine(hosts: MachineHosts, machine: str) -> Reply:
-    return Reply(200, await hosts.evidence(machine))
 
 
 def _read_hosts(call: ApiCall) -> Reply:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from localcloud.console.connections import connections
+from localcloud.console import connections as drawing
+from localcloud.console.oci.platform import OciPlaces
 from localcloud.console.runs import RunNode, TrainingRun
 from provider.runs.model import NodeRun
 
@@ -16,9 +17,14 @@ SUBNET, SERVICES = "10.0.1.0/24", "all-iad-services-in-oracle-services-network"
 
 def run_of(*roles: str) -> TrainingRun:
     nodes = tuple(
-        RunNode(rank, role, NodeRun(f"{role}-{rank}", f"run{rank}", "IN_PROGRESS")) for rank, role in enumerate(roles)
+        RunNode(rank, role, NodeRun(f"{role}-{rank}", f"run{rank}", "IN_PROGRESS"), machine=f"run{rank}")
+        for rank, role in enumerate(roles)
     )
-    return TrainingRun("run0", "s", "j/r", 1, 0.0, "job", nodes, None, ())
+    return TrainingRun("run0", "s", "j/r", 1, 0.0, nodes, ())
+
+
+def connections(run: TrainingRun, documents: Any) -> Any:
+    return drawing.connections(run, documents, OciPlaces())
 
 
 def address(rank: int) -> str:

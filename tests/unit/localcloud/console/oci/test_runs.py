@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from localcloud.api.store import StateStore, StoredResource
-from localcloud.console.runs import RunBook
+from localcloud.console.oci.runs import RunBook
 from provider.oci import job_runs
 from provider.runs.launch import LAUNCH_VARIABLE
 
