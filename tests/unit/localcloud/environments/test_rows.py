@@ -18,8 +18,7 @@ LOCKS = sorted((HERE / "requirements").glob("*.txt"))
 CODE = {
     "local": ("dask", None, "own"),
     "examples/accelerate": ("accelerate", None, "pytorch-libraries"),
-    "examples/cifar10-ddp": ("pytorch", None, "pytorch"),
-    "examples/cifar10-dp": ("pytorch", None, "pytorch"),
+    "examples/cifar10": ("pytorch", None, "pytorch"),
     "examples/dask-lightgbm": ("dask", None, "dask-ml"),
     "examples/dask-ml": ("dask", None, "dask-ml"),
     "examples/dask-sklearn": ("dask", None, "dask-ml"),
