@@ -40,11 +40,14 @@ def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> No
     left = place.stacks()
     if others := [name for name in left if name != place.stack]:
         say(f"Still up: {', '.join(others)}.")
-    if not left:
-        place.remove_stand_ins(cloud)
-        data = [line for platform in local_platforms() for line in platform.list_data(cloud, say_aside)]
-        control.stop(place.home / "cloud")
-        say(_end(data, place))
+    with place.leave_cloud() as unused:
+        if unused:
+            place.remove_stand_ins(cloud)
+            data = [line for platform in local_platforms() for line in platform.list_data(cloud, say_aside)]
+            control.stop(place.home / "cloud")
+            say(_end(data, place))
+        elif not left:
+            say("No stack is up any more. Another command is at work on the local cloud, so it goes on.")
 
 
 def _end(data: Sequence[str], place: Place) -> str:

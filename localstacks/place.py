@@ -26,6 +26,7 @@ from engine.tools import tools_home
 from engine.trusted import open_lock
 from localcloud import control
 from localcloud.code_age import why_older
+from localstacks.cloud_use import CloudUse
 from localstacks.errors import LocalStackError
 from localstacks.file import LocalFile, holds_secrets, localize
 from localstacks.platform import LocalPlatform, local_platform_of, local_platforms
@@ -61,6 +62,7 @@ class Place:
         self._tell = tell
         self.isolation = isolation
         self._output = output
+        self._use: CloudUse | None = None
         self.file = stacks / f"Pulumi.{stack}.yaml"
         self.home = (home or default_home()).resolve()
         # A stack that is up can be taken down without its file: its copy is enough.
@@ -88,6 +90,7 @@ class Place:
         return shlex.join(["trainyard", word, stack or self.stack, "--local", *more, *where])
 
     def start_cloud(self) -> control.Cloud:
+        self._use = self._use or CloudUse(self.home, self._tell)
         cloud = control.start(self.home / "cloud", isolation=self.isolation)
         if why := why_older(cloud.home):
             self._tell(why)
@@ -95,6 +98,15 @@ class Place:
         self._unlock()
         self._mend()
         return cloud
+
+    @contextmanager
+    def leave_cloud(self) -> Iterator[bool]:
+        """Whether nobody needs the cloud any more: no stack is up, and no other command uses it, nor begins to before
+        the end of the block."""
+        if self._use is None:
+            raise LocalStackError("this command has not started the local cloud")
+        with self._use.end() as alone:
+            yield alone and not self.stacks()
 
     def pulumi(self, *arguments: str) -> int:
         # The stack's own file is never written to: its copy carries the salt of the local passphrase.

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from localcloud.control import Cloud
+from localstacks.cloud_use import CloudUse
 from tests.support.local_team import Team, ended, summary
 
 pytestmark = pytest.mark.engine
@@ -195,8 +196,13 @@ def test_two_stacks_at_once(team: Team) -> None:
         assert all(summary(output)["created"] for output in pool.map(lambda name: team.trainyard("up", name), names))
         for name in names:
             team.trainyard("preview", name, "--expect-no-changes")
-        assert all(summary(output)["deleted"] for output in pool.map(lambda name: team.trainyard("down", name), names))
-    assert team.in_cloud() == []
+        another = CloudUse(team.home, print)
+        downs = list(pool.map(lambda name: team.trainyard("down", name), names))
+        assert all(summary(output)["deleted"] for output in downs)
+        assert sum("Another command is at work on the local cloud, so it goes on." in output for output in downs) >= 1
+        assert team.in_cloud() == []
+    del another
+    assert "Nothing is left; the local cloud is stopped." in team.trainyard("down", "local")
     last = json.loads(team.pulumi("stack", "ls", "--json", "--cwd", str(team.home / "pulumi" / "stacks")).stdout)
     assert last == []
 
