@@ -16,6 +16,8 @@ from provider.base.asking import Tell
 
 
 class LocalPlatform(Protocol):
+    """What has a body is what most platforms answer: a platform's own class inherits it."""
+
     # The type of the component that is a job in a state.
     job_type: str
     # The client by which people look at the cloud, as a sentence names it.
@@ -41,8 +43,10 @@ class LocalPlatform(Protocol):
     def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str) -> None:
         """Makes this machine stand in for every image that the plan names.
 
-        `borrowed` is the address of another stack's images, where this one takes them from there.
+        `borrowed` is the address of another stack's images, where this one takes them from there. There is nothing to
+        do where the machine that starts a container chooses the environment that stands in for its image.
         """
+        return
 
     def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
         """The last lines that a node's run printed."""
@@ -55,6 +59,7 @@ class LocalPlatform(Protocol):
     def machines(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> list[str]:
         """The machines of a stack that stay between runs and cost as long as they are up: each with its state, and
         since when it is up. Empty if runs bring their machines with them."""
+        return []
 
     def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         """What is lost with the resources that go, and what stays with those that are kept."""

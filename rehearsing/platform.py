@@ -28,8 +28,9 @@ Outputs = Mapping[str, Any]
 
 
 class RehearsalPlatform(Protocol):
-    @property
-    def local(self) -> LocalPlatform: ...
+    """What has a body is what most platforms answer: a platform's own class inherits it."""
+
+    local: LocalPlatform
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
         """Makes a job of a file small enough for this machine, and says what that changes."""
@@ -42,6 +43,7 @@ class RehearsalPlatform(Protocol):
 
     def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
         """Make the groups that the stack names but that exist elsewhere, with a remark for each."""
+        return iter(())
 
     def people_of(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
         """The people who start the runs. `granted` is the plan that says to whom access is given."""
@@ -76,10 +78,15 @@ class RehearsalPlatform(Protocol):
         """What the ranks that did not succeed printed last, as the run's people read it."""
 
     def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
-        """By the id of each node's run: the id under which the local cloud has evidence of the machine."""
+        """By the id of each node's run: the id under which the local cloud has evidence of the machine.
+
+        It is the same one where each run has machines of its own.
+        """
+        return {node.id: node.id for node in nodes}
 
     def peers(self, cloud: Cloud, outputs: Outputs) -> Mapping[str, str]:
         """What rules name by ids, in words."""
+        return {}
 
     def judged_calls(self, cloud: Cloud) -> list[Mapping[str, Any]]:
         """The calls that the stack's own policies decided."""

@@ -76,3 +76,17 @@ class AwsDl1Plan(Plan):
     access: AwsAccessPlan
     account: str | None
     jobs: Mapping[str, AwsJobPlan] = field(default_factory=dict)
+
+
+def aws_dl1_plan(plan: Plan) -> AwsDl1Plan:
+    """The same plan with this platform's type. Raises TypeError if it is of another platform."""
+    if not isinstance(plan, AwsDl1Plan):
+        raise TypeError(f"{plan.stack} runs on {plan.platform}")
+    return plan
+
+
+def aws_dl1_job(job: JobPlan) -> AwsJobPlan:
+    """The same job with this platform's type. Raises TypeError if it is of another platform."""
+    if not isinstance(job, AwsJobPlan):
+        raise TypeError(f"{job.name} is a job of another platform")
+    return job

@@ -66,3 +66,17 @@ class OpenPaiPlan(Plan):
     store: StorePlan
     registry_address: str
     jobs: Mapping[str, OpenPaiJobPlan] = field(default_factory=dict)
+
+
+def openpai_plan(plan: Plan) -> OpenPaiPlan:
+    """The same plan with this platform's type. Raises TypeError if it is of another platform."""
+    if not isinstance(plan, OpenPaiPlan):
+        raise TypeError(f"{plan.stack} runs on {plan.platform}")
+    return plan
+
+
+def openpai_job(job: JobPlan) -> OpenPaiJobPlan:
+    """The same job with this platform's type. Raises TypeError if it is of another platform."""
+    if not isinstance(job, OpenPaiJobPlan):
+        raise TypeError(f"{job.name} is a job of another platform")
+    return job

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.plan import aws_dl1_plan
 from components.plan.model import Plan, RunPlan
 from localcloud.aws import account, kept
 from localcloud.control import Cloud
@@ -17,15 +17,14 @@ from localstacks.aws_dl1.machines import describe_machines
 from localstacks.aws_dl1.sessions import regions
 from localstacks.aws_dl1.stand_ins import RECORD, StandIns
 from localstacks.file import LocalFile
+from localstacks.platform import LocalPlatform
 from localstacks.removal import Removal
 from localstacks.states import Row, State
 from provider.base.asking import Tell
 from schemas.names import plural
 
 
-class AwsLocalPlatform:
-    """`localstacks.platform.LocalPlatform`."""
-
+class AwsLocalPlatform(LocalPlatform):
     job_type = "trainyard:aws-dl1:Job"
     client = "the AWS CLI"
     shown_outputs: tuple[tuple[str, str], ...] = (
@@ -42,14 +41,11 @@ class AwsLocalPlatform:
         return types.is_named(row, by, inputs)
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
-        stand_in(made, _own(plan), cloud, tell)
+        stand_in(made, aws_dl1_plan(plan), cloud, tell)
 
     def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
         if (cloud.home / RECORD).exists():
             StandIns(cloud, tell, regions()[0]).remove()
-
-    def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str) -> None:
-        """Nothing to do: the machine that starts a container chooses the environment that stands in for its image."""
 
     def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
         return results.read_last_lines(cloud, run_id, tell)
@@ -75,12 +71,6 @@ class AwsLocalPlatform:
 
     def empty_buckets(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> int:
         return empty_buckets(cloud, rows, tell)
-
-
-def _own(plan: Plan) -> AwsDl1Plan:
-    if not isinstance(plan, AwsDl1Plan):
-        raise TypeError(f"{plan.stack} is a plan of {plan.platform}")
-    return plan
 
 
 PLATFORM = AwsLocalPlatform()

@@ -18,15 +18,14 @@ from localstacks.oci.images import ready_images
 from localstacks.oci.removal import RemovalReader
 from localstacks.oci.results import list_results, read_last_lines
 from localstacks.oci.stand_ins.resources import StandIns
+from localstacks.platform import LocalPlatform
 from localstacks.removal import Removal
 from localstacks.states import Row, State
 from provider.base.asking import Tell
 from schemas.names import plural
 
 
-class OciLocalPlatform:
-    """`localstacks.platform.LocalPlatform`."""
-
+class OciLocalPlatform(LocalPlatform):
     job_type = "trainyard:oci:Job"
     client = "the OCI CLI"
     shown_outputs: tuple[tuple[str, str], ...] = (
@@ -60,9 +59,6 @@ class OciLocalPlatform:
         self, cloud: Cloud, outputs: Mapping[str, Any], run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
         return list_results(cloud, str(outputs.get("bucket", "")), run, nodes, tell)
-
-    def machines(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> list[str]:
-        return []
 
     def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         return RemovalReader(cloud, tell).describe_removal(rows, kept)

@@ -11,15 +11,14 @@ from localcloud.control import Cloud
 from localstacks.file import LocalFile
 from localstacks.openpai import removal, results, storages
 from localstacks.openpai.file import stand_in
+from localstacks.platform import LocalPlatform
 from localstacks.removal import Removal
 from localstacks.states import Row, State, name_of
 from provider.base.asking import Tell
 from schemas.names import plural
 
 
-class OpenPaiLocalPlatform:
-    """`localstacks.platform.LocalPlatform`."""
-
+class OpenPaiLocalPlatform(LocalPlatform):
     job_type = "trainyard:openpai:Job"
     client = "any client of OpenPAI"
     shown_outputs: tuple[tuple[str, str], ...] = (("cluster", "cluster"), ("bucketUri", "storage"))
@@ -40,9 +39,6 @@ class OpenPaiLocalPlatform:
     def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
         storages.remove_stand_ins(cloud)
 
-    def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str) -> None:
-        """Nothing to do: the host of a task chooses the environment that stands in for its image."""
-
     def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
         return results.read_last_lines(cloud, run_id, tell)
 
@@ -50,9 +46,6 @@ class OpenPaiLocalPlatform:
         self, cloud: Cloud, outputs: Mapping[str, Any], run: RunPlan, nodes: Sequence[Mapping[str, Any]], tell: Tell
     ) -> Iterator[str]:
         return results.list_results(cloud, nodes, tell)
-
-    def machines(self, cloud: Cloud, rows: Sequence[Row], tell: Tell) -> list[str]:
-        return []
 
     def describe_removal(self, cloud: Cloud, rows: Sequence[Row], kept: Sequence[Row], tell: Tell) -> Removal:
         return removal.describe_removal(cloud, rows, tell)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan
+from components.aws_dl1.plan import aws_dl1_job, aws_dl1_plan
 from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud.control import Cloud
 from localstacks.aws_dl1.platform import AwsLocalPlatform
@@ -23,14 +23,12 @@ from rehearsing.aws_dl1 import access, evidence, grounds, mutations, people, run
 from rehearsing.aws_dl1.machines import small_machines
 from rehearsing.aws_dl1.planned import planned_needs
 from rehearsing.people import People
-from rehearsing.platform import Mutation, Outputs
+from rehearsing.platform import Mutation, Outputs, RehearsalPlatform
 from rehearsing.runs import Answers, RunWatch, StartedRun
 from runstatus.seen import RunStatus
 
 
-class AwsRehearsalPlatform:
-    """`rehearsing.platform.RehearsalPlatform`."""
-
+class AwsRehearsalPlatform(RehearsalPlatform):
     local = AwsLocalPlatform()
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
@@ -40,18 +38,14 @@ class AwsRehearsalPlatform:
         return stand_in_stack(plan, written, ("aws:region", "trainyard:account"))
 
     def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
-        return access.stand_in_access(_own(plan), used)
-
-    def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
-        """Roles and groups that the file names have their stand-ins from the local stack."""
-        return iter(())
+        return access.stand_in_access(aws_dl1_plan(plan), used)
 
     def people_of(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
-        runs.keep_secrets(session_of(cloud, DEPLOYER, _own(plan).region), _own(plan))
-        return people.people_of(cloud, _own(plan), _own(granted).access)
+        runs.keep_secrets(session_of(cloud, DEPLOYER, aws_dl1_plan(plan).region), aws_dl1_plan(plan))
+        return people.people_of(cloud, aws_dl1_plan(plan), aws_dl1_plan(granted).access)
 
     def planned_needs(self, plan: Plan, network_of: Plan, access_of: Plan) -> PlannedNeeds:
-        return planned_needs(_own(plan), _own(network_of), _own(access_of))
+        return planned_needs(aws_dl1_plan(plan), aws_dl1_plan(network_of), aws_dl1_plan(access_of))
 
     def act_as_people(self, who: People, cloud: Cloud, outputs: Outputs) -> None:
         people.act_as_people(who, outputs)
@@ -65,12 +59,10 @@ class AwsRehearsalPlatform:
     def start(
         self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
     ) -> StartedRun:
-        if not isinstance(job, AwsJobPlan):
-            raise TypeError(f"{job.name} is a job of another platform")
-        return runs.start(who, _own(plan), job, run, outputs, answers, tell)
+        return runs.start(who, aws_dl1_plan(plan), aws_dl1_job(job), run, outputs, answers, tell)
 
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
-        return runs.watch(who, _own(plan), started, tell)
+        return runs.watch(who, aws_dl1_plan(plan), started, tell)
 
     def caller(self, cloud: Cloud, who: People) -> str:
         return evidence.caller(who)
@@ -98,12 +90,6 @@ class AwsRehearsalPlatform:
 
     def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
         return mutations.without(cloud, mutation)
-
-
-def _own(plan: Plan) -> AwsDl1Plan:
-    if not isinstance(plan, AwsDl1Plan):
-        raise TypeError(f"{plan.stack} is a plan of {plan.platform}")
-    return plan
 
 
 PLATFORM = AwsRehearsalPlatform()

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -14,7 +14,6 @@ from localcloud.control import Cloud
 from localstacks.oci.platform import OciLocalPlatform
 from localstacks.place import Place
 from provider.base.asking import Tell
-from provider.runs.model import NodeRun
 from rehearsal.calls import AccessFacts, RecordedCall, read_call
 from rehearsal.mapping import RehearsedConfig, small_shapes, stand_in_stack
 from rehearsal.model import Artifact
@@ -22,14 +21,12 @@ from rehearsal.planned import PlannedNeeds
 from rehearsing.oci import access, evidence, mutations, people, runs
 from rehearsing.oci.planned import planned_needs
 from rehearsing.people import People
-from rehearsing.platform import Mutation, Outputs
+from rehearsing.platform import Mutation, Outputs, RehearsalPlatform
 from rehearsing.runs import Answers, RunWatch, StartedRun
 from runstatus.seen import RunStatus
 
 
-class OciRehearsalPlatform:
-    """`rehearsing.platform.RehearsalPlatform`."""
-
+class OciRehearsalPlatform(RehearsalPlatform):
     local = OciLocalPlatform()
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
@@ -75,13 +72,6 @@ class OciRehearsalPlatform:
 
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
         return evidence.last_lines(who, seen, tell)
-
-    def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
-        # Each job run has machines of its own.
-        return {node.id: node.id for node in nodes}
-
-    def peers(self, cloud: Cloud, outputs: Outputs) -> Mapping[str, str]:
-        return {}
 
     def judged_calls(self, cloud: Cloud) -> list[Mapping[str, Any]]:
         return list(admin.list_calls(cloud))

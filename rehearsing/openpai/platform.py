@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
+from components.openpai.plan import openpai_job, openpai_plan
 from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud.control import Cloud
 from localstacks.openpai.platform import OpenPaiLocalPlatform
 from localstacks.place import Place
 from provider.base.asking import Tell
-from provider.runs.model import NodeRun
 from rehearsal.calls import RecordedCall
 from rehearsal.mapping import RehearsedConfig, stand_in_stack
 from rehearsal.model import Artifact
@@ -24,14 +23,12 @@ from rehearsing.openpai.machines import small_tasks
 from rehearsing.openpai.people import people_of
 from rehearsing.openpai.runs import OpenPaiAnswers
 from rehearsing.people import People
-from rehearsing.platform import Mutation, Outputs
+from rehearsing.platform import Mutation, Outputs, RehearsalPlatform
 from rehearsing.runs import Answers, RunWatch, StartedRun
 from runstatus.seen import RunStatus
 
 
-class OpenPaiRehearsalPlatform:
-    """`rehearsing.platform.RehearsalPlatform`."""
-
+class OpenPaiRehearsalPlatform(RehearsalPlatform):
     local = OpenPaiLocalPlatform()
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
@@ -42,9 +39,6 @@ class OpenPaiRehearsalPlatform:
 
     def stand_in_access(self, cloud: Cloud, plan: Plan, used: Plan | None) -> tuple[Plan, list[str]]:
         return plan, list(NOT_PROVEN)
-
-    def stand_in_groups(self, cloud: Cloud, plan: Plan) -> Iterator[str]:
-        return iter(())
 
     def people_of(self, cloud: Cloud, plan: Plan, granted: Plan, outputs: Outputs) -> People:
         return people_of(cloud)
@@ -64,9 +58,9 @@ class OpenPaiRehearsalPlatform:
     def start(
         self, who: People, plan: Plan, job: JobPlan, run: RunPlan, outputs: Outputs, answers: Answers, tell: Tell
     ) -> StartedRun:
-        if not isinstance(job, OpenPaiJobPlan) or not isinstance(answers, OpenPaiAnswers):
-            raise TypeError(f"{job.name} is a job of another platform")
-        return runs.start(who, _own(plan), job, run, answers, tell)
+        if not isinstance(answers, OpenPaiAnswers):
+            raise TypeError(f"{type(answers).__name__} are another platform's")
+        return runs.start(who, openpai_plan(plan), openpai_job(job), run, answers, tell)
 
     def watch(self, who: People, plan: Plan, started: StartedRun, tell: Tell) -> RunWatch:
         return runs.watch(who, plan, started, tell)
@@ -80,13 +74,6 @@ class OpenPaiRehearsalPlatform:
     def last_lines(self, who: People, seen: RunStatus, tell: Tell) -> Iterator[str]:
         return evidence.last_lines(who, seen, tell)
 
-    def hosts(self, outputs: Outputs, job: str, nodes: Iterable[NodeRun]) -> Mapping[str, str]:
-        """Each task is a host of its own, known by the id of the node's run."""
-        return {node.id: node.id for node in nodes}
-
-    def peers(self, cloud: Cloud, outputs: Outputs) -> Mapping[str, str]:
-        return {}
-
     def judged_calls(self, cloud: Cloud) -> list[Mapping[str, Any]]:
         return []
 
@@ -98,12 +85,6 @@ class OpenPaiRehearsalPlatform:
 
     def without(self, cloud: Cloud, mutation: Mutation) -> AbstractContextManager[None]:
         raise NotImplementedError("there is nothing to take away here")
-
-
-def _own(plan: Plan) -> OpenPaiPlan:
-    if not isinstance(plan, OpenPaiPlan):
-        raise TypeError(f"{plan.stack} is a plan of {plan.platform}")
-    return plan
 
 
 PLATFORM = OpenPaiRehearsalPlatform()

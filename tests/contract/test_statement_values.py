@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from components.oci import statements
+from components.oci.plan import oci_plan
 from components.plan.build import plan_of
 from iam.parse import parse
 from schemas.judge import judge_file
-from tests.support.oci_plans import on_oci
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE: dict[str, Any] = yaml.safe_load((ROOT / "stacks" / "Pulumi.oci-pytorch-ddp.yaml").read_text("utf-8"))
@@ -76,7 +76,7 @@ def test_what_no_statement_can_hold_is_a_finding_with_its_line(key: tuple[str, .
                 refused += 1
                 assert all(error.line for error in judged.errors), judged.errors
                 break  # in each mode alike
-            plan = on_oci(plan_of(judged))
+            plan = oci_plan(plan_of(judged))
             assert all(parse(line.text) == line.statement for line in statements.policy_lines(plan)), value
             statements.matching_rule(plan, "runs")
     assert refused, "nothing of this is a name"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.plan import AwsDl1Plan, aws_dl1_plan
 from components.plan.build import build_plan
 from schemas.aws_dl1.model import AwsAccess, AwsDl1Stack, AwsJob, AwsUsers
 from schemas.model import Shape
@@ -37,6 +37,4 @@ def aws_stack(*, jobs: Mapping[str, AwsJob] | None = None, **changes: Any) -> Aw
 
 
 def aws_plan(*, jobs: Mapping[str, AwsJob] | None = None, **changes: Any) -> AwsDl1Plan:
-    plan = build_plan(aws_stack(jobs=jobs, **changes))
-    assert isinstance(plan, AwsDl1Plan), plan.platform
-    return plan
+    return aws_dl1_plan(build_plan(aws_stack(jobs=jobs, **changes)))

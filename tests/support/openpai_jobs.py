@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from components.openpai.plan import OpenPaiPlan
+from components.openpai.plan import OpenPaiPlan, openpai_plan
 from components.openpai.protocol import judged, protocol_of
 from components.openpai.run_inputs import read_files
 from components.plan.build import plan_of
@@ -52,9 +52,7 @@ def judged_stack(folder: Path, job: Mapping[str, Any], **keys: Any) -> Judged:
 
 
 def planned(folder: Path, job: Mapping[str, Any], **keys: Any) -> OpenPaiPlan:
-    plan = plan_of(judged_stack(folder, job, **keys))
-    assert isinstance(plan, OpenPaiPlan)
-    return plan
+    return openpai_plan(plan_of(judged_stack(folder, job, **keys)))
 
 
 def job_of(folder: Path, job: Mapping[str, Any], **keys: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan
+from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan, aws_dl1_job, aws_dl1_plan
 from components.aws_dl1.run_inputs import run_inputs
 from provider.aws_dl1.archives import newest_code
 from provider.aws_dl1.caller import session_of_caller
@@ -46,7 +46,7 @@ class AwsTries:
         return AwsRunPlatform(self.session)
 
     def prepare(self, planned: PlannedTry) -> ReadyTry:
-        plan, job = _of_aws(planned)
+        plan, job = aws_dl1_plan(planned.plan), aws_dl1_job(planned.job)
         refuse_new_secrets(planned)
         queue = self._queue(plan, job)
         deployed = self._allowed(lambda: find_deployed(queue, planned))
@@ -104,13 +104,6 @@ class AwsTries:
             if code_of(error.__cause__) not in ACCESS_CODES:
                 raise
             raise TryError(f"{error.cause}\n{error.remedy}") from error
-
-
-def _of_aws(planned: PlannedTry) -> tuple[AwsDl1Plan, AwsJobPlan]:
-    plan, job = planned.plan, planned.job
-    if not isinstance(plan, AwsDl1Plan) or not isinstance(job, AwsJobPlan):
-        raise TypeError(f"{plan.stack} runs on {plan.platform}")
-    return plan, job
 
 
 def _repeated(planned: PlannedTry, deployed: Ticket, values: dict[str, str]) -> Properties:

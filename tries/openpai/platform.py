@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
+from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, openpai_job, openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.model import RunPlan
 from provider.base.asking import call_of
@@ -35,7 +35,7 @@ class OpenPaiTries:
     region: str | None = None
 
     def prepare(self, planned: PlannedTry) -> ReadyTry:
-        plan, job = _of_openpai(planned)
+        plan, job = openpai_plan(planned.plan), openpai_job(planned.job)
         own = self._inputs(plan, job, planned.run)
         _refuse_secrets(planned, own["protocol"])
         deployed = self._deployed(planned)
@@ -95,13 +95,6 @@ class OpenPaiTries:
                 f"the run {job}/{like} is not deployed on {self.runs.session.uri}: `up` of the stack starts it first"
             )
         return newest
-
-
-def _of_openpai(planned: PlannedTry) -> tuple[OpenPaiPlan, OpenPaiJobPlan]:
-    plan, job = planned.plan, planned.job
-    if not isinstance(plan, OpenPaiPlan) or not isinstance(job, OpenPaiJobPlan):
-        raise TypeError(f"{plan.stack} runs on {plan.platform}")
-    return plan, job
 
 
 def _refuse_secrets(planned: PlannedTry, protocol: Mapping[str, Any]) -> None:

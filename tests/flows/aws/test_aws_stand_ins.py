@@ -7,7 +7,7 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.plan import AwsDl1Plan, aws_dl1_plan
 from components.plan.file import plan_file
 from localcloud.control import Cloud
 from localstacks.aws_dl1.platform import AwsLocalPlatform
@@ -26,9 +26,7 @@ def stood_in(cloud: Cloud) -> LocalFile:
 
 
 def written() -> AwsDl1Plan:
-    plan = plan_file(stack_file(NAME), print)
-    assert isinstance(plan, AwsDl1Plan)
-    return plan
+    return aws_dl1_plan(plan_file(stack_file(NAME), print))
 
 
 def inline(of: AwsClients, kind: str, name: str) -> list[str]:

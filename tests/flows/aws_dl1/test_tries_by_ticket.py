@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan
+from components.aws_dl1.plan import aws_dl1_plan
 from components.aws_dl1.run_inputs import run_inputs
 from components.plan.build import plan_of
 from schemas.judge import judge_file
@@ -65,10 +65,8 @@ def trainyard(file: Path, *words: str) -> Result:
 
 
 def _deployed(world: AwsWorld, file: Path) -> dict[str, Any]:
-    plan = plan_of(judge_file(file))
-    assert isinstance(plan, AwsDl1Plan)
+    plan = aws_dl1_plan(plan_of(judge_file(file)))
     job = plan.jobs["tried"]
-    assert isinstance(job, AwsJobPlan)
     account = world["sts"].get_caller_identity()["Account"]
     registry = f"{account}.dkr.ecr.us-east-1.amazonaws.com/{plan.registry.repository}"
     filler = PlanFiller({"bucket": f"s3://{world.bucket}", "registry": registry})

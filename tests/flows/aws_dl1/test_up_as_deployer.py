@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from components.aws_dl1.deployer import deployer_policies
-from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.plan import aws_dl1_plan
 from components.aws_dl1.statements import AwsPolicy, policies
 from components.plan.build import plan_of
 from localcloud import admin, control
@@ -59,8 +59,7 @@ def in_force(made: Sequence[AwsPolicy]) -> InForce:
 
 
 def test_no_call_of_deployer_and_nodes_needs_more(rows: list[dict[str, Any]]) -> None:
-    plan = plan_of(judge_file(stack_file(NAME)))
-    assert isinstance(plan, AwsDl1Plan)
+    plan = aws_dl1_plan(plan_of(judge_file(stack_file(NAME))))
     least = {
         "user": in_force(deployer_policies(plan)),
         "role": in_force([one for one in policies(plan) if one.who == "runs"]),

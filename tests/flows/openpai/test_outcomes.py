@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.openpai.plan import OpenPaiPlan
+from components.openpai.plan import openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.build import build_plan
 from components.plan.model import Plan
@@ -159,8 +159,7 @@ def on_openpai(shared_cloud: Cloud, folder: Path) -> Mapping[str, tuple[str, str
     }
     started = {}
     for name, row in ROWS.items():
-        plan = _plan(folder, name, row, config, shape={"name": "small"})
-        assert isinstance(plan, OpenPaiPlan)
+        plan = openpai_plan(_plan(folder, name, row, config, shape={"name": "small"}))
         spec = plan.jobs["train"]
         inputs = run_inputs(plan, spec, spec.runs[name], read_files(plan, spec, folder), str)
         started[name] = world.submitted({**inputs["protocol"], "name": name}), str(storage / "vision" / "dev")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.openpai.plan import OpenPaiPlan
+from components.openpai.plan import openpai_plan
 from components.plan.build import plan_of
 from components.plan.naming import expand
 from localcloud.environments.find import MissingEnvironment
@@ -26,8 +26,7 @@ ASKED = OPENPAI_EXAMPLES if os.environ.get("TRAINYARD_TORTURE") else ALWAYS
 
 @pytest.mark.parametrize("name", ASKED)
 def test_an_example_is_rehearsed_and_says_what_stood_in(name: str, tmp_path: Path) -> None:
-    plan = plan_of(judge_file(stack_file(name)))
-    assert isinstance(plan, OpenPaiPlan)
+    plan = openpai_plan(plan_of(judge_file(stack_file(name))))
     ((job, planned),) = plan.jobs.items()
     missing = environment_of(planned, STACKS)
     if isinstance(missing, MissingEnvironment):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.openpai.plan import OpenPaiPlan
+from components.openpai.plan import openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.build import build_plan
 from localcloud.control import Cloud
@@ -91,8 +91,7 @@ def started(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Ma
     file.write_text(yaml.safe_dump({"config": config}))
     loaded = load_file(file)
     assert loaded.stack is not None, loaded.findings
-    plan = build_plan(loaded.stack)
-    assert isinstance(plan, OpenPaiPlan)
+    plan = openpai_plan(build_plan(loaded.stack))
     world, names = OpenPaiWorld(shared_cloud), {}
     for name, spec in plan.jobs.items():
         inputs = run_inputs(plan, spec, spec.runs["base"], read_files(plan, spec, folder), str)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
+from components.openpai.plan import openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs
 from components.plan.build import plan_of
 from provider.base.asking import call_of
@@ -81,10 +81,8 @@ def _command(name: str, file: Path, *words: str, group: str = "") -> Result:
 
 
 def _deployed(file: Path, name: str) -> Properties:
-    plan = plan_of(judge_file(file))
-    assert isinstance(plan, OpenPaiPlan)
+    plan = openpai_plan(plan_of(judge_file(file)))
     job = plan.jobs[name]
-    assert isinstance(job, OpenPaiJobPlan)
     inputs = run_inputs(plan, job, job.runs["base"], read_files(plan, job, file.parent), lambda text: text)
     return {**inputs, "until": "accepted"}
 

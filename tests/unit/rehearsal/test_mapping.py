@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.oci.plan import OciPlan
+from components.oci.plan import OciPlan, oci_plan
 from components.plan.build import plan_of
 from components.plan.file import plan_file
 from rehearsal.mapping import SMALL_SHAPE, RehearsedConfig, map_config, without_runs
@@ -19,7 +19,6 @@ from rehearsing.oci.planned import planned_needs
 from rehearsing.oci.platform import PLATFORM
 from schemas.judge import Judged, judge_config
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
-from tests.support.oci_plans import on_oci
 
 OCI = [name for name in EXAMPLES if plan(name).platform == "oci"]
 
@@ -40,7 +39,7 @@ def judged(config: dict[str, Any], name: str) -> Judged:
 
 
 def again(config: dict[str, Any], name: str) -> OciPlan:
-    return on_oci(plan_of(judged(config, name)))
+    return oci_plan(plan_of(judged(config, name)))
 
 
 @pytest.mark.parametrize("name", OCI)
@@ -103,7 +102,7 @@ def test_a_stack_of_others_is_stood_in_for_by_one_that_opens_what_is_needed(tmp_
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
     found = judged(platform, "oci-platform")
     assert found.errors == ()
-    opened = {rule.ports for rule in planned_needs(on_oci(plan_of(found))).rules}
+    opened = {rule.ports for rule in planned_needs(oci_plan(plan_of(found))).rules}
     needed = {rule.ports for rule in planned_needs(plan("oci-team")).rules}
     assert needed <= opened
 
