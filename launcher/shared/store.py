@@ -10,10 +10,9 @@ from __future__ import annotations
 import base64
 import errno
 import hashlib
-import itertools
 import os
+import secrets
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -32,7 +31,6 @@ _STATUSES = {
     errno.EACCES: 403, errno.EPERM: 403, errno.EROFS: 403, errno.EEXIST: EXISTS, errno.ENAMETOOLONG: NOT_TAKEN,
     errno.EISDIR: NOT_TAKEN, errno.ENOTDIR: NOT_TAKEN,
 }  # fmt: skip
-_numbers = itertools.count()
 
 
 class Store:
@@ -138,7 +136,8 @@ class SharedFolder:
         """Where to write an object, and where to move it. A draft that was not moved goes."""
         target = self._path(name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft = target.parent / f"{_DRAFT}{socket.gethostname()}-{os.getpid()}-{next(_numbers)}"
+        # Containers of one machine may have its name, and the same process number in each of them.
+        draft = target.parent / f"{_DRAFT}{secrets.token_hex(8)}"
         try:
             yield draft, target
         finally:
