@@ -138,13 +138,19 @@ class Board:
 
     def gone(self, launch: Launch, lost: Iterable[int]) -> frozenset[int]:
         """Ranks that training goes on without: those that failed, and `lost`. Empty unless the run is elastic."""
-        failed = (final.rank for final in self.finals(launch.gang) if not final.succeeded)
+        failed = (final.rank for final in self.finals(launch) if not final.succeeded)
         return frozenset((*failed, *lost)) if launch.elastic else frozenset()
 
-    def finals(self, gang: bool) -> list[Final]:
-        """Nodes that will not start again, in order. In a gang only the first failure of a generation counts."""
+    def finals(self, launch: Launch) -> list[Final]:
+        """Nodes that will not start again, in order."""
         return [
             Final(event.rank, event.how == SUCCEEDED, event.code)
             for event in self.endings()
-            if event.how == SUCCEEDED or (event.how == FAILED and (not gang or self.culprit(event.generation) == event))
+            if event.how == SUCCEEDED or (event.how == FAILED and self._counts(event, launch))
         ]
+
+    def _counts(self, failure: Event, launch: Launch) -> bool:
+        """In a gang only the first failure of a generation counts."""
+        if launch.identity.starts_nodes_again:
+            return False
+        return not launch.gang or self.culprit(failure.generation) == failure

@@ -174,6 +174,8 @@ class Desk:
 
     def lost(self) -> list[int]:
         """Ranks whose launchers have given no sign of life for too long, though we could hear."""
+        if self.launch.identity.starts_nodes_again:
+            return []
         now, ended = time.monotonic(), {event.rank for event in self._board.endings()}
         return [
             rank

@@ -74,6 +74,12 @@ class Identity:
         """The code by which the platform knows of which kind a failure is (launcher/exits.py), if it has own kinds."""
         return code
 
+    @property
+    def starts_nodes_again(self) -> bool:
+        """Whether the platform itself starts single nodes again, and ends the run by its completion policy. Then a
+        failure is no node's last word, and nodes leave it to the platform to end the others."""
+        return False
+
     def git(self) -> GitRepository | None:
         """Code from git that the platform tells of in its own way."""
         return None

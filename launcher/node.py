@@ -193,7 +193,7 @@ class Node:
         if self.desk is not None and lost and lost != self._lost:
             self._lost = lost
             self.say(f"{named(self.launch, lost)} gave no sign of life for {self.desk.lost_after:.0f} s")
-        return verdict(self.launch, [*known.finals(self.launch.gang), *(Final(rank, False, None) for rank in lost)])
+        return verdict(self.launch, [*known.finals(self.launch), *(Final(rank, False, None) for rank in lost)])
 
     def _explained(self, found: Verdict) -> str:
         label = self.launch.label(found.rank)
@@ -269,7 +269,7 @@ class Node:
     def _after_failure(self, code: int, why: str = "") -> int | None:
         retries = self.retries.may(code, self._ran)
         alone = self.desk is None or not self.desk.watches or not self._takes_all(self.launch.rank)
-        if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch.gang)):
+        if retries and not alone and any(final.succeeded for final in self._known().finals(self.launch)):
             self.say("another node has finished already, so this node cannot start again")
             retries = False
         if not alone and self.desk is not None:

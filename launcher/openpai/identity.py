@@ -51,6 +51,11 @@ class NodeIdentity(Identity):
         role, index = (self.environment.get(name, "") for name in (_ROLE, _INDEX))
         return self.environment.get(host_variable(role, index), "")
 
+    @property
+    def starts_nodes_again(self) -> bool:
+        """Tasks of a gang are tried again with the whole job only."""
+        return not self.document["gang"]
+
     def exit_code(self, code: int) -> int:
         """A failure of a script is of the same kind here as anywhere else."""
         kind = exits.kind(code)

@@ -18,10 +18,12 @@ def find(request: PeerRequest) -> dict[int, str]:
     launch, told = request.launch, request.environment
     names = [host_variable(role.name, index) for role in launch.roles for index in range(role.replicas)]
     missing = [name for name in names if not told.get(name)]
-    own = launch.identity.address()
+    own, alone = launch.identity.address(), launch.identity.starts_nodes_again
+    if alone and request.desk is not None and own:
+        # Also who knows all others is expected by those who came before.
+        request.desk.arrive(request.generation, own)
     if not missing:
         return {rank: told[name] for rank, name in enumerate(names)}
-    if launch.gang or request.desk is None or not own:
+    if not alone or request.desk is None or not own:
         raise LaunchError(f"{missing[0]} is not set: OpenPAI sets such a variable to the address of each task")
-    request.desk.arrive(request.generation, own)
     return gather(launch, request.desk, request.generation, request.wait)

@@ -49,7 +49,7 @@ def _stay_seen(known: Board, desk: Desk, rank: int) -> None:
 
 def _give_up(launch: Launch, known: Board, missing: list[int], gone: frozenset[int], wait: Wait) -> None:
     believed = wait.waited > _BELIEVED_AFTER
-    for final in known.finals(launch.gang):
+    for final in known.finals(launch):
         if final.rank in gone and launch.spares(final.rank, len(gone)):
             continue
         label = launch.label(final.rank)

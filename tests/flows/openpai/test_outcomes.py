@@ -7,6 +7,7 @@ bucket of the local cloud. On OpenPAI the controller of the local cluster does, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ from tests.support.nodes import Nodes, Place, block, nodes
 from tests.support.openpai_world import OpenPaiWorld
 from tests.support.samples import job
 
-# Each try ends with the next code of its rank, and the last one again and again. `kill`: by a signal; `wait`: never.
+# Each try ends with the next code of its rank, and the last one again and again. `kill`: by a signal; `wait`: never;
+# `until`: well, once another rank has begun again.
 _SCRIPT = """
 import os, pathlib, signal, socket, sys, time
 rank = int(os.environ["RANK"])
@@ -42,7 +44,9 @@ if before == 0 and rank == 0 and len(every) > 1:
     with socket.create_server(place) as server:
         for met in [server.accept()[0] for _ in every[1:]]:
             met.close()
-while before == 0 and rank > 0:
+        if every[0] == "until":
+            server.accept()[0].close()
+while rank > 0 and (before == 0 or every[0] == "until"):
     try:
         socket.create_connection(place).recv(1)
         break
@@ -58,7 +62,7 @@ if code == "kill":
     while pathlib.Path("/mnt/shared").is_dir() and not (stored.exists() and stored.read_text() == kept.read_text()):
         time.sleep(0.05)
     os.kill(os.getpid(), signal.SIGKILL)
-sys.exit(int(code))
+sys.exit(0 if code == "until" else int(code))
 """
 # Nodes that can go on without one another, and only run the command.
 _FARM = {
@@ -108,7 +112,7 @@ ROWS = {
     "one-may-fail": Row("0/3/0", _SUCCEEDS, (1, 1, 1), framework="farm", worker={"minFailed": 2}),
     "all-may-fail": Row("0/3/3", _SUCCEEDS, (1, 1, 1), framework="farm", worker={"minFailed": -1}),
     "one-is-enough": Row("wait/0/wait", _SUCCEEDS, (1, 1, 1), framework="farm", worker={"minSucceeded": 1}),
-    "alone-again": Row("0/3,0/0", _SUCCEEDS, (1, 2, 1), retry=1, framework="farm"),
+    "alone-again": Row("until/3,0/0", _SUCCEEDS, (1, 2, 1), retry=1, framework="farm"),
 }
 _OCI = {
     "oci:region": "us-ashburn-1", "trainyard:compartment": "ocid1.compartment.oc1..aaaaaaaavision",
@@ -196,7 +200,7 @@ def test_a_run_ends_alike_on_both(
     ended = OpenPaiWorld(shared_cloud).ended(job_name)
     kept = Path(storage, "train", name, "checkpoints")
     tries = tuple(int((kept / f"tries-{rank}").read_text()) for rank in ranks)
-    assert (ended["jobStatus"]["state"], tries) == (row.ends, row.tries), ended
+    assert (ended["jobStatus"]["state"], tries) == (row.ends, row.tries), json.dumps(ended, indent=1)
     run = on_oci[name]
     codes = run.codes()
     assert run.place is not None

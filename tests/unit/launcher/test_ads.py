@@ -21,7 +21,7 @@ from launcher.oci.bucket import BucketFolder
 from launcher.oci.principal import Signer
 from launcher.say import Voice
 from launcher.stores import Open, Stored
-from tests.support.documents import document
+from tests.support.documents import document, launch
 
 NOW = 1_900_000_000.0
 TOLD = {
@@ -147,7 +147,7 @@ def test_stop_ends_them_and_one_of_an_earlier_start_is_said() -> None:
     assert [sign.how for sign in found.events({1: here(1)}, NOW)] == [""]
     shelf.lay(ads.STOP, b"stop")
     signs = found.events({1: here(1)}, NOW)
-    assert [(final.rank, final.succeeded) for final in Board((here(1), *signs), NOW).finals(gang=True)] == [(0, True)]
+    assert [(final.rank, final.succeeded) for final in Board((here(1), *signs), NOW).finals(launch())] == [(0, True)]
     late = told(1)
     late.folder = shelf
     with pytest.raises(LaunchError, match=r"holds `stop`.* Remove that folder"):

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import jsonschema
 import pytest
 
 from launcher import check, placeholders
+from launcher.board import Board, Event
 from launcher.errors import LaunchError
 from launcher.openpai.identity import NodeIdentity
+from launcher.openpai.peers import find
+from launcher.peers import PeerRequest
 from launcher.placeholders import Place
 from tests.support.documents import document, launch
 from tests.support.nodes import ROOT
@@ -80,6 +84,31 @@ def test_tensorflow_is_told_each_tasks_own_port() -> None:
 def test_its_address_is_the_one_that_openpai_tells_the_others() -> None:
     assert of_openpai().identity.address() == "10.1.0.3"
     assert of_openpai({}).identity.address() == ""
+
+
+@dataclass
+class _Desk:
+    arrived: list[tuple[int, str]] = field(default_factory=list)
+
+    def arrive(self, generation: int, address: str) -> None:
+        self.arrived.append((generation, address))
+
+
+@pytest.mark.parametrize("gang", [True, False])
+def test_who_knows_all_others_is_seen_by_those_that_came_before(gang: bool) -> None:
+    desk: Any = _Desk()
+    wait: Any = None
+    members = find(PeerRequest(of_openpai(gang=gang), TOLD, 0, wait, desk))
+    assert members == {0: "10.1.0.1", 1: "10.1.0.2", 2: "10.1.0.3"}
+    assert desk.arrived == ([] if gang else [(0, "10.1.0.3")])
+
+
+def test_a_failed_task_that_is_tried_again_alone_ends_no_other() -> None:
+    failed = Event(0, 1, "aa", 9.0, how="failed", code=3)
+    over = Event(0, 0, "bb", 9.0, how="succeeded")
+    board = Board((Event(0, 1, "aa", 8.0, address="10.1.0.2"), failed, over), since=8.0)
+    assert [final.rank for final in board.finals(of_openpai(gang=True))] == [0, 1]
+    assert [final.rank for final in board.finals(of_openpai(gang=False))] == [0]
 
 
 @pytest.mark.parametrize(

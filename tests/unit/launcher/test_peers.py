@@ -125,8 +125,8 @@ def test_the_first_failure_of_a_generation_explains_the_others() -> None:
     culprit = board.culprit(0)
     assert culprit is not None
     assert (culprit.rank, culprit.how) == (1, "retry")
-    assert board.finals(gang=True) == []
-    assert [final.rank for final in board.finals(gang=False)] == [0, 2]
+    assert board.finals(launch()) == []
+    assert [final.rank for final in board.finals(launch(gang=False))] == [0, 2]
 
 
 def test_an_elastic_run_goes_on_without_who_failed_for_good_or_was_lost() -> None:
