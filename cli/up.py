@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ from localstacks.place import JUDGED, PROJECT, QUIET, Place
 from localstacks.platform import LocalPlatform, local_platform_of
 from localstacks.results import lost_lines, own_lines, reporting_nodes
 from provider.runs.model import TERMINAL
+from runstatus.outputs import RunReport, runs_now
+from runstatus.platform import Question
+from runstatus.seen import WantedRuns
+from schemas.source import read
 
 # Enough to see that it trained and how it ended.
 LAST_LINES = 4
@@ -172,18 +177,24 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
         say(f"  rules    not enforced between its nodes: {unenforced}")
     for line in _shown(place, platform, cloud, outputs):
         say(terminal(line))
-    runs = [(job, run, report) for job, made in outputs.get("jobs", {}).items() for run, report in made["runs"].items()]
+    runs = _runs_now(place, cloud, outputs)
     for job, run, report in runs:
         say(f"  run      {job}/{run}: {report['state']}")
         if why_untrained(plan.jobs[job], place.file.parent):
             continue
-        for node in reporting_nodes(plan.jobs[job].runs[run], report["nodes"] or ()):
+        for node in reporting_nodes(plan.jobs[job].runs[run], report["nodes"]):
             printed = platform.read_last_lines(cloud, node["id"], say_aside)
             for line in (*own_lines(printed)[-LAST_LINES:], *lost_lines(printed)):
                 say(terminal(f"             {line}"))
-        for line in platform.list_results(cloud, outputs, plan.jobs[job].runs[run], report["nodes"] or (), say_aside):
+        for line in platform.list_results(cloud, outputs, plan.jobs[job].runs[run], report["nodes"], say_aside):
             say(terminal(f"  left     {line}"))
     if any(report["state"] not in TERMINAL for _, _, report in runs):
         say(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")
     say(f"  console  {cloud.endpoint}/console")
     say(f'  look     eval "$(.venv/bin/trainyard cloud env)" and use {platform.client}; .venv/bin/trainyard cloud log')
+
+
+def _runs_now(place: Place, cloud: control.Cloud, outputs: Mapping[str, Any]) -> list[tuple[str, str, RunReport]]:
+    config, bucket = read(place.local_file()).data["config"], partial(str, outputs.get("bucket", ""))
+    wanted = WantedRuns(place.stack)
+    return runs_now(outputs, Question(config, cloud, None, wanted, say_aside, None, bucket, place.file.parent))

@@ -17,9 +17,6 @@ from components.aws_dl1.plan import AwsJobPlan, ClusterPlan
 from components.aws_dl1.secrets import KeyPair, keep_secret
 from components.run import RunProvider
 
-# The names of the values of NodeSettings that a machine gets with its ticket, or keeps from its first day.
-_NOT_FORCING = ("launcher", "code", "image", "nodes")
-
 
 @dataclass(frozen=True)
 class ClusterArgs:
@@ -39,6 +36,8 @@ class Cluster(pulumi.ComponentResource):
     """Instances are keyed by the names of their nodes, so removing one does not affect the others."""
 
     instances: Mapping[str, Any]
+    # What they start from, known before anything is made.
+    template_name: str
     address: pulumi.Output[str] | None = None
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -47,6 +46,7 @@ class Cluster(pulumi.ComponentResource):
         self._cluster = args.job.cluster
         self._tags = {**args.context.plan.tags, "job": self._cluster.key}
         self._inside = pulumi.ResourceOptions(parent=self)
+        self.template_name = launch_template_name(self._cluster, args.context.plan.region, args.image)
         secret = self._ssh_key()
         group = self._placement_group()
         launch = self._template()
@@ -77,17 +77,18 @@ class Cluster(pulumi.ComponentResource):
 
     def _template(self) -> Any:
         args, cluster = self._args, self._cluster
-        settings = node_settings(args)
+        settings = _lasting_settings(cluster, args.context.plan.region)
+        # Newer ones reach a machine with its tickets.
+        renewed: dict[str, Any] = {"nodes": cluster.nodes, "launcher": args.launcher}
         log_group = pulumi.Output.from_input(args.context.log_group)
         # The bucket and the log group may be another stack's, which knows their names.
         named = pulumi.Output.all(
             bucket=args.context.bucket, log_group=log_group, image=args.context.fill(args.job.image)
         )
-        data = named.apply(lambda names: encoded(user_data(NodeSettings(**settings, **names))))
-        forcing = {key: value for key, value in settings.items() if key not in _NOT_FORCING}
+        data = named.apply(lambda names: encoded(user_data(NodeSettings(**settings, **renewed, **names))))
         return aws.ec2.LaunchTemplate(
             args.job.name,
-            name=template_name(cluster, args.image, forcing),
+            name=self.template_name,
             description=f"Machines of {cluster.name}",
             tags=resource_tags(self._tags, cluster.name) | self._chosen("automatic"),
             opts=self._inside,
@@ -127,14 +128,16 @@ def ssh_secret(cluster: ClusterPlan) -> str:
     return f"{cluster.name}/ssh"
 
 
-def node_settings(args: ClusterArgs) -> dict[str, Any]:
-    """The values of a machine's settings that are known before anything is made."""
-    cluster = args.job.cluster
+def launch_template_name(cluster: ClusterPlan, region: str, image: MachineImage) -> str:
+    """Another name replaces every machine of the cluster."""
+    return template_name(cluster, image, _lasting_settings(cluster, region))
+
+
+def _lasting_settings(cluster: ClusterPlan, region: str) -> dict[str, Any]:
+    """The values of a machine's settings that hold as long as the machine."""
     return {
-        "region": args.context.plan.region,
+        "region": region,
         "job": cluster.key,
-        "nodes": cluster.nodes,
-        "launcher": args.launcher,
         "ssh_secret": ssh_secret(cluster),
         "ssh_port": cluster.ssh_port,
         "release": cluster.release,

@@ -14,7 +14,7 @@ from components.archives import CodeArtifact
 from components.artifacts import artifacts_folder, code_artifact
 from components.aws_dl1.access import Access, AccessArgs
 from components.aws_dl1.archives import build_archive
-from components.aws_dl1.cluster import ClusterArgs
+from components.aws_dl1.cluster import ClusterArgs, launch_template_name
 from components.aws_dl1.context import Context
 from components.aws_dl1.departures import find_departures
 from components.aws_dl1.existing import Answers, resolve
@@ -38,7 +38,10 @@ def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
     make_lean()
     answers = resolve(plan)
-    for wrong in find_departures(plan):
+    templates = {
+        name: launch_template_name(job.cluster, plan.region, answers.images[name]) for name, job in plan.jobs.items()
+    }
+    for wrong in find_departures(plan, templates):
         warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     borrowed = Borrowed(plan, TAKEN)
     prefix = f"{plan.team}-{plan.environment}"

@@ -74,6 +74,8 @@ def _job(here: Context, job: Job) -> dict[str, Any]:
     shell = f"aws ssm start-session --region {here.plan.region} --target {{}}".format
     shown: dict[str, Any] = {
         "instances": {node: instance.id for node, instance in instances.items()},
+        # With another one the next `up` replaces the machines, and says so before.
+        "launchTemplate": job.cluster.template_name,
         # A shell on a node takes no open port.
         "shells": {node: instance.id.apply(shell) for node, instance in instances.items()},
         "runs": {key: {"state": run.state, "nodes": run.node_runs} for key, run in job.runs.items()},

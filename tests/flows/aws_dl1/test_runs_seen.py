@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from runstatus.outputs import runs_now
+from runstatus.platform import Question
+from runstatus.seen import WantedRuns
+from schemas.source import read
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_world
 from tests.support.waiting import eventually
 
@@ -46,7 +51,7 @@ def trainyard(*words: object) -> Result:
 def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: AwsWorld, stacks: Path) -> None:
     with world.cluster("seen") as cluster:
         cluster.ends["first"] = "SUCCEEDED"
-        world.engine.create(RUN, "first", cluster.run("first"))
+        first = world.engine.create(RUN, "first", cluster.run("first"))
         going = world.engine.create(RUN, "second", cluster.run("second", until="started"))
         waiting = world.engine.create(RUN, "third", cluster.run("third", until="accepted"))
         status = {"rank": 0, "state": "running", "progress": {"epoch": 3}}
@@ -57,6 +62,21 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
             world["logs"].create_log_stream(logGroupName=GROUP, logStreamName=stream)
             event = {"timestamp": now, "message": f"[{node}] {text}"}
             world["logs"].put_log_events(logGroupName=GROUP, logStreamName=stream, logEvents=[event])
+
+        # As an `up` that only waited until both were in the queue has it in the stack's outputs.
+        accepted = {
+            name: {"state": "ACCEPTED", "nodes": [{"id": made.id, "name": "main-0", "state": "ACCEPTED"}]}
+            for name, made in {"first": first, "second": going, "gone": replace(going, id="gone")}.items()
+        }
+        question = Question(
+            read(stacks / f"Pulumi.{STACK}.yaml").data["config"], None, None, WantedRuns(STACK), print, None,
+            lambda: world.bucket,
+        )  # fmt: skip
+        renewed = runs_now({"jobs": {"seen": {"runs": accepted}}}, question)
+        assert [(name, report["state"], report["nodes"][0]["state"]) for _, name, report in renewed] == [
+            ("first", "SUCCEEDED", "SUCCEEDED"), ("second", "IN_PROGRESS", "IN_PROGRESS"),
+            ("gone", "ACCEPTED", "ACCEPTED"),
+        ]  # fmt: skip
 
         shown = trainyard("runs", STACK, "--stacks", stacks)
         assert shown.exit_code == 0, shown.output
