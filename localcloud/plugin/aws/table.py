@@ -18,6 +18,8 @@ from provider.base.resource import Call
 from provider.base.values import Properties
 
 T = TypeVar("T")
+# How often one thing may be made, deleted by somebody, and made again while AWS remembers the request.
+_LIVES = 10
 
 
 class AwsResource(AwsProperties):
@@ -70,10 +72,16 @@ class AwsResource(AwsProperties):
         if self.row.tagging:
             tags = all_tags(self._session().default_tags, inputs)
             made |= tags_for(shape, self.row.kind, {**tags, ATTEMPT: mark})
-        tokens = self._session().operation(self.row.service, self.row.create).idempotent_members
-        made |= dict.fromkeys({*tokens, *({"ClientToken"} & shape.members.keys())}, mark)
-        answer = self.write(call, inputs, self.row.create, made)
-        return search(self.row.created, answer) or {}
+        tokens = {*self._session().operation(self.row.service, self.row.create).idempotent_members}
+        tokens |= {"ClientToken"} & shape.members.keys()
+        for life in range(_LIVES):
+            token = hashlib.sha256(f"{mark}\n{life}".encode()).hexdigest()[:32]
+            answer = self.write(call, inputs, self.row.create, made | dict.fromkeys(tokens, token))
+            model = search(self.row.created, answer) or {}
+            # AWS remembers a token for longer than what it made: somebody may have deleted that since.
+            if not tokens or self._get(call, self.id_of(model, inputs), inputs) is not None:
+                return model
+        raise ProviderError(f"{call.name} was made and deleted {_LIVES} times within a day.", "Try again tomorrow.")
 
     def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
         """What a killed attempt has made, for types whose names nobody chooses."""
