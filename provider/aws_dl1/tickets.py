@@ -146,8 +146,9 @@ class Ticket:
         return json.dumps(self.content, sort_keys=True, separators=(",", ":")).encode()
 
     def stream(self, node: str) -> str:
-        """The log stream of a node."""
-        return f"{self.text('run')}/{self.start}/{node}"
+        """The log stream of a node. Jobs, and stacks, may share a log group."""
+        parts = (self.text("stack"), self.cluster.job, self.text("run"), self.start, node)
+        return "/".join(part for part in parts if part)
 
     def run_id(self, node: str) -> str:
         return str(RunId(self.cluster.bucket, self.cluster.job, self.number, node))

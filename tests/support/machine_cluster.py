@@ -167,7 +167,7 @@ class ClusterWorld:
         """What the log has of a node's start."""
         try:
             answer = self.logs.get_log_events(
-                logGroupName=GROUP, logStreamName=f"base/s{number:08}/{node}", startFromHead=True, limit=10000
+                logGroupName=GROUP, logStreamName=f"{JOB}/base/s{number:08}/{node}", startFromHead=True, limit=10000
             )
         except self.logs.exceptions.ResourceNotFoundException:
             return []

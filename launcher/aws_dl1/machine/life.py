@@ -66,7 +66,7 @@ class Life:
         self.say = _Both(self)
         self.stream: Stream | None = None
         if self.machine.settings.log_group:
-            name = f"{self.ticket.run}/{self.ticket.start}/{self.machine.me.node}"
+            name = self.ticket.stream(self.machine.settings.job, self.machine.me.node)
             plain = name.replace(":", "_").replace("*", "_")
             self.stream = Stream(self.machine.identity, self.machine.settings.log_group, plain, self.machine.say)
 

@@ -27,6 +27,7 @@ class Ticket:
 
     number: int
     start: str
+    stack: str
     run: str
     image: str
     maximum_minutes: float | None
@@ -39,6 +40,10 @@ class Ticket:
         """Its nodes."""
         return frozenset(self.environments)
 
+    def stream(self, job: str, node: str) -> str:
+        """The log stream of a node, as the provider names it too. Jobs, and stacks, may share a log group."""
+        return "/".join(part for part in (self.stack, job, self.run, self.start, node) if part)
+
 
 def parse(number: int, content: bytes) -> Ticket:
     """TicketError where it cannot be carried out."""
@@ -50,6 +55,7 @@ def parse(number: int, content: bytes) -> Ticket:
         ticket = Ticket(
             number=number,
             start=f"s{number:08}",
+            stack=_text(read["stack"]) if read.get("stack") else "",
             run=_text(read["run"]),
             image=_text(read["image"]),
             maximum_minutes=None if minutes is None else float(minutes),

@@ -83,7 +83,7 @@ class World(LocalMachines):
                 lambda report: report.get("state") in ENDS,
                 describe=self.consoles,
             )
-            stream = f"base/s{number:08}/{node}"
+            stream = f"{JOB}/base/s{number:08}/{node}"
             events = self.clients["logs"].get_log_events(logGroupName=GROUP, logStreamName=stream, startFromHead=True)
             lines[node] = [event["message"] for event in events["events"]]
             assert state["state"] == "SUCCEEDED", f"{state}\n" + "\n".join(lines[node]) + self.consoles()

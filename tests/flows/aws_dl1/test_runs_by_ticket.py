@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.aws_cluster import GROUP, AwsWorld, aws_engine, aws_world
+from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_engine, aws_world
 from tests.support.provider_client import Failed
 from tests.support.waiting import eventually
 
@@ -203,7 +203,7 @@ def test_an_instance_that_is_replaced_after_the_end_changes_nothing(world: AwsWo
 
 def test_a_failed_run_shows_its_last_lines(world: AwsWorld) -> None:
     with world.cluster("failing", "main-0") as cluster:
-        stream = "base/s00000001/main-0"
+        stream = f"{STACK}/failing/base/s00000001/main-0"
         world["logs"].create_log_stream(logGroupName=GROUP, logStreamName=stream)
         now = int(datetime.now(UTC).timestamp() * 1000)
         lines = [{"timestamp": now + number, "message": f"line {number} \x1b[2J"} for number in range(30)]

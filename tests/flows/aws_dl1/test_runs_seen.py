@@ -58,7 +58,7 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
         world.write("seen/second/1/s00000002/status/0.json", status)
         now = int(datetime.now(UTC).timestamp() * 1000)
         for node, text in (("main-0", "one"), ("worker-0", "two \x1b[2J")):
-            stream = f"second/s00000002/{node}"
+            stream = f"{STACK}/seen/second/s00000002/{node}"
             world["logs"].create_log_stream(logGroupName=GROUP, logStreamName=stream)
             event = {"timestamp": now, "message": f"[{node}] {text}"}
             world["logs"].put_log_events(logGroupName=GROUP, logStreamName=stream, logEvents=[event])
