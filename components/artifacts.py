@@ -30,15 +30,20 @@ def code_artifact(plan: Plan, job: JobPlan, folder: Path, build: Builder) -> Cod
     if job.code is None or job.code.folder is None:
         return None
     code = (folder / job.code.folder).resolve()
-    if links := left_out_links(code):
-        named = ", ".join(links[:5]) + (" …" if len(links) > 5 else "")
-        warn(f"job {job.name}: links out of the code folder, or to folders, are left out: {named}")
+    warn_of_links(job.name, code)
     try:
         return build(code, artifacts_folder() / plan.stack, job.called)
     except (OSError, UnicodeError) as problem:
         message = f"no artifact can be made of `{job.code.folder}`: {problem}"
         remedy = f"correct the problem, or set {ARTIFACTS} to another folder for artifacts"
         raise RefusedError([Wrong(at("jobs", job.name, "code"), message, remedy)]) from None
+
+
+def warn_of_links(job: str, code: Path) -> None:
+    """`code`: the job's folder. What is left out of it would be missed on the nodes only."""
+    if links := left_out_links(code):
+        named = ", ".join(links[:5]) + (" …" if len(links) > 5 else "")
+        warn(f"job {job}: links out of the code folder, or to folders, are left out: {named}")
 
 
 def artifacts_folder() -> Path:

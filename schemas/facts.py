@@ -24,6 +24,7 @@ from schemas.requirements import PackageList, read_requirements
 
 # The walk of a folder ends after so many files, so that a check of / or of a home folder ends soon.
 MOST_FILES = 20_000
+_LARGEST_TEXT = 4 * 1024 * 1024
 _ROOT_MARKS = ("Pulumi.yaml", "Pulumi.yml", ".git")
 
 
@@ -40,6 +41,14 @@ class CodeFolder:
 
 
 @dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file beside the stack file: what is in it, or why it cannot be read."""
+
+    text: str = ""
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OwnFramework:
     """A team's framework file: its columns, and a framework for each strategy; or the problem with the file."""
 
@@ -53,6 +62,7 @@ class Facts:
     """`shapes`, `regions` (name -> short name) and `realms` belong to the stack's platform.
 
     `packages` and `imports` are by job: what its requirements file holds, and what its script certainly imports.
+    `texts` are the files of `Stack.text_files`, by their paths there.
     """
 
     platforms: Mapping[str, Mapping[str, Any]]
@@ -63,6 +73,7 @@ class Facts:
     folders: Mapping[str, CodeFolder] = field(default_factory=dict)
     packages: Mapping[str, PackageList] = field(default_factory=dict)
     imports: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)
+    texts: Mapping[str, TextFile] = field(default_factory=dict)
 
     def framework_names(self) -> tuple[str, ...]:
         return (*_known_frameworks(), *self.own_frameworks)
@@ -104,6 +115,7 @@ def gather(stack: Stack, folder: Path) -> Facts:
         folders=folders,
         packages=_packages(stack, folder, root),
         imports={name: _imports(job, folder, folders) for name, job in stack.jobs.items()},
+        texts={name: _read_text(folder / name) for name in stack.text_files()},
     )
 
 
@@ -131,6 +143,16 @@ def _root(folder: Path) -> Path:
         if any((candidate / mark).exists() for mark in _ROOT_MARKS):
             return candidate
     return absolute
+
+
+def _read_text(file: Path) -> TextFile:
+    try:
+        with file.open("rb") as content:
+            return TextFile(content.read(_LARGEST_TEXT).decode())
+    except OSError as problem:
+        return TextFile(problem=problem.strerror or type(problem).__name__)
+    except ValueError:
+        return TextFile(problem="it is not text")
 
 
 def _read_own(name: str, file: Path, root: Path) -> OwnFramework:

@@ -359,6 +359,10 @@ class Stack:
         """Things whose names consist of team and environment only, without the bucket and the repository."""
         return iter(())
 
+    def text_files(self) -> Iterator[str]:
+        """Paths of files beside the stack file that checks read, and that only its platform knows."""
+        return iter(())
+
     @property
     def account(self) -> str | None:
         """The account in which the names of buckets and repositories are unique."""

@@ -9,12 +9,13 @@ from typing import Any
 
 import pulumi
 
+from components.artifacts import warn_of_links
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.openpai.protocol import judged, protocol_of
 from components.openpai.run_inputs import RunFiles, read_files, run_inputs
 from components.refusal import RefusedError
 from components.run import Run, RunProvider
-from provider.openpai.protocol import problems
+from provider.openpai.protocol import Problem, problems
 from schemas.checks.registry import Wrong, at
 
 
@@ -80,6 +81,8 @@ def _aliases(names: tuple[str, ...]) -> list[pulumi.Input[str | pulumi.Alias]] |
 
 
 def _files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
+    if job.code and job.code.folder:
+        warn_of_links(job.name, (folder / job.code.folder).resolve())
     try:
         return read_files(plan, job, folder)
     except (OSError, UnicodeError) as problem:
@@ -90,7 +93,7 @@ def _files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:
 def _refuse_invalid(plan: OpenPaiPlan, files: Mapping[str, RunFiles]) -> None:
     """OpenPAI would refuse such a job when half of the others train already."""
     wrongs = [
-        Wrong(at("jobs", name, "runs", key), f"the job breaks OpenPAI's protocol: {problem}", _remedy(job))
+        Wrong(at("jobs", name, "runs", key), f"the job breaks OpenPAI's protocol: {problem}", _remedy(job, problem))
         for name, job in plan.jobs.items()
         for key, run in job.runs.items()
         for problem in problems(judged(protocol_of(plan, job, run, files[name].code), run))
@@ -99,5 +102,5 @@ def _refuse_invalid(plan: OpenPaiPlan, files: Mapping[str, RunFiles]) -> None:
         raise RefusedError(wrongs)
 
 
-def _remedy(job: OpenPaiJobPlan) -> str:
-    return "keep the code in git or in the image" if job.code else "correct the job"
+def _remedy(job: OpenPaiJobPlan, problem: Problem) -> str:
+    return "keep the code in git or in the image" if job.code and problem.is_size else "correct the job"

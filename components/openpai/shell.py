@@ -9,6 +9,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from schemas.openpai.model import END_OF_PARAMETER
+
 _SPECIAL = re.compile(r"[\\\"$`]")
 
 
@@ -43,6 +45,7 @@ def secret(name: str, key: str) -> str:
 
 
 def parameter(name: str) -> str:
-    """A variable from a parameter, as people may have changed it in the portal."""
-    end = "TRAINYARD_PARAMETER"
-    return f"{name}=\"$(cat <<'{end}'\n<% $parameters.{name} %>\n{end}\n)\"; export {name}"
+    """A variable from a parameter, as people may have changed it in the portal. Line breaks at its end stay."""
+    end = END_OF_PARAMETER
+    text = f"$(cat <<'{end}'\n<% $parameters.{name} %>\n{end}\nprintf x)"
+    return f'{name}="{text}"; {name}="${{{name}%?x}}"; export {name}'

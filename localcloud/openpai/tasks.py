@@ -16,6 +16,8 @@ from typing import Any, Protocol
 # Every task of the cluster is one host of this network. The controller gives out the addresses.
 CLUSTER_NETWORK = "10.151.0.0/16"
 CLUSTER_ROUTER = "10.151.0.1"
+# Plugins of OpenPAI that need what the local cluster has not: a server in each task, other storages.
+ABSENT_PLUGINS = frozenset({"git", "ssh", "teamwise_storage", "tensorboard"})
 # The code of an attempt that was lost with its host: tried again, and not counted.
 LOST = -1001
 log = logging.getLogger("localcloud")

@@ -8,11 +8,12 @@ from typing import Any
 
 from localcloud.control import Cloud
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS
+from localcloud.openpai.tasks import ABSENT_PLUGINS
 from localstacks.file import LocalFile
 from localstacks.openpai.sessions import DEPLOYER
 from localstacks.openpai.storages import stand_in_storage
 
-CLUSTER, STORAGE = "trainyard:cluster", "trainyard:storage"
+CLUSTER, STORAGE, JOBS = "trainyard:cluster", "trainyard:storage", "trainyard:jobs"
 _DEFAULT = "default"
 
 
@@ -22,6 +23,7 @@ def stand_in(made: LocalFile, cloud: Cloud) -> None:
     made.has_access = True
     _cluster(made, made.config.get(CLUSTER) or {}, cloud)
     _storage(made, made.config.get(STORAGE) or {}, cloud)
+    _plugins(made)
 
 
 def _cluster(made: LocalFile, written: Mapping[str, Any], cloud: Cloud) -> None:
@@ -44,3 +46,12 @@ def _storage(made: LocalFile, written: Mapping[str, Any], cloud: Cloud) -> None:
     name = written.get("name")
     if name and stand_in_storage(cloud, str(name)):
         made.remarks.append(f"storage {name}: an empty folder of this machine stands in")
+
+
+def _plugins(made: LocalFile) -> None:
+    """A task's own log says it too, where nobody looks while all is well."""
+    jobs = made.config.get(JOBS) or {}
+    named = {(name, row["plugin"]): None for name, job in jobs.items() for row in job.get("plugins") or ()}
+    for name, plugin in named:
+        if plugin in ABSENT_PLUGINS:
+            made.remarks.append(f"job {name}: the local cluster has no plugin {plugin}: it is left out")

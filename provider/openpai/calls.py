@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from provider.base import retries
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
-from provider.openpai.errors import ApiError, error_text, is_gone, is_network, is_untrusted, refusal
+from provider.openpai.errors import ApiError, error_text, is_gone, is_network, refusal, tls_remedy
 from provider.openpai.session import Answer, Session
 
 T = TypeVar("T")
@@ -29,8 +29,9 @@ def ask(session: Session, call: Call, what: str, path: str, **query: str) -> Any
     address = session.address(path) + (f"?{urlencode(query)}" if query else "")
 
     def read() -> Any:
+        answer = session.send("GET", address)
         try:
-            return session.send("GET", address).json
+            return answer.json
         except ValueError as error:
             raise ApiError(0, "", "the answer is no JSON") from error
 
@@ -94,7 +95,7 @@ def job_path(user: str, name: str, *below: object) -> str:
 def _seconds_allowed(error: Exception, access_minutes: float, patience: float) -> float:
     if isinstance(error, ApiError):
         return min(retries.TRANSIENT_SECONDS, patience) if error.status in _BUSY else 0.0
-    return patience if is_network(error) and not is_untrusted(error) else 0.0
+    return patience if is_network(error) and tls_remedy(error) is None else 0.0
 
 
 _ANSWERS = retries.Answers(_seconds_allowed, error_text, refusal)

@@ -37,6 +37,15 @@ _UNTRUSTED = (
     "No authority that this machine trusts has signed the portal's certificate. If the cluster has its own authority, "
     "name its file in `certificate` of `trainyard:cluster`."
 )
+# Of OpenSSL: what is wrong with a certificate whose authority is known.
+_NOT_YET, _EXPIRED, _OTHER_NAME, _OTHER_ADDRESS = 9, 10, 62, 64
+_OTHER = (
+    "The portal's certificate is for another name. Write `uri` of `trainyard:cluster` with a name that the certificate "
+    "has."
+)
+_TOO_OLD = "The portal's certificate is not valid at this time: is the clock right? Its administrators renew it."
+_OF_CERTIFICATE = {_NOT_YET: _TOO_OLD, _EXPIRED: _TOO_OLD, _OTHER_NAME: _OTHER, _OTHER_ADDRESS: _OTHER}
+_NO_TLS = "What answers there speaks no TLS that this machine knows. Is its address one with http://, or another port?"
 _NOT_THERE = "Is `uri` the address of the web portal? The REST API is below it, at /rest-server."
 
 
@@ -54,7 +63,7 @@ class ApiError(Exception):
             return f"{_TOKEN} The token that counted was {self.token_from}." if self.token_from else _TOKEN
         if self.code == "InvalidProtocolError" and _TOO_MUCH.search(self.message):
             return _REMEDIES["NoEnoughQuotaError"]
-        if self.status == 404 and not self.code:
+        if self.status in (400, 404) and not self.code:
             return _NOT_THERE
         return _REMEDIES.get(self.code, "")
 
@@ -95,8 +104,15 @@ def is_network(error: BaseException) -> bool:
     return isinstance(error, OSError | http.client.HTTPException)
 
 
-def is_untrusted(error: BaseException) -> bool:
-    return isinstance(error, ssl.SSLError) or isinstance(getattr(error, "reason", None), ssl.SSLError)
+def tls_remedy(error: BaseException) -> str | None:
+    """What to do where TLS itself fails, however often it is tried. None for any other failure."""
+    cause = getattr(error, "reason", None) if isinstance(error, urllib.error.URLError) else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return _OF_CERTIFICATE.get(cause.verify_code, _UNTRUSTED)
+    # The connection ended, as connections without TLS end.
+    if not isinstance(cause, ssl.SSLError) or isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return None
+    return _NO_TLS
 
 
 def error_text(error: Exception) -> str:
@@ -117,5 +133,5 @@ def refusal(what: str, error: Exception, waited: float = 0.0) -> ProviderError:
     if not (isinstance(error, ApiError) or is_network(error)):
         raise error
     after = f" (still after {waited:.0f} s)" if waited >= 1 else ""
-    remedy = error.remedy if isinstance(error, ApiError) else _UNTRUSTED if is_untrusted(error) else _UNREACHABLE
+    remedy = error.remedy if isinstance(error, ApiError) else tls_remedy(error) or _UNREACHABLE
     return ProviderError(f"{what}: {error_text(error)}{after}", remedy)

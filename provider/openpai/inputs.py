@@ -6,6 +6,7 @@ from typing import Any
 
 from provider.base.errors import InputFailure
 from provider.base.values import UNKNOWN, Properties, Secret
+from provider.openpai.addresses import address_problem
 from provider.runs.inputs import OwnInputs, RunInput
 
 KEYS = ("uri", "user", "virtualCluster")
@@ -29,8 +30,8 @@ def _cluster_failures(cluster: Any) -> Iterator[InputFailure]:
     for key in sorted(set(cluster) - set(KEYS)):
         yield InputFailure(f"cluster.{key}", f"A cluster has no `{key}`; it has {', '.join(KEYS)}.")
     uri = cluster.get("uri")
-    if isinstance(uri, str) and uri and not uri.startswith(("https://", "http://")):
-        yield InputFailure("cluster.uri", f"`{uri}` does not begin with https:// or http://.")
+    if isinstance(uri, str) and uri and (problem := address_problem(uri)):
+        yield InputFailure("cluster.uri", f"`{uri}` is not the address of a cluster: {problem}.")
 
 
 def _protocol_failures(inputs: Properties) -> Iterator[InputFailure]:

@@ -17,7 +17,7 @@ PLATFORM = "openpai"
 VERSION = 1
 # Where a job keeps what the protocol has no place for.
 EXTRAS = "trainyard"
-_OWN = frozenset({"version", "fingerprint", "displayName", "tags", "attempt", "nodes"})
+_OWN = frozenset({"version", "fingerprint", "displayName", "tags", "attempt", "nodes", "maximumRuntimeMinutes"})
 # Tags of a job: it is history; and what changed of its names and tags since it was submitted.
 RELEASED = "trainyard.released"
 _CHANGED = "trainyard."
@@ -73,6 +73,8 @@ def job_of(spec: RunSpec, name: str) -> dict[str, Any]:
         "tags": dict(spec.tags),
         "attempt": spec.attempt,
         "nodes": [{"name": node.name, "role": node.role, "rank": node.rank} for node in spec.nodes],
+        # Its command keeps the limit. Here it is for those who read later why the job ended.
+        **({"maximumRuntimeMinutes": spec.maximum_runtime_minutes} if spec.maximum_runtime_minutes else {}),
     }
     return {**protocol, "name": name, "extras": {**extras, EXTRAS: own}}
 
@@ -124,6 +126,11 @@ class Job:
     def attempt(self) -> int:
         attempt = _own(self.content).get("attempt")
         return attempt if type(attempt) is int and attempt > 0 else 1
+
+    @property
+    def maximum_minutes(self) -> int | None:
+        minutes = _own(self.content).get("maximumRuntimeMinutes")
+        return minutes if type(minutes) is int and minutes > 0 else None
 
     @property
     def released(self) -> bool:

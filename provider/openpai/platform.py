@@ -99,6 +99,9 @@ class OpenPaiRunPlatform:
         """The nodes of a job that was read already. One that is gone has an empty detail."""
         if not detail.content:
             return [states.deleted(node) for node in nodes]
+        if detail.failed and detail.maximum_minutes is None:
+            job = self.run_of(call, user, name, detail.content.get("tags") or [])
+            detail = replace(detail, maximum_minutes=job.maximum_minutes if job else None)
         waits = self._waits(call, user, name) if detail.state == "WAITING" else ""
         return [states.node_run(node, detail, waits) for node in nodes]
 

@@ -6,18 +6,18 @@ import binascii
 import http.client
 import json
 import os
-import ssl
+import re
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin, urlsplit
 
 from catalog.version import VERSION
 from provider.base.errors import ProviderError
+from provider.openpai.addresses import Portal, address_problem
+from provider.openpai.authorities import trust
 from provider.openpai.errors import redirection, refused_answer
 
 URI_VARIABLE, TOKEN_VARIABLE, USER_VARIABLE = "OPENPAI_URI", "OPENPAI_TOKEN", "OPENPAI_USER"
@@ -25,6 +25,8 @@ _SECONDS_TO_ANSWER = 60
 # The list of a cluster's jobs is the largest answer; more than this is none.
 _LONGEST_BYTES = 256 * 1024 * 1024
 _API = "/rest-server/api/v2/"
+# Tokens are written into a header, which has no place for other characters.
+_TOKEN = re.compile(r"[!-~]+")
 _WHERE = f"Name it in the stack file (`trainyard:cluster`), or set {URI_VARIABLE} to the address of the web portal."
 
 
@@ -65,6 +67,8 @@ class Session:
     token: str = field(default="", repr=False)
     token_from: str = ""
     certificate: str = ""
+    # The portal that the environment's token is for, where that is another one.
+    token_elsewhere: str = ""
     _made: Any = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -73,11 +77,13 @@ class Session:
         """`config` has the inputs that connect. A token of the environment comes first: those in a state expire."""
         variables = os.environ if environment is None else environment
         cluster = config.get("cluster") or {}
-        uri = str(cluster.get("uri") or variables.get(URI_VARIABLE) or "").rstrip("/")
-        named = (variables.get(URI_VARIABLE) or uri).rstrip("/")
-        token, source, caller = str(config.get("token") or ""), "the stack's", ""
-        if variables.get(TOKEN_VARIABLE) and named == uri:
-            token, source = variables[TOKEN_VARIABLE], f"that of {TOKEN_VARIABLE}"
+        # Files and commands that a value comes from end with a line break, which is no part of it.
+        named, given = (variables.get(name, "").strip() for name in (URI_VARIABLE, TOKEN_VARIABLE))
+        uri = (str(cluster.get("uri") or "").strip() or named).rstrip("/")
+        token, source, caller = str(config.get("token") or "").strip(), "the stack's", ""
+        meant = not named or Portal.of(named) == Portal.of(uri)
+        if given and meant:
+            token, source = given, f"that of {TOKEN_VARIABLE}"
             caller = variables.get(USER_VARIABLE) or ""
         return cls(
             uri=uri,
@@ -86,17 +92,20 @@ class Session:
             token=token,
             token_from=source,
             certificate=str(config.get("certificate") or ""),
+            token_elsewhere=named if given and not meant else "",
         )
 
     def address(self, path: str) -> str:
         """The address of a resource of the REST API."""
         if not self.uri:
             raise ProviderError("No OpenPAI cluster is named.", _WHERE)
+        if problem := address_problem(self.uri):
+            raise ProviderError(f"{self.uri} is not the address of a cluster: {problem}.", _WHERE)
         return f"{self.uri}{_API}{path}"
 
     def within(self, address: str) -> str:
-        """An address that the cluster gave, as a whole one: some are paths below the portal."""
-        return urljoin(f"{self.uri}/", address)
+        """An address that the cluster gave, as a whole one: some are paths below the portal, which may have one too."""
+        return Portal.of(self.uri).within(address)
 
     def send(
         self, method: str, address: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
@@ -107,14 +116,8 @@ class Session:
         """
         request = urllib.request.Request(address, data=body, method=method, headers=dict(headers or {}))
         request.add_header("User-Agent", f"trainyard/{VERSION}")
-        if _host(address) == _host(self.uri):
-            if not self.token:
-                raise ProviderError(
-                    f"There is no token for {self.uri}.",
-                    f"Make one in the web portal (your profile, Tokens), and set {TOKEN_VARIABLE}, or `token` of "
-                    "`trainyard:cluster` as a secret.",
-                )
-            request.add_unredirected_header("Authorization", f"Bearer {self.token}")
+        if Portal.of(address).host == Portal.of(self.uri).host:
+            request.add_unredirected_header("Authorization", f"Bearer {self._usable_token()}")
         try:
             with self._opener().open(request, timeout=_SECONDS_TO_ANSWER) as answer:
                 names = {name.lower(): value for name, value in answer.headers.items()}
@@ -126,11 +129,26 @@ class Session:
                 ranged = error.headers.get("Content-Range") or ""
                 raise refused_answer(error.code, _rest(error), self.token_from, ranged) from None
 
+    def _usable_token(self) -> str:
+        if not self.token:
+            elsewhere = f" {TOKEN_VARIABLE} is set, but for {self.token_elsewhere}, which {URI_VARIABLE} names."
+            raise ProviderError(
+                f"There is no token for {self.uri}.{elsewhere if self.token_elsewhere else ''}",
+                f"Make one in the web portal (your profile, Tokens), and set {TOKEN_VARIABLE}, or `token` of "
+                "`trainyard:cluster` as a secret.",
+            )
+        if not _TOKEN.fullmatch(self.token):
+            raise ProviderError(
+                f"The token for {self.uri} ({self.token_from}) has spaces, line breaks or letters that no token has.",
+                "Copy it once more from the web portal (your profile, Tokens): a token is one word of ASCII letters.",
+            )
+        return self.token
+
     def _opener(self) -> urllib.request.OpenerDirector:
         """Proxies are those of the environment, as for every client."""
         with self._lock:
             if self._made is None:
-                context = urllib.request.HTTPSHandler(context=_trust(self.certificate))
+                context = urllib.request.HTTPSHandler(context=trust(self.certificate))
                 self._made = urllib.request.build_opener(_NoRedirects, context)
             made: urllib.request.OpenerDirector = self._made
             return made
@@ -149,31 +167,8 @@ def user_of_token(token: str) -> str:
     return user if isinstance(user, str) else ""
 
 
-def _host(address: str) -> tuple[str, str]:
-    parts = urlsplit(address)
-    return parts.scheme, parts.netloc
-
-
 def _rest(error: urllib.error.HTTPError) -> bytes:
     try:
         return error.read(64 * 1024)
     except (OSError, http.client.HTTPException):
         return b""
-
-
-def _trust(certificate: str) -> ssl.SSLContext:
-    """The machine's authorities, and beside them the cluster's own."""
-    context = ssl.create_default_context()
-    if not certificate:
-        return context
-    try:
-        if certificate.lstrip().startswith("-----BEGIN"):
-            context.load_verify_locations(cadata=certificate)
-        else:
-            context.load_verify_locations(cafile=Path(certificate))
-    except (OSError, ssl.SSLError, ValueError) as error:
-        raise ProviderError(
-            f"The authorities in `certificate` cannot be read: {error}",
-            "Give certificates in PEM, or the path of a file with them.",
-        ) from error
-    return context

@@ -17,6 +17,8 @@ from provider.runs.model import DELETED, NodeRun
 
 _OVER = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 _LONGEST_DETAILS = 2000
+# How a task ends that its time limit ended: as `timeout` says it, as the runtime reports any small code, and killed.
+_OF_A_LIMIT = frozenset({124, 255, 137})
 
 
 def deleted(node: NodeRun) -> NodeRun:
@@ -28,6 +30,8 @@ class JobDetail:
     """What `GET …/jobs/{user}~{job}` answers. Anything may be missing: clusters differ in their releases."""
 
     content: Mapping[str, Any]
+    # What the run's tasks may take. None where it is not known.
+    maximum_minutes: int | None = None
 
     @cached_property
     def status(self) -> Mapping[str, Any]:
@@ -103,7 +107,7 @@ def _living(task: Mapping[str, Any], detail: JobDetail, waits: str) -> tuple[str
     if detail.stopping:
         return "CANCELING", "the job is being stopped"
     if state in ("FAILED", "STOPPED"):
-        return "IN_PROGRESS", f"its task ended with {_task_words(task)}; the job goes on"
+        return "IN_PROGRESS", f"its task ended with {_task_words(task, detail)}; the job goes on"
     if state == "RUNNING":
         return "IN_PROGRESS", _tried(task, detail)
     return "ACCEPTED", "; ".join(part for part in (_tried(task, detail), waits) if part)
@@ -113,7 +117,10 @@ def _ended(task: Mapping[str, Any], detail: JobDetail) -> tuple[str, str]:
     state = task.get("taskState")
     if detail.state == "SUCCEEDED":
         without = state == "FAILED"
-        return "SUCCEEDED", f"its task ended with {_task_words(task)}; the job did without it" if without else ""
+        return (
+            "SUCCEEDED",
+            f"its task ended with {_task_words(task, detail)}; the job did without it" if without else "",
+        )
     if state == "SUCCEEDED":
         return "SUCCEEDED", ""
     if detail.state == "STOPPED":
@@ -122,15 +129,23 @@ def _ended(task: Mapping[str, Any], detail: JobDetail) -> tuple[str, str]:
     if state == "FAILED":
         # Of a program's own failure its last lines say more.
         why = "" if _began(task) else _first_line(task.get("containerExitDiagnostics"))
-        return "FAILED", "; ".join(part for part in (_task_words(task), why, tried) if part)
+        return "FAILED", "; ".join(part for part in (_task_words(task, detail), why, tried) if part)
     if detail.failed:
         return "CANCELED", "it was stopped when the job failed"
     return "FAILED", "; ".join(part for part in (detail.why, tried) if part)
 
 
-def _task_words(task: Mapping[str, Any]) -> str:
+def _task_words(task: Mapping[str, Any], detail: JobDetail) -> str:
     code = code_in(task, "containerExitCode")
+    if code in _OF_A_LIMIT and _took_too_long(task, detail.maximum_minutes):
+        limit = "1 minute" if detail.maximum_minutes == 1 else f"{detail.maximum_minutes} minutes"
+        return f"exit code {code}: it was ended after {limit}, its maximumRuntimeMinutes"
     return exit_of(code).text if code is not None else "no exit code"
+
+
+def _took_too_long(task: Mapping[str, Any], minutes: int | None) -> bool:
+    began, ended = code_in(task, "launchedTime"), code_in(task, "completedTime")
+    return minutes is not None and began is not None and ended is not None and ended - began >= minutes * 60_000
 
 
 def _tried(task: Mapping[str, Any], detail: JobDetail) -> str:

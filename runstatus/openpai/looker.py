@@ -66,7 +66,7 @@ class Looker:
         main = job.run_id(job.nodes[0])
         if main in self._ended:
             return self._named(self._ended[main], job)
-        detail = JobDetail(self.platform.job(self.call, job.user, job.name) or {})
+        detail = JobDetail(self.platform.job(self.call, job.user, job.name) or {}, job.maximum_minutes)
         runs = [NodeRun(str(node["name"]), job.run_id(node), "") for node in job.nodes]
         seen = self.platform.nodes_of(self.call, job.user, job.name, detail, runs)
         folder = f"{job.folder}/{start_of(job.name, detail.attempt)}" if job.folder else None

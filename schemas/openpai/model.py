@@ -16,6 +16,8 @@ VARIABLES = {
 }
 # The image is a prerequisite, too.
 IMAGE_NAME = "image"
+# In a command, this line ends the text of a parameter.
+END_OF_PARAMETER = "TRAINYARD_PARAMETER"
 Start = Literal["launcher", "plain"]
 
 
@@ -117,6 +119,9 @@ class OpenPaiStack(Stack):
 
     def named_alike(self) -> Iterator[NamedAlike]:
         return iter(())
+
+    def text_files(self) -> Iterator[str]:
+        return iter([self.cluster.certificate] if self.cluster.certificate else [])
 
     def _exists(self, concern: str) -> bool:
         # OpenPAI has jobs only. All that they need is there already.

@@ -35,3 +35,15 @@ def test_artifacts_lie(client: Client, tmp_path: Path, how: dict[str, Any], plac
     artifact = client.record(file, release, **how).one("Job").inputs["jobArtifact"]
     assert artifact.startswith(f"{place}/oci-existing/scores-")
     assert (release / artifact).is_file()
+
+
+@pytest.mark.parametrize("stack", ["oci-existing", "openpai-ddp-gloo"])
+def test_links_out_of_the_code_are_named(client: Client, tmp_path: Path, stack: str) -> None:
+    """Nodes would miss them only when they train."""
+    shutil.copytree(STACKS / "examples", tmp_path / "examples")
+    for folder in (tmp_path / "examples").iterdir():
+        (folder / "elsewhere").symlink_to("/etc")
+    (tmp_path / "Pulumi.yaml").touch()
+    file = Path(shutil.copy(stack_file(stack), tmp_path))
+    (warning,) = client.record(file, tmp_path).warnings
+    assert warning.endswith("links out of the code folder, or to folders, are left out: elsewhere")

@@ -51,10 +51,12 @@ class OpenPaiOpener:
         called = f"the storage {name}" if name else "a storage"
         inside = f", in {terminal(below)}" if below else ""
         if self.request.cloud is not None:
-            where = f"The local cloud keeps its storages in {self.request.cloud.home / 'storages'}"
+            folder = terminal(str(self.request.cloud.home / "storages" / name / below.lstrip("/")))
+            where = f"The local cloud keeps them in {folder}: copy them from there"
         else:
             where = (
-                "OpenPAI has no API for the files of a storage: its page in the web portal says how to mount it here"
+                "OpenPAI has no API for the files of a storage: mount it here, as its page in the web portal says, "
+                "and copy them"
             )
         return f"runs of this stack keep their files on {called} of the cluster{inside}\n{where}"
 

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from localcloud.hosts.assignment import CannotStartError
-from localcloud.openpai.tasks import TaskAttempt
+from localcloud.openpai.tasks import ABSENT_PLUGINS, TaskAttempt
 from provider.openpai.protocol import runtime_text, with_secrets
 
 _PLUGINS = "com.microsoft.pai.runtimeplugin"
 _RUNS_COMMANDS = "cmd"
-# Plugins of OpenPAI that need what the local cluster has not: a server in each task, other storages.
-_ABSENT = frozenset({"git", "ssh", "teamwise_storage", "tensorboard"})
 # The user's script begins so, too: a variable that is not set ends it.
 _STRICT = "set -o errexit\nset -o nounset\nset -o pipefail\n"
 _MUST_SUCCEED = "code=$?\n[ $code -eq 0 ] || exit $code\n"
@@ -47,10 +45,10 @@ def scripts_of(attempt: TaskAttempt) -> TaskScripts:
     """Commands before the user's in the plugins' order, those after it the other way round."""
     plugins = list(_plugins(attempt.protocol, attempt.role))
     for plugin in plugins:
-        if plugin.name not in (_RUNS_COMMANDS, *_ABSENT):
+        if plugin.name not in (_RUNS_COMMANDS, *ABSENT_PLUGINS):
             raise CannotStartError(f"OpenPAI's runtime has no plugin {plugin.name!a}")
     before = [_script(attempt, each, each.commands("taskStarts", "preCommands")) for each in plugins]
-    here = [each for each in plugins if each.name not in _ABSENT]
+    here = [each for each in plugins if each.name not in ABSENT_PLUGINS]
     after = [_script(attempt, each, each.commands("taskSucceeds", "postCommands")) for each in reversed(here)]
     command = _STRICT + with_secrets(attempt.command, attempt.protocol.get("secrets"))
     return TaskScripts("".join(before), f"{command}\n", "".join(after))
@@ -58,7 +56,7 @@ def scripts_of(attempt: TaskAttempt) -> TaskScripts:
 
 def _script(attempt: TaskAttempt, plugin: _Plugin, commands: Sequence[str]) -> str:
     """One plugin's commands in a shell of their own. What they set is gone after it."""
-    if plugin.name in _ABSENT:
+    if plugin.name in ABSENT_PLUGINS:
         return f"echo 'the local cluster has no plugin {plugin.name}: it is left out'\n"
     if not commands:
         return ""

@@ -20,10 +20,11 @@ _OF_ROLE = ("data", "output", "script")
 
 
 class Problem(NamedTuple):
-    """What is wrong, and where: `path` leads from the job to the value."""
+    """What is wrong, and where: `path` leads from the job to the value. `is_size`: there is too much of it."""
 
     path: tuple[str | int, ...]
     message: str
+    is_size: bool = False
 
     def __str__(self) -> str:
         return f"{'.'.join(str(step) for step in self.path) or 'the job'}: {self.message}"
@@ -133,10 +134,10 @@ def _short_enough(job: Job) -> Iterator[Problem]:
         size = len(entrypoint(job, role).encode())
         if size > LONGEST_COMMAND:
             message = f"has {size} bytes, and a task takes no command longer than {LONGEST_COMMAND}"
-            yield Problem(("taskRoles", role, "commands"), message)
+            yield Problem(("taskRoles", role, "commands"), message, is_size=True)
     size = len(text_of(job).encode())
     if size > LONGEST_TEXT:
-        yield Problem((), f"has {size} bytes as text, and OpenPAI takes {LONGEST_TEXT} at the most")
+        yield Problem((), f"has {size} bytes as text, and OpenPAI takes {LONGEST_TEXT} at the most", is_size=True)
 
 
 RULES: tuple[Callable[[Job], Iterator[Problem]], ...] = (

@@ -14,7 +14,7 @@ from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.names import suggestion
 from schemas.openpai.checks.registry import rule
-from schemas.openpai.model import IMAGE_NAME, OpenPaiStack
+from schemas.openpai.model import END_OF_PARAMETER, IMAGE_NAME, OpenPaiStack
 
 # What OpenPAI's controller makes of a role's name is the name itself only if it looks so.
 _ROLE = re.compile(r"[a-z][a-z0-9]*")
@@ -114,6 +114,19 @@ def parameter_name(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
             if why is not None:
                 message = f"programs read parameters as variables, and `{parameter}` is reserved: {why}"
                 yield Wrong(at("jobs", name, "parameters", parameter), message, "give it another name")
+
+
+@rule("TY896", "a parameter that programs would not get as it is")
+def parameter_text(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for parameter, value in job.parameters.items():
+            if "<%" in value:
+                message = "a cluster takes `<%` for the beginning of a reference, in parameters too"
+            elif END_OF_PARAMETER in value.splitlines():
+                message = f"the line {END_OF_PARAMETER} ends a parameter"
+            else:
+                continue
+            yield Wrong(at("jobs", name, "parameters", parameter), message, "pass this text in `env`")
 
 
 @rule("TY886", "a plugin for a role that the job does not have")

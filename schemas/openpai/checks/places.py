@@ -74,4 +74,29 @@ def mount(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
         yield Wrong(at("storage", "mount"), f"{taken} belongs to the system or to OpenPAI", "use a folder below /mnt")
 
 
+@rule("TY876", "authorities that cannot be read")
+def certificate(stack: OpenPaiStack, facts: Facts) -> Iterator[Wrong]:
+    named = stack.cluster.certificate
+    if not named:
+        return
+    file = facts.texts[named]
+    problem = file.problem or _why_no_authorities(file.text)
+    if problem:
+        remedy = "name a file with certificates in PEM; the path starts at the stack file's folder"
+        yield Wrong(at("cluster", "certificate"), f"`{named}` has no authorities: {problem}", remedy)
+
+
+def _why_no_authorities(text: str) -> str | None:
+    """Python's own reader decides, as it will when the cluster is called."""
+    # Other stacks do not wait for this import.
+    import ssl
+
+    try:
+        # Comments in a bundle may be in any language.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text.encode("ascii", "replace").decode())
+    except (ssl.SSLError, ValueError):
+        return "it is not a file of certificates in PEM"
+    return None
+
+
 _TAKEN = ("/bin", "/dev", "/etc", "/lib", "/proc", "/sys", "/usr")

@@ -44,6 +44,7 @@ def test_an_example_is_rehearsed_and_says_what_stood_in(name: str, tmp_path: Pat
     assert f"job {job}: not rehearsed: GPUs" in not_proven
     assert ("NCCL" in not_proven) == ("nccl" in name)
     assert ("can import apex" in not_proven) == (name.startswith("openpai-ddp"))
+    assert ("no plugin ssh" in not_proven) == any(plugin.plugin == "ssh" for plugin in planned.plugins)
     # There is nothing to take away, and that is said instead of proved.
     assert "access: OpenPAI has no policies to take away" in not_proven
     assert "ports: OpenPAI has no rules between tasks to take away" in not_proven

@@ -41,6 +41,7 @@ def test_a_stack_trains_and_a_changed_argument_starts_its_run_again(team: Team) 
     first = team.trainyard("up", STACK)
     assert re.search(r"run +cifar10/base: SUCCEEDED", first), first
     assert re.search(r"left +.*result.json", first), first
+    assert "here: job cifar10: the local cluster has no plugin ssh: it is left out" in first
     assert '"ranks": 4' in first, "two nodes with two processes each"
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
     assert "cifar10/base" in runs(team, "list", STACK)

@@ -26,7 +26,9 @@ def test_a_storage_says_where_the_files_are_and_who_can_show_them() -> None:
 
 def test_a_storage_of_the_local_cloud_is_a_folder_of_this_machine(tmp_path: Path) -> None:
     cloud = Cloud(tmp_path, 1, "", "", "", "", "")
-    with pytest.raises(TransferError, match=f"The local cloud keeps its storages in {tmp_path}/storages") as refused:
+    with pytest.raises(
+        TransferError, match=f"keeps them in {tmp_path}/storages/results/vision/dev/.*: copy"
+    ) as refused:
         make(StoreRequest("get", config=STORAGE, cloud=cloud)).folder("file:///data/vision/dev/%1b[2J")
     assert "\x1b" not in str(refused.value)
 

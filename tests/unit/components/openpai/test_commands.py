@@ -81,8 +81,8 @@ def test_no_letter_of_a_secret_or_a_variable_is_read_by_bash_or_the_cluster(tmp_
     env = {"PLAIN": HOSTILE, "SECRET": {"secure": HOSTILE}, "EMPTY": "", "LIMIT": "<%"}
     run = {"args": ["--text", HOSTILE], "env": {"OWN": {"secure": "of the run"}}}
     job = with_code(
-        tmp_path, SHOWS, command="train.py PLAIN,SECRET,EMPTY,LIMIT,OWN,epochs", env=env, runs={"base": run},
-        parameters={"epochs": "10 $(touch x) 'and' \"more\""},
+        tmp_path, SHOWS, command="train.py PLAIN,SECRET,EMPTY,LIMIT,OWN,epochs,notes", env=env,
+        runs={"base": run}, parameters={"epochs": "10 $(touch x) 'and' \"more\"", "notes": "one\r\ntwo\n\n"},
     )  # fmt: skip
     assert HOSTILE not in json.dumps(job["secrets"])
     done = carry_out(job, "main", 0, tmp_path)
@@ -91,7 +91,7 @@ def test_no_letter_of_a_secret_or_a_variable_is_read_by_bash_or_the_cluster(tmp_
     assert words == ["--text", HOSTILE]
     assert told == {
         "PLAIN": HOSTILE, "SECRET": HOSTILE, "EMPTY": "", "LIMIT": "<%", "OWN": "of the run",
-        "epochs": "10 $(touch x) 'and' \"more\"",
+        "epochs": "10 $(touch x) 'and' \"more\"", "notes": "one\r\ntwo\n\n",
     }  # fmt: skip
     assert not list(tmp_path.rglob("x"))
 

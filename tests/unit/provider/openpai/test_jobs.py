@@ -54,6 +54,13 @@ def _job(spec: RunSpec, *marks: str) -> Job:
     return job
 
 
+def test_a_job_says_how_long_it_may_take_to_those_who_read_it_later() -> None:
+    job = _job(_spec(maximumRuntimeMinutes=120))
+    assert job.maximum_minutes == 120
+    assert "maximumRuntimeMinutes" not in str(job.protocol), "it is no part of what the stack described"
+    assert _job(_spec()).maximum_minutes is None
+
+
 def test_names_are_the_clusters_and_say_which_start_it_is() -> None:
     assert job_name("a b/ü", "0123456789", 1) == "a-b--01234567"
     assert job_name("a", "try/first/0123456789", 3) == "a-01234567-3"

@@ -85,6 +85,7 @@ def test_the_token_goes_to_the_portal_only(stranger: ThreadingHTTPServer) -> Non
         ({"OPENPAI_TOKEN": "mine"}, "mine"),
         ({"OPENPAI_TOKEN": "mine", "OPENPAI_URI": "https://pai"}, "mine"),
         ({"OPENPAI_TOKEN": "mine", "OPENPAI_URI": "https://other"}, "state"),
+        ({"OPENPAI_TOKEN": "mine\r\n", "OPENPAI_URI": " https://PAI:443/\n"}, "mine"),
     ],
 )
 def test_a_token_of_the_environment_counts_for_the_cluster_that_it_names(variables: Any, token: str) -> None:
@@ -96,6 +97,53 @@ def test_nobody_is_asked_without_a_token_or_an_address() -> None:
         attempt(call_of("test", print), "Ask", lambda: Session("https://pai").send("GET", "https://pai/x"))
     with pytest.raises(ProviderError, match="OPENPAI_URI"):
         Session.of({}, {}).address("jobs")
+
+
+@pytest.mark.parametrize("token", ["two words", "two\nlines", "日本", "Bearer x"])
+def test_what_cannot_be_a_token_is_not_sent(token: str) -> None:
+    session = Session("https://pai", token=token, token_from="the stack's")
+    with pytest.raises(ProviderError, match=r"\(the stack's\).*no token has") as refused:
+        session.send("GET", session.address("jobs"))
+    assert token not in str(refused.value)
+
+
+def test_a_token_for_another_portal_is_named() -> None:
+    session = Session.of({"cluster": CLUSTER}, {"OPENPAI_TOKEN": "mine", "OPENPAI_URI": "https://other"})
+    with pytest.raises(ProviderError, match="OPENPAI_TOKEN is set, but for https://other"):
+        session.send("GET", session.address("jobs"))
+
+
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("https://pai:port", "[Pp]ort"),
+        ("https://pai:99999", "[Pp]ort"),
+        ("https://[::1", "IPv6"),
+        ("https://anna:secret@pai", "a user's name"),
+        ("https://büro", "xn--"),
+        ("https://pai/a b", "spaces"),
+        ("https://", "names no host"),
+        ("ftp://pai", "https://"),
+        ("https://pai/?a=b", "follow"),
+    ],
+)
+def test_an_address_that_can_never_answer_is_refused_at_once(uri: str, why: str) -> None:
+    """It is not tried again for minutes."""
+    with pytest.raises(ProviderError, match=why):
+        Session(uri, token="t").address("jobs")
+
+
+@pytest.mark.parametrize(
+    ("portal", "given", "whole"),
+    [
+        ("https://pai", "/log-manager/a?b=c", "https://pai/log-manager/a?b=c"),
+        ("https://pai/east/", "/log-manager/a?b=c", "https://pai/east/log-manager/a?b=c"),
+        ("https://pai/east", "/east/log-manager/a", "https://pai/east/log-manager/a"),
+        ("https://pai/east", "http://logs/a", "http://logs/a"),
+    ],
+)
+def test_paths_that_a_cluster_gives_are_below_its_portal(portal: str, given: str, whole: str) -> None:
+    assert Session(portal).within(given) == whole
 
 
 def test_authorities_that_cannot_be_read_are_named() -> None:

@@ -15,6 +15,7 @@ BEGAN_TEXT = "2023-11-14T22:13:20.000Z"
 WORKER = NodeRun("worker-1", "openpai/anna~train-0123abcd/worker/1", "")
 RUNNING = {"taskState": "RUNNING", "launchedTime": BEGAN}
 FAILED = {"taskState": "FAILED", "launchedTime": BEGAN, "completedTime": ENDED, "containerExitCode": 1}
+LATE = {**FAILED, "containerExitCode": 255}
 NEVER = {"taskState": "FAILED", "launchedTime": ENDED, "completedTime": ENDED, "containerExitCode": -200}
 STOPPED = {"taskState": "STOPPED", "launchedTime": BEGAN, "completedTime": ENDED, "containerExitCode": -220}
 DONE = {"taskState": "SUCCEEDED", "launchedTime": BEGAN, "completedTime": ENDED, "containerExitCode": 0}
@@ -47,6 +48,9 @@ def _detail(state: str, task: dict[str, Any], other: dict[str, Any] = RUNNING, *
         (_detail("STOPPED", {**FAILED, "containerExitCode": 143}), "CANCELED", "stopped"),
         (_detail("FAILED", FAILED), "FAILED", "exit code 1"),
         (_detail("FAILED", {**FAILED, "containerExitCode": 137}), "FAILED", "killed (SIGKILL)"),
+        (replace(_detail("FAILED", LATE), maximum_minutes=1), "FAILED", "after 1 minute, its maximumRuntimeMinutes"),
+        (replace(_detail("FAILED", LATE), maximum_minutes=2), "FAILED", "the program ended with 255"),
+        (replace(_detail("FAILED", FAILED), maximum_minutes=1), "FAILED", "exit code 1"),
         (_detail("FAILED", STOPPED, other=FAILED), "CANCELED", "when the job failed"),
         (_detail("FAILED", DONE, other=FAILED), "SUCCEEDED", ""),
         (_detail("FAILED", STOPPED, other=STOPPED, appExitCode=-1100), "FAILED", "-1100: the cluster refused the job"),

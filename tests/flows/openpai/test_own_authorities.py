@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster behind TLS with an authority of its own: real handshakes, through the provider."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+from urllib.parse import urlsplit
+
+import pytest
+
+from localcloud.control import Cloud
+from provider.base.values import Properties
+from provider.plugin import Trainyard
+from tests.support.openpai_world import USER, OpenPaiWorld, job
+from tests.support.provider_client import EngineSide, Failed, engine_side
+from tests.support.tls_front import Authority, tls_front
+
+RUN = "trainyard:index:Run"
+# Bundles have comments, in any language.
+COMMENT = "# Főtanúsítvány of the company\n"
+
+
+@pytest.fixture
+def engine() -> Iterator[EngineSide]:
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, {"OPENPAI_TOKEN": "", "OPENPAI_URI": "", "OPENPAI_USER": ""}))
+        engine = stack.enter_context(engine_side(Trainyard()))
+        engine.configure()
+        yield engine
+
+
+def _behind(cloud: Cloud) -> tuple[str, int]:
+    parts = urlsplit(cloud.endpoint)
+    assert parts.hostname
+    assert parts.port
+    return parts.hostname, parts.port
+
+
+def _inputs(cloud: Cloud, uri: str, **more: object) -> Properties:
+    protocol = {key: value for key, value in job("behind-tls", "echo trained", "exit 3").items() if key != "name"}
+    return {
+        "platform": "openpai",
+        "cluster": {"uri": uri, "user": USER, "virtualCluster": "default"},
+        "token": OpenPaiWorld(cloud).token(USER),
+        "displayName": "behind-tls",
+        "nodes": [{"name": "worker-0", "role": "worker", "rank": 0}],
+        "protocol": protocol,
+        "until": "finished",
+        "timeouts": {"started": 5, "finished": 5},
+        **more,
+    }
+
+
+def test_a_run_behind_an_authority_of_its_own(shared_cloud: Cloud, engine: EngineSide, tmp_path: Path) -> None:
+    own, other = Authority.made("the company"), Authority.made("another company")
+    with tls_front(_behind(shared_cloud), own.context(tmp_path, "127.0.0.1")) as uri:
+        # Submitted, followed, its log read, and its own failure said: every call shakes hands.
+        with pytest.raises(Failed, match="trained") as ended:
+            engine.create(RUN, "own", _inputs(shared_cloud, uri, certificate=COMMENT + own.pem))
+        kept = ended.value.kept
+        assert kept is not None
+        file = tmp_path / "own.pem"
+        file.write_text(COMMENT + other.pem + COMMENT + own.pem)
+        engine.delete(replace(kept, outputs={**kept.outputs, "certificate": str(file)}))
+
+        for certificate in ("", other.pem):
+            with pytest.raises(Failed, match=r"certificate.*\n.*name its file in `certificate`"):
+                engine.create(RUN, "other", _inputs(shared_cloud, uri, certificate=certificate))
+        with pytest.raises(Failed, match="cannot be read") as unreadable:
+            engine.create(RUN, "none", _inputs(shared_cloud, uri, certificate=str(tmp_path / "nowhere.pem")))
+        assert "nowhere.pem" in str(unreadable.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "days", "remedy"),
+    [("127.0.0.2", 1, "for another name"), ("127.0.0.1", -1, "not valid at this time")],
+    ids=["name", "time"],
+)
+def test_a_certificate_that_does_not_fit_says_why(
+    address: str, days: int, remedy: str, shared_cloud: Cloud, engine: EngineSide, tmp_path: Path
+) -> None:
+    own = Authority.made("the company")
+    with (
+        tls_front(_behind(shared_cloud), own.context(tmp_path, address, days)) as uri,
+        pytest.raises(Failed, match=remedy),
+    ):
+        engine.create(RUN, "own", _inputs(shared_cloud, uri, certificate=own.pem))
+
+
+def test_a_portal_without_tls_is_not_taken_for_one_with_a_bad_certificate(
+    shared_cloud: Cloud, engine: EngineSide
+) -> None:
+    with pytest.raises(Failed, match="speaks no TLS"):
+        engine.create(RUN, "plain", _inputs(shared_cloud, shared_cloud.endpoint.replace("http://", "https://")))
