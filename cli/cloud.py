@@ -17,7 +17,7 @@ from cli.running import cloud_home, home_option, isolation_option, known_home, r
 
 @click.group("cloud", cls=ErrorReportingGroup)
 def cloud() -> None:
-    """Control the local cloud: the APIs of OCI and AWS on this machine, without an account."""
+    """Control the local cloud: the APIs of OCI, AWS and OpenPAI on this machine, without an account."""
 
 
 @cloud.command()
@@ -55,8 +55,10 @@ def stop(home: Path | None) -> None:
 @home_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(home: Path | None, as_json: bool) -> None:
-    """Show whether the local cloud runs. Also shows where, and whether it enforces security rules between nodes."""
+    """Show whether the local cloud runs. Also shows where its console and its APIs are, and whether it enforces
+    security rules between nodes."""
     from localcloud.admin import why_not_enforced
+    from localcloud.aws import account
     from localcloud.code_age import why_older
     from localcloud.control import CloudError, running
 
@@ -70,11 +72,18 @@ def status(home: Path | None, as_json: bool) -> None:
         facts: dict[str, object] = {}
         if running_now:
             facts = {"endpoint": running_now.endpoint, "pid": running_now.pid, "compartment": running_now.compartment}
+            facts |= {"console": f"{running_now.endpoint}/console"}
+            facts |= {"awsAccount": account.ACCOUNT, "awsRegion": account.REGION, "openpaiUri": running_now.endpoint}
             facts |= {"rulesEnforced": not reason, "rulesNotEnforcedBecause": reason}
             facts |= {"codeChanged": bool(older), "codeChangedBecause": older}
         json_data(json.dumps({"running": running_now is not None, "home": str(known_home(home)), **facts}))
     elif running_now:
         say(f"It runs at {running_now.endpoint} (pid {running_now.pid}), from {running_now.home}.")
+        say(f"Console: {running_now.endpoint}/console")
+        say(f"OCI: region {running_now.region}, compartment {running_now.compartment}")
+        say(f"AWS: account {account.ACCOUNT}, region {account.REGION}")
+        say(f"OpenPAI: {running_now.endpoint}, users deployer and user")
+        say('Clients of all three come here after: eval "$(trainyard cloud env)"')
         if reason:
             say(f"Security rules are not enforced between the nodes of job runs: {reason}")
         if older:

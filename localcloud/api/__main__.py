@@ -23,7 +23,7 @@ import uvicorn
 
 from catalog.version import VERSION
 from localcloud import isolation, processes
-from localcloud.api import measuring, pruning, tenancy
+from localcloud.api import measuring, progress, pruning, tenancy
 from localcloud.api.access import AccessControl
 from localcloud.api.connections import DroppableConnection, serve_another
 from localcloud.api.errors import explain_disk_error
@@ -46,6 +46,7 @@ from localcloud.hosts.oci.dispatch import JobRuns
 from localcloud.hosts.openpai.dispatch import ClusterTasks
 from localcloud.hosts.runs import Hosts
 from localcloud.openpai.cluster import OpenPaiCluster
+from localcloud.openpai.observing import Observer
 
 UNUSABLE = 4
 # The file with the port that a cloud had last.
@@ -112,6 +113,7 @@ async def _serve(home: Path, port: int) -> None:
     cloud.access = AccessControl(cloud.store)
     cloud.faults = Faults(cloud.store)
     aws = AwsCloud(home, cloud.endpoint, cloud.faults)
+    aws.after_put = partial(progress.take_up, cloud.store)
     cloud.records["aws"] = aws.record
     openpai = OpenPaiCluster(home, cloud.endpoint, cloud.faults)
     cloud.doors = (aws, openpai)
@@ -141,7 +143,7 @@ async def _serve(home: Path, port: int) -> None:
     _announce(home, listener.getsockname()[1])
     upkeep = (
         _leave_with_the_home(home, server), pruning.keep_pruned(cloud), measuring.keep_measured(cloud),
-        openpai.keep_pruned(),
+        openpai.keep_pruned(), Observer(home, openpai.parts.store, cloud.store).keep_observed(),
     )  # fmt: skip
     watches = [asyncio.create_task(watch) for watch in upkeep]
     gc.freeze()  # these objects live as long as the process: the collector need not visit them

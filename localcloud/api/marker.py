@@ -6,6 +6,7 @@ from __future__ import annotations
 from catalog.version import VERSION
 from localcloud.api import tenancy
 from localcloud.api.operations import LocalCloud
+from localcloud.aws import account
 
 PATH = "/.trainyard"
 CLOUD = "trainyard-local"
@@ -20,4 +21,7 @@ def marker(cloud: LocalCloud) -> dict[str, str]:
         "tenancy": tenancy.TENANCY,
         "compartment": tenancy.COMPARTMENT,
         "namespace": tenancy.NAMESPACE,
+        "awsAccount": account.ACCOUNT,
+        "awsRegion": account.REGION,
+        "openpaiUri": cloud.endpoint,
     }

@@ -7,12 +7,15 @@ Anybody who may write to the bucket may write such an object. So only few, finit
 from __future__ import annotations
 
 import json
+import logging
 import re
+import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from localcloud.api import clock
 from localcloud.api.store import StateStore
 from provider.runs.progress import ProgressPoint, crowded, read_point, thin, written_point
 
@@ -20,13 +23,21 @@ from provider.runs.progress import ProgressPoint, crowded, read_point, thin, wri
 _STATUS = re.compile(r"(?:.*/)?status/[0-9]{1,6}\.json", re.DOTALL)
 _IN_FOLDER = re.compile(r"/status/([0-9]{1,6})\.json")
 LONGEST_BYTES = 64 * 1024
+log = logging.getLogger("localcloud")
 
 
-def remember(store: StateStore, bucket: str, name: str, file: Path, moment: float) -> None:
-    """Keeps the numbers of a status object that was just put. Any other object is passed over."""
-    if not _STATUS.fullmatch(name) or file.stat().st_size > LONGEST_BYTES:
-        return
-    point = read_point(moment, read_status(file).get("progress"))
+def elsewhere(bucket: str) -> str:
+    """How a bucket of another API is called here. Those of OCI go by their OCIDs."""
+    return f"s3://{bucket}"
+
+
+def is_status(name: str, size: int) -> bool:
+    return size <= LONGEST_BYTES and _STATUS.fullmatch(name) is not None
+
+
+def remember(store: StateStore, bucket: str, name: str, status: Mapping[str, Any], moment: float) -> None:
+    """Keeps the numbers of a status object that was just put."""
+    point = read_point(moment, status.get("progress"))
     if point is None:
         return
     rows = store.connection.execute(
@@ -42,14 +53,31 @@ def remember(store: StateStore, bucket: str, name: str, file: Path, moment: floa
         store.connection.execute("DELETE FROM progress WHERE sequence = ?", (rows[gone][0],))
 
 
+def take_up(store: StateStore, bucket: str, name: str, content: bytes) -> None:
+    """An object that another API took. It stays put even if its numbers cannot be kept."""
+    if is_status(name, len(content)):
+        try:
+            with store.transaction():
+                remember(store, elsewhere(bucket), name, parse_status(content), clock.now())
+        except (OSError, sqlite3.Error):
+            log.exception("progress of %a", name)
+
+
 def read_status(file: Path) -> Mapping[str, Any]:
     """A status object as it is written. Empty if it is none."""
     try:
         with file.open("rb") as opened:
-            content = json.loads(opened.read(LONGEST_BYTES))
-    except (OSError, ValueError, RecursionError):
+            return parse_status(opened.read(LONGEST_BYTES))
+    except OSError:
         return {}
-    return content if isinstance(content, dict) else {}
+
+
+def parse_status(content: bytes) -> Mapping[str, Any]:
+    try:
+        status = json.loads(content[:LONGEST_BYTES])
+    except (ValueError, RecursionError):
+        return {}
+    return status if isinstance(status, dict) else {}
 
 
 def progress_of(store: StateStore, bucket: str, folder: str, most: int) -> dict[int, list[ProgressPoint]]:

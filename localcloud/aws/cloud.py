@@ -47,6 +47,8 @@ class AwsCloud:
         self._world: World | None = None
         self.hosts: Machines = NoMachines(self)
         self.record = AwsRecord()
+        # Called on the event loop with each object that was put: its bucket, its key and its content.
+        self.after_put: Callable[[str, str, bytes], None] = lambda bucket, key, content: None
         self._loop: asyncio.AbstractEventLoop | None = None
         # One thread: calls happen one after the other, so each sees the whole of the one before.
         self._thread = ThreadPoolExecutor(1, "aws")
@@ -108,6 +110,8 @@ class AwsCloud:
         call, known = read_call(service, signed.scope.region, request, content), caller
         await self._strike_before(call.name)
         answer = await self._inside(lambda world: world.answer(call, signed.key_id, known))
+        if call.name == "s3.PutObject" and answer[0].status == 200 and not call.parameters.get("partNumber"):
+            self.after_put(call.text("Bucket"), call.text("Key"), content)
         faults.strike_after(self._faults, call.name)
         return answer
 
@@ -205,6 +209,10 @@ class AwsCloud:
 
     async def machines(self) -> Sequence[Machine]:
         return await self._inside(lambda world: lives.machines()) if self._is_used() else ()
+
+    async def look(self, read: Callable[[], Answer]) -> Answer | None:
+        """Reads moto's state where nothing changes it meanwhile. None if nobody has used AWS here: it stays unmade."""
+        return await self._inside(lambda world: read()) if self._is_used() else None
 
     def _is_used(self) -> bool:
         return self._world is not None or kept.exists(account.folder(self._home))

@@ -16,6 +16,7 @@ from localcloud.console.runs import RunNode, TrainingRun
 _PROTOCOLS = {"1": "icmp", "6": "tcp", "17": "udp", "all": "all"}
 ELSEWHERE, ANYWHERE = "other addresses", "anywhere"
 NO_ROLE = "node"
+_NO_MACHINE = "no machine of the run is known"
 # So many roles, outside places and rows are shown. The rest is counted, or goes by a common name.
 _MOST_ROLES, _MOST_OUTSIDE, _MOST_ROWS, _MOST_PORTS = 8, 6, 60, 4
 _OTHER_ROLES = "other roles"
@@ -78,6 +79,7 @@ class _Seen:
 def connections(run: TrainingRun, documents: Mapping[str, Evidence], places: PlaceNames) -> Row:
     """The drawing of a run's network: boxes, rows of connections, and how many rules were used."""
     reasons = [str(one["reason"]) for one in documents.values() if not one["enforced"]]
+    reasons += [] if documents else [_NO_MACHINE]
     seen = _Seen(places)
     addresses = dict(_addresses(run, documents))
     roles = _role_names(run)
@@ -139,6 +141,8 @@ def _read(seen: _Seen, document: Evidence) -> None:
         seen.used[key] += int(row["connections"]) + int(row["packets"])
         seen.holders.setdefault(key, {})[seen.name(own.get(row["node"], ""))] = None
     seen.flows += document["flows"]
+    # Of what goes without rules, only what nodes say to one another tells something.
+    seen.flows += [one for one in document.get("free", ()) if {str(one["from"]), str(one["to"])} <= seen.roles.keys()]
     seen.dropped += document["dropped"]
 
 

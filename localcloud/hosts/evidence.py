@@ -66,6 +66,8 @@ def document(run: str, reason: str, witnesses: Sequence[NodeEvidence]) -> Row:
         ],
         "rules": [row for each in witnesses for row in _rules(each, seen[each.rank])],
         "flows": [row for each in witnesses for row in _flows(each, seen[each.rank], "flows", "connections")],
+        # What no rule that somebody wrote could stop.
+        "free": [row for each in witnesses for row in _flows(each, seen[each.rank], "flows", "connections", True)],
         "dropped": [row for each in witnesses for row in _flows(each, seen[each.rank], "dropped", "packets")],
     }
 
@@ -113,14 +115,14 @@ def _rules(witness: NodeEvidence, seen: _Seen) -> Iterator[Row]:
         }
 
 
-def _flows(witness: NodeEvidence, seen: _Seen, kind: str, counted: str) -> Iterator[Row]:
-    """Without what no rule that somebody wrote could stop."""
+def _flows(witness: NodeEvidence, seen: _Seen, kind: str, counted: str, free: bool = False) -> Iterator[Row]:
+    """Those that rules decided, or those that only the cloud's own rules let through."""
     directions: tuple[Direction, ...] = ("ingress", "egress")
     implied = [rule for rule in witness.rules if rule.implied]
     for direction in directions:
         for one in sorted(seen.sets.get(f"{kind}_{direction}", ()), key=lambda one: one.key):
             peer, protocol, port = one.key
-            if any(rule.direction == direction and _is_peer(peer, rule) for rule in implied):
+            if free != any(rule.direction == direction and _is_peer(peer, rule) for rule in implied):
                 continue
             ends = (peer, witness.address) if direction == "ingress" else (witness.address, peer)
             yield {

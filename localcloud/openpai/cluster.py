@@ -38,13 +38,13 @@ class OpenPaiCluster:
         tokens = Tokens(folder, store)
         places = Places(lambda name: fault.value if (fault := strikes.limit(name)) else None)
         self.controller = Controller(home, store, places)
-        self._parts = Parts(home, store, tokens, places, self.controller, strikes)
+        self.parts = Parts(home, store, tokens, places, self.controller, strikes)
         (storages_folder(home) / DEFAULT).mkdir(parents=True, exist_ok=True)
         self._welcome(endpoint)
 
     def _welcome(self, endpoint: str) -> None:
         """Each user has a password and a token for programs. They stay the same from start to start."""
-        home, tokens = self._parts.home, self._parts.tokens
+        home, tokens = self.parts.home, self.parts.tokens
         try:
             held = accounts.read_accounts(home)
         except (FileNotFoundError, ValueError, KeyError):
@@ -65,12 +65,12 @@ class OpenPaiCluster:
         self.controller.recover()
 
     async def keep_pruned(self) -> None:
-        await pruning.keep_pruned(self._parts.home, self._parts.store, self._parts.tokens)
+        await pruning.keep_pruned(self.parts.home, self.parts.store, self.parts.tokens)
 
     def close(self) -> None:
         """Called when the hosts have ended. Jobs go on at the next start."""
         self.controller.close()
-        self._parts.store.close()
+        self.parts.store.close()
 
     def takes(self, request: Request) -> bool:
         return request.path.startswith((PREFIX + "/", logs.PATH))
@@ -85,7 +85,7 @@ class OpenPaiCluster:
         except faults.DroppedError:
             raise
         except Exception as problem:
-            if disk := disk_error(problem, self._parts.home):
+            if disk := disk_error(problem, self.parts.home):
                 return Reply(disk.status, {"code": disk.code, "message": disk.message}), str(disk)
             log.exception("%s %s", request.method, request.path)
             why = "The local cloud failed; its log has the traceback"
@@ -96,22 +96,22 @@ class OpenPaiCluster:
         if found is None or not request.path.startswith(_VERSION + "/"):
             raise no_api(request.path[:200])
         route, params = found
-        caller = None if route.guests else self._parts.tokens.caller(request)
+        caller = None if route.guests else self.parts.tokens.caller(request)
         content = await body.to_memory(LONGEST_TEXT)
         operation = f"openpai.{route.name}"
-        await faults.strike_before(self._parts.faults, operation)
+        await faults.strike_before(self.parts.faults, operation)
         query = query_parameters(request.target.partition("?")[2])
-        reply = route.handler(RestCall(self._parts, request, params, query, caller, content))
+        reply = route.handler(RestCall(self.parts, request, params, query, caller, content))
         if reply.later:
             reply = await reply.later()
-        faults.strike_after(self._parts.faults, operation)
+        faults.strike_after(self.parts.faults, operation)
         return reply, f"{operation} by {caller.person.name if caller else 'a guest'}"
 
     async def _log(self, request: Request) -> tuple[Reply, str]:
         operation = "openpai.ReadLog"
-        await faults.strike_before(self._parts.faults, operation)
-        reply = logs.read_log(self._parts.home, self._parts.tokens, request)
-        faults.strike_after(self._parts.faults, operation)
+        await faults.strike_before(self.parts.faults, operation)
+        reply = logs.read_log(self.parts.home, self.parts.tokens, request)
+        faults.strike_after(self.parts.faults, operation)
         return reply, operation
 
 

@@ -31,7 +31,7 @@ def get_job(call: RestCall) -> Reply:
     attempts = call.parts.store.attempts(job.name)
     wanted = number(call.params["attempt"], "jobAttemptId") if "attempt" in call.params else job.attempt
     attempt = _attempt(job, attempts, wanted)
-    tasks = _last_tries(call, job, wanted)
+    tasks = call.parts.store.last_tries(job.name, wanted)
     return Reply(200, views.detail(job, _tags(call, job), attempt, wanted == job.attempt, tasks))
 
 
@@ -153,14 +153,8 @@ def _attempt(job: JobRow, attempts: Sequence[JobTry], wanted: int) -> JobTry:
 
 
 def _job_attempt(call: RestCall, job: JobRow, attempt: JobTry) -> Json:
-    tasks = _last_tries(call, job, attempt.number)
+    tasks = call.parts.store.last_tries(job.name, attempt.number)
     return views.job_attempt(job, attempt, attempt.number == job.attempt, tasks)
-
-
-def _last_tries(call: RestCall, job: JobRow, attempt: int) -> list[TaskRow]:
-    """Each task of a job's attempt, by its own last attempt."""
-    last = {(row.role, row.index): row for row in call.parts.store.tasks(job.name, attempt)}
-    return list(last.values())
 
 
 def _tries(call: RestCall) -> tuple[JobRow, list[TaskRow]]:
@@ -172,13 +166,12 @@ def _tries(call: RestCall) -> tuple[JobRow, list[TaskRow]]:
 
 
 def _waiting(job: JobRow, task: Task, lacking: Sequence[str]) -> Json:
-    what = ", ".join(f"Insufficient {each}" for each in lacking)
     begun, now = clock.rfc3339(task.created), clock.rfc3339(clock.now())
     framework, role = encoded_name(job.name), task.role.name
     return {
         "uid": f"{task.last.id}.waiting", "frameworkName": framework, "podUid": task.last.id, "taskroleName": role,
         "taskName": f"{framework}-{controller_name(role)}-{task.index}", "taskIndex": task.index, "type": "Warning",
-        "reason": "FailedScheduling", "message": f"Virtual cluster {job.cluster} is full: {what}.",
+        "reason": "FailedScheduling", "message": views.why_waiting(job, lacking),
         "firstTimestamp": begun, "lastTimestamp": now, "count": 1, "sourceComponent": "default-scheduler",
         "sourceHost": None,
     }  # fmt: skip

@@ -143,6 +143,11 @@ class JobStore:
         )  # fmt: skip
         return [replace(TaskRow(*row), ports=_ports(row[-1])) for row in rows]
 
+    def last_tries(self, name: str, attempt: int) -> list[TaskRow]:
+        """Each task of a job's attempt, by its own last attempt."""
+        last = {(row.role, row.index): row for row in self.tasks(name, attempt)}
+        return list(last.values())
+
     def tags(self, names: Sequence[str]) -> dict[str, list[str]]:
         """The tags of these jobs, in the order of the alphabet."""
         tags: dict[str, list[str]] = {}

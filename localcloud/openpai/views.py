@@ -85,6 +85,11 @@ def task_detail(job: JobRow, tries: Sequence[TaskRow]) -> Json:
     }  # fmt: skip
 
 
+def why_waiting(job: JobRow, lacking: Sequence[str]) -> str:
+    what = ", ".join(f"Insufficient {each}" for each in lacking)
+    return f"Virtual cluster {job.cluster} is full: {what}."
+
+
 def exit_spec(code: int | None) -> Json | None:
     """What is known of an exit code."""
     if code is None:

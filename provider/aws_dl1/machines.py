@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -74,15 +74,20 @@ def find_instances(queue: Queue, names: Sequence[str] | None = None) -> dict[str
     tags = {"stack": cluster.stack, "job": cluster.job}
     filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items() if value]
     client = queue.session.client("ec2", cluster.region)
-    chosen: dict[str, Instance] = {}
-    for page in pages(
+    listing = pages(
         queue.call, "Find the job's instances", client, "describe_instances", queue.access_minutes, Filters=filters
-    ):
-        for row in (row for group in page["Reservations"] for row in group["Instances"]):
-            instance = _instance(row)
-            other = chosen.get(instance.node)
-            if (names is None or instance.node in names) and (other is None or _rank(instance) > _rank(other)):
-                chosen[instance.node] = instance
+    )
+    rows = (row for page in listing for group in page["Reservations"] for row in group["Instances"])
+    return newest(_instance(row) for row in rows if names is None or _tags(row).get("node", "") in names)
+
+
+def newest(instances: Iterable[Instance]) -> dict[str, Instance]:
+    """By node."""
+    chosen: dict[str, Instance] = {}
+    for instance in instances:
+        other = chosen.get(instance.node)
+        if other is None or _rank(instance) > _rank(other):
+            chosen[instance.node] = instance
     return chosen
 
 
@@ -91,12 +96,15 @@ def _rank(instance: Instance) -> tuple[bool, datetime]:
 
 
 def _instance(row: Mapping[str, Any]) -> Instance:
-    tags = {tag["Key"]: tag["Value"] for tag in row.get("Tags") or ()}
     reason = (row.get("StateReason") or {}).get("Message") or row.get("StateTransitionReason") or ""
     return Instance(
-        row["InstanceId"], tags.get("node", ""), row["State"]["Name"], row["LaunchTime"], terminal(reason),
+        row["InstanceId"], _tags(row).get("node", ""), row["State"]["Name"], row["LaunchTime"], terminal(reason),
         row.get("InstanceLifecycle") == _SPOT,
     )  # fmt: skip
+
+
+def _tags(row: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in row.get("Tags") or ()}
 
 
 def bring_up(queue: Queue, names: Sequence[str], minutes: float) -> dict[str, Instance]:

@@ -80,14 +80,8 @@ class AwsRunPlatform:
         if ticket is None:
             return states.deleted
         queue = self.queue(call, ticket.cluster)
-        starts = queue.starts(run.number, names)
-        going_on = [name for name in names if not states.is_over(starts.get(name))]
-        around = states.Around(False, {})
-        if going_on:
-            cancelled, instances = queue.is_cancelled(run.number), machines.find_instances(queue, going_on)
-            waits = "" if starts or cancelled else _waits(queue, run.number)
-            around = states.Around(cancelled, instances, waits)
-        return lambda node: states.node_run(ticket, node.name, starts.get(node.name), around)
+        seen = states.start_as_it_is(ticket, names, queue, lambda going_on: machines.find_instances(queue, going_on))
+        return lambda node: seen[node.name]
 
     def cancel(self, call: Call, nodes: Sequence[NodeRun]) -> None:
         for ticket, names in self._tickets(call, nodes):
@@ -149,12 +143,3 @@ class AwsRunPlatform:
 
     def ending(self, call: Call, run_id: str, inputs: Properties) -> str | None:
         return endings.ending(self._session, call, run_id, inputs.get("nodes") or ())
-
-
-def _waits(queue: Queue, number: int) -> str:
-    holder = queue.holder(number)
-    if holder is None:
-        return ""
-    ticket, ahead = holder
-    more = f", the first of {ahead} before it" if ahead > 1 else ""
-    return f"waits for run {ticket.title} on {queue.cluster.job}{more}"

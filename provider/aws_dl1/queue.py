@@ -22,7 +22,7 @@ _AT_ONCE = 16
 # So often another start takes the number that this one wanted.
 _MOST_RACES = 1000
 # A larger object is none of ours: the environment and arguments of many nodes take less.
-_LONGEST_BYTES = 16 * 1024 * 1024
+LONGEST_BYTES = 16 * 1024 * 1024
 _TAKEN = frozenset({"PreconditionFailed", "412"})
 ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELED"})
 
@@ -43,8 +43,80 @@ class NodeReport:
         return self.text("state")
 
 
+class QueueView:
+    """What a cluster's queue holds, however its objects are read."""
+
+    cluster: Cluster
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        raise NotImplementedError
+
+    def read(self, key: str, what: str) -> tuple[bytes, str, datetime] | None:
+        """The bytes of an object, its ETag, and when S3 took it."""
+        raise NotImplementedError
+
+    def at_once(self, read: Callable[[Any], Any], wanted: Sequence[Any]) -> list[Any]:
+        return [read(one) for one in wanted]
+
+    def is_cancelled(self, number: int) -> bool:
+        raise NotImplementedError
+
+    def numbers(self) -> list[int]:
+        """Those of all tickets, the oldest first."""
+        named = (number_of(key) for key in self.keys(f"{self.cluster.folder}/queue/"))
+        return sorted(number for number in named if number is not None)
+
+    def ticket(self, number: int) -> Ticket | None:
+        body = self.read(self.cluster.ticket(number), "Read a ticket of the queue")
+        return Ticket.read(self.cluster.bucket, self.cluster.job, number, body[0]) if body else None
+
+    def tickets(self, numbers: Sequence[int] | None = None) -> list[Ticket]:
+        """Those that can be read, the newest first."""
+        wanted = sorted(self.numbers() if numbers is None else numbers, reverse=True)
+        return [ticket for ticket in self.at_once(self.ticket, wanted) if ticket is not None]
+
+    def starts(self, number: int, nodes: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """How each node does in a start. One that has said nothing yet is absent."""
+        keys = [self.cluster.start(number, node) for node in nodes]
+        contents = self.at_once(partial(self._document, "Read how a node does"), keys)
+        return {node: content[0] for node, content in zip(nodes, contents, strict=True) if content is not None}
+
+    def holder(self, number: int) -> tuple[Ticket, int] | None:
+        """The start that runs, or will run next, before this one, and how many wait. None if it is this one's turn.
+
+        Starts begin in the order of their numbers, so one that began and has ended ends the search.
+        """
+        ahead: list[Ticket] = []
+        for earlier in sorted((n for n in self.numbers() if n < number), reverse=True):
+            ticket = self.ticket(earlier)
+            if ticket is None:
+                continue
+            starts = self.starts(earlier, ticket.node_names)
+            if any(starts.get(name, {}).get("state") not in ENDED for name in ticket.node_names):
+                ahead.append(ticket)
+            elif any(start.get("startedAt") for start in starts.values()):
+                break
+        return (ahead[-1], len(ahead)) if ahead else None
+
+    def reports(self, nodes: Sequence[str]) -> dict[str, NodeReport]:
+        """What machines say of themselves, by their names."""
+        keys = [self.cluster.node(node) for node in nodes]
+        contents = self.at_once(partial(self._document, "Read how a machine is"), keys)
+        return {node: NodeReport(*content) for node, content in zip(nodes, contents, strict=True) if content}
+
+    def _document(self, what: str, key: str) -> tuple[Mapping[str, Any], datetime] | None:
+        read = self.read(key, what)
+        try:
+            content = json.loads(read[0]) if read else None
+        except (ValueError, RecursionError):
+            return None
+        return (content, read[2]) if read and isinstance(content, Mapping) else None
+
+
 @dataclass(frozen=True)
-class Queue:
+class Queue(QueueView):
+    """The queue by S3's API, for reading and for writing."""
+
     session: Session
     call: Call
     cluster: Cluster
@@ -53,20 +125,6 @@ class Queue:
     @property
     def _client(self) -> Any:
         return self.session.client("s3", self.cluster.region)
-
-    def numbers(self) -> list[int]:
-        """Those of all tickets, the oldest first."""
-        named = (number_of(key) for key in self._keys(f"{self.cluster.folder}/queue/"))
-        return sorted(number for number in named if number is not None)
-
-    def ticket(self, number: int) -> Ticket | None:
-        body = self._read(self.cluster.ticket(number), "Read a ticket of the queue")
-        return Ticket.read(self.cluster.bucket, self.cluster.job, number, body[0]) if body else None
-
-    def tickets(self, numbers: Sequence[int] | None = None) -> list[Ticket]:
-        """Those that can be read, the newest first."""
-        wanted = sorted(self.numbers() if numbers is None else numbers, reverse=True)
-        return [ticket for ticket in self._at_once(self.ticket, wanted) if ticket is not None]
 
     def put(self, make: Callable[[int], Ticket]) -> Ticket:
         """Takes the next free number. Two starts at once get two numbers: S3 refuses an object that exists."""
@@ -84,14 +142,14 @@ class Queue:
         put = partial(self._client.put_object, Body=ticket.body, ContentType="application/json", IfNoneMatch="*")
         if self._unless_refused("Put a ticket into the queue", partial(put, **place)):
             return True
-        body = self._read(place["Key"], "Read a ticket of the queue")
+        body = self.read(place["Key"], "Read a ticket of the queue")
         return body is not None and body[0] == ticket.body
 
     def change(self, number: int, change: Callable[[dict[str, Any]], None]) -> None:
         """Rewrites a ticket. Whoever rewrites it at the same time loses nothing; a ticket that is gone stays gone."""
         key = self.cluster.ticket(number)
         for _ in range(_MOST_RACES):
-            read = self._read(key, "Read a ticket of the queue")
+            read = self.read(key, "Read a ticket of the queue")
             ticket = Ticket.read(self.cluster.bucket, self.cluster.job, number, read[0]) if read else None
             if read is None or ticket is None:
                 return
@@ -126,54 +184,17 @@ class Queue:
         head = partial(self._client.head_object, Bucket=self.cluster.bucket, Key=self.cluster.cancellation(number))
         return read_if_exists(self.call, "Look whether the run was cancelled", head) is not None
 
-    def starts(self, number: int, nodes: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        """How each node does in a start. One that has said nothing yet is absent."""
-        keys = [self.cluster.start(number, node) for node in nodes]
-        contents = self._at_once(partial(self._document, "Read how a node does"), keys)
-        return {node: content[0] for node, content in zip(nodes, contents, strict=True) if content is not None}
-
-    def holder(self, number: int) -> tuple[Ticket, int] | None:
-        """The start that runs, or will run next, before this one, and how many wait. None if it is this one's turn.
-
-        Starts begin in the order of their numbers, so one that began and has ended ends the search.
-        """
-        ahead: list[Ticket] = []
-        for earlier in sorted((n for n in self.numbers() if n < number), reverse=True):
-            ticket = self.ticket(earlier)
-            if ticket is None:
-                continue
-            starts = self.starts(earlier, ticket.node_names)
-            if any(starts.get(name, {}).get("state") not in ENDED for name in ticket.node_names):
-                ahead.append(ticket)
-            elif any(start.get("startedAt") for start in starts.values()):
-                break
-        return (ahead[-1], len(ahead)) if ahead else None
-
-    def reports(self, nodes: Sequence[str]) -> dict[str, NodeReport]:
-        """What machines say of themselves, by their names."""
-        keys = [self.cluster.node(node) for node in nodes]
-        contents = self._at_once(partial(self._document, "Read how a machine is"), keys)
-        return {node: NodeReport(*content) for node, content in zip(nodes, contents, strict=True) if content}
-
-    def _document(self, what: str, key: str) -> tuple[Mapping[str, Any], datetime] | None:
-        read = self._read(key, what)
-        try:
-            content = json.loads(read[0]) if read else None
-        except (ValueError, RecursionError):
-            return None
-        return (content, read[2]) if read and isinstance(content, Mapping) else None
-
-    def _read(self, key: str, what: str) -> tuple[bytes, str, datetime] | None:
+    def read(self, key: str, what: str) -> tuple[bytes, str, datetime] | None:
         """The bytes of an object, its ETag, and when S3 took it."""
 
         def read() -> tuple[bytes, str, datetime]:
             answer = self._client.get_object(Bucket=self.cluster.bucket, Key=key)
             with answer["Body"] as body:
-                return body.read(_LONGEST_BYTES), answer["ETag"], answer["LastModified"]
+                return body.read(LONGEST_BYTES), answer["ETag"], answer["LastModified"]
 
         return read_if_exists(self.call, what, read, self.access_minutes)
 
-    def _keys(self, prefix: str) -> Iterator[str]:
+    def keys(self, prefix: str) -> Iterator[str]:
         listing = pages(
             self.call, "List the queue", self._client, "list_objects_v2", self.access_minutes,
             Bucket=self.cluster.bucket, Prefix=prefix,
@@ -181,7 +202,7 @@ class Queue:
         for page in listing:
             yield from (row["Key"] for row in page.get("Contents") or ())
 
-    def _at_once(self, read: Callable[[Any], Any], wanted: Sequence[Any]) -> list[Any]:
+    def at_once(self, read: Callable[[Any], Any], wanted: Sequence[Any]) -> list[Any]:
         if len(wanted) < 2:
             return [read(one) for one in wanted]
         with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as pool:

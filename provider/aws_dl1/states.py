@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a node of a run is, from what it reported and from how its instance is. Pure."""
+"""How a node of a run is, from what it reported and from how its instance is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from launcher.escaping import terminal
 from provider.aws_dl1.machines import Instance
-from provider.aws_dl1.queue import ENDED
+from provider.aws_dl1.queue import ENDED, QueueView
 from provider.aws_dl1.tickets import Ticket
 from provider.runs.model import DELETED, NodeRun
 
@@ -33,6 +33,29 @@ def deleted(node: NodeRun) -> NodeRun:
 
 def is_over(start: Mapping[str, Any] | None) -> bool:
     return start is not None and start.get("state") in ENDED
+
+
+def start_as_it_is(
+    ticket: Ticket, names: Sequence[str], queue: QueueView, find: Callable[[list[str]], Mapping[str, Instance]]
+) -> dict[str, NodeRun]:
+    """The nodes of one start, by their names. What costs further calls is asked only while it matters."""
+    starts = queue.starts(ticket.number, names)
+    going_on = [name for name in names if not is_over(starts.get(name))]
+    around = Around(False, {})
+    if going_on:
+        cancelled, instances = queue.is_cancelled(ticket.number), find(going_on)
+        waits = "" if starts or cancelled else _waits(queue, ticket.number)
+        around = Around(cancelled, instances, waits)
+    return {name: node_run(ticket, name, starts.get(name), around) for name in names}
+
+
+def _waits(queue: QueueView, number: int) -> str:
+    holder = queue.holder(number)
+    if holder is None:
+        return ""
+    ticket, ahead = holder
+    more = f", the first of {ahead} before it" if ahead > 1 else ""
+    return f"waits for run {ticket.title} on {queue.cluster.job}{more}"
 
 
 def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around: Around) -> NodeRun:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from provider.base.values import Properties
 from provider.openpai.protocol import controller_name, parse
@@ -179,6 +180,17 @@ class Job:
         storages = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
         return {str(row.get("name")): str(row.get("mountPath") or f"/mnt/{row.get('name')}") for row in storages}
 
+    def storage_place(self, folder: str | None) -> tuple[str, str] | None:
+        """The storage that a folder is on, and its path there. None where it is on no storage."""
+        parts = urlsplit(folder or "")
+        if parts.scheme != "file":
+            return None
+        path = PurePosixPath(unquote(parts.path))
+        for name, mount in self.mounts.items():
+            if path.is_relative_to(mount) and _is_plain(name) and ".." not in path.parts:
+                return name, str(path.relative_to(mount))
+        return None
+
     @property
     def folder(self) -> str | None:
         """The address of the run's folder. None if it has none."""
@@ -231,6 +243,10 @@ def moment_of(milliseconds: Any) -> str | None:
 
 def texts(values: Any) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
+
+
+def _is_plain(name: str) -> bool:
+    return bool(name) and "/" not in name and name not in (".", "..")
 
 
 def _is_change(mark: str) -> bool:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from launcher.walking import open_file
 from provider.openpai.jobs import Job
@@ -39,15 +38,5 @@ class Storages:
 
     def place(self, job: Job, folder: str | None) -> tuple[Path, str] | None:
         """The storage that a folder is on, and its path there."""
-        parts = urlsplit(folder or "")
-        if parts.scheme != "file":
-            return None
-        path = PurePosixPath(unquote(parts.path))
-        for name, mount in job.mounts.items():
-            if path.is_relative_to(mount) and _is_plain(name) and ".." not in path.parts:
-                return self.root / name, str(path.relative_to(mount))
-        return None
-
-
-def _is_plain(name: str) -> bool:
-    return bool(name) and "/" not in name and name not in (".", "..")
+        place = job.storage_place(folder)
+        return (self.root / place[0], place[1]) if place else None

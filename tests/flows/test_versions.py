@@ -48,4 +48,6 @@ def test_the_provider_says_it_to_the_engine() -> None:
 
 def test_the_local_cloud_says_it(shared_cloud: Cloud) -> None:
     with urllib.request.urlopen(f"{shared_cloud.endpoint}{MARKER_PATH}", timeout=LONGEST_SECONDS) as answer:
-        assert json.load(answer)["version"] == VERSION
+        marker = json.load(answer)
+    assert marker["version"] == VERSION
+    assert (marker["awsAccount"], marker["openpaiUri"]) == ("123456789012", shared_cloud.endpoint)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from localcloud.api import progress
-from localcloud.api.errors import not_found
 from localcloud.api.http import Reply
 from localcloud.api.operations import ApiCall, ApiOperation
 from provider.runs.progress import MOST_POINTS
@@ -15,10 +14,9 @@ SERVICE = "trainyard"
 
 def _read(call: ApiCall) -> Reply:
     named = call.needed("bucket")
-    buckets = call.store.live("bucket", name=named)
-    if not buckets:
-        raise not_found("bucket")
-    ranks = progress.progress_of(call.store, buckets[0].id, call.needed("folder"), MOST_POINTS)
+    places = [bucket.id for bucket in call.store.live("bucket", name=named)] + [progress.elsewhere(named)]
+    remembered = (progress.progress_of(call.store, place, call.needed("folder"), MOST_POINTS) for place in places)
+    ranks = next((ranks for ranks in remembered if ranks), {})
     return Reply(
         200, {"ranks": {str(rank): [[one.moment, *one.content] for one in points] for rank, points in ranks.items()}}
     )

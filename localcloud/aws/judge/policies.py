@@ -23,14 +23,14 @@ def in_force(principal: AwsPrincipal, need: Need) -> InForce:
     limits: list[_Named] = []
     if principal.user and principal.user in backend.users:
         user = backend.users[principal.user]
-        found += _attached(user)
+        found += attached(user)
         for group in backend.groups.values():
             if user in group.users:
-                found += _attached(group)
+                found += attached(group)
         limits += _boundary(backend, user)
     role = role_named(principal.role) if principal.role else None
     if role is not None:
-        found += _attached(role)
+        found += attached(role)
         limits += _boundary(backend, role)
         if principal.session_policy:
             limits.append(("session policy", principal.session_policy))
@@ -54,7 +54,8 @@ def trust_of(role: Any) -> PolicyDocument:
         return PolicyDocument("trust policy", ())
 
 
-def _attached(owner: Any) -> Iterator[_Named]:
+def attached(owner: Any) -> Iterator[_Named]:
+    """The policies of a user, group or role: their names and documents."""
     yield from ((name, _text(document)) for name, document in owner.policies.items())
     for policy in owner.managed_policies.values():
         yield policy.name, _document(policy)

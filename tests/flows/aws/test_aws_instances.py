@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from localcloud import admin, control
 from tests.support.aws_clients import AwsClients, refused
 from tests.support.cloud_fixture import local_cloud
+from tests.support.console_reader import console_runs, console_sections, read_console
 from tests.support.waiting import eventually
 
 IMAGE, TYPE, ZONE = "ami-0d11a1b2c3d4e5f60", "dl1.24xlarge", "us-east-1a"
@@ -128,6 +130,54 @@ def test_changes_of_what_is_there_read_back_or_are_refused(aws: AwsClients) -> N
     assert ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint["VpcEndpointId"]])["Unsuccessful"] == []
     ec2.delete_placement_group(GroupName="tags")
     ec2.cancel_capacity_reservation(CapacityReservationId=reservation)
+
+
+def test_the_console_shows_whatever_anybody_writes_into_a_queue(aws: AwsClients) -> None:
+    s3, logs, bucket = aws["s3"], aws["logs"], "console-runs"
+    hostile = "\x1b[2J<img src=x>" + "x" * 9000
+
+    def put(name: str, content: Any) -> None:
+        s3.put_object(Bucket=bucket, Key=name, Body=content if isinstance(content, str) else json.dumps(content))
+
+    s3.create_bucket(Bucket=bucket)
+    logs.create_log_group(logGroupName="/console")
+    now = datetime.now(UTC)
+    launch = json.dumps({"folder": f"s3://{bucket}/resnet/base/1", "attempt": 3})
+    node = {"name": "main-0", "role": "main", "rank": 0, "environment": {"TRAINYARD_LAUNCH": launch, "KEY": "s3cret"}}
+    ticket = {"version": 1, "run": "base", "tags": {"job": "resnet", "run": "base"}, "createdAt": now.isoformat(),
+              "logGroup": "/console", "nodes": [node]}  # fmt: skip
+    strange = {"name": "../../../etc", "rank": "first", "role": 7, "environment": ["A"]}
+    queue = ".trainyard/clusters/resnet/queue/0000000"
+    put(f"{queue}1.json", ticket)
+    put(
+        f"{queue}2.json", {**ticket, "tags": {"job": hostile, "run": hostile}, "createdAt": "0001-01-01T00:00:00+14:00"}
+    )
+    put(f"{queue}3.json", {**ticket, "tags": [], "region": "nowhere", "createdAt": 7, "nodes": [strange]})
+    put(f"{queue}4.json", "[" * 5000)
+    starts = ".trainyard/clusters/resnet/starts/00000001/main-0.json"
+    put(starts, {"state": "SUCCEEDED", "startedAt": now.isoformat(), "finishedAt": now.isoformat()})
+    for step in range(3):
+        put("resnet/base/1/s00000001/status/0.json", {"state": "succeeded", "progress": {"step": step, "loss": 1.5}})
+    stream = {"logGroupName": "/console", "logStreamName": "resnet/base/s00000001/main-0"}
+    logs.create_log_stream(**stream)
+    event = {"timestamp": int(now.timestamp() * 1000), "message": f"[main-0] {hostile}"}
+    logs.put_log_events(**stream, logEvents=[event])
+
+    eventually(lambda: len(console_sections(aws.cloud)["Runs"]), lambda count: count == 3)
+    runs = console_runs(aws.cloud)
+    run = runs["resnet/base"]
+    assert (run["state"], run["attempt"], dict(run["facts"])["variables"]) == ("SUCCEEDED", 3, "KEY, TRAINYARD_LAUNCH")
+    assert run["curves"]["ranks"][0]["steps"] == [0, 1, 2]
+    remembered = admin.read_progress(aws.cloud, bucket, "resnet/base/1/s00000001")
+    assert [point.step for point in remembered[0]] == [0, 1, 2], "as `runs watch` asks for it"
+    assert [line[:9] for line in run["lines"]] == [hostile[:9]], "the page escapes it"
+    assert "s3cret" not in json.dumps(runs)
+    assert len(json.dumps(runs)) < 20_000
+    assert {title[:4] for title in runs} == {"resn", hostile[:4], "base"}
+    assert runs["base"]["ranks"][0]["note"] == "it has no instance"
+    tags = ".".join(section["tag"] for section in read_console(aws.cloud, "data")["sections"])
+    again = read_console(aws.cloud, f"data?have={tags}")["sections"]
+    assert [one["title"] for one in again if "items" in one or "runs" in one] in ([], ["Last calls"])
 
 
 PEERS = {

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.hosts.aws.environments import environments
+from tests.support.console_reader import console_runs, console_sections
 from tests.support.local_team import Team, summary
 from tests.support.up_beside import kill, up_beside
 
@@ -55,6 +56,7 @@ def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
     _both_trained(team)
     machines = _machines(team)
     assert len(machines) == 2
+    _on_the_console(team, machines)
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
 
     team.change('--lr, "0.4"', '--lr, "0.5"')
@@ -112,6 +114,34 @@ def _both_trained(team: Team, wanted: str = r"epoch 1 loss \d") -> None:
         assert re.search(wanted, printed), printed
         assert "it has no Gaudi" in printed, "what stands in is said where people look"
         assert "gloo for HCCL" in printed
+
+
+def _on_the_console(team: Team, machines: list[str]) -> None:
+    """What `up` ends with the address of."""
+    runs = console_runs(team.cloud)
+    assert {title: run["state"] for title, run in runs.items()} == dict.fromkeys(
+        ("resnet/base", "resnet/warm"), "SUCCEEDED"
+    )
+    for run in runs.values():
+        assert [(rank["node"], rank["state"]) for rank in run["ranks"]] == [
+            ("main-0", "SUCCEEDED"), ("worker-0", "SUCCEEDED"),
+        ]  # fmt: skip
+        assert any("epoch 1 loss" in line for line in run["lines"]), run["lines"]
+        assert [rank["rank"] for rank in run["curves"]["ranks"]][:1] == [0]
+        assert "loss" in run["curves"]["names"]
+        assert "TRAINYARD_LAUNCH" in dict(run["facts"])["variables"]
+    network = runs["resnet/base"]["network"]
+    used = [(row["from"], row["to"]) for row in network["rows"] if row["kind"] == "used"]
+    assert network["reason"] or (["worker"], ["main"]) in used, network
+    sections = console_sections(team.cloud)
+    (cluster,) = sections["Machines"]
+    assert (cluster["name"], cluster["state"]) == ("resnet", "2 running")
+    rows = cluster["tables"][0]["rows"]
+    assert sorted(row[1] for row in rows) == machines
+    assert all(re.match(r"\d{4}-\d\d-\d\dT", row[5]) for row in rows), "since when they are up"
+    assert any(item["tables"][1]["title"].startswith("Security group") for item in sections["Networks"])
+    assert any("Object" in row[3] for item in sections["Who may do what"] for row in item["tables"][0]["rows"])
+    assert len(sections["Buckets"]) == 1
 
 
 def _machines(team: Team) -> list[str]:

@@ -109,6 +109,10 @@ def test_a_machine_that_can_says_so(cloud: Cloud) -> None:
     assert admin.why_not_enforced(cloud) == ""
     said = CliRunner().invoke(command, ["status", "--json", "--home", str(cloud.home)])
     assert json.loads(said.output)["rulesEnforced"] is True
+    assert json.loads(said.output)["console"] == f"{cloud.endpoint}/console"
+    text = CliRunner().invoke(command, ["status", "--home", str(cloud.home)]).output
+    assert f"Console: {cloud.endpoint}/console" in text
+    assert "AWS: account 123456789012, region us-east-1" in text
 
 
 def test_a_node_without_a_network_of_its_own_cannot_set_the_machines(cloud: Cloud) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from localcloud.environments.find import MissingEnvironment, find_for
+from tests.support.console_reader import console_runs, console_sections
 from tests.support.local_team import Team, summary
 
 pytestmark = pytest.mark.engine
@@ -45,6 +46,7 @@ def test_a_stack_trains_and_a_changed_argument_starts_its_run_again(team: Team) 
     assert '"ranks": 4' in first, "two nodes with two processes each"
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
     assert "cifar10/base" in runs(team, "list", STACK)
+    _on_the_console(team)
     assert re.search(r"epoch 1 loss \d", runs(team, "logs", STACK, "cifar10/base"))
 
     where = ("--stacks", str(team.stacks), "--home", str(team.home / "cloud"))
@@ -59,6 +61,28 @@ def test_a_stack_trains_and_a_changed_argument_starts_its_run_again(team: Team) 
     os.kill(team.cloud.pid, signal.SIGKILL)
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
     assert re.search(r"epoch 2 loss \d", runs(team, "logs", STACK, "cifar10/base"))
+
+
+def _on_the_console(team: Team) -> None:
+    """What `up` ends with the address of."""
+    run = console_runs(team.cloud)["cifar10/base"]
+    assert run["state"] == "SUCCEEDED"
+    assert [(rank["node"], rank["state"], rank["rank"]) for rank in run["ranks"]] == [
+        ("main-0", "SUCCEEDED", 0), ("worker-0", "SUCCEEDED", 1),
+    ]  # fmt: skip
+    assert any("epoch 1 loss" in line for line in run["lines"]), run["lines"]
+    facts = dict(run["facts"])
+    assert "ended with exit code 0" in facts["attempt 1"], facts
+    assert "TRAINYARD_OUTPUT" in facts["variables"]
+    network = run["network"]
+    talked = [(row["from"], row["to"]) for row in network["rows"] if row["kind"] == "used"]
+    assert network["reason"] or (["worker"], ["main"]) in talked, network
+    sections = console_sections(team.cloud)
+    (job,) = sections["Jobs"]
+    assert (job["name"].startswith("deployer~"), job["state"]) == (True, "SUCCEEDED")
+    assert [row["name"] for row in sections["Virtual clusters"]] == ["default", "reserved"]
+    files = [row[0] for item in sections["Storages"] for table in item["tables"] for row in table["rows"]]
+    assert any(name.endswith("result.json") for name in files), files
 
 
 @pytest.mark.torture

@@ -62,7 +62,9 @@ def put(call: ApiCall) -> Reply:
     item = StoredObject(bucket.id, name, upload.size, upload.md5, kept, created)
     upload.path.rename(call.cloud.objects / item.file)
     stored.keep(call, bucket, item)
-    progress.remember(call.store, bucket.id, name, call.cloud.objects / item.file, item.modified)
+    if progress.is_status(name, item.size):
+        status = progress.read_status(call.cloud.objects / item.file)
+        progress.remember(call.store, bucket.id, name, status, item.modified)
     return Reply(200, headers={**item.receipt, "opc-content-md5": upload.md5})
 
 

@@ -24,7 +24,8 @@ def store(tmp_path: Path) -> Iterator[StateStore]:
 def put(store: StateStore, folder: Path, name: str, content: str, moment: float = 1.0) -> None:
     file = folder / "object"
     file.write_text(content)
-    progress.remember(store, "bucket", name, file, moment)
+    if progress.is_status(name, file.stat().st_size):
+        progress.remember(store, "bucket", name, progress.read_status(file), moment)
 
 
 def status(step: int) -> str:

@@ -92,6 +92,22 @@ def test_a_rule_to_the_services_is_named_as_they_are() -> None:
     assert (row["from"], row["to"]) == (["main"], ["OCI services", "Object Storage"])
 
 
+def test_a_group_is_drawn_as_its_members_and_what_goes_without_rules_only_between_nodes() -> None:
+    own = rule("ingress", 0, [5000, 5000], "sg-1", addresses=[address(0), address(1), "192.0.2.1"])
+    free = [
+        flow("ingress", address(1), address(0), 7000, connections=2),
+        flow("egress", address(0), "192.0.2.1", 443, connections=9),
+    ]
+    seen = connections(
+        run_of("main", "worker"), {"run0": evidence(0, [own]) | {"free": free}, "run1": evidence(1, [own])}
+    )
+    rows = [(row["kind"], row["from"], row["to"], row["what"], row["count"]) for row in seen["rows"]]
+    assert rows == [
+        ("used", ["worker"], ["main"], "tcp 7000", 2),
+        ("allowed", ["main", "worker"], ["main", "worker"], "tcp 5000", 0),
+    ]
+
+
 @pytest.mark.parametrize("peer", ["ocid1.networksecuritygroup.oc1.iad.x", "fd00::/8", "0.0.0.0/0"])
 def test_any_peer_of_a_rule_is_drawn(peer: str) -> None:
     seen = connections(run_of("main"), {"run0": evidence(0, [rule("ingress", 0, None, peer)])})

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far jobs come: launchers leave status files on storages, and nobody tells that they were written. So somebody
+looks, now and then, and the numbers of each version stay."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launcher.walking import open_file
+from localcloud.api import clock, progress
+from localcloud.api.store import StateStore
+from localcloud.openpai.storages import storages_folder
+from localcloud.openpai.store import JobRow, JobStore
+from provider.openpai.jobs import Job, start_of
+
+# Launchers report every five seconds.
+EVERY_SECONDS = 2.0
+# So many jobs are looked at, the newest ones, and so many ranks of each.
+_MOST_JOBS, _MOST_RANKS = 50, 256
+Place = tuple[str, str]
+log = logging.getLogger("localcloud")
+
+
+def remembered_under(storage: str) -> str:
+    """How a storage is called among the buckets whose progress is kept."""
+    return f"file://{storage}"
+
+
+def read_status(home: Path, place: Place, rank: int) -> Mapping[str, Any]:
+    """The status file of a rank. Empty if there is none. Its folder is a stranger's: no link is followed."""
+    storage, folder = place
+    try:
+        number = open_file(str(storages_folder(home) / storage), _name(folder, rank))
+    except OSError:
+        return {}
+    with os.fdopen(number, "rb") as file:
+        return progress.parse_status(file.read(progress.LONGEST_BYTES))
+
+
+@dataclass
+class Observer:
+    """Looks at the jobs that live, and once more at each that has ended since."""
+
+    home: Path
+    jobs: JobStore
+    store: StateStore
+    # What never changes of a living job. None: it is none of ours.
+    _texts: dict[str, Job | None] = field(default_factory=dict)
+
+    async def keep_observed(self) -> None:
+        """Looks in intervals until it is cancelled."""
+        while True:
+            try:
+                self.observe()
+            except (OSError, sqlite3.Error):
+                log.exception("progress of jobs")  # a full disk, for example: it may have space again next time
+            await asyncio.sleep(EVERY_SECONDS)
+
+    def observe(self) -> None:
+        living = list(self.jobs.jobs("WHERE completed IS NULL ORDER BY sequence DESC LIMIT ?", (_MOST_JOBS,)))
+        ended = (self.jobs.job(name) for name in self._texts.keys() - {row.name for row in living})
+        rows = [*living, *(row for row in ended if row is not None)]
+        before, self._texts = self._texts, {}
+        for row in living:
+            self._texts[row.name] = before[row.name] if row.name in before else self._text(row)
+        points = [point for row in rows for point in self._points(row, {**before, **self._texts}.get(row.name))]
+        if points:
+            with self.store.transaction():
+                for storage, name, status in points:
+                    progress.remember(self.store, remembered_under(storage), name, status, clock.now())
+
+    def _text(self, row: JobRow) -> Job | None:
+        return Job.read(row.user, row.job, self.jobs.text(row.name, "config"), [])
+
+    def _points(self, row: JobRow, job: Job | None) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        if job is None or not job.folder:
+            return
+        place = job.storage_place(f"{job.folder}/{start_of(job.name, row.attempt)}")
+        for node in job.nodes[:_MOST_RANKS] if place else ():
+            rank = node.get("rank")
+            if place and type(rank) is int and (status := read_status(self.home, place, rank)):
+                yield place[0], _name(place[1], rank), status
+
+
+def _name(folder: str, rank: int) -> str:
+    return f"{folder}/status/{rank}.json"
