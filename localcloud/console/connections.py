@@ -16,7 +16,7 @@ from localcloud.console.runs import RunNode, TrainingRun
 _PROTOCOLS = {"1": "icmp", "6": "tcp", "17": "udp", "all": "all"}
 ELSEWHERE, ANYWHERE = "other addresses", "anywhere"
 NO_ROLE = "node"
-_NO_MACHINE = "no machine of the run is known"
+_NO_MACHINE = "No machine of the run is known, so nobody counted its connections."
 # So many roles, outside places and rows are shown. The rest is counted, or goes by a common name.
 _MOST_ROLES, _MOST_OUTSIDE, _MOST_ROWS, _MOST_PORTS = 8, 6, 60, 4
 _OTHER_ROLES = "other roles"
@@ -79,7 +79,6 @@ class _Seen:
 def connections(run: TrainingRun, documents: Mapping[str, Evidence], places: PlaceNames) -> Row:
     """The drawing of a run's network: boxes, rows of connections, and how many rules were used."""
     reasons = [str(one["reason"]) for one in documents.values() if not one["enforced"]]
-    reasons += [] if documents else [_NO_MACHINE]
     seen = _Seen(places)
     addresses = dict(_addresses(run, documents))
     roles = _role_names(run)
@@ -92,7 +91,7 @@ def connections(run: TrainingRun, documents: Mapping[str, Evidence], places: Pla
     used = sum(1 for key in seen.rules if seen.used[key])
     return {
         "reason": "; ".join(dict.fromkeys(reasons))[:500],
-        "note": places.note,
+        "note": places.note if documents else _NO_MACHINE,
         "roles": [
             {"name": role, "nodes": list(_nodes(seen, run, roles, role, addresses))}
             for role in dict.fromkeys(roles.values())

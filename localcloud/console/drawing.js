@@ -12,8 +12,8 @@ export function network(content, ranks) {
   const made = make("div");
   const { used, unused } = content.rules;
   if (content.reason) made.append(make("p", `No rule was enforced: ${content.reason}`, "warn"));
-  if (!content.rows.length) return made;
   if (content.note) made.append(make("p", content.note, "quiet"));
+  if (!content.rows.length) return made;
   const counted = `${plural(content.connections, "connection")} through ${plural(used, "rule")}`;
   const dropped = content.dropped ? `${plural(content.dropped, "packet")} dropped` : "nothing dropped";
   const sum = make("p", `${counted}; ${plural(unused, "rule")} never used; `);

@@ -133,5 +133,10 @@ def test_however_much_is_seen_the_drawing_stays_small() -> None:
     assert len(names) <= 9 + 7
 
 
+def test_a_run_without_machines_says_so_and_not_that_rules_were_not_enforced() -> None:
+    seen = connections(run_of("main"), {})
+    assert (seen["reason"], seen["note"][:23]) == ("", "No machine of the run i")
+
+
 def test_why_nothing_was_enforced_is_told() -> None:
     assert connections(run_of("main"), {"run0": evidence(0, reason="no namespaces")})["reason"] == "no namespaces"
