@@ -279,11 +279,12 @@ class StackPlace(NamedTuple):
 
 
 class NamedAlike(NamedTuple):
-    """A thing that can exist only once: `where`, what it is, and its concern."""
+    """A thing that can exist only once: `where`, what it is, its concern, and the remedy where nobody lends it."""
 
     where: tuple[str | None, ...]
     what: str
     concern: str
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,8 +82,8 @@ def _again(one: Judged, stack: Stack, first: dict[_Made, Judged]) -> Iterator[Fi
 
 
 def _makes(stack: Stack) -> Iterator[_Made]:
-    for where, what, concern in stack.named_alike():
-        remedy = f"choose another team or environment, or take {concern} from that stack (`uses`)"
+    for where, what, concern, other in stack.named_alike():
+        remedy = other or f"choose another team or environment, or take {concern} from that stack (`uses`)"
         yield _Made(where, what, at("environment"), remedy)
     here = (stack.platform, stack.account, stack.region)
     if stack.makes("bucket"):

@@ -118,7 +118,16 @@ class OpenPaiStack(Stack):
         return (StackPlace("cluster.uri", "on the cluster", self.cluster.uri),)
 
     def named_alike(self) -> Iterator[NamedAlike]:
-        return iter(())
+        """The folders of runs: with another stack's in them, training goes on from another's checkpoints."""
+        if self.storage is None:
+            return
+        folder = self.storage.folder or f"{self.team}/{self.environment}"
+        place = (self.cluster.uri.rstrip("/"), self.storage.name)
+        remedy = "choose another team or environment, or give one of them a `folder` in `trainyard:storage`"
+        for name, job in self.jobs.items():
+            if job.runs:
+                what = f"the folder `{folder}/{name}` of the storage `{self.storage.name}`"
+                yield NamedAlike(place, what, "storage", remedy)
 
     def text_files(self) -> Iterator[str]:
         return iter([self.cluster.certificate] if self.cluster.certificate else [])
