@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import pulumi
@@ -39,3 +39,8 @@ class Run(pulumi.CustomResource):
 
     def translate_output_property(self, prop: str) -> str:
         return "node_runs" if prop == "nodeRuns" else prop
+
+
+def aliases(names: Iterable[str]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
+    """What a job or run was called before, for the option of this name: renamed, it keeps its state."""
+    return [pulumi.Alias(name=name) for name in names] or None

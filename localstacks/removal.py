@@ -21,6 +21,11 @@ class LiveRun:
         return f"{self.title}: {self.state} for {duration((datetime.now(UTC) - self.since).total_seconds())}"
 
 
+def data_line(noun: str, name: str, inside: str) -> str:
+    """A bucket or repository, and what is in it."""
+    return f"{noun:8} {name}{f' with its {inside}' if inside else ', which is empty'}"
+
+
 @dataclass(frozen=True)
 class Removal:
     """`live` runs will be ended. `lines` describe what else goes or stays, and what is in it."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.plan.model import JobPlan, Plan
 
-JOBS, ACCESS, NETWORK, USES = "trainyard:jobs", "trainyard:access", "trainyard:network", "trainyard:uses"
+JOBS, ACCESS, NETWORK = "trainyard:jobs", "trainyard:access", "trainyard:network"
 # A shape that every local machine can stand in for.
 SMALL_SHAPE = {"name": "VM.Standard.E4.Flex", "ocpus": 1, "memoryGb": 8}
 # Long enough for the slowest framework to start here, and short enough that a hanging run is noticed.

@@ -27,6 +27,7 @@ from rehearsal.mapping import (
 )
 from schemas.code import LEFT_OUT
 from schemas.judge import judge_config
+from schemas.secrets import holds_secret
 from schemas.source import read
 
 # What trains in place of a team's code, by framework or framework/strategy: a few seconds each. The examples do.
@@ -89,7 +90,7 @@ def prepare(
         shutil.copyfile(file.parent / path, target)
         made.config[FRAMEWORKS][name] = f"./frameworks/{name}.toml"
     write(stacks, plan.stack, without_runs(made.config))
-    secret = frozenset(key for key, value in written.items() if _holds_secret(value))
+    secret = frozenset(key for key, value in written.items() if holds_secret(value))
     return Script(plan.stack, plan, made, secret)
 
 
@@ -156,9 +157,3 @@ def _put_packages(job: JobPlan, packages: PackagesPlan, stacks: Path) -> dict[st
     (stacks / file).parent.mkdir(exist_ok=True)
     (stacks / file).write_text("\n".join((*packages.lines, "")), "utf-8")
     return {"file": f"./{file}", "build": list(packages.build)}
-
-
-def _holds_secret(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return set(value) == {"secure"} or any(map(_holds_secret, value.values()))
-    return isinstance(value, list) and any(map(_holds_secret, value))

@@ -103,3 +103,8 @@ class WantedRuns:
     def includes(self, tags: Mapping[str, str]) -> bool:
         wanted = {"stack": self.stack, "job": self.job, "run": self.run}
         return all(value in (None, tags.get(key)) for key, value in wanted.items())
+
+
+def run_key(tags: Mapping[str, str]) -> tuple[str, ...]:
+    """What a run of a stack file keeps from attempt to attempt."""
+    return tuple(tags.get(name, "") for name in ("stack", "job", "run"))

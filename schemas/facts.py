@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -89,6 +89,12 @@ class Facts:
         if job.strategy is not None and job.strategy not in declared:
             return None
         return frameworks.framework(job.framework, job.strategy)
+
+    def known_jobs(self, stack: Stack) -> Iterator[tuple[str, Job, frameworks.Framework]]:
+        """The jobs whose framework and strategy are known, with their names."""
+        for name, job in stack.jobs.items():
+            if framework := self.framework(job):
+                yield name, job, framework
 
     def strategies(self, framework: str) -> tuple[str, ...]:
         own = self.own_frameworks.get(framework)

@@ -18,6 +18,7 @@ from schemas.compose import PLATFORM_KEY, schema_of
 from schemas.elsewhere import platforms_with
 from schemas.findings import Path
 from schemas.names import listing, nearest
+from schemas.secrets import is_secret
 
 _KINDS = {
     "object": "a mapping",
@@ -97,7 +98,7 @@ def _translate(error: Any, platform: str) -> Iterator[Problem]:
     elif path and path[-1] == "secure" and isinstance(error.instance, str):
         # The whole mapping is a secret.
         yield _no_secret(path[:-1])
-    elif _is_secret(error.instance) and error.validator in ("additionalProperties", "required", "type", "anyOf"):
+    elif is_secret(error.instance) and error.validator in ("additionalProperties", "required", "type", "anyOf"):
         wanted = error.validator == "anyOf" and {"$ref": "#/$defs/secret"} in error.validator_value
         yield _must_be_secret(path) if wanted else _no_secret(path)
     else:
@@ -246,10 +247,6 @@ _TRANSLATORS = {
     "enum": _not_allowed,
     "anyOf": _alternatives,
 }
-
-
-def _is_secret(value: Any) -> bool:
-    return isinstance(value, Mapping) and set(value) == {"secure"}
 
 
 def _kind(value: Any) -> str:

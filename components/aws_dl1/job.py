@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -12,7 +12,7 @@ from components.aws_dl1.cluster import Cluster, ClusterArgs
 from components.aws_dl1.run_inputs import run_inputs
 from components.aws_dl1.secrets import keep_secret, secret_variables
 from components.plan.model import RunPlan
-from components.run import Run
+from components.run import Run, aliases
 
 
 class Job(pulumi.ComponentResource):
@@ -23,7 +23,7 @@ class Job(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         # A renamed job keeps its state. Pulumi applies the alias to the resources below it too.
-        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=_aliases(args.job.was)))
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=aliases(args.job.was)))
         super().__init__("trainyard:aws-dl1:Job", name, None, opts)
         self._args = args
         self.cluster = Cluster(name, args, pulumi.ResourceOptions(parent=self))
@@ -39,7 +39,7 @@ class Job(pulumi.ComponentResource):
         if variables := secret_variables(run):
             why = f"Secret variables of {run.display_name}"
             tags = {**args.context.plan.tags, "job": args.job.cluster.key}
-            inside = pulumi.ResourceOptions(parent=self, aliases=_aliases(before))
+            inside = pulumi.ResourceOptions(parent=self, aliases=aliases(before))
             # The name that a run keeps when it is renamed. No run's secret is called as the cluster's own key.
             called = f"{args.job.cluster.name}/runs/{run.was[0] if run.was else key}"
             name, version = keep_secret(named, called, why, variables, tags, inside)
@@ -52,7 +52,7 @@ class Job(pulumi.ComponentResource):
             depends_on=after,
             # The provider asks for this order too, but the engine does not consult it for --replace.
             delete_before_replace=True,
-            aliases=_aliases(before),
+            aliases=aliases(before),
         )
         return Run(named, self._inputs(run, secret), options)
 
@@ -65,7 +65,3 @@ class Job(pulumi.ComponentResource):
             **secret,
         }
         return run_inputs(args.context.plan, args.job, run, where, args.context)
-
-
-def _aliases(names: Sequence[str]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
-    return [pulumi.Alias(name=name) for name in names] or None

@@ -14,7 +14,7 @@ from components.archives import CodeArtifact
 from components.oci.context import Context
 from components.oci.run_inputs import Where, job_tags, run_inputs
 from components.plan.model import JobPlan, RunPlan
-from components.run import Run, RunProvider
+from components.run import Run, RunProvider, aliases
 
 # Every run sets these itself. A change in the job would replace it, and delete the history of all its runs.
 RUNS_SAY = ["jobConfigurationDetails.maximumRuntimeInMinutes", "jobEnvironmentConfigurationDetails.image"]
@@ -49,7 +49,7 @@ class Job(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: JobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         # A renamed job keeps its state. Pulumi applies the alias to the resources below it too.
-        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=_aliases(args.plan.was)))
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=aliases(args.plan.was)))
         super().__init__("trainyard:oci:Job", name, None, opts)
         self._args = args
         self._image = args.context.fill(args.plan.image)
@@ -170,13 +170,9 @@ class Job(pulumi.ComponentResource):
             depends_on=args.after,
             # The provider asks for this order too, but the engine does not consult it for --replace.
             delete_before_replace=True,
-            aliases=_aliases(tuple(f"{args.plan.name}/{name}" for name in run.was)),
+            aliases=aliases(tuple(f"{args.plan.name}/{name}" for name in run.was)),
         )
         return Run(named, inputs, options)
-
-
-def _aliases(names: tuple[str, ...]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
-    return [pulumi.Alias(name=name) for name in names] or None
 
 
 def _mounted_at(mount: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan
 from components.openpai.protocol import judged, protocol_of
 from components.openpai.run_inputs import RunFiles, read_files, run_inputs
 from components.refusal import RefusedError
-from components.run import Run, RunProvider
+from components.run import Run, RunProvider, aliases
 from provider.openpai.protocol import Problem, problems
 from schemas.checks.registry import Wrong, at
 
@@ -53,7 +53,7 @@ class Job(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         # A renamed job keeps its state. Pulumi applies the alias to the resources below it too.
-        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=_aliases(job.was)))
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=aliases(job.was)))
         super().__init__("trainyard:openpai:Job", name, None, opts)
         self.runs = {
             key: Run(
@@ -64,7 +64,7 @@ class Job(pulumi.ComponentResource):
                     provider=provider,
                     # The provider asks for this order too, but the engine does not consult it for --replace.
                     delete_before_replace=True,
-                    aliases=_aliases(tuple(f"{name}/{was}" for was in run.was)),
+                    aliases=aliases(tuple(f"{name}/{was}" for was in run.was)),
                 ),
             )
             for key, run in job.runs.items()
@@ -74,10 +74,6 @@ class Job(pulumi.ComponentResource):
 
 def _shown(job: Job) -> dict[str, Any]:
     return {"runs": {key: {"state": run.state, "nodes": run.node_runs} for key, run in job.runs.items()}}
-
-
-def _aliases(names: tuple[str, ...]) -> list[pulumi.Input[str | pulumi.Alias]] | None:
-    return [pulumi.Alias(name=name) for name in names] or None
 
 
 def _files(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: Path) -> RunFiles:

@@ -21,13 +21,9 @@ class MachineInterface:
 
     id: str
     address: str
-    subnet: str
     groups: tuple[str, ...]
-    device_index: int = 0
-    network_card: int = 0
     kind: str = "interface"
     mac: str = ""
-    public_address: str = ""
 
 
 @dataclass(frozen=True)
@@ -35,21 +31,13 @@ class Machine:
     """One instance, as it is when it starts. `metadata` is the path of its metadata service on the cloud's endpoint."""
 
     id: str
-    type: str
     image: str
     region: str
-    zone: str
-    network: str
     subnet: str
     interfaces: tuple[MachineInterface, ...]
     user_data: bytes
     tags: Mapping[str, str]
-    profile: str
     metadata: str
-    boots: int
-    ends_by: str = "stop"  # what its own shutdown makes of it: `stop` or `terminate`
-    key_name: str = ""
-    placement_group: str = ""
 
 
 @dataclass(frozen=True)

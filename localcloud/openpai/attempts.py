@@ -16,8 +16,6 @@ from localcloud.openpai.store import JobStore
 from localcloud.openpai.tasks import TaskAttempt, TaskImage, TaskStorage
 from provider.openpai.protocol import entrypoint, with_secrets
 
-_SHARED_MEMORY_MB = 512
-
 
 def logs_folder(home: Path) -> Path:
     return accounts.folder(home) / "logs"
@@ -65,15 +63,13 @@ class Jobs:
     ) -> TaskAttempt:  # fmt: skip
         protocol, last, role = self.protocol(framework.name), task.last, task.role
         user, _, job = framework.name.partition("~")
-        options = protocol["taskRoles"][role.name].get("extraContainerOptions") or {}
         logs = log_folder(self._home, last.id)
         logs.mkdir(parents=True, exist_ok=True)
         return TaskAttempt(
             id=last.id, user=user, job=job, job_attempt=last.job_attempt, role=role.name, index=task.index,
             attempt=last.number, address=last.address, ports=last.ports, image=image, command=command,
             environment=environment.task_variables(framework, task, common), protocol=protocol, storages=storages,
-            logs=logs, cpus=role.cpus, memory_mb=role.memory_mb, gpus=role.gpus,
-            shared_memory_mb=int(options.get("shmMB") or _SHARED_MEMORY_MB),
+            logs=logs, memory_mb=role.memory_mb,
         )  # fmt: skip
 
 

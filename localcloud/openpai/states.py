@@ -7,8 +7,6 @@ from localcloud.openpai.framework import COMPLETED, DELETING, PENDING, PREPARING
 from localcloud.openpai.policies import ATTEMPT_OVER, STOP_ASKED, SUCCEEDED
 
 _STOPPED = (ATTEMPT_OVER, STOP_ASKED)
-# The states of a job that has not ended.
-LIVING = ("WAITING", "RUNNING", "STOPPING")
 
 
 def job_state(state: str, code: int | None) -> str:

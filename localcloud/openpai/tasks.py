@@ -66,10 +66,7 @@ class TaskAttempt:
     protocol: Mapping[str, Any]
     storages: tuple[TaskStorage, ...]
     logs: Path
-    cpus: float
     memory_mb: int
-    gpus: int
-    shared_memory_mb: int = 512
 
     @property
     def framework(self) -> str:

@@ -13,7 +13,7 @@ from localstacks.aws_dl1.calls import ask, ask_if_there, pages
 from localstacks.aws_dl1.machines import describe_machines
 from localstacks.aws_dl1.sessions import DEPLOYER, region_of, regions, session_of
 from localstacks.aws_dl1.types import BUCKET, INSTANCE, REPOSITORY, name_of
-from localstacks.removal import LiveRun, Removal
+from localstacks.removal import LiveRun, Removal, data_line
 from localstacks.states import Row
 from provider.aws_dl1.platform import AwsRunPlatform
 from provider.aws_dl1.queue import Queue
@@ -56,14 +56,10 @@ def list_data(cloud: Cloud, tell: Tell) -> Iterator[str]:
         session = session_of(cloud, DEPLOYER, region)
         if number == 0:
             for bucket in ask(tell, "List the buckets", session.client("s3").list_buckets)["Buckets"]:
-                yield _described("bucket", bucket["Name"], _objects(session, bucket["Name"], tell))
+                yield data_line("bucket", bucket["Name"], _objects(session, bucket["Name"], tell))
         for page in pages(tell, "List the repositories", session.client("ecr"), "describe_repositories"):
             for one in page["repositories"]:
-                yield _described("images", one["repositoryName"], _images(session, one["repositoryName"], tell))
-
-
-def _described(noun: str, name: str, inside: str) -> str:
-    return f"{noun:8} {name}{f' with its {inside}' if inside else ', which is empty'}"
+                yield data_line("images", one["repositoryName"], _images(session, one["repositoryName"], tell))
 
 
 def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:

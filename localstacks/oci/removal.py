@@ -10,7 +10,7 @@ from typing import Any
 from localcloud.control import Cloud
 from localstacks.oci.sessions import DEPLOYER, session_of
 from localstacks.oci.types import BUCKET, JOB, LOG, REPOSITORY
-from localstacks.removal import LiveRun, Removal
+from localstacks.removal import LiveRun, Removal, data_line
 from localstacks.states import Row, name_of
 from provider.base.asking import Tell, call_of
 from provider.base.errors import ProviderError
@@ -44,16 +44,13 @@ class RemovalReader:
         storage, artifacts = self._session.client("object_storage"), self._session.client("artifacts")
         for place in (tenancy, *(one.id for one in below)):
             for bucket in self._list("buckets", storage.list_buckets, self._cloud.namespace, place):
-                yield self._described("bucket", bucket.name, self._objects(bucket.name))
+                yield data_line("bucket", bucket.name, self._objects(bucket.name))
             for repository in self._list("repositories", artifacts.list_container_repositories, place):
-                yield self._described("images", repository.display_name, self._images(repository.id))
+                yield data_line("images", repository.display_name, self._images(repository.id))
 
     def _list(self, what: str, operation: Callable[..., Any], *place: str, **more: Any) -> list[Any]:
         list_all = sdk.module("pagination").list_call_get_all_results
         return list(self._ask(f"List the {what}", lambda: list_all(operation, *place, **more).data))
-
-    def _described(self, noun: str, name: str, inside: str) -> str:
-        return f"{noun:8} {name}{f' with its {inside}' if inside else ', which is empty'}"
 
     def _records(self, rows: Sequence[Row], runs: Sequence[Any]) -> Iterator[str]:
         logs = [name_of(row) for row in rows if row["type"] == LOG]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any
 from provider.aws_dl1.calls import attempt, code_of, pages, read_if_exists
 from provider.aws_dl1.session import Session
 from provider.aws_dl1.tickets import Cluster, Ticket, number_of
+from provider.base.at_once import read_at_once
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 
@@ -203,7 +203,4 @@ class Queue(QueueView):
             yield from (row["Key"] for row in page.get("Contents") or ())
 
     def at_once(self, read: Callable[[Any], Any], wanted: Sequence[Any]) -> list[Any]:
-        if len(wanted) < 2:
-            return [read(one) for one in wanted]
-        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as pool:
-            return list(pool.map(read, wanted))
+        return read_at_once(read, wanted, _AT_ONCE)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +20,7 @@ from provider.base.resource import Call
 from provider.runs.launch import launch_document
 from provider.runs.model import NodeRun
 from runstatus import launcher_status
-from runstatus.seen import MachineSeen, NodeStatus, RunStatus, WantedRuns
+from runstatus.seen import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Looker:
         seen: list[RunStatus] = []
         for queue in self._queues():
             tickets = self._tickets(queue)
-            chosen = tickets if history else list({_key(one): one for one in reversed(tickets)}.values())
+            chosen = tickets if history else list({run_key(one.tags): one for one in reversed(tickets)}.values())
             seen += [self._run(ticket, deeply) for ticket in chosen]
         return sorted(seen, key=lambda run: (run.created, run.title))
 
@@ -137,10 +137,6 @@ class Looker:
         """Whether a cluster without a ticket of the wanted runs is the wanted stack's."""
         wanted = self.wanted
         return bool(wanted.stack) and wanted.run is None and wanted.job in (None, cluster.job)
-
-
-def _key(ticket: Ticket) -> Sequence[str]:
-    return tuple(ticket.tags.get(name, "") for name in ("stack", "job", "run"))
 
 
 def _node(ticket: Ticket, row: Mapping[str, Any], run: NodeRun) -> NodeStatus:

@@ -15,7 +15,7 @@ from provider.oci.calls import attempt, pages, read_if_exists, refusal
 from provider.oci.session import Session
 from provider.runs import launch
 from runstatus import launcher_status
-from runstatus.seen import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns
+from runstatus.seen import ConnectionsSeen, NodeStatus, RunStatus, WantedRuns, run_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _latest(together: Iterable[list[Any]]) -> list[list[Any]]:
     newest: dict[tuple[str, ...], list[Any]] = {}
     for runs in together:
         tags = runs[0].freeform_tags
-        key = tuple(tags.get(name, "") for name in ("stack", "job", "run"))
+        key = run_key(tags)
         if key not in newest or _accepted(runs) > _accepted(newest[key]):
             newest[key] = runs
     return list(newest.values())

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from launcher.escaping import terminal
+from provider.base.at_once import read_at_once
 from provider.base.resource import Call
 from provider.openpai.calls import jobs
 from provider.openpai.jobs import Job, RunId, is_job_name, moment_of, start_of, texts
@@ -17,7 +17,7 @@ from provider.openpai.platform import OpenPaiRunPlatform
 from provider.openpai.states import JobDetail
 from provider.runs.model import NodeRun
 from runstatus.openpai.storages import Storages
-from runstatus.seen import NodeStatus, RunStatus, WantedRuns
+from runstatus.seen import NodeStatus, RunStatus, WantedRuns, run_key
 
 # Jobs that are asked for at once.
 _AT_ONCE = 8
@@ -39,8 +39,8 @@ class Looker:
         """Every run, the oldest first; `deeply` with what the launchers say, `history` with earlier attempts."""
         runs = [(row, job) for row, job in self._jobs() if self.wanted.includes(job.tags)]
         # The newest first, so the last one of a key is the newest when they are read from the end.
-        chosen = runs if history else list({_key(job): (row, job) for row, job in reversed(runs)}.values())
-        seen = self._at_once(lambda pair: self._run(pair[0], pair[1], deeply), chosen)
+        chosen = runs if history else list({run_key(job.tags): (row, job) for row, job in reversed(runs)}.values())
+        seen = read_at_once(lambda pair: self._run(*pair, deeply), chosen, _AT_ONCE)
         return sorted(seen, key=lambda run: (run.created, run.title))
 
     def _jobs(self) -> Iterator[tuple[Mapping[str, Any], Job]]:
@@ -52,7 +52,7 @@ class Looker:
             if is_job_name(str(row.get("name")))
         ]
         missing = [row for row in listed if _name(row) not in self._texts]
-        read = self._at_once(self._text, missing)
+        read = read_at_once(self._text, missing, _AT_ONCE)
         self._texts |= {_name(row): job for row, job in zip(missing, read, strict=True)}
         for row in listed:
             job = self._texts[_name(row)]
@@ -92,19 +92,9 @@ class Looker:
         tags = {key: terminal(value) for key, value in job.tags.items()}
         return replace(run, stack=tags.get("stack", ""), job=tags.get("job", ""), name=tags.get("run", ""))
 
-    def _at_once(self, read: Any, wanted: Sequence[Any]) -> list[Any]:
-        if len(wanted) < 2:
-            return [read(one) for one in wanted]
-        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as pool:
-            return list(pool.map(read, wanted))
-
 
 def _name(row: Mapping[str, Any]) -> str:
     return f"{row.get('username')}~{row.get('name')}"
-
-
-def _key(job: Job) -> Sequence[str]:
-    return tuple(job.tags.get(name, "") for name in ("stack", "job", "run"))
 
 
 def _node(node: Mapping[str, Any], run: NodeRun, detail: JobDetail) -> NodeStatus:

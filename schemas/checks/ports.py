@@ -18,12 +18,6 @@ EPHEMERAL = PortRange(32768, 60999)
 PRIVILEGED = 1024
 
 
-def _known(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, Framework]]:
-    for name, job in stack.jobs.items():
-        if framework := facts.framework(job):
-            yield name, job, framework
-
-
 def _options(job: Job, framework: Framework) -> Mapping[str, Any]:
     return {**{name: row.default for name, row in framework.options.items()}, **job.options}
 
@@ -42,7 +36,7 @@ def chosen_range(row: PortRow, job: Job) -> PortRange | None:
 
 def _written(stack: Stack, facts: Facts) -> Iterator[tuple[tuple[str | int, ...], PortRow, PortRange, Job, Framework]]:
     """Every port range in the file, with a label that the framework has."""
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         for label, value in job.ports.items():
             row = framework.port(label)
             if row is not None and isinstance(value, PortRange):
@@ -51,7 +45,7 @@ def _written(stack: Stack, facts: Facts) -> Iterator[tuple[tuple[str | int, ...]
 
 @rule("TY201", "an unknown port label")
 def unknown_label(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         labels = [row.label for row in framework.ports]
         for label in job.ports:
             if label not in labels:
@@ -61,7 +55,7 @@ def unknown_label(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY202", "a port range is too small")
 def too_small(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         for row in framework.ports:
             ports = chosen_range(row, job)
             if ports is None or not _active(row, job, framework) or ports.last < ports.first:
@@ -101,7 +95,7 @@ def no_range(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY205", "two port ranges of a job overlap on one node")
 def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         rows = [row for row in framework.ports if _active(row, job, framework)]
         for one, other in combinations(rows, 2):
             first, second = chosen_range(one, job), chosen_range(other, job)
@@ -119,7 +113,7 @@ def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     """The rules hold for the whole subnet: a port opened for one framework is also open on the other's nodes."""
     seen: set[tuple[str, str, str, str]] = set()
-    for (name, job, one), (_, other_job, other) in combinations(_known(stack, facts), 2):
+    for (name, job, one), (_, other_job, other) in combinations(facts.known_jobs(stack), 2):
         if one.name == other.name:
             continue
         for row, ports in _used(job, one):
@@ -151,7 +145,7 @@ def ephemeral(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY208", "a port that nothing uses", severity="warning")
 def unused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         for label in job.ports:
             row = framework.port(label)
             if row is not None and not _active(row, job, framework):
@@ -163,7 +157,7 @@ def unused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY209", "a dashboard is open", severity="warning")
 def dashboard(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, _ in _known(stack, facts):
+    for name, job, _ in facts.known_jobs(stack):
         if job.options.get("dashboard") is True:
             message = "the dashboard has no login: everybody on the subnet can see it"
             yield Wrong(at("jobs", name, "options", "dashboard"), message, "turn it off if nobody uses it")
@@ -171,7 +165,7 @@ def dashboard(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY210", "all ports where one range is needed")
 def not_all(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         for label, value in job.ports.items():
             row = framework.port(label)
             if row is not None and value == "all" and row.pinned == "start-option" and row.default != "all":

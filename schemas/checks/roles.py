@@ -9,14 +9,8 @@ from collections.abc import Iterator
 from catalog.frameworks import Framework, OptionRow
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
-from schemas.model import Job, Role, Stack
+from schemas.model import Role, Stack
 from schemas.names import listing, plural, suggestion
-
-
-def _known(stack: Stack, facts: Facts) -> Iterator[tuple[str, Job, Framework]]:
-    for name, job in stack.jobs.items():
-        if framework := facts.framework(job):
-            yield name, job, framework
 
 
 def _called(framework: Framework) -> str:
@@ -43,7 +37,7 @@ def unknown_strategy(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY403", "an unknown role")
 def unknown_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         for role in job.roles:
             if role not in framework.roles:
                 message = f"{_called(framework)} has no role `{role}`"
@@ -52,7 +46,7 @@ def unknown_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY404", "a number of nodes that the framework does not allow")
 def wrong_count(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         for role, row in framework.roles.items():
             spec = job.roles.get(role)
             if spec is None:
@@ -67,7 +61,7 @@ def wrong_count(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY405", "a role is missing")
 def missing_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         for role, row in framework.roles.items():
             if role not in job.roles and row.minimum > 0:
                 message = f"{_called(framework)} needs the role `{role}`: {row.why}"
@@ -76,7 +70,7 @@ def missing_role(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY406", "an unknown option")
 def unknown_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         for option in job.options:
             if option not in framework.options:
                 message = f"{_called(framework)} has no option `{option}`"
@@ -85,7 +79,7 @@ def unknown_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY407", "an option's value does not fit")
 def wrong_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         for option, value in job.options.items():
             row = framework.options.get(option)
             complaint = _complaint(row, value) if row else None
@@ -118,7 +112,7 @@ def _complaint(row: OptionRow, value: bool | int | float | str) -> str | None:
 
 @rule("TY408", "one-node training with several nodes")
 def mirrored(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         if framework.strategy == "mirrored" and job.nodes > 1:
             message = f"the strategy `mirrored` uses the GPUs of one node; {job.nodes} nodes are asked for"
             yield Wrong(at("jobs", name, "roles"), message, "use `strategy: multi-worker-mirrored`, or one node")
@@ -126,7 +120,7 @@ def mirrored(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY409", "bounds of elastic training that contradict the job")
 def elastic(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         least, most = job.options.get("minNodes", 0), job.options.get("maxNodes", 0)
         if "elastic" not in framework.options or type(least) is not int or type(most) is not int:
             continue
@@ -202,7 +196,7 @@ def oversubscribed(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY415", "nodes find each other through logs, but logs are off")
 def driver_without_log(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         if "adsDriver" in framework.options and job.options.get("adsDriver") is True and not stack.logs.enabled:
             message = "ADS's own driver finds the main node by reading its run's log, but `trainyard:logs` is off"
             yield Wrong(
@@ -212,7 +206,7 @@ def driver_without_log(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY416", "a command that nothing runs")
 def unused_command(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in _known(stack, facts):
+    for name, job, framework in facts.known_jobs(stack):
         for role, spec in job.roles.items():
             row = framework.roles.get(role)
             if row is not None and spec.command is not None and not row.runs_command:

@@ -45,7 +45,7 @@ def attempt_of(name: str, home: Path, command: str, **changes: Any) -> TaskAttem
     made = TaskAttempt(
         id=name, user="ann", job="train", job_attempt=0, role="main", index=0, attempt=0,
         address=f"10.151.0.{number + 9}", ports={}, image=TaskImage("example.com/plain:1"), command=command,
-        environment={"PAI_JOB_NAME": "ann~train"}, protocol=job, storages=(), logs=logs, cpus=1, memory_mb=2048, gpus=0,
+        environment={"PAI_JOB_NAME": "ann~train"}, protocol=job, storages=(), logs=logs, memory_mb=2048,
     )  # fmt: skip
     return replace(made, **changes)
 

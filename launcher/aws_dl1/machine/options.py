@@ -25,7 +25,7 @@ KERNEL_VARIABLE = "TRAINYARD_MACHINE_KERNEL"
 # provider says which hardware. Inferred from the documents: releases before 1.10 have HCCL's own sockets
 # (HCCL_OVER_TCP); later documents do not name it any more, and libfabric's provider `tcp` is what uses sockets there.
 _SOCKETS_OF_HCCL_BEFORE = (1, 10)
-LIBFABRIC, SOCKETS = "libfabric", "sockets"
+_SOCKETS = "sockets"
 # Where images have the wrapper by which HCCL loads libfabric, and EFA's libraries.
 LIBRARIES = ("/root/hccl_ofi_wrapper", "/opt/amazon/openmpi/lib", "/opt/amazon/efa/lib")
 
@@ -36,7 +36,7 @@ _FORK_SAFE_KERNEL, _FORK_SAFE_RDMA_CORE = (5, 13), (35,)
 def host_nic(kind: str, release: str, efa_interfaces: int, interface: str) -> dict[str, str]:
     """Variables by which HCCL uses the host's network. `interface`: the one that leads to the other machines."""
     by_name = {"HCCL_SOCKET_IFNAME": interface} if interface else {}
-    if kind == SOCKETS:
+    if kind == _SOCKETS:
         if _numbers(release) < _SOCKETS_OF_HCCL_BEFORE:
             return {"HCCL_OVER_TCP": "1", **by_name}
         return {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "tcp", **by_name}

@@ -154,7 +154,6 @@ def _complete(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
     instance._placement.group_name = where.get("GroupName", "")
     instance._placement.tenancy = where.get("Tenancy", "default")
     instance.disable_api_termination = bool(wanted.get("DisableApiTermination"))
-    instance.trainyard_boots = 0
     interfaces = wanted.get("NetworkInterfaces", [])
     for interface in interfaces:
         device, card = int(interface.get("DeviceIndex") or 0), int(interface.get("NetworkCardIndex") or 0)

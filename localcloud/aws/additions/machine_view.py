@@ -52,7 +52,6 @@ def begins(instance: Any) -> None:
     set_state(instance, "pending")
     # AWS sets it with every start, and moto only with the first.
     instance.launch_time = utcnow()
-    instance.trainyard_boots = getattr(instance, "trainyard_boots", 0) + 1
     instance.trainyard_agent = False
     told = machine(instance)
     outside().later(lambda: outside().machines.started(told))
@@ -67,14 +66,10 @@ def ends(instance: Any, how: str) -> None:
 
 def machine(instance: Any) -> Machine:
     tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
-    profile = instance.iam_instance_profile or {}
     return Machine(
-        id=instance.id, type=instance.instance_type, image=instance.image_id, region=instance.ec2_backend.region_name,
-        zone=instance.availability_zone or "", network=instance.vpc_id or "", subnet=instance.subnet_id or "",
-        interfaces=tuple(_interface(nic) for nic in _ordered(instance)), user_data=_user_data(instance), tags=tags,
-        profile=profile.get("Arn", ""), metadata=outside().metadata_path(instance.id),
-        boots=getattr(instance, "trainyard_boots", 1), ends_by=instance.instance_initiated_shutdown_behavior or "stop",
-        key_name=instance.key_name or "", placement_group=instance.placement.group_name or "",
+        id=instance.id, image=instance.image_id, region=instance.ec2_backend.region_name,
+        subnet=instance.subnet_id or "", interfaces=tuple(_interface(nic) for nic in _ordered(instance)),
+        user_data=_user_data(instance), tags=tags, metadata=outside().metadata_path(instance.id),
     )  # fmt: skip
 
 
@@ -83,11 +78,8 @@ def _ordered(instance: Any) -> list[Any]:
 
 
 def _interface(nic: Any) -> MachineInterface:
-    return MachineInterface(
-        nic.id, nic.private_ip_address, nic.subnet.id, tuple(group.id for group in nic.group_set),
-        nic.device_index or 0, getattr(nic, "network_card_index", 0), nic.interface_type, nic.mac_address,
-        nic.public_ip or "",
-    )  # fmt: skip
+    groups = tuple(group.id for group in nic.group_set)
+    return MachineInterface(nic.id, nic.private_ip_address, groups, nic.interface_type, nic.mac_address)
 
 
 def _user_data(instance: Any) -> bytes:

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from catalog.secret_looks import looks_secret, names_secret
 from catalog.tables import table
@@ -15,6 +14,7 @@ from schemas.facts import Facts
 from schemas.names import suggestion
 from schemas.openpai.checks.registry import rule
 from schemas.openpai.model import END_OF_PARAMETER, IMAGE_NAME, OpenPaiStack
+from schemas.secrets import holds_secret
 
 # What OpenPAI's controller makes of a role's name is the name itself only if it looks so.
 _ROLE = re.compile(r"[a-z][a-z0-9]*")
@@ -88,19 +88,13 @@ def git_secret(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 def plugin_secret(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for index, plugin in enumerate(job.plugins):
-            if _holds_secret(plugin.parameters):
+            if holds_secret(plugin.parameters):
                 message = "a plugin's parameters are in the job's text, which OpenPAI does not hide"
                 yield Wrong(at("jobs", name, "plugins", index, "parameters"), message, "pass the secret in `env`")
         for parameter, value in job.parameters.items():
             if names_secret(parameter, value) or looks_secret(value):
                 message = f"`{parameter}` looks like a secret, and OpenPAI shows parameters to everybody"
                 yield Wrong(at("jobs", name, "parameters", parameter), message, "pass it as a secret in `env`")
-
-
-def _holds_secret(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return set(value) == {"secure"} or any(map(_holds_secret, value.values()))
-    return isinstance(value, list) and any(map(_holds_secret, value))
 
 
 @rule("TY894", "a parameter with the name of a variable that has another meaning")

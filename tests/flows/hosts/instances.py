@@ -80,10 +80,10 @@ class Data:
 
     def start(self, number: int, user_data: str = "", **more: object) -> Machine:
         address = f"10.0.1.{9 + number}"
-        interface = MachineInterface(f"eni-{number}", address, SUBNET, (GROUP,), kind="efa")
+        interface = MachineInterface(f"eni-{number}", address, (GROUP,), kind="efa")
         machine = Machine(
-            f"i-{number:017d}", "dl1.24xlarge", "ami-1", "us-east-1", "us-east-1a", "vpc-1", SUBNET, (interface,),
-            user_data.encode(), {"node": f"node-{number}"}, "", "/metadata", 1,
+            f"i-{number:017d}", "ami-1", "us-east-1", SUBNET, (interface,), user_data.encode(),
+            {"node": f"node-{number}"}, "/metadata",
         )  # fmt: skip
         self.reports.living[machine.id] = machine
         self.instances.started(machine)
