@@ -14,6 +14,8 @@ from provider.runs.model import NodeSpec, RunSpec
 VERSION = 1
 ROOT = ".trainyard/clusters"
 PLATFORM = "aws-dl1"
+# What a ticket says of its cluster. Its own place says the rest.
+_CLUSTER_TEXTS = ("region", "stack", "logGroup", "secret", "code", "launcher")
 _NUMBER = re.compile(r"[0-9]{8}")
 _ID = re.compile(rf"{PLATFORM}/(?P<bucket>[^/]+)/(?P<job>[^/]+)/(?P<number>[0-9]{{8}})/(?P<node>[^/]+)")
 
@@ -101,11 +103,14 @@ class Ticket:
         """None for an object that is no ticket: who may write to the bucket may write anything."""
         try:
             content = json.loads(body)
+            # JSON can have halves of letters, and no call takes them.
+            json.dumps(content, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             return None
         if not isinstance(content, Mapping) or content.get("version") != VERSION or not _has_nodes(content):
             return None
-        return cls(Cluster.of({**content, "bucket": bucket, "job": job}), number, content)
+        texts = {key: content[key] for key in _CLUSTER_TEXTS if isinstance(content.get(key), str)}
+        return cls(Cluster.of({**texts, "bucket": bucket, "job": job}), number, content)
 
     def text(self, key: str) -> str:
         value = self.content.get(key)
@@ -122,7 +127,8 @@ class Ticket:
     @property
     def tags(self) -> Mapping[str, str]:
         tags = self.content.get("tags")
-        return tags if isinstance(tags, Mapping) else {}
+        rows = tags.items() if isinstance(tags, Mapping) else ()
+        return {key: value for key, value in rows if isinstance(value, str)}
 
     @property
     def title(self) -> str:

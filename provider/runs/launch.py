@@ -11,11 +11,11 @@ LAUNCH_VARIABLE = "TRAINYARD_LAUNCH"
 _MOST_REPLICAS = 10_000
 
 
-def launch_document(variables: Mapping[str, Any]) -> Mapping[str, Any]:
+def launch_document(variables: Any) -> Mapping[str, Any]:
     """The launch document in a node's variables. Empty if there is none, or if it cannot be read."""
     try:
         launch = json.loads(variables.get(LAUNCH_VARIABLE, ""))
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return {}
     return launch if isinstance(launch, dict) else {}
 
@@ -24,7 +24,8 @@ def folder_of(launch: Mapping[str, Any]) -> str | None:
     """The folder of a run's starts. Older launch documents name it beside the peers."""
     peers = launch.get("peers")
     uri = launch.get("folder") or (peers.get("uri") if isinstance(peers, dict) else None)
-    return uri if isinstance(uri, str) else None
+    # No client takes halves of letters and control characters, and no stack has them.
+    return uri if isinstance(uri, str) and uri.isprintable() else None
 
 
 def ranks_of(document: Mapping[str, Any]) -> tuple[int, ...]:

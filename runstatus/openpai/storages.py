@@ -25,13 +25,12 @@ class Storages:
 
     def status(self, job: Job, folder: str | None, rank: int) -> Mapping[str, Any] | None:
         """The status file of a rank; None while there is none, or where the run's folder is on no storage."""
-        place = self.place(job, folder)
-        if place is None:
-            return None
-        storage, below = place
         try:
-            number = open_file(str(storage), f"{below}/status/{rank}.json")
-        except OSError:
+            place = self.place(job, folder)
+            number = open_file(str(place[0]), f"{place[1]}/status/{rank}.json") if place is not None else None
+        except (OSError, ValueError):  # an address that is none, or a name that no file can have
+            return None
+        if number is None:
             return None
         with os.fdopen(number, "rb") as file:
             return launcher_status.parse_status(file.read(launcher_status.LONGEST_BYTES))

@@ -114,6 +114,22 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
         assert {(one["up"], one["since"]) for run in stopped for one in run["machines"]} == {(False, None)}
 
 
+def test_an_odd_ticket_hides_no_other_run(world: AwsWorld, stacks: Path) -> None:
+    """Whoever may write to the bucket may write anything there."""
+    node = {"name": "main-0", "rank": 0, "environment": "none"}
+    tags: dict[str, object] = {"stack": STACK, "job": "odd", "run": "first"}
+    ticket = {"version": 1, "tags": tags, "nodes": [node], "region": ["x"]}
+    folder = {**node, "environment": {"TRAINYARD_LAUNCH": json.dumps({"folder": "s3://b/\ud800"})}}
+    written = [ticket, {**ticket, "tags": {**tags, "run": {}}}, {**ticket, "nodes": [folder]}]
+    written.append({**ticket, "nodes": [{"name": "\ud800"}]})
+    for number, content in enumerate(written, 1):
+        world.write(f".trainyard/clusters/odd/queue/{number:08}.json", content)
+    world.write(".trainyard/clusters/odd/starts/00000003/main-0.json", {"state": []})
+    shown = trainyard("runs", STACK, "--history", "--stacks", stacks)
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.count("odd/first: ") == 2, shown.output
+
+
 def test_machines_that_wait_for_their_first_run_are_shown(world: AwsWorld, stacks: Path) -> None:
     with world.cluster("early", "main-0") as cluster:
         eventually(lambda: world.keys(".trainyard/clusters/early/nodes/"), bool)

@@ -41,6 +41,18 @@ def test_a_status_is_read_and_no_link_is_followed(storages: Storages) -> None:
         assert storages.status(JOB, f"{JOB.folder}/{START}", rank) is None
 
 
-@pytest.mark.parametrize("folder", [None, "s3://bucket/a", "file:///elsewhere/a", "file:///up/a", "file:///data/../a"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        None,
+        "s3://bucket/a",
+        "file:///elsewhere/a",
+        "file:///up/a",
+        "file:///data/../a",
+        "file://[data/a",
+        "file:///data/%00",
+        "file:///data/\ud800",
+    ],
+)
 def test_other_folders_are_none(storages: Storages, folder: str | None) -> None:
     assert storages.status(JOB, folder, 0) is None

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a node of a run is, by its reports and its instance: what needs no cloud."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from provider.aws_dl1.endings import start_folder
 from provider.aws_dl1.machines import Instance, current
 from provider.aws_dl1.queue import NodeReport
 from provider.aws_dl1.states import Around, node_run
 from provider.aws_dl1.tickets import Cluster, RunId, Ticket, number_of
+from provider.runs.launch import launch_document
+from runstatus.seen import run_key
 
 LAUNCHED = datetime(2026, 1, 1, 12, 0, 0, 500_000, tzinfo=UTC)
 RUNNING = Instance("i-1", "main-0", "running", LAUNCHED)
@@ -63,7 +67,16 @@ def test_only_awss_clocks_decide_whether_a_report_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b'{"version": 2, "nodes": [{"name": "a"}]}', b'{"version": 1, "nodes": []}', b"[" * 9999]
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"version": 2, "nodes": [{"name": "a"}]}',
+        b'{"version": 1, "nodes": []}',
+        b"[" * 9999,
+        b'{"version": 1, "nodes": [{"name": "\\ud800"}]}',
+    ],
 )
 def test_an_object_that_is_no_ticket_is_none(body: bytes) -> None:
     assert Ticket.read("b", "j", 1, body) is None
@@ -77,3 +90,27 @@ def test_ids_and_numbers() -> None:
     assert number_of(".trainyard/clusters/j/queue/00000012.json") == 12
     assert number_of("queue/12.json") is None
     assert number_of("queue/00000012.json.new") is None
+
+
+@pytest.mark.parametrize("odd", [None, 1, True, [], ["a"], {}, {"a": 1}, {"stack": {}, "job": [], "run": 3}])
+def test_whatever_a_ticket_says_it_can_be_shown(odd: Any) -> None:
+    """Whoever may write to the bucket may write anything: one odd ticket must not hide the others."""
+    node: dict[str, Any] = {"name": "main-0", "environment": {}}
+    whole = {"version": 1, "tags": {"stack": "s"}, "nodes": [node]}
+    texts = ("region", "stack", "logGroup", "secret", "code", "launcher", "createdAt", "run", "displayName", "tags")
+    written = [{**whole, key: odd} for key in texts]
+    written += [{**whole, "nodes": [{**node, key: odd}]} for key in ("environment", "rank", "role")]
+    for content in written:
+        ticket = Ticket.read("b", "j", 1, json.dumps(content).encode())
+        assert ticket is not None
+        assert hash(run_key(ticket.tags)) is not None
+        assert isinstance(ticket.cluster.region, str | None)
+        assert start_folder(launch_document(ticket.nodes[0].get("environment")), ticket.start) is None
+        seen = node_run(ticket, "main-0", {"state": odd}, Around(False, {"main-0": RUNNING}))
+        assert seen.state == "IN_PROGRESS"
+
+
+def test_a_folder_that_no_client_takes_is_none() -> None:
+    for folder in ("s3://b/\ud800", "s3://b/a\x00b", "s3://b/\n"):
+        assert start_folder({"folder": folder}, "s00000001") is None
+    assert start_folder({"folder": "s3://b/été 1"}, "s00000001") == "s3://b/été 1/s00000001"
