@@ -11,8 +11,8 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -149,12 +149,10 @@ class BucketStore:
         return checksum_of(answer["ETag"])
 
     def abandon(self, name: str, upload: str) -> None:
-        try:
-            self._client.abort_multipart_upload(Bucket=self.bucket, Key=name, UploadId=upload)
-        except Exception as error:
-            # It costs room, no more. What made it useless is told anyway.
-            if not status_of(error) and not isinstance(error, OSError):
-                raise
+        abort = partial(self._client.abort_multipart_upload, Bucket=self.bucket, Key=name, UploadId=upload)
+        # It costs room, no more. What made it useless is told anyway.
+        with suppress(ProviderError):
+            attempt(replace(self.call, patience=0.0), f"Abandon the upload of {name}", abort)
 
     @property
     def _client(self) -> Any:

@@ -8,7 +8,8 @@ So only its calls are used here (docs/decisions/0017).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -137,12 +138,10 @@ class BucketStore:
         return str(self._attempt(f"Complete the upload of {name}", commit).headers.get("opc-multipart-md5", ""))
 
     def abandon(self, name: str, upload: str) -> None:
-        try:
-            self._client.abort_multipart_upload(*self._place, name, upload)
-        except Exception as error:
-            # It costs room, no more. What made it useless is told anyway.
-            if getattr(error, "status", None) is None and not isinstance(error, OSError):
-                raise
+        abort = partial(self._client.abort_multipart_upload, *self._place, name, upload)
+        # It costs room, no more. What made it useless is told anyway.
+        with suppress(ProviderError):
+            attempt(replace(self.call, patience=0.0), f"Abandon the upload of {name}", abort)
 
     @property
     def _client(self) -> Any:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An upload whose file changed is abandoned. Whether that goes well or not, the user hears of the change."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from provider.base.asking import call_of
+from provider.base.resource import Call
+
+
+@pytest.fixture
+def call() -> Call:
+    return call_of("put", lambda line: None)
+
+
+@pytest.fixture
+def closed() -> str:
+    """An address at which nobody listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{held.getsockname()[1]}"
+
+
+def test_s3_that_cannot_be_reached_hides_nothing(call: Call, closed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("botocore")
+    from provider.aws_dl1.session import Session
+    from transfers.aws_dl1.store import BucketStore
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", closed)
+    store = BucketStore(Session.of({"region": "us-east-1"}), call, "bucket", lambda error: error)
+    store.abandon("name", "upload")
+
+
+def test_object_storage_that_cannot_be_reached_hides_nothing(call: Call) -> None:
+    oci = pytest.importorskip("oci")
+    from transfers.oci.store import BucketStore
+
+    class Unreachable:
+        """A session, and its client."""
+
+        def client(self, name: str) -> Unreachable:
+            return self
+
+        def abort_multipart_upload(self, *place: str) -> None:
+            raise oci.exceptions.ConnectTimeout("nobody answers")
+
+    store = BucketStore(Unreachable(), call, "namespace", "bucket", lambda error: error)  # type: ignore[arg-type]
+    store.abandon("name", "upload")
