@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from localcloud.api import faults
 from localcloud.api.errors import ApiError, disk_error
 from localcloud.api.http import Body, Reply, Request
-from localcloud.aws import account, kept, lives, metadata, sigv4
+from localcloud.aws import account, host_reports, kept, metadata, sigv4
 from localcloud.aws.additions.outside import Outside
 from localcloud.aws.calls import read_call
 from localcloud.aws.errors import Reason, RefusalError, error_reply, refusal_reply
@@ -25,7 +25,7 @@ from localcloud.aws.machines import Machine, Machines, NetworkAround, NoMachines
 from localcloud.aws.services import SERVICES, AwsService, Wire
 
 if TYPE_CHECKING:
-    from localcloud.aws.world import World
+    from localcloud.aws.simulation import Simulation
 
 MAXIMUM_BODY = 16 * 1024 * 1024
 # moto receives an object in one piece. Larger files come in parts.
@@ -44,7 +44,7 @@ class AwsCloud:
         self._home = home
         self._endpoint = endpoint
         self._faults = strikes
-        self._world: World | None = None
+        self._simulation: Simulation | None = None
         self.hosts: Machines = NoMachines(self)
         self.record = AwsRecord()
         # Called on the event loop with each object that was put: its bucket, its key and its content.
@@ -66,11 +66,13 @@ class AwsCloud:
         """Takes up what lived when the cloud ended. Called when the loop runs, after `hosts` was set."""
         self._loop = asyncio.get_running_loop()
         if kept.exists(account.folder(self._home)):
-            self._report(lambda world: lives.begin_again())
+            self._report(lambda _: host_reports.begin_again())
 
     async def answer(self, request: Request, body: Body) -> tuple[Reply, str]:
         if request.path.startswith(metadata.PATH):
-            return await self._inside(lambda world: world.metadata(request)) if self._is_used() else (Reply(404), "")
+            if not self._is_used():
+                return Reply(404), ""
+            return await self._inside(lambda simulation: simulation.metadata(request))
         service = _form_of(request)
         try:
             if not sigv4.is_signed(request):
@@ -101,15 +103,15 @@ class AwsCloud:
     ) -> tuple[Reply, str]:
         stated = bool(sigv4.payload_of(request, signed))
         # A signature that states the body's digest is verified before the body is received.
-        caller = await self._inside(lambda world: world.principal(request, signed, None)) if stated else None
+        caller = await self._inside(lambda simulation: simulation.principal(request, signed, None)) if stated else None
         content = await body.to_memory(MAXIMUM_OBJECT if service.wire is Wire.S3 and stated else MAXIMUM_BODY)
         digest = hashlib.sha256(content).hexdigest()
         sigv4.check_body(request, signed, digest)
         if caller is None:
-            caller = await self._inside(lambda world: world.principal(request, signed, digest))
+            caller = await self._inside(lambda simulation: simulation.principal(request, signed, digest))
         call, known = read_call(service, signed.scope.region, request, content), caller
         await self._strike_before(call.name)
-        answer = await self._inside(lambda world: world.answer(call, signed.key_id, known))
+        answer = await self._inside(lambda simulation: simulation.answer(call, signed.key_id, known))
         if call.name == "s3.PutObject" and answer[0].status == 200 and not call.parameters.get("partNumber"):
             self.after_put(call.text("Bucket"), call.text("Key"), content)
         faults.strike_after(self._faults, call.name)
@@ -127,17 +129,17 @@ class AwsCloud:
             status = struck.status if struck.code or struck.status not in _REASONS else 0
             raise RefusalError(reason, "A fault was requested for this call", struck.code, status)
 
-    async def _inside(self, work: Callable[[World], Answer]) -> Answer:
-        """Does work where the world is."""
+    async def _inside(self, work: Callable[[Simulation], Answer]) -> Answer:
+        """Does work where the simulation is."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._step, work)
 
-    def _step(self, work: Callable[[World], Answer]) -> Answer:
-        """On the thread of the world, which is made if it is not there yet."""
-        if self._world is None:
-            from localcloud.aws.world import World
+    def _step(self, work: Callable[[Simulation], Answer]) -> Answer:
+        """On the thread of the simulation, which is made if it is not there yet."""
+        if self._simulation is None:
+            from localcloud.aws.simulation import Simulation
 
-            self._world = World(self._home, self._endpoint, self._outside(), self.record)
-        return work(self._world)
+            self._simulation = Simulation(self._home, self._endpoint, self._outside(), self.record)
+        return work(self._simulation)
 
     def _outside(self) -> Outside:
         return Outside(
@@ -150,7 +152,7 @@ class AwsCloud:
         )  # fmt: skip
 
     def _on_loop(self, work: Callable[[], Answer]) -> Answer:
-        """Does work on the event loop, for the world's thread: the faults are in tables that only the loop uses."""
+        """Does work on the event loop, for the simulation's thread: only the loop uses the tables with the faults."""
         if self._loop is None:
             raise RuntimeError("the local AWS was asked before its cloud ran")
         done: Future[Answer] = Future()
@@ -164,12 +166,12 @@ class AwsCloud:
         self._loop.call_soon_threadsafe(step)
         return done.result(_LOOP_SECONDS)
 
-    def _report(self, change: Callable[[World], object]) -> None:
+    def _report(self, change: Callable[[Simulation], object]) -> None:
         """Takes up what the hosts say, in the order in which they say it."""
 
-        def work(world: World) -> None:
-            change(world)
-            world.settle()
+        def work(simulation: Simulation) -> None:
+            change(simulation)
+            simulation.settle()
 
         def step() -> None:
             try:
@@ -181,46 +183,46 @@ class AwsCloud:
             self._thread.submit(step)
 
     def running(self, instance: str) -> None:
-        self._report(lambda world: lives.running(instance))
+        self._report(lambda _: host_reports.running(instance))
 
     def agent_ready(self, instance: str) -> None:
-        self._report(lambda world: lives.agent_ready(instance))
+        self._report(lambda _: host_reports.agent_ready(instance))
 
     def ended_itself(self, instance: str) -> None:
-        self._report(lambda world: lives.ended_itself(instance))
+        self._report(lambda _: host_reports.ended_itself(instance))
 
     def failed(self, instance: str, reason: str) -> None:
-        self._report(lambda world: lives.failed(instance, reason))
+        self._report(lambda _: host_reports.failed(instance, reason))
 
     def nothing_runs(self, instance: str, reason: str) -> None:
-        self._report(lambda world: lives.running(instance, reason))
+        self._report(lambda _: host_reports.running(instance, reason))
 
     def command_began(self, command: str, instance: str) -> None:
-        self._report(lambda world: lives.command_began(command, instance))
+        self._report(lambda _: host_reports.command_began(command, instance))
 
     def command_ended(self, command: str, instance: str, code: int | None, output: str, errors: str) -> None:
-        self._report(lambda world: lives.command_ended(command, instance, code, output, errors))
+        self._report(lambda _: host_reports.command_ended(command, instance, code, output, errors))
 
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
-        return await self._inside(lambda world: lives.groups(region, ids))
+        return await self._inside(lambda _: host_reports.groups(region, ids))
 
     async def around(self, region: str, subnet: str) -> NetworkAround:
-        return await self._inside(lambda world: lives.around(region, subnet))
+        return await self._inside(lambda _: host_reports.around(region, subnet))
 
     async def machines(self) -> Sequence[Machine]:
-        return await self._inside(lambda world: lives.machines()) if self._is_used() else ()
+        return await self._inside(lambda _: host_reports.machines()) if self._is_used() else ()
 
     async def look(self, read: Callable[[], Answer]) -> Answer | None:
         """Reads moto's state where nothing changes it meanwhile. None if nobody has used AWS here: it stays unmade."""
-        return await self._inside(lambda world: read()) if self._is_used() else None
+        return await self._inside(lambda simulation: read()) if self._is_used() else None
 
     def _is_used(self) -> bool:
-        return self._world is not None or kept.exists(account.folder(self._home))
+        return self._simulation is not None or kept.exists(account.folder(self._home))
 
     async def close(self) -> None:
         """Ends after the calls that began. Later ones find the state as those left it."""
-        if self._world is not None:  # sqlite's connections are of one thread
-            self._thread.submit(self._world.close)
+        if self._simulation is not None:  # sqlite's connections are of one thread
+            self._thread.submit(self._simulation.close)
         await asyncio.to_thread(self._thread.shutdown, wait=True)
 
 

@@ -20,7 +20,7 @@ _OF_THE_MOMENT = frozenset({"aws:CurrentTime", "aws:EpochTime"})
 
 
 class AwsRecord:
-    """The decisions, the latest last. The world's thread writes, the event loop reads."""
+    """The decisions, the latest last. The simulation's thread writes, the event loop reads."""
 
     def __init__(self, most: int = MOST_ROWS) -> None:
         self._most = most

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How instances and commands go on, as the hosts report it. Everything here is called on the world's thread."""
+"""How instances and commands go on, as the hosts report it. Everything here is called on the simulation's thread."""
 
 from __future__ import annotations
 

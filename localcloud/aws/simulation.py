@@ -22,7 +22,7 @@ from localcloud.aws.principals import AwsPrincipal, find_key
 log = logging.getLogger("localcloud")
 
 
-class World:
+class Simulation:
     """moto and everything around it. Making one imports moto, which takes a second: make it when it is needed."""
 
     def __init__(self, home: Path, endpoint: str, outside: Outside, record: AwsRecord) -> None:
