@@ -16,6 +16,7 @@ from botocore.model import OperationModel
 from botocore.validate import ParamValidator
 
 from tests.programs.conftest import Record, Written
+from tests.support.ec2_words import as_ec2
 from tests.support.examples import DL1_EXAMPLES
 from tests.support.recorder.client import ProgramError, Recording, Resource
 
@@ -42,27 +43,6 @@ def network(keys: Mapping[str, Any], *others: Change) -> Change:
             other(config)
 
     return change
-
-
-# Names of the launch template's parts that Pulumi's SDK spells in another way than EC2.
-_SPELLED = {
-    "securityGroups": "Groups", "vpcSecurityGroupIds": "SecurityGroupIds", "ebs": "Ebs", "tags": "Tags",
-}  # fmt: skip
-_TEXTS_OF_BOOLEANS = ("true", "false")
-
-
-def as_ec2(value: Any) -> Any:
-    """Pulumi's spelling as EC2's: names with a capital, lists of tags, booleans as such."""
-    if isinstance(value, list):
-        return [as_ec2(item) for item in value]
-    if not isinstance(value, Mapping):
-        return value == "true" if value in _TEXTS_OF_BOOLEANS else value
-    return {
-        _SPELLED.get(key, key[0].upper() + key[1:]): [{"Key": name, "Value": text} for name, text in item.items()]
-        if key == "tags"
-        else as_ec2(item)
-        for key, item in value.items()
-    }
 
 
 @cache

@@ -35,6 +35,10 @@ def principal_names(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
         if name is not None and not NAME.fullmatch(name):
             message = f"`{name[:100]}` is not a valid name in IAM"
             yield Wrong(at("access", *key), message, "write the name alone: up to 64 letters, digits and +=,.@_-")
+    made = stack.physical("nodes")
+    if stack.makes("access") and access.runs is None and not NAME.fullmatch(made):
+        message = f"the role of the nodes would be `{made}`, and IAM takes 64 letters at most"
+        yield Wrong(at("environment"), message, "shorten `team` or `environment`")
 
 
 @rule("TY650", "a bucket name that S3 would refuse")
@@ -48,6 +52,10 @@ def bucket_name(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(
                 path, message, "use 3 to 63 lowercase letters, digits, `-` and `.`, beginning with a letter or digit"
             )
+    made = stack.physical("training")
+    if stack.makes("bucket") and stack.bucket.name is None and not _BUCKET.fullmatch(made):
+        message = f"the bucket would be called `{made}`, and S3 takes 63 letters at most"
+        yield Wrong(at("environment"), message, "write `bucket: { name: <name> }`, or shorten `team` or `environment`")
 
 
 @rule("TY651", "a repository name that ECR would refuse")
