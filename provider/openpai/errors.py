@@ -22,8 +22,8 @@ _REMEDIES: Mapping[str, str] = {
     "cluster's administrators say who may use which virtual cluster.",
     "NoEnoughQuotaError": "The virtual cluster has not so much. Ask for less, use another one, or have its quota "
     "raised by an administrator.",
-    "InvalidProtocolError": "The cluster's own rules go beyond the protocol's, or it is an older release. "
-    "`trainyard plan` shows the job as it is sent.",
+    "InvalidProtocolError": "The cluster's own rules go beyond the protocol's, or it is an older release. Its message "
+    "names the place in the job: please tell us.",
     "NoJobError": "The job was never there, or the cluster has forgotten it: old jobs are removed after a while.",
     "NoApiError": "This release of OpenPAI does not have this part of the REST API; trainyard needs 1.3 or later.",
     "ReadOnlyJobError": "The cluster takes no changes of this job.",
