@@ -154,23 +154,27 @@ class _Content:
 
 class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, keep: Any) -> None:
+        from moto.core.base_backend import BaseBackend
+        from moto.s3.models import FakeKey
+        from moto.ssm.models import ParameterDict
+
         super().__init__(file, protocol=5)
         self._keep = keep
+        self._backend, self._key, self._parameters = BaseBackend, FakeKey, ParameterDict
 
     def persistent_id(self, value: Any) -> Any:
-        from moto.core.base_backend import BaseBackend
-
+        """Asked of every value that there is, with every call that writes: it looks at as little as it can."""
+        if isinstance(value, self._backend):
+            return ("backend", _name_of(value), value.region_name)
         if isinstance(value, _Content):
             return ("content", value.name)
-        if isinstance(value, BaseBackend):
-            return ("backend", _name_of(value), value.region_name)
         return None
 
     def reducer_override(self, value: Any) -> Any:
-        from moto.s3.models import FakeKey
-
-        if isinstance(value, FakeKey):
+        if isinstance(value, self._key):
             return _bare, (type(value),), _key_state(value, self._keep), None, None, _set_key
+        if isinstance(value, self._parameters):
+            return _table, (type(value), value.default_factory), _as_new(value), None, _of_account(value)
         if isinstance(value, defaultdict) and type(value) is not defaultdict:
             return _table, (type(value), value.default_factory), vars(value), None, iter(dict.items(value))
         if isinstance(value, RSAPrivateKey | EllipticCurvePrivateKey):
@@ -231,6 +235,16 @@ def _table(kind: Any, factory: Any) -> Any:
     made = kind.__new__(kind)
     defaultdict.__init__(made, factory)
     return made
+
+
+def _as_new(parameters: Any) -> dict[str, Any]:
+    """The state of a table that has not read what moto brings: it reads that when somebody asks for it."""
+    return {name: False if name.endswith("_loaded") else value for name, value in vars(parameters).items()}
+
+
+def _of_account(parameters: Any) -> Iterator[tuple[str, Any]]:
+    """The parameters that somebody made. Those of AWS are thousands, and their names are its own."""
+    return ((name, versions) for name, versions in dict.items(parameters) if not name.startswith("/aws/"))
 
 
 def _private_key(content: bytes) -> Any:

@@ -3,6 +3,8 @@
 
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from localcloud.control import Cloud
 from tests.support.aws_clients import AwsClients, refused
 
 IMAGE = "ami-0d11a1b2c3d4e5f60"
+# moto brings thousands like it.
+OF_AWS = "/aws/service/global-infrastructure/regions/us-east-1"
 CARDS = 4
 
 
@@ -62,6 +66,12 @@ def test_a_kill_loses_nothing_that_was_answered(cloud: Cloud) -> None:
     aws = AwsClients(cloud)
     made = _world(aws)
     before = aws["sts"].get_caller_identity()
+    region = aws["ssm"].get_parameter(Name=OF_AWS)["Parameter"]["Value"]
+    aws["ssm"].put_parameter(Name="/team/other", Value=region, Type="String")
+    with closing(sqlite3.connect(cloud.home / "aws" / "state.sqlite3")) as state:
+        sizes = state.execute("SELECT length(state) FROM backends WHERE service = 'ssm'").fetchall()
+    assert sizes
+    assert max(sizes) < (100_000,), "what moto brings is written again with every call"
     os.kill(cloud.pid, signal.SIGKILL)
     again = control.start(cloud.home)
     aws = AwsClients(again)
@@ -75,6 +85,7 @@ def test_a_kill_loses_nothing_that_was_answered(cloud: Cloud) -> None:
     assert refused(s3.put_object, Bucket="kept", Key="small", Body=b"", IfNoneMatch="*")[0] == "PreconditionFailed"
     assert aws["ecr"].describe_repositories()["repositories"][0]["repositoryName"] == "team/train"
     assert aws["ssm"].get_parameter(Name="/team/image")["Parameter"]["Value"] == IMAGE
+    assert aws["ssm"].get_parameter(Name=OF_AWS)["Parameter"]["Value"] == region
     assert aws["ssm"].list_tags_for_resource(ResourceType="Parameter", ResourceId="/team/image")["TagList"]
     assert aws["secretsmanager"].get_secret_value(SecretId="key")["SecretString"] == "secret"
     assert aws["logs"].describe_log_groups()["logGroups"][0]["logGroupName"] == "/runs"
