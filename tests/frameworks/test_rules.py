@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.counts import wanted
+from tests.support.counts import drawn, wanted
 from tests.support.field import LONGEST_SECONDS, Field
 from tests.support.framework_examples import EXAMPLES
 from tests.support.waiting import eventually
@@ -19,7 +19,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "frameworks.md"
 TWO = [name for name, example in EXAMPLES.items() if len(example.roles) == 2]
 # Those that go PyTorch's way, and Ray, train on two nodes where not all is asked for.
 ON_TWO = ("accelerate", "lightning", "ray", "torchrun")
-RUNS = [(name, 3) for name in EXAMPLES if wanted(0, 1) or name not in ON_TWO]
+# Programs on the one framework Dask, under its row's rules: one of them trains where not all is asked for.
+ON_DASK = ["dask-lightgbm", "dask-xgboost", "dask-sklearn", "dask-ml"]
+LEFT = {*ON_DASK} - {*drawn(ON_DASK, 1)}
+RUNS = [(name, 3) for name in EXAMPLES if name not in LEFT and (wanted(0, 1) or name not in ON_TWO)]
 RUNS += [(name, 2) for name in TWO if wanted(0, 1) or name in ON_TWO]
 # Example, and the planned ports that are closed: the evidence has to name them, and nothing else.
 MISSED = [
@@ -47,8 +50,9 @@ MISSED = [
     ("horovod-tensorflow", "29600"),
     ("horovod-tensorflow", "30000-30511"),
 ]
-SAMPLE = {("dask", "8700-8709"), ("dask-xgboost", "8900-8963"), ("pytorch", "29500-29563"), ("tensorflow", "12345"),
-          ("ray", "10000"), ("horovod-pytorch", "30000-30511")}  # fmt: skip
+# One of each framework: two of them are missed where not all is asked for.
+SAMPLE = (("dask", "8700-8709"), ("dask-xgboost", "8900-8963"), ("pytorch", "29500-29563"), ("tensorflow", "12345"),
+          ("ray", "10000"), ("horovod-pytorch", "30000-30511"))  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "count"), RUNS)
@@ -73,7 +77,7 @@ def test_the_example_of_the_page_trains_as_a_team_s_own(field: Field) -> None:
         assert run.dropped() == set(), "nothing was asked for that the page does not name"
 
 
-@pytest.mark.parametrize(("name", "closed"), [case for case in MISSED if wanted(0, 1) or case in SAMPLE])
+@pytest.mark.parametrize(("name", "closed"), MISSED if wanted(0, 1) else drawn(SAMPLE, 2))
 def test_it_misses_each_rule_of_the_plan(field: Field, name: str, closed: str) -> None:
     example = EXAMPLES[name]
     environment = example.environment()

@@ -57,10 +57,11 @@ if rank == 1:
     time.sleep(600)
 step()
 """
+# The one that talks while it hangs is the hardest to see: the others hang in torture.
 HANGS = {"pytorch": PYTORCH, "horovod-pytorch": HOROVOD, "tensorflow": TENSORFLOW}
 
 
-@pytest.mark.parametrize("name", [name for name in HANGS if wanted(0, 1) or name != "tensorflow"])
+@pytest.mark.parametrize("name", [name for name in HANGS if wanted(0, 1) or name == "horovod-pytorch"])
 def test_a_rank_that_never_reduces_ends_the_run_with_each_ranks_last_line(
     field: Field, tmp_path: Path, name: str
 ) -> None:

@@ -185,7 +185,8 @@ It ran {whole}, from seed {seed}.
 - `up` is killed at a moment drawn from an undisturbed `up`. The victim is one of these: everything, the command, one
   process that it started (engine, language host, a plugin, the policy pack), the cloud. Afterwards the test counts the
   resources in the cloud by kind and name, and Pulumi's state by URN. No two resources may share an id.
-- `make test` runs the same in small, seeded samples.
+- `make test` runs the same in small, seeded samples. `TRAINYARD_SEED=N make test` draws other frameworks, rules and
+  examples.
 """
 
 
