@@ -11,6 +11,9 @@ from typing import Any
 
 from catalog.tables import table
 
+# The key of a stack file that names its platform.
+PLATFORM_KEY = "trainyard:platform"
+
 
 def platforms() -> Mapping[str, Mapping[str, Any]]:
     """Every platform, in the order of the file."""
@@ -20,6 +23,11 @@ def platforms() -> Mapping[str, Mapping[str, Any]]:
 def default_platform() -> str:
     """The platform of a stack file that names none: the first row."""
     return next(iter(platforms()))
+
+
+def platform_in(config: Mapping[str, Any]) -> str:
+    """The platform that a stack file's configuration names, as it was written."""
+    return str(config.get(PLATFORM_KEY) or default_platform())
 
 
 def platform_folder(name: str) -> str:

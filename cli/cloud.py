@@ -36,7 +36,7 @@ def start(home: Path | None, port: int, isolation: str) -> None:
             "To use another port, stop it first: trainyard cloud stop"
         )
     say(f"The local cloud answers at {started.endpoint} (pid {started.pid}).")
-    say(f"Compartment for stacks: {started.compartment}")
+    say(f"Compartment for stacks of OCI: {started.compartment}")
     if older := why_older(started.home):
         say(older)
     say('Point other clients at it with: eval "$(trainyard cloud env)"')
@@ -122,7 +122,7 @@ def log(home: Path | None, lines: int) -> None:
 @cloud.command()
 @home_option
 @click.option("--profile", type=click.Choice(["deployer", "user"]), default="deployer", show_default=True)
-@click.option("--resource", help="Act as the notebook session or job run with this OCID, not as a profile.")
+@click.option("--resource", help="Act as the notebook session or job run of OCI with this OCID, not as a profile.")
 def env(home: Path | None, profile: str, resource: str | None) -> None:
     """Print the variables for the clients of OCI, AWS and OpenPAI. Set them with: eval "$(trainyard cloud env)"."""
     from localcloud.admin import issue_resource_principal

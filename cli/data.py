@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from catalog.platforms import platforms
 from cli.moving import end_with, progress, size_words
 from cli.options import profile_option, stacks_option
 from cli.out import json_data, say, say_aside
@@ -92,7 +93,7 @@ def data() -> None:
     A job reads what lies under data/images when its stack file says so:
 
     \b
-    inputs: [{ mount: /data/images, prefix: data/images/ }]     as files of a folder
+    inputs: [{ mount: /data/images, prefix: data/images/ }]     as files of a folder (OCI)
     command: train.py --data ${bucket}/data/images              by the bucket's address
 
     Files go in parallel parts. Each is verified by its checksum, and is not moved again if it is there already. After a
@@ -121,9 +122,15 @@ def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) 
     with progress(account, "Putting"):
         sending.send(source_files(source, account), alone=source.is_file())
     place = f"to {opened.store.address}/{below}".rstrip("/")
+    end_with(account, "put", place, _way_in(opened, below) if below else "")
+
+
+def _way_in(opened: StackBucket, below: str) -> str:
+    """How a job reads what was put: not every platform mounts buckets."""
+    if opened.stack and "inputs" in platforms()[opened.stack.platform].get("lacks", {}):
+        return f"A job reads them by their address: `${{bucket}}/{below}` in its command."
     mounted = f"{{ mount: /data/{Path(below).name}, prefix: {below}/ }}"
-    hint = f"A job reads them with `inputs: [{mounted}]` in its stack file." if below else ""
-    end_with(account, "put", place, hint)
+    return f"A job reads them with `inputs: [{mounted}]` in its stack file."
 
 
 def _usual_prefix(source: Path) -> str:

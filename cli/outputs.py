@@ -14,15 +14,17 @@ import click
 from cli.data import as_json, object_line
 from cli.moving import end_with, progress, size_words
 from cli.out import json_data, say, say_aside
+from cli.run_selection import config_of
 from launcher.escaping import terminal
 from runstatus.seen import RunStatus
 from schemas.load import load_file
 from schemas.names import plural
 from transfers.account import Account
-from transfers.platform import Store, StoredObject, StoreRequest, store_opener
+from transfers.errors import TransferError
+from transfers.platform import Store, StoredObject, StoreOpener, StoreRequest, store_opener
 
 if TYPE_CHECKING:
-    from cli.runs import RunSelection
+    from cli.run_selection import RunSelection
 
 # In the folder of a run's start (docs/contracts.md).
 _OUTPUT = "output/"
@@ -52,19 +54,32 @@ class RunOutput:
 
 def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[RunOutput]:
     """Those of the runs that were chosen. Runs without a folder are named."""
-    question = selection.question
-    stack = load_file(selection.file).stack if selection.file else None
-    request = StoreRequest(purpose, stack, question.config, question.cloud, question.profile, say_aside)
-    opener, found = store_opener(request), []
+    found, openers = [], dict[str, StoreOpener]()
     for run in selection.runs(history=history):
         if run.folder is None:
             say_aside(
                 f"{terminal(run.title)}: nobody knows where it keeps its files; its image has no launcher of ours"
             )
             continue
-        store, folder = opener.folder(run.folder)
+        try:
+            if run.stack not in openers:
+                openers[run.stack] = _opener(selection, run.stack, purpose)
+            store, folder = openers[run.stack].folder(run.folder)
+        except TransferError as error:
+            if selection.wanted.stack:
+                raise
+            # The other stacks' runs may be on platforms whose files anybody can fetch.
+            say_aside(f"{terminal(run.stack)} {terminal(run.title)}: {error}")
+            continue
         found.append(RunOutput(run, store, f"{folder}/{_OUTPUT}", history))
     return found
+
+
+def _opener(selection: RunSelection, stack: str, purpose: str) -> StoreOpener:
+    """Runs of several stacks may keep their files on several platforms."""
+    question, file = selection.question, selection.file_of(stack)
+    loaded = load_file(file).stack if file else None
+    return store_opener(StoreRequest(purpose, loaded, config_of(file), question.cloud, question.profile, say_aside))
 
 
 def show(outputs: Sequence[RunOutput], form: str) -> None:

@@ -14,8 +14,9 @@ from cli.options import profile_option, stacks_option
 from cli.out import say, say_aside
 from cli.planning import judge_or_exit, stack_file
 from cli.problems import INTERRUPTED
+from cli.run_selection import RunSelection
 from cli.running import home_option, running_cloud
-from cli.runs import RunSelection, follow_lines
+from cli.runs import follow_lines
 from components.plan.show import table
 from runstatus.platform import Question, UnknownPlaceError, run_look
 from runstatus.seen import WantedRuns
@@ -45,7 +46,8 @@ _SECONDS_BETWEEN_LOOKS = 1.0
     "--compartment",
     "place",
     metavar="PLACE",
-    help="Where the stack is deployed, if not where its file says: an OCID of a place, or the name of a bucket.",
+    help="Where the stack is deployed, if not where its file says: the OCID of a compartment (OCI), the name of a "
+    "bucket (AWS), or the address of a portal (OpenPAI).",
 )
 @profile_option
 def run(

@@ -16,6 +16,7 @@ from cli.planning import plan_or_exit, require_local_cloud
 from cli.problems import INTERRUPTED
 from cli.running import isolation_option
 from components.plan.model import Plan
+from components.refusal import moved
 from engine.progress import Progress
 from launcher.escaping import terminal
 from localcloud import admin, control
@@ -30,6 +31,7 @@ from provider.runs.model import TERMINAL
 from runstatus.outputs import RunReport, runs_now
 from runstatus.platform import Question
 from runstatus.seen import WantedRuns
+from schemas.findings import dotted
 from schemas.source import read
 
 # Enough to see that it trained and how it ended.
@@ -153,7 +155,20 @@ def _plan(place: Place) -> Plan:
     place.must_have_file()
     plan = plan_or_exit(str(place.file), place.file.parent, "text")
     require_local_cloud(plan)
+    _require_same_platform(place, plan)
     return plan
+
+
+def _require_same_platform(place: Place, plan: Plan) -> None:
+    """The program refuses this too. Here nothing has been made for the other platform yet, and the copy of the file
+    still tells `down` and `runs` where the stack is."""
+    own, _ = place.states()
+    if (there := place.platform_name) != plan.platform and any(own.made()):
+        wrong = moved(plan.platform, there)
+        line, _ = read(place.file).position(wrong.path)
+        raise click.ClickException(
+            f"{place.file}:{line}: {dotted(wrong.path)}: {wrong.message}\n{wrong.remedy}: {place.command('down')}"
+        )
 
 
 def _used(plan: Plan) -> str:
@@ -189,7 +204,7 @@ def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
         for line in platform.list_results(cloud, outputs, plan.jobs[job].runs[run], report["nodes"], say_aside):
             say(terminal(f"  left     {line}"))
     if any(report["state"] not in TERMINAL for _, _, report in runs):
-        say(f"  watch    .venv/bin/trainyard runs watch {place.stack} --local")
+        say(f"  watch    .venv/bin/{place.command('runs watch')}")
     say(f"  console  {cloud.endpoint}/console")
     say(f'  look     eval "$(.venv/bin/trainyard cloud env)" and use {platform.client}; .venv/bin/trainyard cloud log')
 

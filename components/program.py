@@ -13,9 +13,10 @@ import yaml
 from pulumi.runtime import config
 
 from catalog.platforms import platforms
+from components.outputs import last_outputs
 from components.plan.build import plan_of
 from components.plan.platform import deploying_platform_of
-from components.refusal import RefusedError
+from components.refusal import RefusedError, moved
 from components.voice import program_error, warn
 from schemas.findings import Path as KeyPath
 from schemas.findings import dotted
@@ -42,6 +43,7 @@ def run() -> None:
     if not platforms()[plan.platform]["deploys"]:
         raise program_error(f"This release of trainyard does not deploy to {plan.platform} yet. Nothing was changed.")
     try:
+        _require_same_platform(plan.platform)
         made = deploying_platform_of(plan.platform).deploy(plan, judged.folder)
     except RefusedError as refused:
         raise program_error(_refusal_text(judged, refused)) from None
@@ -49,6 +51,14 @@ def run() -> None:
         raise program_error(not_installed(plan.platform, missing)) from None
     for key, value in made.items():
         pulumi.export(key, value)
+
+
+def _require_same_platform(platform: str) -> None:
+    """Another platform has nothing in common with this one: Pulumi would make all anew there, and remove all here."""
+    before = last_outputs()
+    there = next((name for name, row in platforms().items() if row.get("output") in before), platform)
+    if there != platform:
+        raise RefusedError([moved(platform, there)])
 
 
 def stack_file(name: str) -> Path:

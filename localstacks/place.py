@@ -19,7 +19,7 @@ from typing import IO, Any
 import psutil
 import yaml
 
-from catalog.platforms import default_platform
+from catalog.platforms import platform_in
 from components.plan.model import Plan
 from engine.local import environment
 from engine.tools import tools_home
@@ -87,7 +87,7 @@ class Place:
         """The command line for `trainyard WORD` on this stack, or on another of the same folder."""
         folder = self.file.parent
         where = () if folder == PROJECT / "stacks" else ("--stacks", str(folder))
-        return shlex.join(["trainyard", word, stack or self.stack, "--local", *more, *where])
+        return shlex.join(["trainyard", *word.split(), stack or self.stack, "--local", *more, *where])
 
     def start_cloud(self) -> control.Cloud:
         self._use = self._use or CloudUse(self.home, self._tell)
@@ -119,10 +119,13 @@ class Place:
         return self.home / "pulumi" / "stacks" / self.file.name
 
     @property
-    def platform(self) -> LocalPlatform:
+    def platform_name(self) -> str:
         """The platform of this stack. One that is up is asked by its copy: the team's file may be gone, or changed."""
-        config = (_data(self.local_file()) or {}).get("config") or read(self.file).data["config"]
-        return local_platform_of(str(config.get("trainyard:platform") or default_platform()))
+        return platform_in((_data(self.local_file()) or {}).get("config") or read(self.file).data["config"])
+
+    @property
+    def platform(self) -> LocalPlatform:
+        return local_platform_of(self.platform_name)
 
     def select(self, plan: Plan, cloud: control.Cloud) -> LocalFile:
         """The stack in the local backend, made when it is not there; gives its file as the local cloud can take it."""

@@ -43,6 +43,18 @@ def states(folder: Path) -> list[State]:
     return every
 
 
+def deployed_files(cloud_home: Path) -> dict[str, Path]:
+    """The stacks of the local backend beside this cloud, each with the file that it was brought up from.
+
+    That is a copy: the team's own file may be elsewhere, gone, or changed since, even to another platform.
+    """
+    folder = cloud_home.parent / "pulumi"
+    every = states(folder / "state" / ".pulumi" / "stacks")
+    own = [one.stack for one in every if one.project == PROJECT_NAME and any(one.made())]
+    copies = {stack: folder / "stacks" / f"Pulumi.{stack}.yaml" for stack in own}
+    return {stack: copy for stack, copy in copies.items() if copy.is_file()}
+
+
 def name_of(row: Row) -> str:
     """What the resource is called in the cloud."""
     values = row.get("outputs") or row.get("inputs") or {}

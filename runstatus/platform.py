@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from catalog.platforms import default_platform, import_platform, platforms_in
+from catalog.platforms import import_platform, platform_in, platforms_in
 from provider.base.asking import Tell
 from provider.runs.progress import ProgressPoint
 from runstatus.seen import MachineSeen, RunStatus, WantedRuns
@@ -63,7 +63,7 @@ class RunLook(Protocol):
 
 
 def run_look(question: Question) -> RunLook:
-    name = str(question.config.get("trainyard:platform") or default_platform())
+    name = platform_in(question.config)
     if name not in platforms_in("runstatus"):
         raise UnknownPlaceError(f"the stack runs on {name}: `trainyard runs` cannot show runs there yet")
     made: RunLook = import_platform("runstatus", name, "platform").make(question)

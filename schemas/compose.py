@@ -14,12 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from catalog.platforms import default_platform, platform_folder, platforms
+from catalog.platforms import PLATFORM_KEY, default_platform, platform_folder, platforms
 from schemas.built_in import KINDS, built_in
 
 FOLDER = Path(__file__).parent
 COMPOSED = FOLDER / "stack.schema.json"
-PLATFORM_KEY = "trainyard:platform"
 _DEFS = "#/$defs/"
 _LONGEST_LINE = 118
 # The definition of all keys. It differs on every platform: one of the keys is the region.

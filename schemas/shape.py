@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import Draft202012Validator, extend
 
-from catalog.platforms import default_platform, platforms
-from schemas.compose import PLATFORM_KEY, schema_of
+from catalog.platforms import PLATFORM_KEY, default_platform, platforms
+from schemas.compose import schema_of
 from schemas.elsewhere import platforms_with
 from schemas.findings import Path
 from schemas.names import listing, nearest
@@ -52,10 +52,32 @@ class Problem(NamedTuple):
 
 
 def platform_of(data: Any) -> str:
-    """The platform that a file names. The default one if it names none, or an unknown one."""
+    """The platform that a file names. If it names none, or an unknown one: the one that it was written for."""
     config = data.get("config") if isinstance(data, Mapping) else None
-    named = config.get(PLATFORM_KEY) if isinstance(config, Mapping) else None
-    return named if isinstance(named, str) and named in platforms() else default_platform()
+    if not isinstance(config, Mapping):
+        return default_platform()
+    named = config.get(PLATFORM_KEY)
+    if isinstance(named, str) and (name := named if named in platforms() else nearest(named, platforms())):
+        return name
+    return _written_for(config)
+
+
+def _written_for(config: Mapping[Any, Any]) -> str:
+    """The default platform, unless the file has nothing of what that one alone requires, and all of another's."""
+    own, first = _own_requirements(), default_platform()
+    if own[first] & config.keys():
+        return first
+    return next((name for name, keys in own.items() if keys and keys <= config.keys()), first)
+
+
+@cache
+def _own_requirements() -> Mapping[str, Set[str]]:
+    """The keys that a file needs on each platform, and not on all of them."""
+    required = {}
+    for name, row in platforms().items():
+        region = {row["region"]["key"]} if "region" in row else set()
+        required[name] = region | set(schema_of(name)["$defs"]["config"].get("required", ()))
+    return {name: keys - set.intersection(*required.values()) for name, keys in required.items()}
 
 
 @cache
@@ -79,6 +101,8 @@ def shape_problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})
     """Everything that the schema refuses in a file. `written`: how values other than texts are spelled in the file."""
     seen: dict[Problem, None] = {}
     platform = platform_of(data)
+    if platform != default_platform() and PLATFORM_KEY not in data["config"]:
+        seen[Problem("TY012", ("config",), f"`{PLATFORM_KEY}` is missing", f"add `{PLATFORM_KEY}: {platform}`")] = None
     for error in _validator(platform).iter_errors(data):
         for problem in _translate(error, platform):
             as_written = written.get(problem.path)

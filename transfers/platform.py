@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from catalog.platforms import default_platform, import_platform, platforms_in
+from catalog.platforms import import_platform, platform_in, platforms_in
 from provider.base.asking import Tell
 from schemas.model import Stack
 from transfers.errors import TransferError
@@ -117,7 +117,7 @@ class StoreOpener(Protocol):
 
 def store_opener(request: StoreRequest) -> StoreOpener:
     """Raises TransferError where the platform has no store that trainyard knows."""
-    name = str(request.config.get("trainyard:platform") or default_platform())
+    name = platform_in(request.config)
     if name not in platforms_in("transfers"):
         raise TransferError(
             f"the stack runs on {name}: trainyard does not know where runs keep files there, so it cannot move any"

@@ -134,8 +134,8 @@ class Session:
             elsewhere = f" {TOKEN_VARIABLE} is set, but for {self.token_elsewhere}, which {URI_VARIABLE} names."
             raise ProviderError(
                 f"There is no token for {self.uri}.{elsewhere if self.token_elsewhere else ''}",
-                f"Make one in the web portal (your profile, Tokens), and set {TOKEN_VARIABLE}, or `token` of "
-                "`trainyard:cluster` as a secret.",
+                f"Make one in the web portal (your profile, Tokens), and set {TOKEN_VARIABLE}. "
+                "`pulumi up` also takes `token` of `trainyard:cluster`, a secret that Pulumi alone decrypts.",
             )
         if not _TOKEN.fullmatch(self.token):
             raise ProviderError(

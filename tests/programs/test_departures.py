@@ -11,7 +11,7 @@ from tests.programs.conftest import Written
 from tests.support.recorder.answers import NAMESPACE
 from tests.support.recorder.client import ProgramError
 
-EXAMPLE = "oci-pytorch-ddp"
+EXAMPLE, BOTH = "oci-pytorch-ddp", "oci-or-openpai"
 OWN = f"organization/trainyard/{EXAMPLE}"
 BEFORE = {
     "bucket": "older",
@@ -76,3 +76,24 @@ def test_a_stack_does_not_move_to_another_region(changed: Written) -> None:
     with pytest.raises(ProgramError) as refused:
         changed(EXAMPLE, moved, references={OWN: BEFORE})
     assert "oci:region: the stack is in us-ashburn-1, and OCI cannot move it to another region" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("platform", "before", "there"),
+    [
+        ("oci", {"virtualCluster": "default", "jobs": {}}, "openpai"),
+        ("oci", {"securityGroupId": "sg-1", "subnetId": "subnet-1"}, "aws-dl1"),
+        ("openpai", BEFORE, "oci"),
+    ],
+)
+def test_a_stack_does_not_move_to_another_platform(
+    changed: Written, platform: str, before: dict[str, Any], there: str
+) -> None:
+    """Pulumi would end its runs there, and stop at the bucket that is protected: half here, half there."""
+
+    def change(config: dict[str, Any]) -> None:
+        config["trainyard:platform"] = platform
+
+    with pytest.raises(ProgramError) as refused:
+        changed(BOTH, change, references={f"organization/trainyard/{BOTH}": before})
+    assert f"trainyard:platform: the stack is up on `{there}`, and nothing moves to `{platform}`" in str(refused.value)
