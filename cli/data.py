@@ -122,10 +122,10 @@ def put(opened: StackBucket, source: Path, prefix: str | None, overwrite: bool) 
     with progress(account, "Putting"):
         sending.send(source_files(source, account), alone=source.is_file())
     place = f"to {opened.store.address}/{below}".rstrip("/")
-    end_with(account, "put", place, _way_in(opened, below) if below else "")
+    end_with(account, "put", place, way_in(opened, below) if below else "")
 
 
-def _way_in(opened: StackBucket, below: str) -> str:
+def way_in(opened: StackBucket, below: str) -> str:
     """How a job reads what was put: not every platform mounts buckets."""
     if opened.stack and "inputs" in platforms()[opened.stack.platform].get("lacks", {}):
         return f"A job reads them by their address: `${{bucket}}/{below}` in its command."

@@ -41,7 +41,7 @@ def make(question: Question) -> OciLook:
     compartment = compartment_of_caller(config, cloud, question.place)
     if not compartment:
         raise UnknownPlaceError(
-            "where are the runs? Name a stack, or use --local for the local cloud, or name OCI's compartment with --place"
+            "where are the runs? Name a stack, or use --local for the local cloud, or name a compartment with --place"
         )
     call = call_of("runs", question.tell)
     looker = Looker(session, replace(call, patience=FIRST_PATIENCE), compartment, question.wanted)
