@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote, urlparse
 
 from localcloud.api.http import Request
 from localcloud.aws.errors import Reason, RefusalError
@@ -71,7 +71,22 @@ def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
         raise RefusalError(
             Reason.UNKNOWN_OPERATION, "A header or query you provided implies functionality that is not implemented"
         )
-    return operation, {**parameters, "Bucket": bucket, "Key": key}
+    source, version = _copied(request.headers.get("x-amz-copy-source", ""))
+    return operation, {**parameters, "Bucket": bucket, "Key": key, "Source": source, "SourceVersion": version}
+
+
+def _copied(source: str) -> tuple[str, str]:
+    """The object that a call copies, as `bucket/key`, and its version. An address with a host or a fragment is refused:
+    moto would take its path alone."""
+    path, _, query = source.partition("?")
+    try:
+        parsed, pairs = urlparse(source), parse_qsl(query, keep_blank_values=True, max_num_fields=2)
+    except ValueError:
+        parsed, pairs = None, []
+    others = {name for name, _ in pairs} - {"versionId"}
+    if parsed is None or (parsed.path, parsed.query) != (path, query) or others:
+        raise RefusalError(Reason.MALFORMED, "The copy source must be a bucket and a key, percent-encoded")
+    return unquote(path).lstrip("/"), dict(pairs).get("versionId", "")
 
 
 def _operation(request: Request, bucket: str, key: str, query: Mapping[str, str]) -> str:

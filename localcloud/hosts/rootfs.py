@@ -80,7 +80,12 @@ def build(room: dict[str, Any]) -> int:
 def _stage(root: Path, number: int, source: str) -> str:
     name = f".mount-{number}"
     (root / name).mkdir()
-    kernel.bind_mount_all(source, str(root / name))
+    # Runs that share what lies around it may put a link in its place at any time.
+    held = os.open(source, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        kernel.bind_mount_all(f"/proc/self/fd/{held}", str(root / name))
+    finally:
+        os.close(held)
     return f"/{name}"
 
 

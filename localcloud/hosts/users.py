@@ -47,12 +47,13 @@ def machine_users(machine: str) -> tuple[int, int] | None:
 
 def hand_over(folder: Path, user: int | None) -> None:
     """Gives a folder with all that is in it to the run's user. One that is the user's stays as it is: a machine that
-    starts again finds its files as it left them."""
-    if user is None or folder.stat().st_uid == user:
+    starts again finds its files as it left them. Runs may write there meanwhile, so no link is followed."""
+    if user is None or folder.lstat().st_uid == user:
         return
-    for place, folders, files in os.walk(folder):
-        for name in (".", *folders, *files):
-            os.chown(os.path.join(place, name), user, user, follow_symlinks=False)
+    for _, folders, files, place in os.fwalk(folder, follow_symlinks=False):
+        os.fchown(place, user, user)
+        for name in (*folders, *files):
+            os.chown(name, user, user, dir_fd=place, follow_symlinks=False)
 
 
 def first_closed(paths: Iterable[str]) -> str:

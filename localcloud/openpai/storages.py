@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,9 @@ def task_storages(home: Path, protocol: Mapping[str, Any], user: str) -> tuple[T
         if folder := storage_folder(home, row["name"]):
             if row.get("share") is False:
                 folder = folder / user
-                folder.mkdir(exist_ok=True)
+                # What else tasks put there under this name, the hosts refuse.
+                with suppress(OSError):
+                    folder.mkdir()
             mount = row.get("mountPath") or f"/mnt/{row['name']}"
             shown.append(TaskStorage(row["name"], mount, folder, row.get("readOnly") is True))
     return tuple(shown)

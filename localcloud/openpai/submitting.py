@@ -20,10 +20,13 @@ from localcloud.openpai.policies import JobPolicy, policy_of
 from localcloud.openpai.rest import Parts, RestCall
 from localcloud.openpai.storages import require_storages
 from localcloud.openpai.store import JobRow
-from provider.openpai.protocol import NotAJobError, masked, parse, problems
+from provider.openpai.protocol import LONGEST_TEXT, NotAJobError, masked, parse, problems
 
-# YAML can say "the same again", so a short text can be an endless job.
+# YAML can say "the same again", so a short text can be an endless job: too many values, or a long text too often.
 _MOST_VALUES = 200_000
+_MOST_LETTERS = 2 * LONGEST_TEXT
+# JSON has no other numbers that everybody reads alike.
+_TOO_LARGE = 1 << 53
 _SHOWN_PROBLEMS = 5
 
 
@@ -34,7 +37,7 @@ def submit(call: RestCall) -> Reply:
 async def _submit(call: RestCall) -> Reply:
     text = _decoded(call.body)
     # A hostile text takes seconds to read. Nobody else waits for that.
-    protocol = await asyncio.to_thread(judged, text)
+    protocol, config = await asyncio.to_thread(judged_and_masked, text)
     person, parts = call.by.person, call.parts
     name = f"{person.name}~{protocol['name']}"
     if parts.store.job(name):
@@ -42,10 +45,19 @@ async def _submit(call: RestCall) -> Reply:
     policy = policy_of(protocol)
     _require_cluster(parts, person, policy)
     require_storages(parts.home, protocol)
-    _keep(parts, name, policy, protocol, json.dumps(parse(masked(text))))
+    _keep(parts, name, policy, protocol, config)
     parts.controller.submitted(name)
     message = f"Update job {protocol['name']} for user {person.name} successfully."
     return Reply(202, {"status": 202, "message": message})
+
+
+def judged_and_masked(text: str) -> tuple[dict[str, Any], str]:
+    """The job, and its text in JSON without secrets."""
+    protocol = judged(text)
+    try:
+        return protocol, json.dumps(parse(masked(text)))
+    except NotAJobError:
+        raise invalid_protocol("without its secrets this is no job: nothing else may refer to their values") from None
 
 
 def judged(text: str) -> dict[str, Any]:
@@ -74,19 +86,23 @@ def _decoded(body: bytes) -> str:
 def _require_plain(protocol: Mapping[str, Any]) -> None:
     """YAML knows more kinds of values than a job has."""
     left: list[Any] = [protocol]
-    count = 0
+    count = letters = 0
     while left:
         value, count = left.pop(), count + 1
-        if count > _MOST_VALUES:
+        letters += len(value) if isinstance(value, str) else 0
+        if count > _MOST_VALUES or letters > _MOST_LETTERS:
             raise invalid_protocol("the job repeats itself too often")
         if isinstance(value, dict):
             if not all(isinstance(key, str) for key in value):
                 raise invalid_protocol("a key is not a text")
+            letters += sum(map(len, value))
             left += value.values()
         elif isinstance(value, list):
             left += value
         elif not isinstance(value, str | int | float | bool | None):
             raise invalid_protocol(f"a value of the type {type(value).__name__} has no place in a job")
+        elif isinstance(value, int | float) and not abs(value) < _TOO_LARGE:
+            raise invalid_protocol("a number is too large, or is none")
 
 
 def _require_cluster(parts: Parts, person: Person, policy: JobPolicy) -> None:

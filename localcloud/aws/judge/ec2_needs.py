@@ -19,6 +19,13 @@ _SINGULAR = {
     "TagSpecifications": "TagSpecification", "Tags": "Tag", "NetworkInterfaces": "NetworkInterface",
     "SecurityGroupIds": "SecurityGroupId", "Groups": "SecurityGroupId",
 }  # fmt: skip
+# Parameters that name a resource otherwise than by its id.
+_NAMES = ("LaunchTemplateName", "PublicIp", "SecurityGroup", "AssociationId", "Name")
+_OF_GROUPS = (
+    "AuthorizeSecurityGroupEgress", "AuthorizeSecurityGroupIngress", "DeleteSecurityGroup",
+    "RevokeSecurityGroupEgress", "RevokeSecurityGroupIngress", "UpdateSecurityGroupRuleDescriptionsEgress",
+    "UpdateSecurityGroupRuleDescriptionsIngress",
+)  # fmt: skip
 _TAGS = re.compile(r"^TagSpecification\.(\d+)\.")
 
 
@@ -74,7 +81,7 @@ def _named(call: AwsCall, parameters: Mapping[str, str]) -> Iterator[str]:
         elif last == "GroupName" and ("Placement" in name or "PlacementGroup" in call.operation):
             if not call.operation.startswith("Create"):
                 yield _arn(call.region, "placement-group", value)
-        elif last in ("LaunchTemplateName", "SecurityGroup", "AssociationId", "Name") and value:
+        elif value and (last in _NAMES or (name == "GroupName" and call.operation in _OF_GROUPS)):
             yield from resource_tags.by_name(call.region, last, value, call.operation)
 
 

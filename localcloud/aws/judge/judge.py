@@ -56,8 +56,10 @@ def _check_trust(call: AwsCall, principal: AwsPrincipal) -> None:
     keys = {"aws:PrincipalArn": (principal.arn,), "aws:PrincipalAccount": (ACCOUNT,)}
     # Whether IAM allows it was judged already: the trust of the account is then enough.
     account = AwsPrincipal(f"arn:aws:iam::{ACCOUNT}:root")
-    if role is None or not (
-        trusts(trust_of(role), keys, principal=principal) or trusts(trust_of(role), keys, principal=account)
+    if (
+        role is None
+        or role.arn != arn
+        or not (trusts(trust_of(role), keys, principal=principal) or trusts(trust_of(role), keys, principal=account))
     ):
         raise RefusalError(
             Reason.DENIED,

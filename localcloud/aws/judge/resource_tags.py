@@ -56,11 +56,12 @@ def placement_group(region: str, identifier: str) -> str:
     return next((str(name) for name, row in rows.items() if row["GroupId"] == identifier), identifier)
 
 
-def full_arn(arn: str) -> str:
-    """A secret's, role's or profile's ARN as IAM has it: with the letters or the path that a call left out."""
+def full_arn(arn: str, region: str) -> str:
+    """A secret's, role's or profile's ARN as IAM has it: with the letters or the path that a call left out. `region` is
+    the call's: moto looks there, whatever the ARN says."""
     parts = arn.split(":", 5)
     if parts[2:3] == ["secretsmanager"]:
-        secret = _secret(parts[3], arn)
+        secret = _secret(region, arn)
         return str(secret.arn) if secret is not None else arn
     if parts[2:3] == ["iam"] and parts[5].startswith(("role/", "instance-profile/", "user/")):
         from moto.iam.models import iam_backends
@@ -74,7 +75,7 @@ def full_arn(arn: str) -> str:
 def _secret(region: str, arn: str) -> Any:
     from moto.secretsmanager.models import secretsmanager_backends
 
-    named = arn.rpartition(":secret:")[2].removesuffix("-??????")
+    named = arn.rpartition(":")[2].removesuffix("-??????")  # as moto reads it: names have no colon
     for secret in secretsmanager_backends[ACCOUNT][region].secrets.values():
         if secret.arn == arn or secret.name == named:
             return secret
@@ -86,13 +87,16 @@ def by_name(region: str, parameter: str, value: str, operation: str) -> Iterator
     from moto.ec2.models import ec2_backends
 
     backend = ec2_backends[ACCOUNT][region]
+    prefix = f"arn:aws:ec2:{region}:{ACCOUNT}"
+    addresses = backend.addresses.values() if isinstance(backend.addresses, dict) else backend.addresses
     if parameter == "LaunchTemplateName" and operation != "CreateLaunchTemplate":
-        identifier = backend.launch_template_name_to_ids.get(value, value)
-        yield f"arn:aws:ec2:{region}:{ACCOUNT}:launch-template/{identifier}"
-    elif parameter == "AssociationId":
-        for address in backend.addresses.values() if isinstance(backend.addresses, dict) else backend.addresses:
-            if getattr(address, "association_id", None) == value:
-                yield f"arn:aws:ec2:{region}:{ACCOUNT}:elastic-ip/{address.allocation_id}"
-        for table in backend.route_tables.values():
-            if value in table._associations:
-                yield f"arn:aws:ec2:{region}:{ACCOUNT}:route-table/{table.id}"
+        yield f"{prefix}:launch-template/{backend.launch_template_name_to_ids.get(value, value)}"
+    elif parameter == "GroupName":  # moto takes an id there, too
+        groups = (group for groups in list(backend.groups.values()) for group in groups.values())
+        yield from (f"{prefix}:security-group/{group.id}" for group in groups if value in (group.id, group.name))
+    elif parameter in ("AssociationId", "PublicIp"):
+        attribute = "public_ip" if parameter == "PublicIp" else "association_id"
+        named = (address for address in addresses if getattr(address, attribute, None) == value)
+        yield from (f"{prefix}:elastic-ip/{address.allocation_id}" for address in named)
+        tables = (table for table in backend.route_tables.values() if value in table._associations)
+        yield from (f"{prefix}:route-table/{table.id}" for table in tables)

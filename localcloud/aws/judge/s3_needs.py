@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from catalog.tables import table
@@ -40,8 +39,9 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
             yield Need(f"s3:{name}{version}", f"arn:aws:s3:::{bucket}/{one}", keys)
         if not keyed:
             yield Need(f"s3:{name}", f"arn:aws:s3:::{bucket}", keys)
-    if source := call.request.headers.get("x-amz-copy-source"):
-        yield Need("s3:GetObject", f"arn:aws:s3:::{unquote(source.partition('?')[0]).lstrip('/')}", keys)
+    if source := call.text("Source"):
+        read = "s3:GetObjectVersion" if call.text("SourceVersion") else "s3:GetObject"
+        yield Need(read, f"arn:aws:s3:::{source}", keys)
     yield from _needs_of_encryption(call, bucket, key, keys)
     if "x-amz-tagging" in call.request.headers and key:
         yield Need("s3:PutObjectTagging", f"arn:aws:s3:::{bucket}/{key}", keys)

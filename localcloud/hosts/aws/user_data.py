@@ -40,8 +40,11 @@ def _of_config(content: bytes) -> Mapping[str, Any]:
     import yaml
 
     try:
-        config = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        # "The same again" makes of a short text an endless one.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(content, Loader=yaml.CSafeLoader)):
+            return {"notes": ["the user data has aliases of YAML (`*name`): nothing of it is carried out here"]}
+        config = yaml.load(content, Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         return {"notes": [f"the user data is not YAML: {' '.join(str(error).split())[:300]}"]}
     if not isinstance(config, dict):
         return {"notes": ["the user data is cloud-config without keys"]}

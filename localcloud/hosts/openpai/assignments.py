@@ -53,7 +53,7 @@ def assignment_of(attempt: TaskAttempt, folder: Path, lines: Lines) -> Assignmen
         interfaces=[Interface(attempt.id, attempt.address, hardware(attempt.address), lambda: _REACH)],
         lines=lambda group, rank: lines,
         upkeep=_nothing,
-        shared=[_shared(each) for each in attempt.storages],
+        shared=_all_shared(attempt.storages),
         user=_USER,
     )
 
@@ -95,8 +95,21 @@ def _write_scripts(attempt: TaskAttempt, given: Path) -> None:
             (given / name).chmod(0o644)
 
 
+def _all_shared(storages: Sequence[TaskStorage]) -> list[SharedFolder]:
+    """None lies in another: tasks that write there could lead its path elsewhere."""
+    shared = [_shared(each) for each in storages]
+    for storage, inner in zip(storages, shared, strict=True):
+        if any(PurePosixPath(inner.target).is_relative_to(outer.target) for outer in shared if outer is not inner):
+            raise _wrong_mount(storage)
+    return shared
+
+
+def _wrong_mount(storage: TaskStorage) -> CannotStartError:
+    return CannotStartError(f"The storage {storage.name} cannot be shown at {storage.mount!a}: choose another path")
+
+
 def _shared(storage: TaskStorage) -> SharedFolder:
-    target = PurePosixPath("/", storage.mount)
+    target = PurePosixPath("/" + storage.mount.lstrip("/"))  # two slashes would begin another root
     if ".." in target.parts or str(target) in _SYSTEM or any(target.is_relative_to(each) for each in _SYSTEM[1:]):
-        raise CannotStartError(f"The storage {storage.name} cannot be shown at {storage.mount!a}: choose another path")
+        raise _wrong_mount(storage)
     return SharedFolder(str(target), storage.folder, storage.read_only)

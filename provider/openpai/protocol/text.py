@@ -16,6 +16,10 @@ _SECRETS = re.compile(r"^(secrets:).*?(?=^\w|\Z)", re.MULTILINE | re.DOTALL)
 _MASK = '"******"'
 
 
+_MERGE = "tag:yaml.org,2002:merge"
+_MOST_TAKEN_OVER = 10_000
+
+
 class NotAJobError(ValueError):
     """A text that is not one YAML mapping."""
 
@@ -55,7 +59,29 @@ class _Dumper(yaml.SafeDumper):
 
 
 class _Loader(yaml.SafeLoader):
-    """Texts that look like dates stay texts: no field of a job is a date."""
+    """Texts that look like dates stay texts: no field of a job is a date.
+
+    `<<` takes keys over from other mappings. Chained, it doubles them at each step, so what one text may take over is
+    bounded.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._taken_over = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        merged = [one for key, value in node.value if key.tag == _MERGE for one in _merged(value)]
+        for one in merged:
+            self.flatten_mapping(one)
+        self._taken_over += sum(len(one.value) for one in merged)
+        if self._taken_over > _MOST_TAKEN_OVER:
+            raise yaml.constructor.ConstructorError(None, None, "it repeats itself too often", node.start_mark)
+        super().flatten_mapping(node)
+
+
+def _merged(value: yaml.Node) -> list[yaml.MappingNode]:
+    nodes = value.value if isinstance(value, yaml.SequenceNode) else [value]
+    return [one for one in nodes if isinstance(one, yaml.MappingNode)]
 
 
 _Loader.yaml_implicit_resolvers = {

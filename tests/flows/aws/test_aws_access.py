@@ -160,6 +160,59 @@ def test_tags_decide_where_a_condition_asks_for_them(
     assert vpc
 
 
+def test_a_call_is_judged_by_what_it_is_carried_out_on(
+    aws: AwsClients, user: AwsClients, stage: Mapping[str, str], granted: Callable[..., None]
+) -> None:
+    """Names that two readers could read as two things, and parameters that only divert the judge."""
+    ours = {"Condition": {"StringEquals": {"aws:ResourceTag/stack": "ours"}}}
+    of_account = f"us-east-1:{ACCOUNT}"
+    granted(
+        {"Action": "s3:*", "Resource": ["arn:aws:s3:::mine/*", "arn:aws:s3:::team/mine/*"]},
+        {"Action": "secretsmanager:*", "Resource": f"arn:aws:secretsmanager:{of_account}:secret:mine-*"},
+        {"Action": "secretsmanager:BatchGetSecretValue"}, {"Action": "tag:*"},
+        {"Action": "ec2:*", "Resource": f"arn:aws:ec2:{of_account}:*", **ours},
+        {"Action": "sts:AssumeRole", "Resource": f"arn:aws:iam::{ACCOUNT}:role/mine/*"},
+    )  # fmt: skip
+    s3, ec2, secrets = user["s3"], user["ec2"], user["secretsmanager"]
+    aws["s3"].put_object(Bucket="team", Key="others/a;b", Body=b"content")
+    tags = [{"ResourceType": "volume", "Tags": [{"Key": "stack", "Value": "ours"}]}]
+    volume = aws["ec2"].create_volume(AvailabilityZone="us-east-1a", Size=1, TagSpecifications=tags)["VolumeId"]
+    snapshot = aws["ec2"].create_snapshot(VolumeId=volume)["SnapshotId"]
+    group = f"arn:aws:ec2:{of_account}:security-group/{stage['theirs']}"
+
+    def with_decoy(params: Mapping[str, Any], **_: Any) -> None:
+        params["body"]["VolumeId"] = volume
+
+    ec2.meta.events.register("before-call.ec2.DeleteSnapshot", with_decoy)
+    attempts: list[Callable[[], Any]] = [
+        *(
+            lambda source=source: s3.copy_object(Bucket="team", Key="mine/copy", CopySource=source)
+            for source in ("//mine/team/others/a", "x:team/others/a", "team/others/a#", "team/others/a;b",
+                           "team/others/a?versionId=null")
+        ),
+        lambda: secrets.get_secret_value(
+            SecretId=f"arn:aws:secretsmanager:{of_account}:secret:mine-x:team-key"
+        ),
+        lambda: secrets.batch_get_secret_value(SecretIdList=["team-key"]),
+        lambda: user["resourcegroupstaggingapi"].tag_resources(ResourceARNList=[group], Tags={"stack": "ours"}),
+        lambda: ec2.delete_security_group(GroupId=stage["ours"], GroupName="theirs"),
+        lambda: ec2.authorize_security_group_ingress(
+            GroupId=stage["ours"], GroupName=stage["theirs"], IpProtocol="-1"
+        ),
+        lambda: ec2.delete_snapshot(SnapshotId=snapshot),
+        lambda: user["sts"].assume_role(RoleArn=f"arn:aws:iam::{ACCOUNT}:role/mine/nodes", RoleSessionName="me"),
+    ]  # fmt: skip
+    codes = [refused(attempt)[0] for attempt in attempts]
+    assert set(codes) <= {
+        "AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "InvalidRequest", "UnknownOperationException",
+    }, codes  # fmt: skip
+    assert refused(aws["s3"].head_object, Bucket="team", Key="mine/copy")[0] == "404"
+    s3.copy_object(Bucket="team", Key="mine/copy", CopySource="team/mine/a")
+    assert refused(ec2.delete_security_group, GroupId=stage["ours"], GroupName="ours", DryRun=True)[0] == (
+        "DryRunOperation"
+    )
+
+
 def test_what_cannot_be_judged_allows_nothing_and_denies(user: AwsClients, granted: Callable[..., None]) -> None:
     strange = {"Condition": {"StringEquals": {"ec2:NoKeyOfOurs": "x"}}}
     granted({"Action": "s3:ListAllMyBuckets", **strange})

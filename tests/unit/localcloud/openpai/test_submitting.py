@@ -10,7 +10,8 @@ import pytest
 
 from localcloud.api.errors import ApiError
 from localcloud.openpai.environment import MOST_PORTS, ports_of
-from localcloud.openpai.submitting import judged
+from localcloud.openpai.submitting import judged, judged_and_masked
+from provider.openpai.protocol import text_of
 
 _ROLE = {"dockerImage": "image", "commands": ["true"], "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}}
 _JOB = {
@@ -20,6 +21,8 @@ _JOB = {
     "prerequisites": [{"type": "dockerimage", "name": "image", "uri": "python:3.11"}],
 }
 _NESTED = [f"a{index}: &a{index} [{','.join([f'*a{index - 1}'] * 10)}]" for index in range(1, 9)]
+
+_MERGED = [f"a{index}: &a{index} {{<<: [*a{index - 1}, *a{index - 1}]}}" for index in range(1, 60)]
 
 
 def _job(**resources: Any) -> dict[str, Any]:
@@ -38,6 +41,13 @@ def _job(**resources: Any) -> dict[str, Any]:
         ("x: {1: 2}", "a key is not a text"),
         ("a: &a [*a]", "repeats itself"),
         ("\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *_NESTED]), "repeats itself"),
+        (f"a: &a {'x' * 40_000}\nb: [{','.join(['*a'] * 9000)}]", "repeats itself"),
+        (f"a: &a {{{'x' * 1000}: 1}}\nb: [{','.join(['*a'] * 9000)}]", "repeats itself"),
+        ("\n".join(["a0: &a0 {x: 1}", *_MERGED]), "repeats itself"),
+        ("a: &a {<<: *a}", "not YAML"),
+        ("x: " + "1:" * 20_000 + "1", "too large"),
+        ("x: .nan", "or is none"),
+        ("x: 1.0e+999", "too large"),
         (json.dumps(_job(ports={"data": 900, "more": 101})), "1000 at the most"),
     ],
 )
@@ -45,6 +55,12 @@ def test_a_hostile_text_is_refused_with_its_reason(text: str, reason: str) -> No
     with pytest.raises(ApiError, match=reason) as refusal:
         judged(text)
     assert (refusal.value.status, refusal.value.code) == (400, "InvalidProtocolError")
+
+
+def test_a_job_that_is_none_without_its_secrets_is_refused() -> None:
+    text = text_of({**_job(), "description": "word"}).replace('"word"', "*key")
+    with pytest.raises(ApiError, match="without its secrets"):
+        judged_and_masked(f"secrets:\n  key: &key word\n{text}")
 
 
 def test_a_task_gets_as_many_ports_as_it_asks_for_and_no_port_twice() -> None:

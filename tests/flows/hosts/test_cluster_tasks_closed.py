@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A task of the local OpenPAI gets out of its place neither by itself nor by what it leaves in a storage."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from localcloud.openpai.storages import storages_folder, task_storages
+from localcloud.openpai.tasks import TaskStorage
+from tests.support.cluster_tasks import Reports, attempt_of, carried_out
+
+_JOB = {"extras": {"storages": [{"name": "data", "share": False, "mountPath": "/mnt/own"}]}}
+# The kernel's settings are closed, and what stands in for the machine's own files cannot be written to.
+_CLOSED = """
+! unshare --user true 2>/dev/null
+! touch /usr/mine 2>/dev/null
+test "$(cat /proc/sys/user/max_user_namespaces)" = 0
+"""
+
+
+def test_links_in_a_storage_lead_no_task_out_of_it(tmp_path: Path) -> None:
+    """Whoever shares a storage can put a link where the server makes a user's folder, or where a mount would go."""
+    storage, secret = storages_folder(tmp_path) / "data", tmp_path / "secret"
+    storage.mkdir(parents=True)
+    secret.mkdir()
+    (secret / "key").write_text("secret")
+    before = os.stat(secret / "key")
+    (storage / "ann").symlink_to(secret)
+    (storage / "bob").symlink_to(secret / "key")
+    (storage / "cid").write_text("a file")
+    attempts = [
+        replace(attempt_of(name, tmp_path, "cat /mnt/own/key || touch /mnt/own/mine"), storages=shown, user=name)
+        for name in ("ann", "bob", "cid", "dan")
+        for shown in (task_storages(tmp_path, _JOB, name),)
+    ]
+    reports = Reports()
+    ends = carried_out(tmp_path, reports, attempts)
+    assert {name: how.code for name, how in ends.items()} == {"ann": -1204, "bob": -1204, "cid": -1204, "dan": 0}, ends
+    assert "is no folder" in ends["ann"].details
+    assert (storage / "dan" / "mine").exists()
+    assert sorted(path.name for path in secret.iterdir()) == ["key"]
+    assert (os.stat(secret / "key").st_uid, os.stat(secret).st_uid) == (before.st_uid, before.st_uid)
+
+
+def test_no_storage_hides_what_holds_a_task(tmp_path: Path) -> None:
+    """A false /proc would tell the task's first program that there is nothing to close."""
+    storage = storages_folder(tmp_path) / "data"
+    (storage / "self").mkdir(parents=True)
+    (storage / "self" / "mountinfo").write_text("")
+    (storage / "sys" / "user").mkdir(parents=True)
+    (storage / "sys" / "user" / "max_user_namespaces").write_text("9")
+    (storage / "link").symlink_to("/proc")
+    places = {"double": ["//proc"], "below": ["/proc/sys"], "linked": ["/mnt/a", "/mnt/a/link"], "good": ["/mnt/a"]}
+    attempts = [
+        attempt_of(name, tmp_path, _CLOSED, storages=tuple(
+            TaskStorage(f"s{number}", mount, storage) for number, mount in enumerate(mounts)
+        ))
+        for name, mounts in places.items()
+    ]  # fmt: skip
+    ends = carried_out(tmp_path, Reports(), attempts)
+    refused = {name for name, how in ends.items() if how.code == -1204 and "choose another path" in how.details}
+    assert (refused, ends["good"].code) == ({"double", "below", "linked"}, 0), ends
+    assert (storage / "sys" / "user" / "max_user_namespaces").read_text() == "9"

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""User data that a stranger wrote: a short text takes neither long to read nor much room."""
+
+import time
+
+import pytest
+
+from localcloud.hosts.aws.user_data import boot_plan
+
+_CHAIN = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
+
+
+@pytest.mark.parametrize("text", [f"{_CHAIN}packages: *a59\n", _CHAIN.replace("[x, x]", "{x: 1}"), "a: &a [*a]"])
+def test_what_repeats_itself_is_not_carried_out(text: str) -> None:
+    begun = time.process_time()
+    plan = boot_plan(f"#cloud-config\nruncmd: [[true]]\n{text}".encode())
+    assert "aliases" in plan["notes"][0]
+    assert (plan["runcmd"], time.process_time() - begun < 5) == ([], True)
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: !!timestamp 2026-99-99", "a: !!int x", "\xff", "a: 1" + "2" * 5000])
+def test_what_is_not_yaml_is_a_note(text: str) -> None:
+    assert boot_plan(b"#cloud-config\n" + text.encode("latin-1"))["notes"]
