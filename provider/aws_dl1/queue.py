@@ -44,6 +44,15 @@ class NodeReport:
         return self.text("state")
 
 
+def document_of(body: bytes) -> Mapping[str, Any] | None:
+    """What a node wrote. None for anything else: its training has the role of its machine, and writes what it likes."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, Mapping) and isinstance(content.get("state"), str) else None
+
+
 class QueueView:
     """What a cluster's queue holds, however its objects are read."""
 
@@ -107,11 +116,8 @@ class QueueView:
 
     def _document(self, what: str, key: str) -> tuple[Mapping[str, Any], datetime] | None:
         read = self.read(key, what)
-        try:
-            content = json.loads(read[0]) if read else None
-        except (ValueError, RecursionError):
-            return None
-        return (content, read[2]) if read and isinstance(content, Mapping) else None
+        content = document_of(read[0]) if read else None
+        return (content, read[2]) if read and content is not None else None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from provider.runs.model import DELETED, NodeRun
 
 _GONE_RECORD = "its ticket is no longer in the queue"
 _LONGEST_DETAILS = 2000
+_LARGEST_CODE = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around:
     run_id, instance = ticket.run_id(name), around.instances.get(name)
     if start is not None and is_over(start):
         code = start.get("code")
-        details = _text(start, "details") or (f"exit code {code}" if isinstance(code, int) and code else "")
+        details = _text(start, "details") or (f"exit code {code}" if code and _is_code(code) else "")
         return NodeRun(
             name, run_id, str(start["state"]), details, _time(start, "startedAt"), _time(start, "finishedAt")
         )
@@ -80,6 +81,10 @@ def node_run(ticket: Ticket, name: str, start: Mapping[str, Any] | None, around:
     if instance.down:
         return NodeRun(name, run_id, "ACCEPTED", instance.words)
     return NodeRun(name, run_id, "ACCEPTED", around.waits)
+
+
+def _is_code(code: Any) -> bool:
+    return type(code) is int and abs(code) < _LARGEST_CODE
 
 
 def _lost(start: Mapping[str, Any], instance: Instance | None) -> str:

@@ -16,6 +16,12 @@ ROOT = ".trainyard/clusters"
 PLATFORM = "aws-dl1"
 # What a ticket says of its cluster. Its own place says the rest.
 _CLUSTER_TEXTS = ("region", "stack", "logGroup", "secret", "code", "launcher")
+# Names of nodes are parts of objects' names.
+_NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,255}")
+_REGION = re.compile(r"[a-z0-9-]{1,63}")
+# As stack files have it: a ticket with more was not written by a stack.
+_MOST_NODES = 10_000
+_LONGEST_TAG = 1000
 _NUMBER = re.compile(r"[0-9]{8}")
 _ID = re.compile(rf"{PLATFORM}/(?P<bucket>[^/]+)/(?P<job>[^/]+)/(?P<number>[0-9]{{8}})/(?P<node>[^/]+)")
 
@@ -38,7 +44,7 @@ class Cluster:
         return cls(
             bucket=str(values["bucket"]),
             job=str(values["job"]),
-            region=values.get("region") or None,
+            region=_region(values.get("region")),
             stack=str(values.get("stack") or ""),
             log_group=str(values.get("logGroup") or ""),
             secret=values.get("secret") or None,
@@ -128,7 +134,7 @@ class Ticket:
     def tags(self) -> Mapping[str, str]:
         tags = self.content.get("tags")
         rows = tags.items() if isinstance(tags, Mapping) else ()
-        return {key: value for key, value in rows if isinstance(value, str)}
+        return {key: text[:_LONGEST_TAG] for key, text in rows if isinstance(text, str)}
 
     @property
     def title(self) -> str:
@@ -160,9 +166,19 @@ class Ticket:
         return str(RunId(self.cluster.bucket, self.cluster.job, self.number, node))
 
 
+def _region(value: Any) -> str | None:
+    """Clients ask a host of this name."""
+    return value if isinstance(value, str) and _REGION.fullmatch(value) else None
+
+
 def _has_nodes(content: Mapping[str, Any]) -> bool:
     nodes = content.get("nodes")
-    return isinstance(nodes, list) and bool(nodes) and all(isinstance(n, Mapping) and n.get("name") for n in nodes)
+    return isinstance(nodes, list) and 0 < len(nodes) <= _MOST_NODES and all(map(_is_node, nodes))
+
+
+def _is_node(node: Any) -> bool:
+    name = node.get("name") if isinstance(node, Mapping) else None
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
 def ticket_of(spec: RunSpec, number: int, created_at: str) -> Ticket:

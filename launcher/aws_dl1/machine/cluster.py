@@ -63,7 +63,7 @@ class Cluster:
             if name == "cancel" and number.isdigit():
                 canceled.add(int(number))
             match = _STATE.fullmatch(row.name)
-            state = self._read(row.name, row.etag, _state) if match else None
+            state = self._read(row.name, row.etag, read_state) if match else None
             if match and state is not None:
                 states.setdefault(int(match[1]), {})[match[2]] = state
         return Queue(tickets, states, frozenset(canceled))
@@ -78,7 +78,7 @@ class Cluster:
         found = {}
         for node in ticket.names:
             row = rows.get(f"starts/{ticket.number:08}/{node}.json")
-            state = self._read(row.name, row.etag, _state) if row else None
+            state = self._read(row.name, row.etag, read_state) if row else None
             if state is not None:
                 found[node] = state
         return found
@@ -93,7 +93,7 @@ class Cluster:
         """Whether a node has not renewed its report for so many seconds."""
         content = self.folder.get(f"nodes/{node}.json")
         try:
-            at = seconds(str(_state(content or b"")["at"]))
+            at = seconds(str(read_state(content or b"")["at"]))
         except (TicketError, KeyError):
             return True
         return time.time() - at > longer_than
@@ -112,11 +112,16 @@ class Cluster:
         return kept[1]
 
 
-def _state(content: bytes) -> Mapping[str, Any]:
+def read_state(content: bytes) -> Mapping[str, Any]:
+    """What a node wrote of itself or of a start. TicketError for anything else."""
     try:
         state = json.loads(content)
     except (ValueError, RecursionError):
         state = None
     if not isinstance(state, dict):
         raise TicketError("it is not a JSON object")
+    # The training of another node may have written it.
+    port = state.get("sshPort", 1)
+    if not isinstance(state.get("state", ""), str) or type(port) is not int or not 0 < port < 65536:
+        raise TicketError("its state is no word, or its SSH port no port")
     return state

@@ -142,6 +142,34 @@ def test_machines_that_wait_for_their_first_run_are_shown(world: AwsWorld, stack
         assert cluster.instances["main-0"] in runs.stderr
 
 
+_TAGS = {"stack": STACK, "job": "forged", "run": "x"}
+_NODE = {"name": "main-0", "role": "main", "rank": 0}
+# What others who may write to the bucket put there as tickets, and training as the state of its node.
+_FORGED: list[dict[str, object]] = [
+    {"tags": {**_TAGS, "run": ["x"]}}, {"tags": {**_TAGS, "run": "\x1b[2J\u202e" + "x" * 99_999}},
+    {"region": ["us-east-1"]}, {"region": "us-east-1.evil.example"}, {"createdAt": "9999-12-31T23:59:59-23:59"},
+    {"nodes": [{**_NODE, "environment": "text"}]}, {"nodes": [{**_NODE, "name": "a/b"}]}, {"logGroup": {"a": 1}},
+]  # fmt: skip
+_STATES = ['{"state": ["FAILED"]}', '{"state": "FAILED", "code": 1e999}', "[" * 9999, '{"state": {"a": NaN}}']
+
+
+def test_whatever_lies_in_the_bucket_runs_are_shown(world: AwsWorld, stacks: Path) -> None:
+    folder = ".trainyard/clusters/forged"
+    for number, content in enumerate([*_FORGED, *({} for _ in _STATES)], 1):
+        tags = {**_TAGS, "run": f"run-{number}"}
+        ticket = {"version": 1, "tags": tags, "region": "us-east-1", "stack": STACK, "nodes": [_NODE], **content}
+        world.write(f"{folder}/queue/{number:08}.json", ticket)
+        if number > len(_FORGED):
+            key, body = f"{folder}/starts/{number:08}/main-0.json", _STATES[number - len(_FORGED) - 1]
+            world["s3"].put_object(Bucket=world.bucket, Key=key, Body=body)
+    shown = trainyard("runs", STACK, "forged", "--stacks", stacks)
+    assert "forged/run-9: " in shown.output
+    assert not {"\x1b", "\u202e"} & set(shown.output)
+    assert len(shown.output) < 20_000
+    rows = json.loads(trainyard("runs", STACK, "forged", "--stacks", stacks, "--format", "json").stdout)
+    assert len(rows) == 11, "one ticket has a node that is none"
+
+
 def test_a_bucket_that_is_not_there_is_said(world: AwsWorld, tmp_path: Path) -> None:
     (tmp_path / "Pulumi.other.yaml").write_text(FILE.replace("vision", "sound"))
     shown = trainyard("runs", "other", "--stacks", tmp_path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from launcher.aws_dl1.machine.cluster import read_state
 from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, SUCCEEDED, Ticket, TicketError, parse, turn
 
 
@@ -79,3 +80,16 @@ def test_a_ticket_s_own_code_stands_for_the_machine_s() -> None:
     assert ticket(1, "a", launcher=launcher).own == {"launcher": launcher, "code": None}
     assert ticket(1, "a", code=None).own == {"code": None}
     assert ticket(1, "a", code=".trainyard/code/resnet-1.tar.gz").own == {"code": ".trainyard/code/resnet-1.tar.gz"}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"state": ["FAILED"]}, {"state": {}}, {"state": "READY", "sshPort": "22"}, {"sshPort": [22]},
+        {"sshPort": 1e999}, {"sshPort": True}, {"sshPort": 0}, {"sshPort": 65536}, {"sshPort": None}, [], "FAILED",
+    ],
+)  # fmt: skip
+def test_what_another_nodes_training_wrote_ends_no_machines_program(state: Any) -> None:
+    with pytest.raises(TicketError):
+        read_state(json.dumps(state).encode())
+    assert read_state(b'{"state": "READY", "sshPort": 3022}') == {"state": "READY", "sshPort": 3022}

@@ -10,7 +10,7 @@ import pytest
 
 from provider.aws_dl1.endings import start_folder
 from provider.aws_dl1.machines import Instance, current
-from provider.aws_dl1.queue import NodeReport
+from provider.aws_dl1.queue import NodeReport, document_of
 from provider.aws_dl1.states import Around, node_run
 from provider.aws_dl1.tickets import Cluster, RunId, Ticket, number_of
 from provider.runs.launch import launch_document
@@ -80,6 +80,36 @@ def test_only_awss_clocks_decide_whether_a_report_counts() -> None:
 )
 def test_an_object_that_is_no_ticket_is_none(body: bytes) -> None:
     assert Ticket.read("b", "j", 1, body) is None
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"name": ["a"]}, {"name": "a/b"}, {"name": "../a"}, {"name": "a\x1b[2J"}, {"name": "a" * 300}, "a",
+    ],
+)  # fmt: skip
+def test_a_ticket_with_such_a_node_is_none(node: Any) -> None:
+    assert Ticket.read("b", "j", 1, json.dumps({"version": 1, "nodes": [node]}).encode()) is None
+
+
+def test_of_a_forged_ticket_only_what_has_its_type_is_read() -> None:
+    forged = {"version": 1, "nodes": [{"name": "main-0"}], "tags": {"stack": "s", "job": {"a": 1}, "run": ["x"]}}
+    for region in (["us-east-1"], "evil.example/#", "us-east-1.evil.example", 5, ""):
+        ticket = Ticket.read("b", "j", 1, json.dumps({**forged, "region": region}).encode())
+        assert ticket is not None
+        assert (ticket.cluster.region, dict(ticket.tags)) == (None, {"stack": "s"})
+
+
+@pytest.mark.parametrize("state", [["FAILED"], {"FAILED": 1}, None, 5])
+def test_a_state_that_is_no_word_is_not_read(state: Any) -> None:
+    """The training of a node has the role of its machine, and so writes what it likes."""
+    assert document_of(json.dumps({"state": state}).encode()) is None
+    assert document_of(b'{"state": "FAILED"}') == {"state": "FAILED"}
+
+
+@pytest.mark.parametrize("code", [float("inf"), 10**4000, [1], True])
+def test_a_code_that_is_none_is_not_shown(code: Any) -> None:
+    assert node_run(TICKET, "main-0", {"state": "FAILED", "code": code}, Around(False, {})).details == ""
 
 
 def test_ids_and_numbers() -> None:
