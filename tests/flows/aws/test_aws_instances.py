@@ -146,7 +146,7 @@ def test_the_console_shows_whatever_anybody_writes_into_a_queue(aws: AwsClients)
     node = {"name": "main-0", "role": "main", "rank": 0, "environment": {"TRAINYARD_LAUNCH": launch, "KEY": "s3cret"}}
     ticket = {"version": 1, "run": "base", "tags": {"job": "resnet", "run": "base"}, "createdAt": now.isoformat(),
               "logGroup": "/console", "nodes": [node]}  # fmt: skip
-    strange = {"name": "../../../etc", "rank": "first", "role": 7, "environment": ["A"]}
+    strange = {"name": "..", "rank": "first", "role": 7, "environment": ["A"]}
     queue = ".trainyard/clusters/resnet/queue/0000000"
     put(f"{queue}1.json", ticket)
     put(

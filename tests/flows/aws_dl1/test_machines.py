@@ -143,7 +143,9 @@ def test_containers_reach_each_other_by_ssh_on_3022_without_a_question(
 
 def test_further_containers_on_a_host_get_4022_and_everybody_knows(world: World) -> None:
     """Somebody's own container has 3022 on one machine."""
-    listener = "import socket, time; s = socket.socket(); s.bind(('', 3022)); s.listen(); print(1); time.sleep(600)"
+    # The container of the start before this one has the port until its machine is ready again.
+    world.ready()
+    listener = "import socket, time; s = socket.create_server(('', 3022)); print(1, flush=True); time.sleep(600)"
     words = "docker run --detach --name=other --entrypoint=python3 registry/other:1"
     world.command("worker-0", f'{words} -c "{listener}"; until docker logs other | grep -qx 1; do sleep 0.05; done')
     lines = world.run(2, *NODES)

@@ -39,6 +39,7 @@ def test_no_job_is_lost_with_the_cloud(end: Any, tmp_path: Path) -> None:
         ]
         for name in names:
             world.reaches(name, "RUNNING")
+            eventually(lambda name=name: _log(world, name), "attempt 0\n".__eq__)  # type: ignore[misc]
         # The only GPU is taken, so this one waits.
         waiting = world.submitted(job("second", "echo my turn", role=_WITH_GPU))
         [event] = world.ask("GET", f"/api/v2/jobs/{waiting}/events").body["data"]

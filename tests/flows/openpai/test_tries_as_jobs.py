@@ -60,7 +60,7 @@ def file(world: RunsWorld, tmp_path: Path) -> Path:
     path = tmp_path / f"Pulumi.{STACK}.yaml"
     _write(path, world)
     (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "train.py").write_text("print('trains')\n")
+    (tmp_path / "code" / "train.py").write_text("import signal\nsignal.pause()\n")
     return path
 
 
