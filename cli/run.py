@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import profile_option, stacks_option
+from cli.options import place_option, profile_option, stacks_option
 from cli.out import say, say_aside
 from cli.planning import judge_or_exit, stack_file
 from cli.problems import INTERRUPTED
@@ -41,14 +41,7 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 @stacks_option
 @click.option("--local", is_flag=True, help="On the local cloud, where `trainyard up --local` deployed the stack.")
 @home_option
-@click.option(
-    "--place",
-    "--compartment",
-    "place",
-    metavar="PLACE",
-    help="Where the stack is deployed, if not where its file says: the OCID of a compartment (OCI), the name of a "
-    "bucket (AWS), or the address of a portal (OpenPAI).",
-)
+@place_option("the stack is deployed")
 @profile_option
 def run(
     stack: str, job: str, arguments: Sequence[str], text: str | None, variables: Sequence[str], name: str | None,

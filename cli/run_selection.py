@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from catalog.platforms import PLATFORM_KEY, platform_in, platforms_in
-from cli.options import profile_option, stacks_option
+from cli.options import place_option, profile_option, stacks_option
 from cli.out import say_aside
 from cli.planning import stack_file
 from cli.running import home_option, known_home, running_cloud
@@ -105,14 +105,7 @@ def run_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     @stacks_option
     @click.option("--local", is_flag=True, help="Show runs of the local cloud, which `trainyard up --local` started.")
     @home_option
-    @click.option(
-        "--place",
-        "--compartment",
-        "place",
-        metavar="PLACE",
-        help="Where the runs are, if not where the stack's file says: the OCID of a compartment (OCI), the name of a "
-        "bucket (AWS), or the address of a portal (OpenPAI).",
-    )
+    @place_option("the runs are")
     @profile_option
     def with_selection(
         stack: str | None, run: str | None, stacks: Path, local: bool, home: Path | None, place: str | None,
