@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,8 @@ from typing import Any
 
 import botocore.session
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+
+from tests.support.serving import serving
 
 REGION = "us-east-1"
 _TOKEN = "x-aws-ec2-metadata-token"
@@ -78,15 +79,8 @@ def metadata(instance: Instance) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as place:
+        yield f"http://{place}"
 
 
 def role(key: str, expires: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from provider.plugin import Trainyard
 from runstatus.platform import Question, RunLook, run_look
 from runstatus.seen import WantedRuns
 from tests.support.cloud_fixture import local_cloud
+from tests.support.openpai_world import USER, OpenPaiWorld, job
 from tests.support.provider_client import EngineSide, Resource, engine_side
 
 RUN = "trainyard:index:Run"
@@ -78,11 +79,36 @@ class RunsWorld:
         return run_look(Question(config, self.cloud, None, WantedRuns("vision-dev", "train", run), print))
 
 
+def run_inputs(world: OpenPaiWorld, name: str, *commands: str, **more: Any) -> Properties:
+    """A run of one task, as a plain user asks for it. `more` takes the place of what is here."""
+    protocol = {key: value for key, value in job(name, *commands).items() if key != "name"}
+    return {
+        "platform": "openpai",
+        "cluster": {"uri": world.cloud.endpoint, "user": USER, "virtualCluster": "default"},
+        "token": world.token(USER),
+        "displayName": name,
+        "tags": {"stack": "vision-dev", "job": "train", "run": name},
+        "nodes": [{"name": "worker-0", "role": "worker", "rank": 0}],
+        "protocol": protocol,
+        "until": "finished",
+        "timeouts": {"started": 5, "finished": 5},
+        **more,
+    }
+
+
+@contextmanager
+def openpai_engine() -> Iterator[EngineSide]:
+    """The engine with our provider, and nothing of OpenPAI in its environment."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, {"OPENPAI_TOKEN": "", "OPENPAI_URI": "", "OPENPAI_USER": ""}))
+        engine = stack.enter_context(engine_side(Trainyard()))
+        engine.configure()
+        yield engine
+
+
 @contextmanager
 def runs_world(home: Path) -> Iterator[RunsWorld]:
     with ExitStack() as stack:
         cloud = stack.enter_context(local_cloud(home))
-        stack.enter_context(patch.dict(os.environ, {"OPENPAI_TOKEN": "", "OPENPAI_URI": "", "OPENPAI_USER": ""}))
-        engine = stack.enter_context(engine_side(Trainyard()))
-        engine.configure()
+        engine = stack.enter_context(openpai_engine())
         yield RunsWorld(cloud, engine, read_accounts(cloud.home).tokens)

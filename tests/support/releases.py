@@ -12,7 +12,6 @@ import io
 import ipaddress
 import ssl
 import tarfile
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from engine.versions import ENGINE_VERSION, Machine
+from tests.support.serving import serving
 
 CHECKOUT = Path(__file__).parents[2]
 PROGRAMS = ("pulumi", "pulumi-language-python")
@@ -48,16 +48,11 @@ class Pages(http.server.SimpleHTTPRequestHandler):
 @contextlib.contextmanager
 def served(pages: Path, context: ssl.SSLContext | None = None, away: str = "") -> Iterator[str]:
     handler = functools.partial(type("Handler", (Pages,), {"away": away}), directory=str(pages))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        if context:
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield f"http{'s' if context else ''}://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if context:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    with serving(server) as place:
+        yield f"http{'s' if context else ''}://{place}"
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.support.serving import serving
+
 _CHUNK = 64 * 1024
 
 
@@ -81,14 +83,8 @@ def tls_front(behind: tuple[str, int], context: ssl.SSLContext) -> Iterator[str]
     class Doors(socketserver.ThreadingTCPServer):
         daemon_threads = True
 
-    with Doors(("127.0.0.1", 0), Door) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield f"https://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Doors(("127.0.0.1", 0), Door)) as place:
+        yield f"https://{place}"
 
 
 def _pass_on(source: socket.socket, target: socket.socket) -> None:

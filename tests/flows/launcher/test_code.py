@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import http.server
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from schemas.model import Code, Git
 from tests.support.nodes import Place, nodes, planned
 from tests.support.repository import repository
+from tests.support.serving import serving
 
 
 def test_the_named_commit_runs(place: Place, tmp_path: Path) -> None:
@@ -42,14 +42,10 @@ def served(folder: Path) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield f"http://ann:planted%21word@127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    ) as place:
+        yield f"http://ann:planted%21word@{place}"
 
 
 def test_a_password_in_a_repository_s_address_is_not_printed(tmp_path: Path) -> None:

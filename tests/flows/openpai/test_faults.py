@@ -3,21 +3,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 from localcloud import admin, control
 from localcloud.control import Cloud
-from provider.base.values import Properties
-from provider.plugin import Trainyard
 from tests.support.cloud_fixture import kill
-from tests.support.openpai_world import USER, OpenPaiWorld, job
-from tests.support.provider_client import EngineSide, Resource, engine_side
+from tests.support.openpai_runs import openpai_engine, run_inputs
+from tests.support.openpai_world import USER, OpenPaiWorld
+from tests.support.provider_client import EngineSide, Resource
 from tests.support.waiting import eventually
 
 RUN = "trainyard:index:Run"
@@ -27,27 +23,8 @@ CALLS = ("SubmitJob", "GetJob", "GetJobConfig", "ListJobs", "ExecuteJob", "AddTa
 
 @pytest.fixture
 def engine() -> Iterator[EngineSide]:
-    with ExitStack() as stack:
-        stack.enter_context(patch.dict(os.environ, {"OPENPAI_TOKEN": "", "OPENPAI_URI": "", "OPENPAI_USER": ""}))
-        engine = stack.enter_context(engine_side(Trainyard()))
-        engine.configure()
+    with openpai_engine() as engine:
         yield engine
-
-
-def run_inputs(world: OpenPaiWorld, name: str, *commands: str, **more: Any) -> Properties:
-    protocol = {key: value for key, value in job(name, *commands).items() if key != "name"}
-    return {
-        "platform": "openpai",
-        "cluster": {"uri": world.cloud.endpoint, "user": USER, "virtualCluster": "default"},
-        "token": world.token(USER),
-        "displayName": name,
-        "tags": {"stack": "vision-dev", "job": "train", "run": name},
-        "nodes": [{"name": "worker-0", "role": "worker", "rank": 0}],
-        "protocol": protocol,
-        "until": "finished",
-        "timeouts": {"started": 5, "finished": 5},
-        **more,
-    }
 
 
 def jobs_of(world: OpenPaiWorld, name: str) -> list[Mapping[str, Any]]:

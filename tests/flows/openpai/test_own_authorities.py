@@ -3,21 +3,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import pytest
 
 from localcloud.control import Cloud
 from provider.base.values import Properties
-from provider.plugin import Trainyard
-from tests.support.openpai_world import USER, OpenPaiWorld, job
-from tests.support.provider_client import EngineSide, Failed, engine_side
+from tests.support.openpai_runs import openpai_engine, run_inputs
+from tests.support.openpai_world import USER, OpenPaiWorld
+from tests.support.provider_client import EngineSide, Failed
 from tests.support.tls_front import Authority, tls_front
 
 RUN = "trainyard:index:Run"
@@ -27,10 +24,7 @@ COMMENT = "# Főtanúsítvány of the company\n"
 
 @pytest.fixture
 def engine() -> Iterator[EngineSide]:
-    with ExitStack() as stack:
-        stack.enter_context(patch.dict(os.environ, {"OPENPAI_TOKEN": "", "OPENPAI_URI": "", "OPENPAI_USER": ""}))
-        engine = stack.enter_context(engine_side(Trainyard()))
-        engine.configure()
+    with openpai_engine() as engine:
         yield engine
 
 
@@ -42,18 +36,8 @@ def _behind(cloud: Cloud) -> tuple[str, int]:
 
 
 def _inputs(cloud: Cloud, uri: str, **more: object) -> Properties:
-    protocol = {key: value for key, value in job("behind-tls", "echo trained", "exit 3").items() if key != "name"}
-    return {
-        "platform": "openpai",
-        "cluster": {"uri": uri, "user": USER, "virtualCluster": "default"},
-        "token": OpenPaiWorld(cloud).token(USER),
-        "displayName": "behind-tls",
-        "nodes": [{"name": "worker-0", "role": "worker", "rank": 0}],
-        "protocol": protocol,
-        "until": "finished",
-        "timeouts": {"started": 5, "finished": 5},
-        **more,
-    }
+    cluster = {"uri": uri, "user": USER, "virtualCluster": "default"}
+    return run_inputs(OpenPaiWorld(cloud), "behind-tls", "echo trained", "exit 3", cluster=cluster, **more)
 
 
 def test_a_run_behind_an_authority_of_its_own(shared_cloud: Cloud, engine: EngineSide, tmp_path: Path) -> None:

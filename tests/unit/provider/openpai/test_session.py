@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of a portal: what is told to whom, and what answers of strangers (proxies, other hosts) mean."""
 
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,6 +13,7 @@ from provider.base.errors import ProviderError
 from provider.openpai.caller import session_of_caller
 from provider.openpai.calls import ask, attempt
 from provider.openpai.session import Session
+from tests.support.serving import serving
 
 CLUSTER = {"uri": "https://pai/", "user": "anna", "virtualCluster": "default"}
 
@@ -40,12 +40,8 @@ class _Stranger(BaseHTTPRequestHandler):
 def stranger() -> Iterator[ThreadingHTTPServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Stranger)
     server.seen = []  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server
 
 
 def _uri(server: ThreadingHTTPServer) -> str:
