@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -26,9 +27,12 @@ def cloud() -> None:
 @isolation_option
 def start(home: Path | None, port: int, isolation: str) -> None:
     """Start the local cloud, unless it runs already."""
+    from engine.progress import Progress
     from localcloud.code_age import why_older
     from localcloud.control import start as start_cloud
+    from localcloud.environments.network_tools import make_if_possible
 
+    make_if_possible(Progress())
     started = start_cloud(cloud_home(home), port, isolation=isolation)
     if port and not started.endpoint.endswith(f":{port}"):
         raise click.ClickException(
@@ -84,6 +88,7 @@ def status(home: Path | None, as_json: bool) -> None:
         say(f"AWS: account {account.ACCOUNT}, region {account.REGION}")
         say(f"OpenPAI: {running_now.endpoint}, users deployer and user")
         say('Clients of all three come here after: eval "$(trainyard cloud env)"')
+        say("The Python SDK of OCI reads no variable for its endpoint: give its clients `service_endpoint`.")
         if reason:
             say(f"Security rules are not enforced between the nodes of job runs: {reason}")
         if older:
@@ -123,14 +128,27 @@ def log(home: Path | None, lines: int) -> None:
 @home_option
 @click.option("--profile", type=click.Choice(["deployer", "user"]), default="deployer", show_default=True)
 @click.option("--resource", help="Act as the notebook session or job run of OCI with this OCID, not as a profile.")
-def env(home: Path | None, profile: str, resource: str | None) -> None:
+@click.option("--pulumi", is_flag=True, help="Also what plain `pulumi` needs for the local stacks beside this cloud.")
+def env(home: Path | None, profile: str, resource: str | None, pulumi: bool) -> None:
     """Print the variables for the clients of OCI, AWS and OpenPAI. Set them with: eval "$(trainyard cloud env)"."""
     from localcloud.admin import issue_resource_principal
 
     cloud = running_cloud(home)
     principal = issue_resource_principal(cloud, resource) if resource else {}
-    for name, value in {**cloud.env_for(profile), **principal}.items():
+    unset, variables = _of_pulumi(cloud.home.parent) if pulumi else ([], {})
+    for name in unset:
+        data(f"unset {name}")
+    for name, value in {**variables, **cloud.env_for(profile), **principal}.items():
         data(f"export {name}={shlex.quote(value)}")
+
+
+def _of_pulumi(home: Path) -> tuple[list[str], dict[str, str]]:
+    """What has to go from this shell's environment, and what has to be in it: as `up --local` starts the engine."""
+    from engine.local import environment
+
+    wanted = environment(home)
+    changed = {name: value for name, value in wanted.items() if os.environ.get(name) != value}
+    return [name for name in os.environ if name not in wanted], changed
 
 
 @cloud.command()

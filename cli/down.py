@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 import click
 
-from cli.out import ask, say, say_aside
+from cli.out import ask, say, say_aside, say_in_colour
 from cli.up import local_command
 from launcher.escaping import terminal_lines
 from localcloud import control
-from localstacks import protection
+from localstacks import state_edits
 from localstacks.dependents import DependentStack, dependent_stacks
 from localstacks.place import QUIET, Place
 from localstacks.platform import LocalPlatform, local_platforms
@@ -23,10 +26,17 @@ from localstacks.states import PROJECT_NAME, Row, State
 from schemas.names import plural
 
 DELETE_DATA = click.option(
-    "--delete-data", is_flag=True, help="Also delete buckets and repositories that the stack file keeps."
+    "--delete-data",
+    is_flag=True,
+    help="Also delete what is kept: protected buckets, repositories, and stand-ins with data.",
 )
 YES = click.option("--yes", "-y", is_flag=True, help="End live runs without asking.")
 _TARGET = "--target"
+# What Pulumi advises after `destroy`. `down` removes the stack itself, and says by name what is kept.
+_ADVICE = re.compile(
+    r"The resources in the stack have been deleted, but|If you want to remove the stack completely, run"
+    r"|All unprotected resources were destroyed\.|There were no unprotected resources to destroy\."
+)
 
 
 @local_command("Take a stack down. After the last stack, stop the local cloud.", DELETE_DATA, YES)
@@ -37,12 +47,12 @@ def down(place: Place, arguments: list[str], delete_data: bool, yes: bool) -> No
         _take_down(place, cloud, arguments, delete_data, yes)
     else:
         say(f"The stack `{place.stack}` is not up.")
-    left = place.stacks()
+    left = place.stacks_up()
     if others := [name for name in left if name != place.stack]:
         say(f"Still up: {', '.join(others)}.")
     with place.leave_cloud() as unused:
         if unused:
-            place.remove_stand_ins(cloud)
+            place.remove_stand_ins(cloud, delete_data)
             data = [line for platform in local_platforms() for line in platform.list_data(cloud, say_aside)]
             control.stop(place.home / "cloud")
             say(_end(data, place))
@@ -69,7 +79,7 @@ def _take_down(place: Place, cloud: control.Cloud, arguments: list[str], delete_
     _refuse_if_needed(place, dependent_stacks(own, every, going, platform))
     _announce(place, platform.describe_removal(cloud, going, staying, say_aside), yes)
     if delete_data:
-        protection.end_protection(place)
+        state_edits.end_protection(place)
     _destroy(place, platform, cloud, going, [*(["--exclude-protected"] if protected else []), *arguments])
     _account(place, platform, protected, [row for row in staying if row not in protected])
 
@@ -119,8 +129,7 @@ def _announce(place: Place, removal: Removal, yes: bool) -> None:
     if not lines:
         return
     say("\n".join([f"With the stack {place.stack}:", *(f"  {line}" for line in lines)]))
-    # Pipelines and `make down` in a script go on: there is nobody to ask.
-    if removal.live and not yes and sys.stdin.isatty() and not ask("End the runs that are still training?"):
+    if removal.live and not yes and not ask("End the runs that are still training?"):
         raise click.ClickException("Nothing was removed.")
 
 
@@ -131,9 +140,21 @@ def _destroy(
     place.claim()
     platform.end_other_runs(cloud, going, say_aside)
     platform.empty_buckets(cloud, going, say_aside)
-    code = place.pulumi("destroy", *QUIET, *arguments)
+    destroy = partial(place.pulumi, "destroy", *QUIET, *_in_colour(), *arguments, show=_show)
+    code = destroy()
     # A run that was alive until now may have written once more.
     if code and platform.empty_buckets(cloud, going, say_aside):
-        code = place.pulumi("destroy", *QUIET, *arguments)
+        code = destroy()
     if code:
         sys.exit(code)
+
+
+def _in_colour() -> tuple[str, ...]:
+    """As Pulumi would choose if it wrote to our terminal itself."""
+    chosen = any(os.environ.get(name) for name in ("NO_COLOR", "PULUMI_OPTION_COLOR"))
+    return ("--color", "always") if sys.stdout.isatty() and not chosen else ()
+
+
+def _show(line: str) -> None:
+    if not _ADVICE.match(line):
+        say_in_colour(line, colour=sys.stdout.isatty())

@@ -90,15 +90,16 @@ def _make_for(stack: str, stacks: Path, names: tuple[str, ...], apt: bool) -> No
     from cli.planning import plan_or_exit, stack_file
     from engine.progress import Progress
     from localcloud.environments.find import Environment
-    from localstacks.environments import base_of, environment_of, make_packages
+    from localstacks.environments import chosen_for, environment_of, make_environments, require_fitting
 
     plan, folder = plan_or_exit(stack, stacks, "text"), stack_file(stack, stacks).parent
-    bases = [base_of(job, folder) for job in plan.jobs.values()]
-    missing = [base.name for base in bases if not isinstance(base, Environment)]
-    if not _make_all(tuple(dict.fromkeys((*names, *missing))), apt):
+    jobs = plan.jobs.values()
+    require_fitting(jobs, folder)
+    wanted = [one.row.name for one in chosen_for(jobs, folder) if one.row]
+    if not _make_all(tuple(dict.fromkeys((*names, *wanted))), apt):
         sys.exit(1)
-    make_packages(plan, folder, Progress())
-    for job in plan.jobs.values():
+    make_environments(jobs, folder, Progress())
+    for job in jobs:
         environment = environment_of(job, folder)
         holds = environment.says if isinstance(environment, Environment) else environment.reason
         say(f"{job.name}: {environment.name}: {holds}")
@@ -108,10 +109,12 @@ def _make_all(names: tuple[str, ...], apt: bool) -> bool:
     """Makes environments. False if one could not be made; the others are made nonetheless."""
     from engine.progress import Progress
     from localcloud.environments.make import make
+    from localcloud.environments.network_tools import make_if_possible
     from localcloud.environments.rows import rows
     from localcloud.environments.work import MakeError
 
     failed = []
+    make_if_possible(Progress())
     for name in names:
         if name not in rows():
             continue

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "down": ("cli.down:down", "Take a stack down from the local cloud."),
     "environments": ("cli.environments:environments", "List or make what stands in for images on this machine."),
     "image": ("cli.image:image", "Build or push the images of a stack's jobs."),
+    "import": ("cli.up:import_", "Take into a stack on the local cloud what is there already."),
     "plan": ("cli.plan:plan", "Show what follows from a stack file, without any cloud."),
     "preview": ("cli.up:preview", "Show what `up` would change on the local cloud."),
     "rehearse": (

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from cli.moving import end_with, progress, size_words
 from cli.out import json_data, say, say_aside
 from cli.run_selection import config_of
 from launcher.escaping import terminal
+from provider.runs.lost import Lost, read_lost
 from runstatus.seen import RunStatus
 from schemas.load import load_file
 from schemas.names import plural
@@ -54,7 +55,7 @@ class RunOutput:
 
 def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[RunOutput]:
     """Those of the runs that were chosen. Runs without a folder are named."""
-    found, openers = [], dict[str, StoreOpener]()
+    found, refused, openers = [], list[str](), dict[str, StoreOpener]()
     for run in selection.runs(history=history):
         if run.folder is None:
             say_aside(
@@ -67,11 +68,15 @@ def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[R
             store, folder = openers[run.stack].folder(run.folder)
         except TransferError as error:
             if selection.wanted.stack:
-                raise
+                _show_lost(run, say_aside)
+                refused.append(f"{terminal(run.title)}: {error}")
+                continue
             # The other stacks' runs may be on platforms whose files anybody can fetch.
             say_aside(f"{terminal(run.stack)} {terminal(run.title)}: {error}")
             continue
         found.append(RunOutput(run, store, f"{folder}/{_OUTPUT}", history))
+    if refused:
+        raise TransferError("\n".join(refused))
     return found
 
 
@@ -96,7 +101,24 @@ def show(outputs: Sequence[RunOutput], form: str) -> None:
             say(f"  {object_line(item, item.name[len(output.prefix) :])}")
             count, total = count + 1, total + item.size
         say(f"  {plural(count, 'file')}, {size_words(total)}" if count else "  nothing there")
+        _show_lost(output.run)
     say("The same command with `--to DIR` fetches them.")
+
+
+def _lost(run: RunStatus) -> list[tuple[int, Lost]]:
+    """By rank, what training made and nobody keeps."""
+    found = [(node.rank, read_lost(node.launcher_status)) for node in run.nodes]
+    return [(rank, lost) for rank, lost in found if lost is not None]
+
+
+def _show_lost(run: RunStatus, tell: Callable[[str], None] = say) -> None:
+    """The same, with the launcher's own words on how to keep it."""
+    for rank, lost in _lost(run):
+        tell(f"  not kept of rank {rank}: {plural(lost.files, 'file')}, {size_words(lost.size)}")
+        for one in lost.largest:
+            several = f" ({plural(one.files, 'file')})" if one.files > 1 else ""
+            tell(f"  {size_words(one.size):>10}  {terminal(one.name)}{several}: {terminal(one.why)}")
+        tell(f"  {terminal(lost.remedy)}")
 
 
 def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
@@ -114,6 +136,9 @@ def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
             fetching.fetch(Wanted(item, output.path(item)) for item in output.files())
     if not account.expected_bytes + account.moved + account.there + len(account.problems):
         say("These runs have left no files so far.")
+    for output in outputs:
+        _show_lost(output.run)
+    if not account.expected_bytes + account.moved + account.there + len(account.problems):
         return
     end_with(account, "fetched", f"into {to}")
 
@@ -124,4 +149,5 @@ def _json(output: RunOutput) -> dict[str, object]:
     return {
         "stack": run.stack, "job": run.job, "run": run.name, "attempt": run.attempt, "state": run.state,
         "over": run.over, "where": output.address, "files": files,
+        "notKept": [{"rank": rank, **asdict(lost)} for rank, lost in _lost(run)],
     }  # fmt: skip

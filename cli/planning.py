@@ -63,6 +63,18 @@ def plan_or_exit(named: str, stacks: Path, form: str) -> Plan:
         end_with_findings(error.judged, form)
 
 
+def plan_with_findings_or_exit(file: Path) -> Plan:
+    """The same, with every remark on the file in full, for commands that act on it."""
+    from cli.render import text
+    from components.plan.build import plan_of
+    from components.plan.file import StackFileError, judge_usable_file
+
+    try:
+        return plan_of(judge_usable_file(file, say_aside, lambda judged: say_aside(text([judged], False))))
+    except StackFileError as error:
+        end_with_findings(error.judged, "text")
+
+
 def judge_or_exit(named: str, stacks: Path) -> Judged:
     """The same, for commands that need more than the plan."""
     from components.plan.file import StackFileError, judge_usable_file

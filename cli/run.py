@@ -14,7 +14,7 @@ from cli.options import place_option, profile_option, stacks_option
 from cli.out import say, say_aside
 from cli.planning import judge_or_exit, stack_file
 from cli.problems import INTERRUPTED
-from cli.run_selection import RunSelection
+from cli.run_selection import RunSelection, question_of
 from cli.running import home_option, running_cloud
 from cli.runs import follow_lines
 from components.plan.show import table
@@ -74,7 +74,7 @@ def run(
     _say_started(planned, len(nodes), where, follow)
     if follow:
         wanted_runs = WantedRuns(planned.plan.stack, planned.job.name, planned.run.name)
-        question = Question(config, cloud, place, wanted_runs, say_aside, profile, folder=judged.folder)
+        question = question_of(stack_file(stack, stacks), cloud, place, wanted_runs, profile)
         _follow(planned, question, where)
 
 

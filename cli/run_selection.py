@@ -127,7 +127,7 @@ def _select_runs(
         file = deployed_files(cloud.home).get(_stack_name(stack) or "", file)
     job, _, name = (run or "").partition("/")
     wanted = WantedRuns(_stack_name(stack), job or None, name or None)
-    question = _question(file, cloud, place, wanted, profile)
+    question = question_of(file, cloud, place, wanted, profile)
     try:
         look = run_look(question) if stack or place or cloud is None else _everywhere(question, cloud)
         return RunSelection(look, question, file)
@@ -135,7 +135,7 @@ def _select_runs(
         raise click.UsageError(str(error)) from None
 
 
-def _question(
+def question_of(
     file: Path | None, cloud: Cloud | None, place: str | None, wanted: WantedRuns, profile: str | None
 ) -> Question:
     bucket = partial(_bucket, file) if file is not None else None
@@ -151,7 +151,7 @@ def _everywhere(question: Question, cloud: Cloud) -> SeveralLooks:
             looks.append(run_look(replace(question, config={PLATFORM_KEY: platform})))
         except UnknownPlaceError:
             for stack, file in files.items():
-                own = _question(file, cloud, None, WantedRuns(stack), question.profile)
+                own = question_of(file, cloud, None, WantedRuns(stack), question.profile)
                 if platform_in(own.config) == platform:
                     looks.append(run_look(own))
     return SeveralLooks(f"the local cloud in {cloud.home}", looks)

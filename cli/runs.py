@@ -13,7 +13,6 @@ import click
 
 from cli.out import ask, json_data, say, say_aside, say_in_colour
 from cli.run_selection import RunSelection, run_arguments
-from launcher.escaping import terminal
 from runstatus.seen import RunStatus
 
 
@@ -111,14 +110,17 @@ def logs(selection: RunSelection, follow: bool, ranks: tuple[int, ...], every: f
 
 def follow_lines(selection: RunSelection, ranks: frozenset[int], every: float | None) -> list[RunStatus]:
     """Prints lines until the runs have ended; once if `every` is None. Gives the runs as they were in the end."""
+    from cli.follow import Follower
+
+    follower = Follower(sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and every is not None)
     while True:
         runs_now = selection.runs()
-        for line in selection.look.lines(runs_now, ranks):
-            say(terminal(line))
-        if every is None or all(run.over for run in runs_now):
+        lines, last = selection.look.lines(runs_now, ranks), every is None or all(run.over for run in runs_now)
+        follower.show(lines, lambda: selection.look.unfinished(ranks), last)
+        if last:
             return runs_now
         sys.stdout.flush()
-        time.sleep(every)
+        time.sleep(every or 0.0)
 
 
 @runs.command()

@@ -11,7 +11,8 @@ import click
 
 from components.plan.show import json_text, table
 from launcher.escaping import terminal
-from runstatus.causes import find_cause
+from provider.runs.lost import read_lost, total_words
+from runstatus.causes import find_cause, reason_of
 from runstatus.seen import MachineSeen, NodeStatus, RunStatus
 from runstatus.words import duration, progress
 from schemas.names import plural
@@ -40,6 +41,7 @@ def machines_text(machines: Sequence[MachineSeen], now: datetime) -> str:
             one.id,
             one.doing or one.state,
             f"up for {duration((now - one.since).total_seconds())}" if one.up else "not up",
+            one.reason,
         )
         for one in machines
     ]
@@ -82,8 +84,9 @@ def took(node: NodeStatus, now: datetime) -> str:
 
 
 def about(node: NodeStatus) -> str:
-    """Why the rank is in this state, and the progress that the training reports."""
-    return "; ".join(filter(None, (progress((node.launcher_status or {}).get("progress")), why(node))))
+    """Why the rank is in this state, and the progress that the training reports, or else draws as a bar."""
+    status = node.launcher_status or {}
+    return "; ".join(filter(None, (progress(status.get("progress") or status.get("bar")), why(node))))
 
 
 def why(node: NodeStatus) -> str:
@@ -91,10 +94,10 @@ def why(node: NodeStatus) -> str:
     status = node.launcher_status or {}
     # The platform says that the launcher ended with 1; the launcher says why.
     ended = node.run.state == "FAILED" and status.get("state") in ("failed", "stopped")
-    reason = str(status.get("reason") or "")
+    reason = reason_of(node)
     cause = (reason if ended or status.get("state") == "retrying" else "") or node.run.details or reason
     tries = f"try {status['tries']}" if (status.get("tries") or 0) > 1 else ""
-    return "; ".join(filter(None, (tries, cause)))
+    return "; ".join(filter(None, (tries, cause, total_words([read_lost(status)]))))
 
 
 def as_json(runs: Iterable[RunStatus], machines: Sequence[MachineSeen] | None = ()) -> str:
@@ -136,6 +139,7 @@ def _machine(one: MachineSeen) -> dict[str, Any]:
         "id": one.id,
         "state": one.state,
         "doing": one.doing,
+        "reason": one.reason,
         "up": one.up,
         "since": one.since.isoformat() if one.up else None,
     }

@@ -4,44 +4,40 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from cli.out import say, say_aside
-from cli.planning import plan_or_exit, require_local_cloud
+from cli.planning import plan_with_findings_or_exit, require_local_cloud
 from cli.problems import INTERRUPTED
 from cli.running import isolation_option
+from cli.up_end import run_rows, say_how_it_ended
+from components.plan.file import WARNINGS_SHOWN
 from components.plan.model import Plan
 from components.refusal import moved
 from engine.progress import Progress
-from launcher.escaping import terminal
 from localcloud import admin, control
+from localcloud.environments import network_tools
 from localcloud.isolation import REQUIRED, WHERE_POSSIBLE
 from localstacks import renames
-from localstacks.environments import make_packages, why_untrained
+from localstacks.environments import decisions, make_environments, require_makeable, what_to_make
 from localstacks.file import LocalFile
 from localstacks.place import JUDGED, PROJECT, QUIET, Place
-from localstacks.platform import LocalPlatform, local_platform_of
-from localstacks.results import lost_lines, own_lines, reporting_nodes
-from provider.runs.model import TERMINAL
-from runstatus.outputs import RunReport, runs_now
-from runstatus.platform import Question
-from runstatus.seen import WantedRuns
+from localstacks.platform import local_platform_of
+from provider.runs.starting_again import RETRY_FAILED
 from schemas.findings import dotted
 from schemas.source import read
-
-# Enough to see that it trained and how it ended.
-LAST_LINES = 4
 
 
 def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callable[..., None]], click.Command]:
     """The arguments that these commands share, and their message on Ctrl-C."""
 
     def declare(body: Callable[..., None]) -> click.Command:
+        word = body.__name__.rstrip("_")
+
         @click.argument("stack", default="local")
         @click.option("--local", is_flag=True, help="Use the local cloud. Without it, use `pulumi` itself.")
         @click.option(
@@ -54,8 +50,9 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
             **options: bool,
         ) -> None:  # fmt: skip
             if not local:
+                variable = f"{RETRY_FAILED}=1 " if options.get("retry_failed") else ""
                 raise click.UsageError(
-                    f"add --local to use the local cloud; with an account, run: pulumi {body.__name__} -s {stack}"
+                    f"add --local to use the local cloud; with an account, run: {variable}pulumi {word} -s {stack}"
                 )
             place = Place(stack, (stacks or PROJECT / "stacks").resolve(), say_aside, isolation=isolation)
             try:
@@ -63,7 +60,7 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
             except KeyboardInterrupt:
                 flags = [f"--{name.replace('_', '-')}" for name, given in options.items() if given]
                 flags += [] if isolation == REQUIRED else ["--isolation", isolation]
-                again = place.command(body.__name__, "", *flags, *pulumi_arguments)
+                again = place.command(word, "", *flags, *pulumi_arguments)
                 say(f"\nInterrupted. To continue: {again}", err=True)
                 sys.exit(INTERRUPTED)
 
@@ -75,24 +72,37 @@ def local_command(help_text: str, *more: Callable[..., Any]) -> Callable[[Callab
     return declare
 
 
-@local_command("Bring a stack up on the local cloud. Further arguments go to `pulumi up`.")
-def up(place: Place, arguments: list[str]) -> None:
-    _bring_up(place, arguments)
+VERBOSE = click.option("--verbose", is_flag=True, help="Also show the stack's outputs.")
+RETRY = click.option(
+    "--retry-failed", is_flag=True,
+    help="Start again what an earlier `up` saw fail. With --local that is always so.",
+)  # fmt: skip
+ALLOW = click.option("--allow-failed-runs", is_flag=True, help="Exit with 0 even if runs failed, and nothing else did.")
 
 
-def _bring_up(place: Place, arguments: list[str]) -> None:
+@local_command("Bring a stack up on the local cloud. Further arguments go to `pulumi up`.", VERBOSE, RETRY, ALLOW)
+def up(place: Place, arguments: list[str], verbose: bool, retry_failed: bool, allow_failed_runs: bool) -> None:
+    _bring_up(place, [*_shown(verbose), *arguments], allow_failed_runs)
+
+
+def _bring_up(place: Place, arguments: list[str], allow_failed_runs: bool) -> None:
+    """Exits with what went wrong, if anything did."""
     plan = _plan(place)
+    require_makeable(plan.jobs.values(), place.file.parent)
+    network_tools.make_if_possible(Progress())
     cloud = place.start_cloud()
     _must_isolate(place, plan, cloud)
     place.claim()
-    make_packages(plan, place.file.parent, Progress())
-    borrowed = _bring_up_used(place, plan)
+    make_environments(plan.jobs.values(), place.file.parent, Progress())
+    borrowed = _bring_up_used(place, plan, allow_failed_runs)
     _tell(place.select(plan, cloud))
     _tell_of_renames(place, plan)
     local_platform_of(plan.platform).ready_images(cloud, plan, borrowed)
-    if code := place.pulumi("up", *QUIET, *_judged(arguments), *arguments):
+    before = run_rows(place)
+    done = place.up(*_judged(arguments), *arguments)
+    code, only_runs_failed = say_how_it_ended(place, plan, cloud, before, done)
+    if code and not (only_runs_failed and allow_failed_runs):
         sys.exit(code)
-    _account(place, plan, cloud)
 
 
 def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
@@ -109,19 +119,19 @@ def _must_isolate(place: Place, plan: Plan, cloud: control.Cloud) -> None:
         )
 
 
-def _bring_up_used(place: Place, plan: Plan) -> str:
+def _bring_up_used(place: Place, plan: Plan, allow_failed_runs: bool) -> str:
     """Bring up the stack whose outputs this one takes. Returns its registry's address if this stack uses it."""
     used = _used(plan)
     if not used:
         return ""
     if not place.is_up(used):
         say(f"{place.stack} takes {', '.join(plan.taken)} from {used}: bringing up {used} first.")
-        _bring_up(Place(used, place.file.parent, say_aside), [])
+        _bring_up(Place(used, place.file.parent, say_aside), [*_shown(False)], allow_failed_runs)
     return str(place.outputs(used).get("imagePushAddress", "")) if "registry" in plan.taken else ""
 
 
-@local_command("Show what `up` would change. Further arguments go to `pulumi preview`.")
-def preview(place: Place, arguments: list[str]) -> None:
+@local_command("Show what `up` would change. Further arguments go to `pulumi preview`.", VERBOSE, RETRY)
+def preview(place: Place, arguments: list[str], verbose: bool, retry_failed: bool) -> None:
     plan = _plan(place)
     cloud = place.start_cloud()
     used = _used(plan)
@@ -131,8 +141,30 @@ def preview(place: Place, arguments: list[str]) -> None:
             f"Bring it up first: {place.command('up', used)}"
         )
     _tell(place.select(plan, cloud))
+    for line in decisions(plan.jobs.values(), place.file.parent):
+        say(f"  here: {line}")
+    if missing := what_to_make(plan, place.file.parent):
+        say(f"  here: `up` makes first, once per machine: {missing}")
     _tell_of_renames(place, plan)
-    sys.exit(place.pulumi("preview", "--non-interactive", *_judged(arguments), *arguments))
+    sys.exit(place.pulumi("preview", "--non-interactive", *_shown(verbose), *_judged(arguments), *arguments))
+
+
+def _shown(verbose: bool) -> tuple[str, ...]:
+    """The stack's outputs are for other stacks and programs. Hundreds of lines of them would hide what went wrong."""
+    return () if verbose else ("--suppress-outputs",)
+
+
+@local_command("Take into a stack on the local cloud what is there already. TYPE, NAME and ID go to `pulumi import`.")
+def import_(place: Place, arguments: list[str]) -> None:
+    plan = _plan(place)
+    cloud = place.start_cloud()
+    place.claim()
+    _tell(place.select(plan, cloud))
+    # The stack file describes the resource: no code has to be written.
+    code = place.pulumi("import", *QUIET, "--generate-code=false", *arguments)
+    if not code:
+        say(f"\nTo see whether the stack file says the same: {place.command('preview')}")
+    sys.exit(code)
 
 
 def _judged(arguments: list[str]) -> tuple[str, ...]:
@@ -153,7 +185,8 @@ def _tell_of_renames(place: Place, plan: Plan) -> None:
 
 def _plan(place: Place) -> Plan:
     place.must_have_file()
-    plan = plan_or_exit(str(place.file), place.file.parent, "text")
+    plan = plan_with_findings_or_exit(place.file)
+    place.env[WARNINGS_SHOWN] = "1"
     require_local_cloud(plan)
     _require_same_platform(place, plan)
     return plan
@@ -173,43 +206,3 @@ def _require_same_platform(place: Place, plan: Plan) -> None:
 
 def _used(plan: Plan) -> str:
     return (plan.uses or "").rpartition("/")[2]
-
-
-def _shown(place: Place, platform: LocalPlatform, cloud: control.Cloud, outputs: Mapping[str, Any]) -> Iterator[str]:
-    """Where things are, and the machines that stay up."""
-    for key, title in platform.shown_outputs:
-        if key in outputs:
-            yield f"  {title:8} {outputs[key]}"
-    for machine in platform.machines(cloud, list(place.states()[0].made()), say_aside):
-        yield f"  machine  {machine}"
-
-
-def _account(place: Place, plan: Plan, cloud: control.Cloud) -> None:
-    """Say what there is now, and where to look."""
-    platform, outputs = local_platform_of(plan.platform), place.outputs()
-    say(f"\nThe stack `{place.stack}` is up on the local cloud at {cloud.endpoint}.")
-    if unenforced := admin.why_not_enforced(cloud):
-        say(f"  rules    not enforced between its nodes: {unenforced}")
-    for line in _shown(place, platform, cloud, outputs):
-        say(terminal(line))
-    runs = _runs_now(place, cloud, outputs)
-    for job, run, report in runs:
-        say(f"  run      {job}/{run}: {report['state']}")
-        if why_untrained(plan.jobs[job], place.file.parent):
-            continue
-        for node in reporting_nodes(plan.jobs[job].runs[run], report["nodes"]):
-            printed = platform.read_last_lines(cloud, node["id"], say_aside)
-            for line in (*own_lines(printed)[-LAST_LINES:], *lost_lines(printed)):
-                say(terminal(f"             {line}"))
-        for line in platform.list_results(cloud, outputs, plan.jobs[job].runs[run], report["nodes"], say_aside):
-            say(terminal(f"  left     {line}"))
-    if any(report["state"] not in TERMINAL for _, _, report in runs):
-        say(f"  watch    .venv/bin/{place.command('runs watch')}")
-    say(f"  console  {cloud.endpoint}/console")
-    say(f'  look     eval "$(.venv/bin/trainyard cloud env)" and use {platform.client}; .venv/bin/trainyard cloud log')
-
-
-def _runs_now(place: Place, cloud: control.Cloud, outputs: Mapping[str, Any]) -> list[tuple[str, str, RunReport]]:
-    config, bucket = read(place.local_file()).data["config"], partial(str, outputs.get("bucket", ""))
-    wanted = WantedRuns(place.stack)
-    return runs_now(outputs, Question(config, cloud, None, wanted, say_aside, None, bucket, place.file.parent))

@@ -22,8 +22,9 @@ class Borrowed:
     def __init__(self, plan: Plan, outputs: TakenOutputs) -> None:
         self._taken = plan.taken
         self._stack = None
+        self._outputs: Mapping[str, Any] = {}
         if plan.uses:
-            _require_outputs(plan, plan.uses, outputs)
+            self._outputs = _require_outputs(plan, plan.uses, outputs)
             self._stack = pulumi.StackReference(plan.uses)
 
     def get(self, concern: str, output: str) -> pulumi.Output[str] | None:
@@ -32,8 +33,12 @@ class Borrowed:
             return None
         return self._stack.require_output(output)
 
+    def last(self, concern: str, output: str) -> str | None:
+        """The same as the other stack's last `up` left it, without waiting for Pulumi."""
+        return self._outputs.get(output) if concern in self._taken else None
 
-def _require_outputs(plan: Plan, stack: str, needed: TakenOutputs) -> None:
+
+def _require_outputs(plan: Plan, stack: str, needed: TakenOutputs) -> Mapping[str, Any]:
     """Reads the other stack at once: a wrong reference must not stop the program when half of it has run."""
     try:
         answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack}).value
@@ -41,10 +46,12 @@ def _require_outputs(plan: Plan, stack: str, needed: TakenOutputs) -> None:
         message = f"the stack `{stack}` cannot be read: {str(problem).splitlines()[0].rpartition(': ')[2]}"
         remedy = "correct organization/project/stack; `pulumi stack ls --all` lists the stacks of this backend"
         raise RefusedError([Wrong(at("uses", "stack"), message, remedy)]) from None
-    if missing := _missing(plan, needed, answer.get("outputs") or {}):
+    outputs: Mapping[str, Any] = answer.get("outputs") or {}
+    if missing := _missing(plan, needed, outputs):
         message = f"the stack `{stack}` does not export {', '.join(f'`{name}`' for name in missing)}"
         remedy = f"bring it up first (`pulumi up -s {stack.rpartition('/')[2]}`), or `take` less of it"
         raise RefusedError([Wrong(at("uses", "take"), message, remedy)])
+    return outputs
 
 
 def _missing(plan: Plan, needed: TakenOutputs, outputs: Collection[str]) -> list[str]:

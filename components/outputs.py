@@ -18,14 +18,26 @@ PROTECTED = (
 )
 
 
+def _stack() -> str:
+    return "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))
+
+
 def last_outputs() -> Outputs:
     """The outputs of this stack's last `up`. A program cannot read its own state otherwise."""
-    name = "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))
     try:
-        answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": name}).value
+        answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": _stack()}).value
     except Exception:  # Pulumi raises nothing more precise, and a new stack has none
         return {}
     return answer.get("outputs") or {}
+
+
+def recorded_resources() -> Mapping[str, Outputs]:
+    """The outputs of each resource in this stack's state, by URN: also what an `up` made that failed or was killed."""
+    try:
+        answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackResourceOutputs", {"stackName": _stack()}).value
+    except Exception:  # Pulumi raises nothing more precise, and a new stack has none
+        return {}
+    return {urn: row.get("outputs") or {} for urn, row in (answer.get("outputs") or {}).items()}
 
 
 def unless_refused(look: Callable[[], Iterable[Wrong]]) -> list[Wrong]:

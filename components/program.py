@@ -15,6 +15,7 @@ from pulumi.runtime import config
 from catalog.platforms import platforms
 from components.outputs import last_outputs
 from components.plan.build import plan_of
+from components.plan.file import WARNINGS_SHOWN
 from components.plan.platform import deploying_platform_of
 from components.refusal import RefusedError, moved
 from components.voice import program_error, warn
@@ -90,7 +91,7 @@ def _report_findings(judged: Judged) -> None:
     }
     if judged.errors:
         raise program_error("The stack file cannot be used:\n" + "\n".join(texts[error] for error in judged.errors))
-    for text in texts.values():
+    for text in () if os.environ.get(WARNINGS_SHOWN) else texts.values():
         warn(text)
 
 

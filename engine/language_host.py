@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A `pulumi-language-python` for machines that have only the `pulumi` command: a LanguageRuntime server.
 
-It runs programs, providers by path and policy packs in Python. It does not generate code or packages: calls for these
-answer UNIMPLEMENTED, and need Pulumi's own host.
+It runs programs, providers by path and policy packs in Python. It generates no packages: calls for these answer
+UNIMPLEMENTED, and need Pulumi's own host. Asked for the code of what was imported, it answers with a comment.
 """
 
 import contextlib
@@ -37,6 +37,10 @@ PROGRAM = Path(__file__).with_name("program.py")
 THREADS = 64
 LARGEST_MESSAGE = 400 * 1024 * 1024
 CHUNK = 65536
+NO_CODE = """\
+# Nothing to copy: a program of trainyard declares what its stack file says.
+# For a program of your own, Pulumi's own host for Python (pulumi-language-python) generates the code.
+"""
 
 
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
@@ -119,6 +123,10 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         finally:
             self._programs.discard(child)
             self.children.forget(child)
+
+    def GenerateProgram(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        # `pulumi import` asks for it when the resource is in the state already.
+        return language_pb2.GenerateProgramResponse(source={"__main__.py": NO_CODE.encode()})
 
     def RunPlugin(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802
         project_python = self._interpreter(request.info, context, plugin=True)

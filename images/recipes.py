@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from catalog.packages import other_names
+
 PROJECT = Path(__file__).resolve().parents[1]
 IMAGES = Path("launcher", "images")
 OWN = "own"
@@ -76,7 +78,13 @@ def make_context(folder: Path, additions: Additions) -> None:
         listed.write_bytes(additions.packages.encode())
     else:
         shutil.copyfile(additions.requirements or nothing / "requirements.txt", listed)
+    (folder / _TEAM / "known_as.txt").write_text(_other_names(), "utf-8")
     shutil.copytree(additions.code or nothing / "code", folder / _TEAM / "code", ignore=_LEFT_OUT)
+
+
+def _other_names() -> str:
+    """A line for each package that requirements also ask for by other names, with these."""
+    return "".join(f"{' '.join((name, *others))}\n" for name, others in other_names().items())
 
 
 def _rows() -> Mapping[str, Any]:

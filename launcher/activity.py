@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Mapping, Tuple
 
 from launcher import gpus
 
@@ -43,7 +44,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 LOOPBACK = "lo"
 
 # Of each process, by its id and start: ids are used again.
-Counts = Mapping[tuple[int, str], int]
+Counts = Mapping[Tuple[int, str], int]
 
 
 @dataclass(frozen=True)

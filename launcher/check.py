@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
 from launcher import commands, pin
+from launcher.compatibility import shell_words
 from launcher.document import Launch
 from launcher.placeholders import Place
 from launcher.processes import Spec
@@ -44,7 +44,7 @@ def _numbers(launch: Launch, label: str) -> str:
 
 
 def _words(spec: Spec) -> str:
-    return f"{spec.prefix}{shlex.join(spec.words)}"
+    return f"{spec.prefix}{shell_words(spec.words)}"
 
 
 def _told(launch: Launch, work: commands.Work) -> dict[str, str]:

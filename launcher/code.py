@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from launcher.compatibility import unlink
 from launcher.document import Launch
 from launcher.errors import LaunchError, MissingError
 from launcher.say import Voice
@@ -31,7 +32,7 @@ def fetch(launch: Launch, environment: Mapping[str, str], root: Path, say: Voice
     try:
         _git(["clone", "--quiet", *branch, "--", git.url, str(target)], git_environment)
     finally:
-        (root / _KEY).unlink(missing_ok=True)
+        unlink(root / _KEY)
     if git.commit:
         _git(["-C", str(target), "checkout", "--quiet", "--detach", git.commit, "--"], git_environment)
     say(f"code of {git.url} cloned" + (f" at {git.commit[:12]}" if git.commit else ""))

@@ -33,6 +33,7 @@ def work(launch: Launch, place: Place, environment: Mapping[str, str], code: str
     """Everything filled in, nothing started. Lines are marked with the node's rank."""
     values = {**placeholders.node_values(launch, place), **frameworks.values(launch, place.addresses)}
     inherited = {**environment, "PYTHONUNBUFFERED": environment.get("PYTHONUNBUFFERED", "1")}
+    inherited |= frameworks.variables(launch, {**environment, **launch.environment})
     folder = code or code_folder(launch)
     commands = tuple(_commands(launch, values, inherited, folder))
     first = commands[0].environment if commands else _environment(launch, values, inherited, 0)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import http.client
 import random
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import IO, Protocol, Union
+from typing import IO, Union
 from urllib.parse import urlsplit
 
+from launcher.compatibility import Protocol
 from launcher.say import Voice
 from launcher.stores import ChangedError, StoreError
 
@@ -131,8 +133,7 @@ class Connection:
             self._refuse(response, content, target)
         if into is None:
             return StoreAnswer({name.lower(): value for name, value in response.getheaders()}, response.read())
-        while chunk := response.read(1 << 20):
-            into.write(chunk)
+        shutil.copyfileobj(response, into, 1 << 20)
         return StoreAnswer({name.lower(): value for name, value in response.getheaders()}, b"")
 
     def _refuse(self, response: http.client.HTTPResponse, content: bytes, target: str) -> None:

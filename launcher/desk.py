@@ -14,10 +14,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from launcher import board
 from launcher.board import Board, Event
+from launcher.compatibility import Protocol
 from launcher.document import Launch
 from launcher.errors import LaunchError
 from launcher.settings import number

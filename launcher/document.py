@@ -156,7 +156,8 @@ class Launch:
         first = [self.ranks_of(role.name)[0] for role in self.roles if role.replicas]
         for other in first if rank == self.rank and not port.listens else (rank, *first):
             role = self.role_of(other)
-            if numbers := self.identity.ports(label, role.name, other - self.ranks_of(role.name)[0]):
+            numbers = self.identity.ports(label, role.name, other - self.ranks_of(role.name)[0])
+            if numbers:
                 return numbers
         raise LaunchError(f"the platform reserves no ports by the label `{label}`: start the run through its stack")
 

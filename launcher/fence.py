@@ -177,7 +177,7 @@ class Fence:
 
 def _writer(name: str) -> tuple[str, str, float]:
     """Start, rank and patience of a sign of writing; empty for what is none."""
-    parts = name.removeprefix(_WRITING).split("/") if name.startswith(_WRITING) else []
+    parts = name[len(_WRITING) :].split("/") if name.startswith(_WRITING) else []
     if len(parts) != 3 or not parts[1].isdigit() or not parts[2].isdigit():
         return "", "", 0.0
     return parts[0], str(int(parts[1])), float(parts[2])

@@ -17,10 +17,14 @@ from pathlib import Path
 from launcher.caches import Cache, cache_of, is_tagged
 from launcher.losses import Loss
 from launcher.patterns import Patterns
+from launcher.settings import number
 from launcher.sync import DRAFTS, NOT_UTF_8, Stamp, stamp_of
 from launcher.walking import Budget, regular_files
 
 FILE_BYTES, ALL_BYTES, MOST_FILES = 50_000_000, 500_000_000, 1000
+# Where storage costs nothing, a platform sets another limit, for one file and for all of them together.
+LIMIT_VARIABLE = "TRAINYARD_KEEP_MEGABYTES"
+_MEGABYTE = 1_000_000
 # Of all places together, and how long it may take to look at them.
 _ENTRIES, _SECONDS = 100_000, 10.0
 _TICK_SECONDS, _LONGEST_TICK_SECONDS = 0.001, 0.05
@@ -40,6 +44,27 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Of what nobody asked to keep: bytes of one file, and of all files together."""
+
+    file: float = FILE_BYTES
+    all: float = ALL_BYTES
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Limits:
+        given = number(environment, LIMIT_VARIABLE, 0.0) * _MEGABYTE
+        return cls(given, given) if environment.get(LIMIT_VARIABLE) else cls()
+
+    def exceeded(self, size: int, left: float, files: int) -> str:
+        """Why a file is too much, where `left` bytes may follow the files before it."""
+        if size > self.file:
+            return f"larger than {self.file / _MEGABYTE:,.0f} MB"
+        if size > left:
+            return f"more than {self.all / _MEGABYTE:,.0f} MB together"
+        return f"more than {MOST_FILES:,} files" if files >= MOST_FILES else ""
+
+
+@dataclass(frozen=True)
 class Kept:
     """A file of the working directory that goes into the bucket. `asked`: the job's `keep:` names it."""
 
@@ -55,7 +80,11 @@ class Leavings:
     environment: Mapping[str, str]
     keep: Patterns
     own: frozenset[str]
+    _limits: Limits = field(init=False)
     _places: list[Place] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._limits = Limits.of(self.environment)
 
     @property
     def folder(self) -> str:
@@ -79,7 +108,7 @@ class Leavings:
         if not self._places:
             return [], [], False
         budget = Budget(_ENTRIES, _SECONDS)
-        choice = _Choice(self.keep)
+        choice = _Choice(self.keep, self._limits)
         for name, status in self._made(self._places[0], budget):
             choice.add(name, status)
         kept, lost = choice.made()
@@ -120,17 +149,19 @@ class _Choice:
     """Sorts the files of the working directory: those of upper folders first, then small ones, while there is room."""
 
     keep: Patterns
+    limits: Limits
     _asked: list[Kept] = field(default_factory=list)
     _others: list[Kept] = field(default_factory=list)
     _cached: dict[str, tuple[int, int, str]] = field(default_factory=dict)
     _lost: list[Loss] = field(default_factory=list)
 
     def add(self, name: str, status: os.stat_result) -> None:
+        cache = _cache_above(name)
         if not _is_utf_8(name):
             self._lost.append(Loss(name, status.st_size, NOT_UTF_8, inside=True))
         elif self.keep.match(name):
             self._asked.append(Kept(name, stamp_of(status), asked=True))
-        elif (cache := _cache_above(name)) is not None:
+        elif cache is not None:
             top, row = cache
             size, files, _ = self._cached.get(top, (0, 0, ""))
             self._cached[top] = (size + status.st_size, files + 1, row.why)
@@ -144,24 +175,16 @@ class _Choice:
         for top, (size, files, why) in self._cached.items():
             lost.append(Loss(top, size, why, inside=True, files=files))
         kept: list[Kept] = []
-        room = ALL_BYTES
+        room = self.limits.all
         for one in sorted(self._others, key=lambda one: (one.name.count("/"), one.stamp[0], one.name)):
             size = one.stamp[0]
-            why = _too_much(size, room, len(kept))
+            why = self.limits.exceeded(size, room, len(kept))
             if why:
                 lost.append(Loss(one.name, size, why, inside=True))
             else:
                 room -= size
                 kept.append(one)
         return [*sorted(self._asked, key=lambda one: one.name), *kept], lost
-
-
-def _too_much(size: int, room: int, files: int) -> str:
-    if size > FILE_BYTES:
-        return f"larger than {FILE_BYTES // 1_000_000} MB"
-    if size > room:
-        return f"more than {ALL_BYTES // 1_000_000} MB together"
-    return f"more than {MOST_FILES:,} files" if files >= MOST_FILES else ""
 
 
 def _cache_above(name: str) -> tuple[str, Cache] | None:

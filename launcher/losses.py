@@ -7,6 +7,7 @@ import glob
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 _MOST_NAMED = 10
 _LONGEST_NAME = 160
@@ -31,13 +32,34 @@ def words(losses: Sequence[Loss], bucket: bool) -> Iterator[str]:
         return
     files, size = sum(loss.files for loss in losses), sum(loss.size for loss in losses)
     yield f"{count(files)} ({amount(size)}) that training made will be lost with this node:"
-    largest = sorted(losses, key=lambda loss: (-loss.size, loss.name))
+    largest = _largest_first(losses)
     for loss in largest[:_MOST_NAMED]:
         several = f", {count(loss.files)}" if loss.files > 1 else ""
         yield f"  {amount(loss.size)}{several}  {shown(loss.name)}: {loss.why}"
-    if rest := largest[_MOST_NAMED:]:
+    rest = largest[_MOST_NAMED:]
+    if rest:
         yield f"  and {sum(loss.files for loss in rest):,} more ({amount(sum(loss.size for loss in rest))})"
     yield _remedy(largest) if bucket else _WITHOUT_BUCKET
+
+
+def record(losses: Sequence[Loss], bucket: bool) -> dict[str, Any] | None:
+    """The same for the node's status object, which programs read; None if nothing is lost."""
+    if not losses:
+        return None
+    largest = _largest_first(losses)
+    return {
+        "files": sum(loss.files for loss in losses),
+        "bytes": sum(loss.size for loss in losses),
+        "largest": [
+            {"name": shown(loss.name), "bytes": loss.size, "files": loss.files, "why": loss.why}
+            for loss in largest[:_MOST_NAMED]
+        ],
+        "remedy": _remedy(largest) if bucket else _WITHOUT_BUCKET,
+    }
+
+
+def _largest_first(losses: Sequence[Loss]) -> list[Loss]:
+    return sorted(losses, key=lambda loss: (-loss.size, loss.name))
 
 
 def _remedy(losses: Sequence[Loss]) -> str:

@@ -157,7 +157,8 @@ class Node:
         if self.desk is None or not self.desk.watches or now - self._looked < _LOOK_SECONDS:
             return ""
         self._looked = now
-        if stalled := self.stalls.stalled(self.desk.board):
+        stalled = self.stalls.stalled(self.desk.board)
+        if stalled:
             return stalled
         culprit = self._restarting(self.desk.board)
         if culprit is not None:
@@ -316,7 +317,8 @@ class Node:
             why, code, how = "its output could not be uploaded to the bucket", exits.TEMPORARY, FAILED
             self.say(why)
         state = {SUCCEEDED: "succeeded", FAILED: "failed", STOPPED: "stopped"}[how]
-        self.reporter.change(state=state, code=code, reason=self.say.masked(why), culprit=culprit)
+        lost = self.workplace.lost
+        self.reporter.change(state=state, code=code, reason=self.say.masked(why), culprit=culprit, lost=lost)
         if self.desk is not None:
             if self.desk.watches and not (self._claimed and how in (FAILED, SUCCEEDED)):
                 self.desk.end(self._generation, how, code)

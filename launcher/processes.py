@@ -6,21 +6,19 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import selectors
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from launcher import exits
+from launcher.output import Output
+from launcher.redraws import whole_lines
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_CHUNK = 1 << 16
 _POLL_SECONDS = 0.02
 _DRAIN_SECONDS = 5.0
 _READ_SECONDS = 2.0
@@ -72,19 +70,19 @@ class ChildProcesses:
         self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._started: list[tuple[Spec, subprocess.Popen[bytes]]] = []
         self._attempts: list[Attempt] = []
-        self._pump = _Pump(complaint)
+        self._output = Output(complaint)
 
     def start(self, spec: Spec) -> None:
         """OSError where it cannot be started."""
         process = self._process(spec)
         self._started.append((spec, process))
-        self._pump.add(process, partial(_say, spec.prefix.encode()))
+        self._output.show(process, spec.prefix)
 
     def attempt(self, spec: Spec) -> Attempt:
         """Starts something that may fail; `clear` ends it as it ends all else. OSError where it cannot be started."""
         made = Attempt(self._process(spec))
         self._attempts = [*(one for one in self._attempts if one.code is None), made]
-        self._pump.add(made.process, made.keep)
+        self._output.give(made.process, made.keep)
         return made
 
     def _process(self, spec: Spec) -> subprocess.Popen[bytes]:
@@ -100,12 +98,17 @@ class ChildProcesses:
     @property
     def written(self) -> int:
         """How much they have written in all, their complaints left out."""
-        return self._pump.written
+        return self._output.written
 
     @property
     def last_line(self) -> str:
         """The last line they wrote that is neither blank nor a complaint."""
-        return self._pump.last.decode(errors="replace")
+        return _shown(self._output.last)
+
+    @property
+    def bar(self) -> str:
+        """The line that they draw over and over, as it stands; empty where there is none."""
+        return _shown(self._output.bar)
 
     def ended(self) -> list[tuple[Spec, int]]:
         """Those that have ended, with their codes; also lets go of adopted ones."""
@@ -147,13 +150,16 @@ class ChildProcesses:
     def clear(self, grace: float) -> None:
         """Ends everything, adopted ones too, and says the last of what they said."""
         self.stop(grace)
-        while left := _children():
+        while True:
+            left = _children()
+            if not left:
+                break
             for pid in left:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             self._reap_adopted()
             time.sleep(_POLL_SECONDS)
-        self._pump.drain(_DRAIN_SECONDS)
+        self._output.drain(_DRAIN_SECONDS)
         self._started.clear()
         self._attempts.clear()
 
@@ -182,74 +188,6 @@ def _children() -> list[int]:
     return [int(pid) for pid in listed.read_text().split()] if listed.exists() else []
 
 
-class _Pump:
-    """Passes lines on, each whole, to whatever takes those of its process; none at all says that there are no more.
-
-    `complaint`: lines that processes print because they hang. They are passed on, but are no sign of work.
-    """
-
-    def __init__(self, complaint: re.Pattern[bytes] | None) -> None:
-        self._complaint = complaint
-        self._selector = selectors.DefaultSelector()
-        self._lock = threading.Lock()
-        self._rests: dict[int, bytes] = {}
-        self._open = 0
-        self.written = 0
-        self.last = b""
-        self._thread: threading.Thread | None = None
-
-    def add(self, process: subprocess.Popen[bytes], take: Callable[[Sequence[bytes]], None]) -> None:
-        stream = process.stdout
-        assert stream is not None
-        with self._lock:
-            self._open += 1
-        self._selector.register(stream, selectors.EVENT_READ, take)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="output", daemon=True)
-            self._thread.start()
-
-    def drain(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self._open and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
-
-    def _run(self) -> None:
-        while True:
-            for key, _ in self._selector.select():
-                data = os.read(key.fd, _CHUNK)
-                self._pass_on(key.fd, key.data, data)
-                if not data:
-                    self._selector.unregister(key.fileobj)
-                    key.fileobj.close()  # type: ignore[union-attr]  # a pipe's stream, never a number
-                    with self._lock:
-                        self._open -= 1
-
-    def _pass_on(self, number: int, take: Callable[[Sequence[bytes]], None], data: bytes) -> None:
-        text = self._rests.pop(number, b"") + data
-        *lines, rest = text.split(b"\n")
-        if rest and (not data or len(rest) > _CHUNK):
-            lines.append(rest)
-        elif rest:
-            self._rests[number] = rest
-        self._listen(lines, data)
-        if lines:
-            take(lines)
-        if not data:
-            take(())
-
-    def _listen(self, lines: Sequence[bytes], data: bytes) -> None:
-        own = [line for line in lines if line.strip() and not (self._complaint and self._complaint.search(line))]
-        self.last = own[-1] if own else self.last
-        # Bars of progress are drawn over and over within one line; a complaint is written word by word.
-        whole = sum(map(len, own)) + data.count(b"\r")
-        self.written += whole if self._complaint else len(data)
-
-
-def _say(prefix: bytes, lines: Sequence[bytes]) -> None:
-    _write(b"".join(prefix + line + b"\n" for line in lines))
-
-
-def _write(data: bytes) -> None:
-    with suppress(OSError):
-        while data:
-            data = data[os.write(1, data) :]
+def _shown(text: bytes) -> str:
+    """The last row of what a process wrote, as on a terminal."""
+    return "".join(whole_lines([text.decode(errors="replace")])[-1:])

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import dataclass, field
 
 from launcher import exits, frameworks, network
+from launcher.compatibility import shell_words
 from launcher.document import Awaited, Launch
 from launcher.errors import LaunchError
 from launcher.placeholders import Place
@@ -104,5 +104,5 @@ class Readiness:
             raise LaunchError(f"`{spec.words[0]}` of `awaits_command` cannot be started: {error.strerror}") from None
 
     def _words(self, spec: Spec) -> str:
-        words = shlex.join(spec.words)
+        words = shell_words(spec.words)
         return f"`{words if len(words) <= _LONGEST_WORDS else words[:_LONGEST_WORDS] + '…'}`"

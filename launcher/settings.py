@@ -46,5 +46,5 @@ def writable_folder(environment: Mapping[str, str], name: str) -> str:
 def check(environment: Mapping[str, str], names: Iterable[str]) -> None:
     """All numbers at once, before anything starts: some are read only when a run ends."""
     for name in names:
-        if name.endswith(("_SECONDS", "_MINUTES")):
+        if name.endswith(("_SECONDS", "_MINUTES", "_MEGABYTES")):
             number(environment, name, 0.0)

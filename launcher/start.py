@@ -35,6 +35,7 @@ VARIABLES = {
     "TRAINYARD_START": "the name of this start of the run, alike on all nodes, where the platform gives none",
     "TRAINYARD_PLACE": "the folder in which the node's own folders are made (HOME)",
     "TRAINYARD_ENVIRONMENT": "the environment of this machine that stands in for an image, where there is none",
+    "TRAINYARD_KEEP_MEGABYTES": "how much of the working directory is kept unasked (50 in one file, 500 in all)",
     "TRAINYARD_PIN_LIBRARY": "the library that keeps data ports to their range",
 }
 EXIT_CODES = (
@@ -79,7 +80,7 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
     from launcher.retries import Retries
     from launcher.signals import Signals
     from launcher.starts import placed
-    from launcher.status import StatusReporter
+    from launcher.status import TRANSPORT_VARIABLE, StatusReporter
     from launcher.stores import opener
     from launcher.workplace import Workplace
 
@@ -92,7 +93,8 @@ def _run(launch: Launch, environment: Mapping[str, str]) -> int:
         from launcher.desk import Desk
 
         desk = Desk(launch, launch.folder, open_folder, environment, say)
-    reporter = StatusReporter(launch, desk, str(workplace.progress))
+    transport = environment.get(TRANSPORT_VARIABLE, "")
+    reporter = StatusReporter(launch, desk, str(workplace.progress), lambda: say.masked(children.bar), transport)
     limit = settings.number(environment, stalls.VARIABLE, launch.stall_minutes * 60)
     meter = Meter(lambda: children.written, str(workplace.progress))
     watch = stalls.Stalls(launch, limit, desk, meter, say, lambda: children.last_line, reporter.idle)

@@ -7,21 +7,29 @@ import json
 import math
 import os
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from launcher.desk import Desk
 from launcher.document import Launch
 
+TRANSPORT_VARIABLE = "TRAINYARD_TRANSPORT"
 PROGRESS_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 _TAIL = 16384
 _DEEPEST = 10
+_LONGEST_BAR = 200
 
 
 @dataclass
 class Status:
-    """What is known of this node, and when the others were last told. `culprit` is the rank whose failure ended it."""
+    """What is known of this node, and when the others were last told. `culprit` is the rank whose failure ended it.
+
+    `bar`: the line that its processes draw over and over, as it stood then. `transport`: how data goes between
+    machines, where the platform chose it. `lost`: files that nobody
+    keeps (launcher/losses.py).
+    """
 
     rank: int
     node: str
@@ -36,6 +44,9 @@ class Status:
     firstStepSeconds: float | None = None  # noqa: N815
     ranSeconds: float | None = None  # noqa: N815
     progress: Any = None
+    bar: str = ""
+    transport: str = ""
+    lost: Any = None
     at: str = ""
 
 
@@ -46,6 +57,8 @@ class StatusReporter:
     launch: Launch
     desk: Desk | None
     progress_file: str
+    bar: Callable[[], str] = lambda: ""
+    transport: str = ""
     _status: Status = field(init=False)
     _started: float = field(default=0.0, init=False)
     _looked: float = field(default=0.0, init=False)
@@ -53,7 +66,7 @@ class StatusReporter:
     _size: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
-        self._status = Status(self.launch.rank, self.launch.node, self.launch.role)
+        self._status = Status(self.launch.rank, self.launch.node, self.launch.role, transport=self.transport)
 
     def change(self, **changes: Any) -> None:
         """Something others will want to know at once."""
@@ -75,7 +88,7 @@ class StatusReporter:
         self.change(reason=why)
 
     def tick(self) -> None:
-        """Looks whether the script has written down progress."""
+        """Looks whether the script has written down progress, or moved its progress bar."""
         now = time.monotonic()
         if self.desk is None or now - self._looked < _LOOK_SECONDS:
             return
@@ -84,15 +97,19 @@ class StatusReporter:
         if not first and now - self._told < PROGRESS_SECONDS:
             return
         size = self._file_size()
-        if size == self._size:
-            return
-        line = self._last_line()
+        line = self._last_line() if size != self._size else None
         if line is None:
+            self._tell_bar(now)
             return
         self._size = size
         if first:
             self._status.firstStepSeconds = round(now - self._started, 3)
         self.change(progress=line)
+
+    def _tell_bar(self, now: float) -> None:
+        bar = self.bar()[:_LONGEST_BAR]
+        if bar != self._status.bar and now - self._told >= PROGRESS_SECONDS:
+            self.change(bar=bar)
 
     def _file_size(self) -> int:
         try:

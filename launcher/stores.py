@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import IO, Callable, Mapping
 
 from launcher import platforms
+from launcher.compatibility import Protocol
 from launcher.say import Voice
 
 # Statuses are HTTP's, because most stores speak it. A refusal may be access that is not in force yet.

@@ -74,7 +74,8 @@ class Life:
         while True:
             if self.signals.received:
                 return self._signalled()
-            if stop := self.outside():
+            stop = self.outside()
+            if stop:
                 self.before_stop()
                 self.children.stop(self.grace)
                 return Ended(0, stopped=stop)

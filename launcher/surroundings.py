@@ -18,7 +18,8 @@ _PACKAGES = Path(__file__).resolve().parents[1] / "images" / "team.txt"
 
 def missing_program(program: str, environment: Mapping[str, str], correct: str = "the command") -> str:
     """Why a program cannot be started, and what to do. `correct` is what may be wrong besides."""
-    if name := environment.get(VARIABLE):
+    name = environment.get(VARIABLE)
+    if name:
         remedy = f"correct {correct}, or name the package that brings it in the job's `requirements:`"
         return f"`{program}` is not in this machine's environment `{name}`: {remedy}"
     return f"`{program}` is not in this image: correct {correct}, or the image"

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import base64
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Tuple
 
+from launcher.compatibility import md5 as md5_digest
 from launcher.fence import Fence, FencedError
 from launcher.say import Voice
 from launcher.stores import NOT_TAKEN, ChangedError, Folder, StoreError
@@ -28,7 +29,7 @@ CHANGED = "it changed while it was uploaded"
 NOT_UTF_8 = "its name is not UTF-8"
 # It was removed, or a link leads there by now, in its own place or in that of a folder above it.
 _GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
-Stamp = tuple[int, int]
+Stamp = Tuple[int, int]
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Sync:
             if not name or name.endswith("/") or self._known.get(name, ((0, 0), ""))[1] == item.etag:
                 continue
             path = (self.local / name).resolve()
-            if not path.is_relative_to(self.local.resolve()):
+            if self.local.resolve() not in path.parents:
                 continue  # a name that climbs out is no checkpoint of ours
             path.parent.mkdir(parents=True, exist_ok=True)
             etag = self.folder.get_file(item.name, str(path))
@@ -168,9 +169,12 @@ class Sync:
                 return None
             raise
         with open(opened, "rb") as file:
-            digest, left = hashlib.md5(usedforsecurity=False), stamp[0]
+            digest, left = md5_digest(), stamp[0]
             # No further than the file went when it was chosen: it may grow faster than it is read.
-            while left > 0 and (chunk := file.read(min(left, _CHUNK))):
+            while left > 0:
+                chunk = file.read(min(left, _CHUNK))
+                if not chunk:
+                    break
                 digest.update(chunk)
                 left -= len(chunk)
             if stamp_of(os.fstat(file.fileno())) != stamp:

@@ -48,10 +48,10 @@ class Wait:
             self._said = now
             self.say(f"waiting for {self.what()} ({self.waited:.0f} of {self.seconds:.0f} s)")
         end = min(now + interval * random.uniform(1 - _JITTER, 1 + _JITTER), self.started + self.seconds)
-        while (left := end - time.monotonic()) > 0:
+        while time.monotonic() < end:
             if self.stopped():
                 raise StoppedError
-            time.sleep(min(left, 0.1))
+            time.sleep(max(0.0, min(end - time.monotonic(), 0.1)))
         return time.monotonic() < self.started + self.seconds
 
     def missed(self) -> str:

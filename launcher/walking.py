@@ -9,8 +9,9 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Callable
 
 # An object's name has 1024 bytes at most. So nothing that lies deeper could be kept.
 DEEPEST = 512

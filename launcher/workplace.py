@@ -7,8 +7,8 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from launcher.code import fetch
 from launcher.desk import ACCESS_SECONDS, ACCESS_VARIABLE, LOST_SECONDS, LOST_VARIABLE
@@ -16,7 +16,7 @@ from launcher.document import Launch
 from launcher.errors import MissingError
 from launcher.fence import SUFFIX, Fence
 from launcher.leavings import Kept, Leavings
-from launcher.losses import Loss, amount, count, words
+from launcher.losses import Loss, amount, count, record, words
 from launcher.patterns import Patterns
 from launcher.say import Voice
 from launcher.settings import number, writable_folder
@@ -43,9 +43,12 @@ class Workplace:
     say: Voice
     open_folder: Open
     root: Path = field(init=False)
+    # What training made and nobody keeps, once the node's part is over.
+    lost: dict[str, Any] | None = field(default=None, init=False)
     _checkpoints: Sync | None = field(default=None, init=False)
     _fence: Fence | None = field(default=None, init=False)
     _leavings: Leavings = field(init=False)
+    _scratch: str | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _done: threading.Event = field(default_factory=threading.Event, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
@@ -86,11 +89,15 @@ class Workplace:
         """Where a script may write a line of JSON for each step."""
         return self.root / "progress.jsonl"
 
-    @cached_property
+    @property
     def scratch(self) -> str:
         """A folder with a short path, for sockets and what goes with them. Nothing in it is kept."""
-        if not self.launch.says("{scratch}"):
-            return ""
+        if self._scratch is None:
+            self._scratch = self._made_scratch() if self.launch.says("{scratch}") else ""
+        return self._scratch
+
+    @staticmethod
+    def _made_scratch() -> str:
         import tempfile
 
         return tempfile.mkdtemp(prefix="trainyard-", dir=_SHORT if os.access(_SHORT, os.W_OK) else None)
@@ -175,7 +182,9 @@ class Workplace:
         else:
             saved = self._save(self.launch.folder)
             saved = self._save_made(self.launch.folder, kept, lost) and saved
-        for line in words(lost, bucket=self.launch.folder is not None):
+        bucket = self.launch.folder is not None
+        self.lost = record(lost, bucket)
+        for line in words(lost, bucket):
             self.say(line)
         if cut:
             self.say("there are too many files, or too deep folders, to look at all: others may be lost with this node")

@@ -45,7 +45,7 @@ def _on(own: State, other: State, going: Sequence[Row], platform: LocalPlatform)
         return
     inputs = json.dumps([row.get("inputs") for row in other.made()])
     for row in going:
-        if platform.is_named(row, other, inputs):
+        if platform.is_named(row, own, other, inputs):
             yield platform.describe_resource(row)
 
 

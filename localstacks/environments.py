@@ -3,60 +3,162 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from catalog import frameworks
+from catalog.environments import Choice, Need, requirement_lines, requirement_of
+from catalog.imports import imported_modules
 from components.plan.model import JobPlan, Plan
-from localcloud.environments.find import Environment, MissingEnvironment, find_base, find_for
-from localcloud.environments.imports import imported_modules
+from localcloud.environments.find import Environment, MissingEnvironment, choose_here, find_for, missing_packages
+from localcloud.environments.needed import Obstacle, cost, obstacle, packages_command, rows_to_make
+from localcloud.environments.rows import EnvironmentRow, rows
 from localcloud.environments.work import MakeError, MakeProgress
 from localstacks.errors import LocalStackError
 
-Finder = Callable[..., Environment | MissingEnvironment]
+FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
+
+
+@dataclass(frozen=True)
+class JobEnvironment:
+    """The environment chosen for a job. Without `row`, no environment fits."""
+
+    job: JobPlan
+    choice: Choice
+
+    @property
+    def row(self) -> EnvironmentRow | None:
+        return rows()[self.choice.fitting[0].name] if self.choice.fitting else None
+
+    @property
+    def obstacle(self) -> Obstacle | None:
+        """Why this machine cannot make it."""
+        return obstacle(self.row) if self.row else None
+
+    @property
+    def conflict(self) -> str:
+        """The requirement that no environment of the framework meets, with its line. Empty if there is none."""
+        if self.row or not self.choice.conflicts or not self.choice.nearest:
+            return ""
+        one, packages = self.choice.conflicts[0], self.job.packages
+        lines = packages.text.splitlines() if packages else []
+        places = packages.places if packages else ()
+        place = next(
+            (at for at, line in zip(places, lines, strict=False) if requirement_of(line) == one.requirement), ""
+        )
+        where = f"{place}: " if place else ""
+        return (
+            f"{where}`{one.requirement}` does not fit {one.has}, which the environment `{self.choice.nearest.name}` has"
+        )
 
 
 def environment_of(job: JobPlan, stacks: Path) -> Environment | MissingEnvironment:
-    """Where a job can run on this machine, by its framework and the modules that its code imports."""
-    return _find(find_for, job, stacks)
+    """Where a job can run on this machine, by its framework, the modules that its code imports and its requirements."""
+    return find_for(need_of(job, stacks), job.packages.digest if job.packages else "")
 
 
-def base_of(job: JobPlan, stacks: Path) -> Environment | MissingEnvironment:
-    """The environment of a job's framework, without the packages of the job."""
-    return _find(find_base, job, stacks)
+def need_of(job: JobPlan, stacks: Path) -> Need:
+    """What a job needs of an environment."""
+    folder = job.code.folder if job.code else None
+    modules = imported_modules(stacks / folder) if folder else frozenset[str]()
+    lines = requirement_lines(job.packages.text) if job.packages else ()
+    return Need(job.framework, job.strategy, modules, lines, job.framework not in frameworks.names())
 
 
-def make_packages(plan: Plan, stacks: Path, tell: MakeProgress) -> None:
-    """Installs the packages of the plan's jobs, each over the environment of its framework. A job whose framework is
-    not here gets none: nothing can train it here."""
+def chosen_for(jobs: Iterable[JobPlan], stacks: Path) -> tuple[JobEnvironment, ...]:
+    """The environments of the jobs whose code is on this machine. Code of an image or of git is not run here."""
+    here = (job for job in jobs if job.code and job.code.folder)
+    return tuple(JobEnvironment(job, choose_here(need_of(job, stacks))) for job in here)
+
+
+def require_fitting(jobs: Iterable[JobPlan], stacks: Path) -> None:
+    """LocalStackError if a job's requirements ask for what no environment of its framework has."""
+    chosen = chosen_for(jobs, stacks)
+    if conflicts := [f"job {one.job.name}: {one.conflict}" for one in chosen if one.conflict]:
+        raise LocalStackError("\n".join([*conflicts, FIT]))
+
+
+def require_makeable(jobs: Iterable[JobPlan], stacks: Path) -> None:
+    """LocalStackError if an environment of these jobs cannot be made here. Nothing has been made yet, and the message
+    names what to type."""
+    every = tuple(jobs)
+    require_fitting(every, stacks)
+    chosen = chosen_for(every, stacks)
+    if blocked := [one for name in _names(chosen) if (one := obstacle(rows()[name]))]:
+        raise LocalStackError("\n".join(_refusal(blocked, chosen)))
+
+
+def make_environments(jobs: Iterable[JobPlan], stacks: Path, tell: MakeProgress) -> None:
+    """Makes what these jobs need and this machine can make: their environments, and over them their packages."""
     from localcloud.environments.layers import Wanted, make_layer
+    from localcloud.environments.make import make
 
-    for job in plan.jobs.values():
-        packages = job.packages
-        if packages is None or job.code is None or job.code.folder is None:
-            continue
-        base = base_of(job, stacks)
-        if isinstance(base, MissingEnvironment):
-            continue
+    every = tuple(jobs)
+    for line in decisions(every, stacks):
+        tell.say(line)
+    chosen = chosen_for(every, stacks)
+    able = [one for one in chosen if one.row and not one.obstacle]
+    if len(missing := rows_to_make(_names(able))) > 1:
+        tell.say(f"making what stands in for the images of this stack: {cost(missing)}, once per machine")
+    for one in able:
+        assert one.row
         try:
-            make_layer(base, Wanted(packages.text, packages.digest, packages.file, packages.places), tell)
-        except MakeError as error:
-            raise LocalStackError(f"job {job.name}: {error}") from None
+            base, packages = make(one.row.name, tell), one.job.packages
+            if packages:
+                make_layer(base, Wanted(packages.text, packages.digest, packages.file, packages.places), tell)
+        except (MakeError, OSError) as error:
+            raise LocalStackError(f"job {one.job.name}: {error}") from None
+
+
+def decisions(jobs: Iterable[JobPlan], stacks: Path) -> tuple[str, ...]:
+    """A line for each job whose requirements rule out the environment that its code alone would get."""
+    every = ((one.job, one.choice.decision) for one in chosen_for(jobs, stacks))
+    return tuple(
+        f"job {job.name} runs in the environment {decision}: {job.packages.file}"
+        for job, decision in every
+        if decision and job.packages
+    )
+
+
+def what_to_make(plan: Plan, stacks: Path) -> str:
+    """What `up` will make first, in words. Empty if everything is here."""
+    chosen = [one for one in chosen_for(plan.jobs.values(), stacks) if one.row and not one.obstacle]
+    missing = rows_to_make(_names(chosen))
+    without = [
+        one.job.packages.file
+        for one in chosen
+        if one.job.packages and isinstance(environment_of(one.job, stacks), MissingEnvironment)
+    ]
+    listed = f"the packages of {', '.join(dict.fromkeys(without))}" if without else ""
+    return " and ".join(filter(None, [f"the environments {cost(missing)}" if missing else "", listed]))
 
 
 def why_untrained(job: JobPlan, stacks: Path) -> str:
-    """Why this machine cannot train a job; empty when it can."""
+    """Why this machine cannot train a job; empty when it can, or can after `up` has made its environment."""
     if job.code is None or job.code.folder is None:
         return "its code comes from git" if job.code else "its code is in its image"
-    environment = environment_of(job, stacks)
-    if isinstance(environment, Environment):
+    (chosen,) = chosen_for((job,), stacks)
+    if blocked := chosen.obstacle:
+        return f"its environment `{blocked.name}` cannot be made on this machine: {blocked.reason} ({blocked.remedy})"
+    if chosen.row:
         return ""
-    return f"{environment.reason} ({environment.remedy})" if environment.remedy else environment.reason
+    missing = environment_of(job, stacks)
+    assert isinstance(missing, MissingEnvironment)
+    return f"{missing.reason} ({missing.remedy})" if missing.remedy else missing.reason
 
 
-def _find(finder: Finder, job: JobPlan, stacks: Path) -> Environment | MissingEnvironment:
-    folder = job.code.folder if job.code else None
-    modules = imported_modules(stacks / folder) if folder else frozenset[str]()
-    team_own = job.framework not in frameworks.names()
-    packages = job.packages.digest if job.packages else ""
-    return finder(job.framework, job.strategy, modules, team_own=team_own, packages=packages)
+def _names(chosen: Iterable[JobEnvironment]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.row.name for one in chosen if one.row))
+
+
+def _refusal(blocked: list[Obstacle], chosen: Iterable[JobEnvironment]) -> Iterator[str]:
+    """A line for each environment, then what to type: one command for all Debian packages."""
+    for one in blocked:
+        jobs = ", ".join(other.job.name for other in chosen if other.row and other.row.name == one.name)
+        yield f"job {jobs} needs the local environment `{one.name}`, which cannot be made here: {one.reason}"
+    rows_of = [rows()[one.name] for one in blocked]
+    absent = dict.fromkeys(name for row in rows_of for name in missing_packages(row))
+    remedies = [packages_command([one.name for one in blocked], list(absent))] if absent else []
+    remedies += [one.remedy for one in blocked if not missing_packages(rows()[one.name])]
+    yield f"First: {'; '.join(dict.fromkeys(remedies))}"

@@ -16,6 +16,8 @@ from schemas.names import plural
 
 Config = dict[str, Any]
 
+_JOBS, _ACCEPTED = "trainyard:jobs", "accepted"
+
 
 @dataclass
 class LocalFile:
@@ -82,7 +84,26 @@ def _runs(made: LocalFile, plan: Plan, stacks: Path) -> None:
         runs = made.config["trainyard:jobs"][name]["runs"]
         for key in runs:
             runs[key] = {**(runs[key] or {}), "until": "accepted"}
-        made.remarks.append(f"job {name}: `up` only waits until its runs are accepted, because {reason}")
+        made.remarks.append(
+            f"job {name} is not trained on this machine, so `up` waits only until its runs are accepted: {reason}"
+        )
+
+
+def waited_for_again(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Remarks on jobs whose runs `up` did not wait for last time: their diff shows an `until` that nobody changed."""
+    jobs, unawaited = now.get(_JOBS) or {}, before.get(_JOBS) or {}
+    again = [
+        name
+        for name, job in jobs.items()
+        for key, run in (job.get("runs") or {}).items()
+        if _until(((unawaited.get(name) or {}).get("runs") or {}).get(key)) == _ACCEPTED != _until(run)
+    ]
+    words = "`up` waits for its runs from now on, which the diff shows as another `until`"
+    return [f"job {name}: {words}" for name in dict.fromkeys(again)]
+
+
+def _until(run: Mapping[str, Any] | None) -> str:
+    return str((run or {}).get("until", ""))
 
 
 def holds_secrets(config: Config) -> bool:

@@ -8,15 +8,14 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from glob import escape
 from pathlib import Path
-from socket import gethostname
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
-import psutil
 import yaml
 
 from catalog.platforms import platform_in
@@ -26,12 +25,18 @@ from engine.tools import tools_home
 from engine.trusted import open_lock
 from localcloud import control
 from localcloud.code_age import why_older
+from localstacks import claims
+from localstacks.claims import StackClaim
 from localstacks.cloud_use import CloudUse
+from localstacks.engine_events import EngineError, errors_in
 from localstacks.errors import LocalStackError
-from localstacks.file import LocalFile, holds_secrets, localize
+from localstacks.file import LocalFile, holds_secrets, localize, waited_for_again
+from localstacks.lost import forget_lost_stacks
 from localstacks.platform import LocalPlatform, local_platform_of, local_platforms
 from localstacks.states import PROJECT_NAME, State, states
 from provider.base.asking import Tell
+from provider.base.errors import GO_ON
+from provider.runs.starting_again import RETRY_FAILED
 from schemas.source import read
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -63,6 +68,7 @@ class Place:
         self.isolation = isolation
         self._output = output
         self._use: CloudUse | None = None
+        self._claim: StackClaim | None = None
         self.file = stacks / f"Pulumi.{stack}.yaml"
         self.home = (home or default_home()).resolve()
         # A stack that is up can be taken down without its file: its copy is enough.
@@ -70,6 +76,8 @@ class Place:
             raise LocalStackError(self._no_file())
         # Otherwise gRPC writes to stderr whenever the other side closes a connection.
         self.env = environment(self.home) | {"TRAINYARD_STACKS": str(stacks), "GRPC_VERBOSITY": "NONE"}
+        # A run costs nothing here: what an earlier `up` saw fail starts again.
+        self.env[RETRY_FAILED] = "1"
         # Pulumi writes the salt of a new stack into the file beside the project it stands in: that is this folder.
         self.local_file().parent.mkdir(parents=True, exist_ok=True)
         _write(self.local_file().with_name("Pulumi.yaml"), PROJECT_FILE)
@@ -94,8 +102,10 @@ class Place:
         cloud = control.start(self.home / "cloud", isolation=self.isolation)
         if why := why_older(cloud.home):
             self._tell(why)
-        self.env |= cloud.env
-        self._unlock()
+        self.env |= cloud.env_of_caller()
+        with self._alone():
+            forget_lost_stacks(self.home, cloud, self.stacks(), self._forget_resources, self._tell)
+        claims.remove_dead_locks(self._locks, self.stack)
         self._mend()
         return cloud
 
@@ -106,14 +116,37 @@ class Place:
         if self._use is None:
             raise LocalStackError("this command has not started the local cloud")
         with self._use.end() as alone:
-            yield alone and not self.stacks()
+            yield alone and not self.stacks_up()
 
-    def pulumi(self, *arguments: str) -> int:
+    def pulumi(self, *arguments: str, show: Callable[[str], None] | None = None) -> int:
+        """Its exit code. `show` gets each line of its output."""
         # The stack's own file is never written to: its copy carries the salt of the local passphrase.
         where = ("--stack", self.stack, "--config-file", str(self.local_file()))
         words = ["pulumi", *arguments, *where]
         error = subprocess.STDOUT if self._output else None
+        if show is not None:
+            with subprocess.Popen(
+                words, env=self.env, cwd=PROJECT, stdout=subprocess.PIPE, text=True, errors="replace"
+            ) as engine:
+                for line in engine.stdout or ():
+                    show(line.rstrip("\n"))
+            return engine.returncode
         return subprocess.run(words, env=self.env, cwd=PROJECT, stdout=self._output, stderr=error).returncode
+
+    def up(self, *arguments: str) -> tuple[int, list[EngineError]]:
+        """`pulumi up`: its exit code, and the errors that it showed."""
+        log = self.home / "pulumi" / f"events-{self.stack}.json"
+        log.unlink(missing_ok=True)
+        # The engine knows the option `--event-log`, which Pulumi's own Automation API uses, only with this variable.
+        self.env["PULUMI_DEBUG_COMMANDS"] = "true"
+        # A replaced run ends before its successor starts. If the engine stopped because another run failed in between,
+        # the first one would be gone and not started again.
+        self.env[GO_ON] = "true"
+        try:
+            code = self.pulumi("up", *QUIET, "--event-log", str(log), *arguments)
+            return code, errors_in(log)
+        finally:
+            log.unlink(missing_ok=True)
 
     def local_file(self) -> Path:
         return self.home / "pulumi" / "stacks" / self.file.name
@@ -134,6 +167,7 @@ class Place:
             stand_in = partial(local_platform_of(plan.platform).stand_in, plan=plan, cloud=cloud, tell=self._tell)
             opens = SALT in written and self._opens(written[SALT])
             local = localize(written["config"], plan, stand_in, self.file.parent, keeps_secrets=opens)
+        local.remarks += waited_for_again((_data(copy) or {}).get("config") or {}, local.config)
         salt = {SALT: text} if (text := written[SALT] if opens else self._salt()) else {}
         # Its own order of keys; texts as long as they are.
         _write(copy, yaml.safe_dump({"config": local.config, **salt}, sort_keys=False, width=10_000))
@@ -174,12 +208,21 @@ class Place:
                 raise
 
     def forget(self) -> None:
+        """Forgets a stack that has no resources any more."""
         self.state("rm", self.stack, "--yes", "--preserve-config")
         self.local_file().unlink(missing_ok=True)
+
+    def _forget_resources(self, stack: str) -> None:
+        self.state("rm", stack, "--yes", "--force", "--preserve-config")
+        self.local_file().with_name(f"Pulumi.{stack}.yaml").unlink(missing_ok=True)
 
     def stacks(self) -> list[str]:
         """As the file backend keeps them. `pulumi stack ls` fails when one of them goes while it looks."""
         return sorted(file.stem for file in self._states().glob("*.json"))
+
+    def stacks_up(self) -> list[str]:
+        """Those that made something which is still there. One that was only ever previewed made nothing."""
+        return [one.stack for one in states(self._states().parent) if one.project == PROJECT_NAME and any(one.made())]
 
     def _states(self) -> Path:
         return self.home / "pulumi" / "state" / ".pulumi" / "stacks" / PROJECT_NAME
@@ -200,11 +243,11 @@ class Place:
         _, every = self.states()
         return any(not row.get("protect") for one in every if one.stack == stack for row in one.made())
 
-    def remove_stand_ins(self, cloud: control.Cloud) -> None:
+    def remove_stand_ins(self, cloud: control.Cloud, with_data: bool) -> None:
         """Removes what was made for stacks of any platform. Meant for a cloud without stacks."""
         with self._alone():
             for platform in local_platforms():
-                platform.remove_stand_ins(cloud, self._tell)
+                platform.remove_stand_ins(cloud, self._tell, with_data)
 
     def state(self, *arguments: str) -> str:
         return self._engine("stack", *arguments)
@@ -216,20 +259,17 @@ class Place:
             raise LocalStackError(f"the local state: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
-    def _unlock(self) -> None:
-        """Remove the locks of engines that were killed. The lock of a running engine stays."""
-        for lock, held in self._locks():
-            if held.get("hostname") == gethostname() and not _is_engine(held.get("pid", 0)):
-                lock.unlink(missing_ok=True)
-
     def claim(self) -> None:
-        """Fail if another command works on the stack. The engine's own message would not say what to do."""
-        for lock, held in self._locks():
-            raise LocalStackError(
-                f"Another command is at work on the stack `{self.stack}`: process {held.get('pid')} on "
-                f"{held.get('hostname')}, since {str(held.get('timestamp'))[:19]}.\nRun this again when it has ended; "
-                f"if that machine is gone for good, remove {lock}"
-            )
+        """Fail if another command works on the stack. The engine's own message would not say what to do.
+
+        The engine's lock appears late, so each of our commands holds one of its own until it ends.
+        """
+        if self._claim is None:
+            self._claim = StackClaim(self.home / "pulumi" / f"claim-{self.stack}.lock", self.stack)
+        claims.refuse_if_locked(self._locks, self.stack)
+        # An engine that was killed while it wrote a state leaves a part of it.
+        for part in self._states().glob(f"{escape(self.stack)}.json*.tmp"):
+            part.unlink(missing_ok=True)
 
     def _mend(self) -> None:
         """On a full disk, or when it is killed, the engine may write half a state. Go back to the copy before it;
@@ -237,9 +277,9 @@ class Place:
         state = self._states() / f"{self.stack}.json"
         # The backend notes a file's type beside it. It reads a file without such a note, and none with half of one.
         note = state.with_name(f"{state.name}.attrs")
-        if note.exists() and not _is_whole(note) and not list(self._locks()):
+        if note.exists() and not _is_whole(note) and not claims.is_locked(self._locks, self.stack):
             note.unlink()
-        if not state.exists() or _is_whole(state) or list(self._locks()):
+        if not state.exists() or _is_whole(state) or claims.is_locked(self._locks, self.stack):
             return
         before = state.with_name(f"{state.name}.bak")
         if not before.exists() or not _is_whole(before):
@@ -250,12 +290,9 @@ class Place:
         _write(state, before.read_text("utf-8"))
         self._tell(f"{state} was cut off, as by a full disk: the copy before it is used instead.")
 
-    def _locks(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        for lock in (self.home / "pulumi" / "state" / ".pulumi" / "locks").glob(f"*/*/{self.stack}/*.json"):
-            try:
-                yield lock, json.loads(lock.read_text("utf-8"))
-            except (OSError, ValueError):
-                continue  # released or being written at this moment
+    @property
+    def _locks(self) -> Path:
+        return self.home / "pulumi" / "state" / ".pulumi" / "locks"
 
     def _salt(self) -> str:
         return str((_data(self.local_file()) or {}).get(SALT, ""))
@@ -270,14 +307,6 @@ class Place:
 
 def default_home() -> Path:
     return tools_home(os.environ)
-
-
-def _is_engine(pid: int) -> bool:
-    try:
-        process = psutil.Process(pid)
-        return "pulumi" in process.name() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _is_whole(file: Path) -> bool:

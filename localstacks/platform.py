@@ -31,14 +31,15 @@ class LocalPlatform(Protocol):
     def describe_resource(self, row: Row) -> str:
         """The name of a resource for people: `security list demo-local-nodes`."""
 
-    def is_named(self, row: Row, by: State, inputs: str) -> bool:
-        """Whether another stack names the resource; `inputs` are those of all its resources, as text."""
+    def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
+        """Whether the stack `by` names a resource of the stack `own`; `inputs` are those of all resources of `by`, as
+        text. Stacks of other platforms may use the same names for other things, so a name alone says nothing."""
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
         """Makes what the stack file takes as there already, and changes the file so that it names that."""
 
-    def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
-        """Removes all that was made so, of every stack."""
+    def remove_stand_ins(self, cloud: Cloud, tell: Tell, with_data: bool) -> None:
+        """Removes what was made so, of every stack: what holds data only with that."""
 
     def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str) -> None:
         """Makes this machine stand in for every image that the plan names.

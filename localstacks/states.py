@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +31,15 @@ class State:
     def outputs(self) -> Mapping[str, Any]:
         return next((row.get("outputs") or {} for row in self.rows if row["type"] == "pulumi:pulumi:Stack"), {})
 
+    def provider(self, package: str) -> Row | None:
+        """The provider of a cloud, if the stack has resources there or reads some."""
+        return next((row for row in self.rows if row["type"] == f"pulumi:providers:{package}"), None)
+
 
 def states(folder: Path) -> list[State]:
     """Every stack of a file backend, by the folder with its projects. One that is being written is left out."""
     every = []
-    for file in sorted(folder.glob("*/*.json")):
+    for file in sorted(folder.glob("*/*.json"), key=lambda file: (file.parent.name, file.stem)):
         try:
             latest = json.loads(file.read_text("utf-8"))["checkpoint"]["latest"] or {}
         except (OSError, ValueError, KeyError):
@@ -53,6 +58,11 @@ def deployed_files(cloud_home: Path) -> dict[str, Path]:
     own = [one.stack for one in every if one.project == PROJECT_NAME and any(one.made())]
     copies = {stack: folder / "stacks" / f"Pulumi.{stack}.yaml" for stack in own}
     return {stack: copy for stack, copy in copies.items() if copy.is_file()}
+
+
+def has_address(text: str, address: str) -> bool:
+    """Whether an address is in the text as a whole, or with a tag or digest of an image, or a path below it."""
+    return re.search(rf"(?<![\w./-]){re.escape(address)}(?![\w.-])", text) is not None
 
 
 def name_of(row: Row) -> str:

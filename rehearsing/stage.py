@@ -14,11 +14,12 @@ from components.plan.model import JobPlan, Plan, RunPlan
 from engine.progress import Progress
 from localcloud import admin
 from localcloud.control import Cloud
+from localcloud.environments import network_tools
 from localcloud.environments.absent import absent_modules
 from localcloud.environments.find import MissingEnvironment
 from localcloud.hosts import users
 from localcloud.isolation import REMEDY, REQUIRED
-from localstacks.environments import environment_of, make_packages
+from localstacks.environments import environment_of, make_environments, require_fitting
 from localstacks.errors import LocalStackError
 from localstacks.place import JUDGED, QUIET, Place
 from provider.base.asking import Tell
@@ -125,6 +126,7 @@ def _set_up(
             return place
 
         place = place_of(plan.stack)
+        network_tools.make_if_possible(Progress())
         cloud = place.start_cloud()
         _tell(tell, f"the team's code runs {_as_whom(cloud)}")
         used = _bring_up_used(place_of, plan, platform, tell) if plan.uses else None
@@ -133,7 +135,8 @@ def _set_up(
         )
         local = place.select(plan_file(place.file, _unsaid), cloud)
         here = plan_with_runs(local.config, script, home)
-        make_packages(here, place.file.parent, Progress())
+        require_fitting(here.jobs.values(), place.file.parent)
+        make_environments(here.jobs.values(), place.file.parent, Progress())
         differences += _absent(here, place.file.parent)
         platform.local.ready_images(cloud, here, borrowed)
         granted, stood_in_for = platform.stand_in_access(cloud, here, used)

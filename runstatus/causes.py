@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from runstatus.seen import NodeStatus, RunStatus
 
 _FAILED, _ENDED = "failed", frozenset({"failed", "stopped"})
+# As launchers begin the reason where a signal from outside ended them.
+_ASKED_TO_END = "was asked to end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,12 @@ class Cause:
         return f"rank {self.rank} ({self.node}) failed first" + (f": {self.reason}" if self.reason else "")
 
 
+def reason_of(node: NodeStatus) -> str:
+    """The launcher's reason. Who ended it by a signal knows more: the platform, which keeps the maximum runtime."""
+    reason = _status_value(node, "reason")
+    return node.run.details or reason if reason.startswith(_ASKED_TO_END) else reason
+
+
 def find_cause(run: RunStatus) -> Cause | None:
     """None while no launcher has said that anything failed."""
     culprits = Counter(_culprits(run.nodes))
@@ -34,15 +42,13 @@ def find_cause(run: RunStatus) -> Cause | None:
         rank = min(culprits, key=lambda rank: (-culprits[rank], rank))
         node = next((one for one in run.nodes if one.rank == rank), None)
         own = node is not None and _status_value(node, "state") == _FAILED
-        return Cause(
-            rank, node.run.name if node else "?", _status_value(node, "reason") if own and node else _of(run, rank)
-        )
+        return Cause(rank, node.run.name if node else "?", reason_of(node) if own and node else _of(run, rank))
     failed = [node for node in run.nodes if _status_value(node, "state") == _FAILED]
     if not failed:
         return None
     first = min(failed, key=lambda node: (_status_value(node, "at"), node.run.finished_at or "", node.rank))
-    reason = _status_value(first, "reason")
-    alike = [node for node in run.nodes if _status_value(node, "reason") == reason]
+    reason = reason_of(first)
+    alike = [node for node in run.nodes if reason_of(node) == reason]
     # What ends every node alike, a stall for one, is nobody's fault before the others'.
     return Cause(None, "", reason) if len(alike) > 1 and len(alike) == len(run.nodes) else _first(first, reason)
 

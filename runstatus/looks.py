@@ -32,6 +32,9 @@ class LineMerger(Protocol):
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
         """What came since the last time, with prefixes."""
 
+    def unfinished(self) -> Iterator[str]:
+        """The lines that still grow, as they stand."""
+
 
 class FolderPlace(Protocol):
     @property
@@ -66,6 +69,9 @@ class Look(Generic[L]):
         if ranks not in self._merged:
             self._merged[ranks] = self.merger(ranks)
         return self._merged[ranks].new(runs)
+
+    def unfinished(self, ranks: frozenset[int]) -> Sequence[str]:
+        return list(self._merged[ranks].unfinished()) if ranks in self._merged else ()
 
     def recall(self, run: RunStatus) -> Mapping[int, Sequence[ProgressPoint]]:
         place = self.place_of(run.folder)

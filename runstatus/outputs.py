@@ -1,36 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs in a stack's outputs, with the states of now: outputs say how far a run was when `up` waited for it."""
+"""The runs of a stack with the states of now: outputs and states say how far a run was when `up` waited for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from provider.base.errors import ProviderError
 from provider.runs.model import NodeRun, overall
+from runstatus.causes import find_cause
 from runstatus.platform import Question, UnknownPlaceError, run_look
+from runstatus.seen import RunStatus
 
-# `state`, and `nodes` with the id, the name and the state of each.
+# `state`, `nodes` with the id, the name, the state and the details of each, and of a failed run its `reason`.
 RunReport = Mapping[str, Any]
 
 
 def runs_now(outputs: Mapping[str, Any], question: Question) -> list[tuple[str, str, RunReport]]:
     """Job, name and report of each run. A run that cannot be seen stays as its report says."""
-    try:
-        seen = run_look(question).look(deeply=False)
-    except (ProviderError, UnknownPlaceError):
-        seen = []
-    states = {node.run.id: node.run.state for run in seen for node in run.nodes}
+    seen = _seen(question, deeply=False)
+    if any(run.state == "FAILED" for run in seen):
+        # Only the launchers know which rank failed first.
+        seen = _seen(question, deeply=True) or seen
+    nodes = {node.run.id: node.run for run in seen for node in run.nodes}
+    causes = {node.run.id: cause.words for run in seen if (cause := find_cause(run)) for node in run.nodes}
     return [
-        (job, run, _renewed(report, states))
+        (job, run, _renewed(report, nodes, causes))
         for job, made in outputs.get("jobs", {}).items()
         for run, report in made["runs"].items()
     ]
 
 
-def _renewed(report: RunReport, states: Mapping[str, str]) -> RunReport:
-    nodes = [{**node, "state": states.get(node["id"], node["state"])} for node in report["nodes"] or ()]
-    if not any(node["id"] in states for node in nodes):
-        return {**report, "nodes": nodes}
-    state = overall(NodeRun(node["name"], node["id"], node["state"]) for node in nodes)
-    return {**report, "nodes": nodes, "state": state}
+def _seen(question: Question, deeply: bool) -> list[RunStatus]:
+    try:
+        return run_look(question).look(deeply=deeply)
+    except (ProviderError, UnknownPlaceError):
+        return []
+
+
+def _renewed(report: RunReport, seen: Mapping[str, NodeRun], causes: Mapping[str, str]) -> RunReport:
+    nodes = [_now(node, seen.get(node["id"])) for node in report["nodes"] or ()]
+    if not any(node["id"] in seen for node in nodes):
+        state = report["state"]
+    else:
+        state = overall(NodeRun(node["name"], node["id"], node["state"]) for node in nodes)
+    return {**report, "nodes": nodes, "state": state, "reason": next(_reasons(nodes, causes), "")}
+
+
+def _now(node: Mapping[str, Any], seen: NodeRun | None) -> Mapping[str, Any]:
+    return {**node, "state": seen.state, "details": seen.details} if seen else node
+
+
+def _reasons(nodes: Sequence[Mapping[str, Any]], causes: Mapping[str, str]) -> Iterator[str]:
+    """What the launchers say, and what the platform says of the nodes that failed."""
+    yield from (causes[node["id"]] for node in nodes if node["id"] in causes)
+    yield from (str(node["details"]) for node in nodes if node["state"] == "FAILED" and node.get("details"))

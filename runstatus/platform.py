@@ -53,7 +53,10 @@ class RunLook(Protocol):
         """Machines that stay between runs, and cost meanwhile. Empty where each run has machines of its own."""
 
     def lines(self, runs: Iterable[RunStatus], ranks: frozenset[int]) -> Iterator[str]:
-        """What the runs printed since the last time, each line with its rank. No ranks: all of them."""
+        """The lines that have ended since the last time, each with its rank. No ranks: all of them."""
+
+    def unfinished(self, ranks: frozenset[int]) -> Sequence[str]:
+        """The lines that the runs still draw, such as progress bars, as they stood when lines were asked for last."""
 
     def recall(self, run: RunStatus) -> Mapping[int, Sequence[ProgressPoint]]:
         """What the ranks reported before, as far as the place itself remembers it."""

@@ -77,7 +77,7 @@ class RunStatus:
 @dataclass(frozen=True, slots=True)
 class MachineSeen:
     """A machine that stays between runs. `state`: the platform's word; `doing`: the machine's own, empty where it says
-    nothing. `since`: when it was started last."""
+    nothing, and `reason` why. `since`: when it was started last."""
 
     job: str
     node: str
@@ -85,6 +85,7 @@ class MachineSeen:
     state: str
     doing: str
     since: datetime
+    reason: str = ""
 
     @property
     def up(self) -> bool:

@@ -32,6 +32,9 @@ class SeveralLooks:
             if mine := [run for run, look in self._seen if look is one and id(run) in wanted]:
                 yield from one.lines(mine, ranks)
 
+    def unfinished(self, ranks: frozenset[int]) -> Sequence[str]:
+        return [line for look in self.looks for line in look.unfinished(ranks)]
+
     def recall(self, run: RunStatus) -> Mapping[int, Sequence[ProgressPoint]]:
         look = self._look_of(run)
         return look.recall(run) if look is not None else {}

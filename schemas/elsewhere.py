@@ -16,6 +16,13 @@ def platforms_with(path: Path, key: str) -> list[str]:
     return [name for name in platforms() if any(key in one.get("properties", ()) for one in _at(name, path))]
 
 
+def properties_at(platform: str, path: Path, key: str) -> Iterator[Mapping[str, Any]]:
+    """What a platform's schema says of a key at this place, in each alternative."""
+    for one in _at(platform, path):
+        if key in one.get("properties", ()):
+            yield one["properties"][key]
+
+
 def without(data: Any, paths: frozenset[Path], here: Path = ()) -> Any:
     """The same values without these keys."""
     if isinstance(data, Mapping):

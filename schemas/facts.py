@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog import frameworks
+from catalog.imports import imported_modules
 from catalog.platforms import platforms
 from schemas.code import code_files
 from schemas.imports import Import, certain_imports
@@ -24,6 +25,7 @@ from schemas.requirements import PackageList, read_requirements
 
 # The walk of a folder ends after so many files, so that a check of / or of a home folder ends soon.
 MOST_FILES = 20_000
+_USUAL_FILE = "requirements.txt"
 _LARGEST_TEXT = 4 * 1024 * 1024
 _ROOT_MARKS = ("Pulumi.yaml", "Pulumi.yml", ".git")
 
@@ -49,6 +51,14 @@ class TextFile:
 
 
 @dataclass(frozen=True, slots=True)
+class UnnamedFile:
+    """A requirements file that no job names: its path as a job would write it, and the packages in it."""
+
+    file: str
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class OwnFramework:
     """A team's framework file: its columns, and a framework for each strategy; or the problem with the file."""
 
@@ -61,7 +71,8 @@ class OwnFramework:
 class Facts:
     """`shapes`, `regions` (name -> short name) and `realms` belong to the stack's platform.
 
-    `packages` and `imports` are by job: what its requirements file holds, and what its script certainly imports.
+    By job: `packages`, what its requirements file holds; `unnamed`, the requirements file beside the code of a job
+    without `requirements`; `imports`, what its script certainly imports; `modules`, all that its code may import.
     `texts` are the files of `Stack.text_files`, by their paths there.
     """
 
@@ -72,7 +83,9 @@ class Facts:
     own_frameworks: Mapping[str, OwnFramework] = field(default_factory=dict)
     folders: Mapping[str, CodeFolder] = field(default_factory=dict)
     packages: Mapping[str, PackageList] = field(default_factory=dict)
+    unnamed: Mapping[str, UnnamedFile] = field(default_factory=dict)
     imports: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)
+    modules: Mapping[str, frozenset[str]] = field(default_factory=dict)
     texts: Mapping[str, TextFile] = field(default_factory=dict)
 
     def framework_names(self) -> tuple[str, ...]:
@@ -120,6 +133,8 @@ def gather(stack: Stack, folder: Path) -> Facts:
         own_frameworks={name: _read_own(name, folder / file, root) for name, file in stack.frameworks.items()},
         folders=folders,
         packages=_packages(stack, folder, root),
+        unnamed={name: file for name, job in stack.jobs.items() if (file := _unnamed(job, folder, root))},
+        modules={name: _modules(job, folder, folders) for name, job in stack.jobs.items() if job.requirements},
         imports={name: _imports(job, folder, folders) for name, job in stack.jobs.items()},
         texts={name: _read_text(folder / name) for name in stack.text_files()},
     )
@@ -131,6 +146,23 @@ def _packages(stack: Stack, folder: Path, root: Path) -> dict[str, PackageList]:
         if wanted and wanted not in read:
             read[wanted] = read_requirements(folder / wanted.file, wanted.file, root, wanted.build)
     return {name: read[job.requirements] for name, job in stack.jobs.items() if job.requirements}
+
+
+def _unnamed(job: Job, folder: Path, root: Path) -> UnnamedFile | None:
+    """The requirements.txt in the code's folder or beside the stack file, for a job that names none."""
+    if job.requirements or not job.code or not job.code.folder:
+        return None
+    for place in (job.code.folder.rstrip("/"), "."):
+        file = f"{place}/{_USUAL_FILE}"
+        if (folder / file).is_file():
+            return UnnamedFile(file, read_requirements(folder / file, file, root, ()).names)
+    return None
+
+
+def _modules(job: Job, folder: Path, folders: Mapping[str, CodeFolder]) -> frozenset[str]:
+    code = job.code.folder if job.code else None
+    there = folders.get(code) if code else None
+    return imported_modules(folder / code) if code and there and there.files else frozenset()
 
 
 def _imports(job: Job, folder: Path, folders: Mapping[str, CodeFolder]) -> tuple[Import, ...]:

@@ -15,6 +15,8 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from catalog.syntax import parse
+
 # More files than any script imports, and larger ones than people write.
 MOST_FILES = 300
 MOST_BYTES = 500_000
@@ -112,7 +114,7 @@ def _parsed(file: Path, _changed: int, _size: int) -> tuple[_Statement, ...]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(file.read_bytes())
+            tree = parse(file.read_bytes())
         certain = {id(node) for node in _certain(tree.body)}
         return tuple(one for node in ast.walk(tree) for one in _read(node, id(node) in certain))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from catalog.platforms import platforms
 from schemas.checks import check, rules
 from schemas.facts import Facts, gather
 from schemas.findings import Finding, Severity
+from schemas.likewise import said_once
 from schemas.load import Loaded, load_config, load_file
 from schemas.model import Stack
 from schemas.platforms import stack_file
@@ -29,7 +30,8 @@ OF_SEVERAL: dict[str, tuple[str, Severity]] = {
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A stack with all its findings. `stack` and `facts` are None if the file's shape is too wrong."""
+    """A stack with all its findings. `stack` and `facts` are None if the file's shape is wrong: then only what is sound
+    of it was judged."""
 
     stack: Stack | None
     facts: Facts | None
@@ -55,12 +57,19 @@ def judge_config(
 
 
 def _judge(loaded: Loaded) -> Judged:
-    if loaded.stack is None:
-        return Judged(None, None, loaded.findings, loaded.source, loaded.folder)
-    facts = gather(loaded.stack, loaded.folder)
-    meant = [loaded.located(finding) for finding in check(loaded.stack, facts)]
+    facts = gather(loaded.stack, loaded.folder) if loaded.stack is not None else None
+    meant = [loaded.located(finding) for finding in _meaning(loaded, facts)]
     findings = sorted((*loaded.findings, *meant), key=lambda finding: (finding.line, finding.column, finding.code))
-    return Judged(loaded.stack, facts, tuple(findings), loaded.source, loaded.folder)
+    return Judged(loaded.stack, facts, tuple(said_once(findings)), loaded.source, loaded.folder)
+
+
+def _meaning(loaded: Loaded, facts: Facts | None) -> Iterator[Finding]:
+    if loaded.stack is not None and facts is not None:
+        yield from check(loaded.stack, facts)
+    elif loaded.sound is not None:
+        from schemas.partial import sound_findings  # files that are right do not wait for this import
+
+        yield from sound_findings(loaded.sound, loaded.folder)
 
 
 def codes() -> dict[str, str]:

@@ -13,7 +13,7 @@ from catalog.platforms import platforms
 from schemas.compose import schema_of
 from schemas.convert import ShapeError, camel, columns, seal, structure
 from schemas.elsewhere import without
-from schemas.findings import Finding
+from schemas.findings import Finding, Path
 from schemas.model import Stack
 from schemas.names import nearest
 from schemas.platforms import stack_file
@@ -25,16 +25,30 @@ NAMESPACE = "trainyard:"
 # The most that Linux allows in one environment variable, less its name and a margin.
 MOST_CONFIGURATION = 128 * 1024 - 1024
 _NEAR = 0.8
+# Codes before this one are of the file as YAML.
+FIRST_OF_SHAPE = "TY010"
+
+
+@dataclass(frozen=True, slots=True)
+class SoundPart:
+    """A stack that has examples where `broken` places of the file have no usable value."""
+
+    stack: Stack
+    broken: frozenset[Path]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`stack` is None if the file's shape is too wrong to build one. Paths in the file start at `folder`."""
+    """`stack` is None if the file's shape is too wrong to build one. Paths in the file start at `folder`.
+
+    `sound` is then the part of it that checks can judge, if there is one (schemas/partial.py).
+    """
 
     stack: Stack | None
     findings: tuple[Finding, ...]
     source: Source
     folder: FilePath
+    sound: SoundPart | None = None
 
     def located(self, finding: Finding) -> Finding:
         """The finding with the file, line and column of its path."""
@@ -144,7 +158,24 @@ def _finish(source: Source, data: Mapping[str, Any] | None, name: str, folder: F
     unused = frozenset(one.path for one in source.findings)
     stack = _build(without(data, unused), name, opaque) if usable else None
     findings = tuple(sorted(source.findings, key=lambda finding: (finding.line, finding.column, finding.code)))
-    return Loaded(stack, findings, source, folder)
+    sound = None if stack is not None or data is None else _sound_part(data, source, name, opaque)
+    return Loaded(stack, findings, source, folder, sound)
+
+
+def _sound_part(data: Mapping[str, Any], source: Source, name: str, opaque: bool) -> SoundPart | None:
+    from schemas.mending import meant_key, mended  # files that are right do not wait for this import
+
+    made = mended(data)
+    stack = _build(made.data, name, opaque) if made is not None else None
+    if made is None or stack is None:
+        return None
+    # A key that is given twice, or read as something else than it looks like, is no sound value either.
+    others = {one.path for one in source.findings if one.code < FIRST_OF_SHAPE and one.path[1:]}
+    ours = schema_of(stack.platform)["$defs"]["config"]["properties"]
+    unknown = (str(one.path[1]) for one in source.findings if one.code == "TY010" and len(one.path) == 2)
+    others |= {("config", key) for name in unknown if (key := meant_key(name, ours))}
+    others |= {("config", region_key(stack.platform))} if not stack.region else set()
+    return SoundPart(stack, made.broken | others)
 
 
 def _shape_problems(data: Mapping[str, Any], source: Source) -> list[Problem]:

@@ -369,6 +369,11 @@ class Stack:
         """The account in which the names of buckets and repositories are unique."""
         return None
 
+    @property
+    def bucket_scope(self) -> tuple[str | None, ...]:
+        """Where a bucket's name is unique on this platform."""
+        return (self.account, self.region)
+
     def _exists(self, concern: str) -> bool:
         match concern:
             case "network":

@@ -16,7 +16,7 @@ _HEAD = """\
 # What `trainyard check` finds
 
 Made by `python -m schemas.page`; a test keeps it fresh. An error fails the check, a warning only with `--strict`.
-Codes up to TY099 concern the file's shape; what a stack means is judged when the shape is right. TY114, TY615 and
+Codes up to TY099 concern the file's shape; what a stack means is judged as far as the shape is right. TY114, TY615 and
 TY716 to TY719 are found by looking at several files: those that are checked at once, and those that lie beside them.
 
 | code | severity | platform | what is wrong |

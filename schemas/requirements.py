@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from catalog.packages import normalized
+
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
@@ -118,11 +120,6 @@ class _RefusedError(Exception):
     def __init__(self, text: str, message: str, remedy: str) -> None:
         super().__init__(message)
         self.text, self.message, self.remedy = text, message, remedy
-
-
-def normalized(name: str) -> str:
-    """The name of a package as indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def read_requirements(file: Path, shown_as: str, root: Path, build: tuple[str, ...]) -> PackageList:

@@ -15,7 +15,7 @@ from jsonschema.validators import Draft202012Validator, extend
 
 from catalog.platforms import PLATFORM_KEY, default_platform, platforms
 from schemas.compose import schema_of
-from schemas.elsewhere import platforms_with
+from schemas.elsewhere import platforms_with, properties_at
 from schemas.findings import Path
 from schemas.names import listing, nearest
 from schemas.secrets import is_secret
@@ -97,13 +97,18 @@ def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[Va
         yield ValidationError(f"does not match {pattern}")
 
 
+def schema_errors(data: Any, platform: str) -> list[Any]:
+    """What the platform's schema refuses, as the validator has it."""
+    return list(_validator(platform).iter_errors(data))
+
+
 def shape_problems(data: Any, written: Mapping[Path, str] = MappingProxyType({})) -> list[Problem]:
     """Everything that the schema refuses in a file. `written`: how values other than texts are spelled in the file."""
     seen: dict[Problem, None] = {}
     platform = platform_of(data)
     if platform != default_platform() and PLATFORM_KEY not in data["config"]:
         seen[Problem("TY012", ("config",), f"`{PLATFORM_KEY}` is missing", f"add `{PLATFORM_KEY}: {platform}`")] = None
-    for error in _validator(platform).iter_errors(data):
+    for error in schema_errors(data, platform):
         for problem in _translate(error, platform):
             as_written = written.get(problem.path)
             if as_written is not None and problem.remedy.startswith(_QUOTE):
@@ -187,14 +192,25 @@ def _missing(error: Any, path: Path, _: str) -> Iterator[Problem]:
             yield Problem("TY012", path, f"`{key}` is missing", f"add `{key}: {_yaml(example)}`")
 
 
-def _wrong_type(error: Any, path: Path, _: str) -> Iterator[Problem]:
+def _wrong_type(error: Any, path: Path, platform: str) -> Iterator[Problem]:
     wanted = error.schema.get("title")
     if wanted == "a secret":
         yield _must_be_secret(path)
         return
     names = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
     explained = None if wanted == "a text" else error.schema.get("patternErrorMessage")
-    yield _does_not_fit(error.instance, path, wanted or " or ".join(_KINDS[name] for name in names), explained)
+    wanted = wanted or " or ".join(_KINDS[name] for name in names)
+    if explained is None and (example := _example(path, platform)) is not None:
+        explained = f"write {wanted}, such as `{path[-1]}: {_yaml(example)}`"
+    yield _does_not_fit(error.instance, path, wanted, explained)
+
+
+def _example(path: Path, platform: str) -> Any:
+    """The schema's first example of a value at a place. None where it has none, or for an item of a list."""
+    if not path or isinstance(path[-1], int):
+        return None
+    examples = (row.get("examples") for row in properties_at(platform, path[:-1], str(path[-1])))
+    return next((rows[0] for rows in examples if rows), None)
 
 
 def _must_be_secret(path: Path) -> Problem:

@@ -89,7 +89,7 @@ def _makes(stack: Stack) -> Iterator[_Made]:
     if stack.makes("bucket"):
         name = stack.bucket_name
         remedy = f"choose another name, or `bucket: {{ existing: {name} }}` in one of them"
-        yield _Made(here, f"the bucket `{name}`", at("bucket", "name"), remedy)
+        yield _Made((stack.platform, *stack.bucket_scope), f"the bucket `{name}`", at("bucket", "name"), remedy)
     if stack.makes("registry"):
         name = stack.repository_name
         remedy = f"choose another name, or `registry: {{ existing: {name} }}` in one of them"

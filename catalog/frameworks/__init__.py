@@ -60,12 +60,15 @@ class PortRow:
 
 @dataclass(frozen=True, slots=True)
 class OptionRow:
+    """`several_need` names the option that has to be on where this one is more than 1."""
+
     type: Literal["boolean", "integer", "number", "string"]
     default: bool | int | float | str
     meaning: str
     minimum: float | None = None
     maximum: float | None = None
     values: tuple[str, ...] = ()
+    several_need: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
 

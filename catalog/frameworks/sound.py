@@ -46,6 +46,8 @@ def _complaints(framework: Framework) -> Iterator[str]:
     yield from _of_roles(framework)
     for name, row in framework.options.items():
         yield from _of_option(f"`options.{name}`", row)
+        if row.several_need is not None and row.several_need not in framework.options:
+            yield f"`options.{name}`: `several_need` names the option `{row.several_need}`, which there is not"
     for port in framework.ports:
         yield from _of_port(framework, port)
     yield from _of_names(framework)

@@ -79,7 +79,7 @@ class Cluster(pulumi.ComponentResource):
         args, cluster = self._args, self._cluster
         settings = _lasting_settings(cluster, args.context.plan.region)
         # Newer ones reach a machine with its tickets.
-        renewed: dict[str, Any] = {"nodes": cluster.nodes, "launcher": args.launcher}
+        renewed: dict[str, Any] = {"launcher": args.launcher}
         log_group = pulumi.Output.from_input(args.context.log_group)
         # The bucket and the log group may be another stack's, which knows their names.
         named = pulumi.Output.all(
@@ -91,9 +91,25 @@ class Cluster(pulumi.ComponentResource):
             name=self.template_name,
             description=f"Machines of {cluster.name}",
             tags=resource_tags(self._tags, cluster.name) | self._chosen("automatic"),
-            opts=self._inside,
+            opts=self._replaced_with_place(args.context.bucket, log_group),
             **template(cluster, args.image, args.place, data, self._tags),
         )
+
+    def _replaced_with_place(self, *names: pulumi.Output[str | None]) -> pulumi.ResourceOptions:
+        """Options of a template that is replaced with what no machine can get while it stays: network, profile, names.
+
+        None of it is in the template's name, because states of earlier releases have no trace of it there. Machines
+        start from version 1 of the template, so another version could not lead a new one out of a deleted subnet.
+        """
+        place = pulumi.ResourceOptions(
+            replace_on_changes=["networkInterfaces", "iamInstanceProfile"],
+            # User data has the names, and each release changes user data. Where a state has no trigger, this adds one
+            # and replaces nothing.
+            replacement_trigger=list(names),
+            # Its name stays. The machines go before it, and all of them before the subnet.
+            delete_before_replace=True,
+        )
+        return pulumi.ResourceOptions.merge(self._inside, place)
 
     def _instance(self, node: str, rank: int, launch: Any, after: Sequence[pulumi.Resource]) -> Any:
         named = {"node": node, "rank": str(rank)}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from components.aws_dl1.plan import AwsDl1Plan
-from components.outputs import PROTECTED, Outputs, last_outputs
+from components.outputs import PROTECTED, Outputs
 from components.refusal import RefusedError
 from schemas.checks.registry import Wrong, at
 from schemas.names import listing
@@ -18,12 +18,8 @@ from schemas.names import listing
 _Look = Callable[[AwsDl1Plan, Outputs], Iterator[Wrong]]
 
 
-def find_departures(plan: AwsDl1Plan, templates: Mapping[str, str]) -> Iterator[Wrong]:
-    """A warning for each thing with contents that this `up` would give up. Raises RefusedError for another region.
-
-    `templates`: of each job, what its machines start from.
-    """
-    before = last_outputs()
+def find_departures(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
+    """A warning for each thing with contents that this `up` would give up. Raises RefusedError for another region."""
     _require_same_region(plan, before)
     made = before.get("made") or ()
     looks: dict[str, _Look] = {"bucket": _bucket, "registry": _repository, "logs": _logs}
@@ -31,7 +27,6 @@ def find_departures(plan: AwsDl1Plan, templates: Mapping[str, str]) -> Iterator[
         if concern in made:
             yield from look(plan, before)
     yield from _machines(plan, before)
-    yield from _replaced(plan, before, templates)
 
 
 def _require_same_region(plan: AwsDl1Plan, before: Outputs) -> None:
@@ -80,15 +75,3 @@ def _machines(plan: AwsDl1Plan, before: Outputs) -> Iterator[Wrong]:
             place = at("jobs", name) if name in kept else at("jobs")
             message = f"the machines {listing(nodes)} of the job `{name}` are terminated, with what trains on them"
             yield Wrong(place, message, "let their runs end first, or leave the job as it is")
-
-
-def _replaced(plan: AwsDl1Plan, before: Outputs, templates: Mapping[str, str]) -> Iterator[Wrong]:
-    """Machines that this `up` replaces. Their runs stay as they are in the stack's state, so nothing else says it."""
-    jobs: Mapping[str, Any] = before.get("jobs") or {}
-    for name, job in plan.jobs.items():
-        last: Mapping[str, Any] = next((jobs[one] for one in (name, *job.was) if one in jobs), {})
-        # An `up` of an earlier release did not write it down.
-        if last.get("launchTemplate", templates[name]) != templates[name]:
-            message = f"the machines of the job `{name}` are replaced, and what trains on them ends as FAILED"
-            remedy = "let its runs end first, or raise their `attempt`, which starts them again on the new machines"
-            yield Wrong(at("jobs", name, "cluster"), message, remedy)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,18 @@ from components.aws_dl1.departures import find_departures
 from components.aws_dl1.existing import Answers, resolve
 from components.aws_dl1.job import Job
 from components.aws_dl1.lean import make_lean
+from components.aws_dl1.leftovers import find_leftovers
 from components.aws_dl1.machines import MachinePlace
 from components.aws_dl1.network import Network, NetworkArgs
 from components.aws_dl1.outputs import Placed, outputs
 from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.recorded import read_recorded
+from components.aws_dl1.replacements import Replacing, find_replacements
+from components.aws_dl1.statements import endpoint_policies
 from components.aws_dl1.storage import Storage, StorageArgs
 from components.aws_dl1.uses import TAKEN
 from components.borrowing import Borrowed
+from components.outputs import last_outputs
 from components.run import RunProvider
 from components.voice import warn
 from schemas.findings import dotted
@@ -37,17 +43,21 @@ LAUNCHER = Path(__file__).resolve().parents[2] / "launcher"
 def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
     make_lean()
-    answers = resolve(plan)
+    before, recorded = last_outputs(), read_recorded()
+    answers = resolve(plan, recorded)
     templates = {
         name: launch_template_name(job.cluster, plan.region, answers.images[name]) for name, job in plan.jobs.items()
     }
-    for wrong in find_departures(plan, templates):
-        warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     borrowed = Borrowed(plan, TAKEN)
+    replacing = Replacing(plan, answers.zone, answers.images, templates, borrowed)
+    losses = [*find_departures(plan, before), *find_replacements(replacing, recorded, before)]
+    for wrong in [*losses, *find_leftovers(plan, templates, answers.account, recorded)]:
+        warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     prefix = f"{plan.team}-{plan.environment}"
     here = Context(plan, answers.account, borrowed)
     access = Access("access", AccessArgs(plan, prefix, plan.tags)) if plan.access.create else None
-    storage = Storage("storage", StorageArgs(plan.bucket, plan.registry, plan.logs, plan.tags))
+    folders = [job.cluster.key for job in plan.jobs.values()]
+    storage = Storage("storage", StorageArgs(plan.bucket, plan.registry, plan.logs, plan.tags, folders))
     network = _network(plan, answers, prefix)
     placed = _placed(plan, borrowed, network, access)
     after = [one for one in (storage, access, network) if one is not None]
@@ -57,7 +67,8 @@ def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
 def _network(plan: AwsDl1Plan, answers: Answers, prefix: str) -> Network | None:
     if not plan.network.create:
         return None
-    return Network("network", NetworkArgs(plan.network, plan.region, answers.zone, prefix, plan.tags))
+    policies = endpoint_policies(replace(plan, account=answers.account))
+    return Network("network", NetworkArgs(plan.network, plan.region, answers.zone, prefix, plan.tags, policies))
 
 
 def _placed(plan: AwsDl1Plan, borrowed: Borrowed, network: Network | None, access: Access | None) -> Placed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from catalog.aws_actions import rows_of_kind
 from catalog.tables import table
 from components.aws_dl1.plan import AwsDl1Plan
 from components.aws_dl1.statements import AwsPolicy, AwsStatement, merged, rows_of, split, statement
@@ -18,7 +19,7 @@ def deployer_policies(plan: AwsDl1Plan) -> tuple[AwsPolicy, ...]:
 def _statements(plan: AwsDl1Plan) -> Iterator[AwsStatement]:
     rows = table("aws_dl1_access")
     for kind in _makes(plan):
-        for row in rows["deployer"].get(kind, ()):
+        for row in rows_of_kind(kind) if kind in rows["deployer"] else ():
             yield statement(plan, row, kind)
         for words in rows["as_users"].get(kind, ()):
             yield from (statement(plan, row, kind) for row in rows_of("users", words))
@@ -29,16 +30,19 @@ def _makes(plan: AwsDl1Plan) -> list[str]:
     access, jobs = plan.access, bool(plan.jobs)
     runs = any(job.runs for job in plan.jobs.values())
     makes: list[tuple[bool, str]] = [
+        (True, "any stack"),
         *_network(plan),
         *_clusters(plan),
         (access.create and access.make_runs_role, "nodes' role"),
         (access.create, "nodes' profile"),
+        (not access.create and "access" not in plan.taken, "existing profile"),
         *_policies(plan),
         (plan.bucket.create, "bucket"),
         (plan.bucket.create and not plan.bucket.keep, "bucket that goes"),
         (not plan.bucket.create and "bucket" not in plan.taken, "existing bucket"),
         (plan.bucket.key is not None, "key"),
         (plan.registry.create, "registry"),
+        (plan.registry.create and not plan.registry.keep, "registry that goes"),
         (not plan.registry.create and "registry" not in plan.taken, "existing registry"),
         (plan.logs.create and plan.logs.enabled, "logs"),
         (jobs, "secrets"),
@@ -51,11 +55,16 @@ def _makes(plan: AwsDl1Plan) -> list[str]:
 
 def _network(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
     network = plan.network
+    own = network.create and network.vpc is None
+    group = network.create and network.make_security_group
     return [
-        (network.create or bool(plan.jobs), "any network"),
-        (network.create and network.vpc is None, "network"),
+        (own, "network"),
         (network.create, "subnet"),
-        (network.create and network.vpc is not None, "subnet in an existing VPC"),
+        (own, "own routes"),
+        (own and bool(network.endpoints), "endpoints in the subnet"),
+        (group or (own and bool(network.endpoints)), "security group"),
+        (network.create and not own, "subnet in an existing VPC"),
+        (group and not own, "security group in an existing VPC"),
         (network.create and network.route_table is not None, "existing routes"),
         (network.public or network.gateway_cidr is not None, "way out"),
         (network.gateway_cidr is not None, "nat"),
@@ -66,6 +75,8 @@ def _clusters(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
     clusters = [job.cluster for job in plan.jobs.values()]
     return [
         (bool(clusters), "cluster"),
+        (any(one.make_placement_group for one in clusters), "placement group"),
+        (bool(clusters), "image"),
         (any(one.image_parameter for one in clusters), "image by parameter"),
         (bool(clusters) and not plan.network.create, "cluster in an existing subnet"),
         (bool(clusters) and not plan.network.make_security_group, "cluster in an existing security group"),

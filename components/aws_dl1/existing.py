@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,13 @@ from catalog.tables import table
 from components.aws_dl1.lean import lookup
 from components.aws_dl1.machines import MachineImage
 from components.aws_dl1.plan import AwsDl1Plan, ClusterPlan
+from components.aws_dl1.recorded import Recorded
+from components.outputs import last_outputs
 from components.refusal import RefusedError
+from components.voice import warn
+from schemas.addresses import lies_outside
 from schemas.checks.registry import Wrong, at
-from schemas.findings import Path
+from schemas.findings import Path, dotted
 from schemas.names import listing
 
 _MAY_BE_UNSEEN = "correct it, or allow the deployer to read it: `trainyard access` prints what the deployer needs"
@@ -32,29 +36,35 @@ class Answers:
     images: Mapping[str, MachineImage]
 
 
-def resolve(plan: AwsDl1Plan) -> Answers:
+def resolve(plan: AwsDl1Plan, recorded: Recorded) -> Answers:
     """Raises RefusedError that lists everything missing."""
     search = _Search()
     account = search.account(plan)
     zones = search.zones(plan)
-    zone = _zone(search, plan, zones)
+    zone = _zone(search, plan, zones, recorded)
     images = {name: search.image(name, job.cluster) for name, job in plan.jobs.items()}
     if not plan.network.create and plan.network.subnet:
         _existing_network(search, plan, plan.network.subnet, zones)
     elif plan.network.vpc:
-        search.look(at("network", "vpc"), f"the VPC {plan.network.vpc}", "ec2", "getVpc", id=plan.network.vpc)
+        vpc = search.look(at("network", "vpc"), f"the VPC {plan.network.vpc}", "ec2", "getVpc", id=plan.network.vpc)
+        blocks = [str(one["cidrBlock"]) for one in vpc.get("cidrBlockAssociations") or ()]
+        if lies_outside(plan.network.subnet_cidr, blocks):
+            message = f"{plan.network.subnet_cidr} lies outside of the VPC's addresses: {', '.join(blocks)}"
+            search.add(at("network", "subnetCidr"), message, "choose a free part of them")
     _existing_things(search, plan)
     if search.wrongs:
         raise RefusedError(search.wrongs)
     return Answers(account, zone, {name: image for name, image in images.items() if image})
 
 
-def _zone(search: _Search, plan: AwsDl1Plan, zones: tuple[str, ...]) -> str:
+def _zone(search: _Search, plan: AwsDl1Plan, zones: tuple[str, ...], recorded: Recorded) -> str:
+    """The file's, else the one that the stack has its subnet in: what AWS offers today must not move machines."""
     named = plan.network.zone
     if named and zones and named not in zones:
         message = f"the zone {named} has no DL1 instances"
         search.add(at("network", "zone"), message, f"use {listing(zones)}, or remove it")
-    return named or (zones[0] if zones else "")
+    there = recorded.one("Subnet", "subnet").get("availabilityZone")
+    return str(named or there or (zones[0] if zones else ""))
 
 
 def _existing_network(search: _Search, plan: AwsDl1Plan, subnet: str, zones: tuple[str, ...]) -> None:
@@ -130,9 +140,23 @@ class _Search:
         having = [set(self._zones_of(kind)) for kind in kinds]
         common = tuple(sorted(set.intersection(*having)))
         if not common and not self.wrongs:
-            message = f"no zone of {plan.region} offers {listing(kinds)} to this account"
-            self.add(("config", "aws:region"), message, "use another region")
+            self._nowhere(plan, kinds)
         return common
+
+    def _nowhere(self, plan: AwsDl1Plan, kinds: Sequence[str]) -> None:
+        """Machines that a stack has are not lost by it: such a stack goes on, where its place is known."""
+        rows = table("aws_dl1")["shapes"]
+        since = {rows[kind]["not_offered_since"] for kind in kinds if "not_offered_since" in rows.get(kind, ())}
+        seen = f"; since {' and '.join(sorted(since))} no region is known to offer it" if since else ""
+        wrong = Wrong(
+            ("config", "aws:region"),
+            f"no zone of {plan.region} offers {listing(kinds)} to this account{seen}",
+            "use another region, or ask AWS's support whether your account gets such machines",
+        )
+        if last_outputs().get("jobs") and (plan.network.zone or not plan.network.create):
+            warn(f"{dotted(wrong.path)}: {wrong.message}\n  machines that are there stay, new ones AWS may refuse")
+        else:
+            self.wrongs.append(wrong)
 
     def _zones_of(self, kind: str) -> Iterable[str]:
         filters = [{"name": "instance-type", "values": [kind]}]

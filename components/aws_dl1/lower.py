@@ -6,7 +6,8 @@ from __future__ import annotations
 from catalog.tables import table
 from components.aws_dl1.plan import AwsAccessPlan, AwsDl1Plan, AwsJobPlan, AwsNetworkPlan, ClusterPlan
 from components.plan.access import grants
-from components.plan.model import JobPlan, Plan, extend
+from components.plan.model import INTERNET, SUBNET, JobPlan, NetworkPlan, Plan, PortRule, extend
+from components.plan.ports import HTTPS, OPEN
 from schemas.aws_dl1.addresses import gateway_cidr
 from schemas.aws_dl1.model import AwsDl1Stack, AwsJob
 
@@ -39,20 +40,29 @@ def lower(stack: AwsDl1Stack, plan: Plan) -> AwsDl1Plan:
 def _network(stack: AwsDl1Stack, plan: Plan) -> AwsNetworkPlan:
     network = stack.network
     makes_vpc = plan.network.create and network.vpc is None
+    public = makes_vpc and any(job.cluster.public_address != "none" for job in stack.jobs.values())
     return extend(
         AwsNetworkPlan,
         plan.network,
+        rules=(*plan.network.rules, *(_outward(plan.network) if public else ())),
         vpc=network.vpc,
         route_table=network.route_table,
         security_group=network.security_group or stack.physical("nodes"),
         make_security_group=network.security_group is None and plan.network.create,
         zone=network.zone,
         ingress=network.ingress,
-        public=makes_vpc and any(job.cluster.public_address != "none" for job in stack.jobs.values()),
+        public=public,
         gateway_cidr=gateway_cidr(network.cidr, plan.network.subnet_cidr) if makes_vpc and network.nat else None,
         # In an existing VPC its owner leads to the services: a second gateway for one of them would be refused.
         endpoints=tuple(table("aws_dl1")["endpoints"]["without_nat"]) if makes_vpc and not network.nat else (),
     )
+
+
+def _outward(network: NetworkPlan) -> tuple[PortRule, ...]:
+    """What nodes reach by public addresses: the same as others reach through NAT, which the neutral plan knows."""
+    if network.mode == "proof-of-concept":
+        return (PortRule(SUBNET, INTERNET, None, OPEN),)
+    return (PortRule(SUBNET, INTERNET, HTTPS, "code, packages and images from outside, by public addresses"),)
 
 
 def _cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
@@ -72,7 +82,8 @@ def _cluster(stack: AwsDl1Stack, spec: AwsJob, job: JobPlan) -> ClusterPlan:
         # A reservation lies in a group of its own choice: a new one would not be that.
         make_placement_group=job.nodes > 1 and cluster.placement_group is None and cluster.reservation is None,
         spot=cluster.spot,
-        host_nic=cluster.host_nic,
+        host_nic="sockets" if cluster.host_nic == "sockets" else "libfabric",
+        host_memory=cluster.host_nic == "host-memory",
         ssh_port=cluster.ssh_port,
         stop_when_idle_minutes=cluster.stop_when_idle,
         key_rotation=cluster.key_rotation,

@@ -23,6 +23,8 @@ class NetworkArgs:
     zone: str
     prefix: str
     tags: Mapping[str, str]
+    # Policies of endpoints, by their services.
+    policies: Mapping[str, str]
 
 
 class Network(pulumi.ComponentResource):
@@ -69,8 +71,17 @@ class Network(pulumi.ComponentResource):
             availability_zone=self._args.zone,
             map_public_ip_on_launch=False,
             tags=self._tags(what),
-            opts=self._inside,
+            # Another zone keeps the block of addresses, which only one subnet can have.
+            opts=self._replaced_by(),
         ).id
+
+    def _replaced_by(self, *properties: str) -> pulumi.ResourceOptions:
+        """Options of what is deleted before it is made again. `properties`: further ones that it is replaced for.
+
+        AWS deletes no subnet while something is in it, so whatever is in one is replaced with it, and deleted first.
+        """
+        again = pulumi.ResourceOptions(delete_before_replace=True, replace_on_changes=list(properties))
+        return pulumi.ResourceOptions.merge(self._inside, again)
 
     def _routes_of_owner(self) -> list[Peer]:
         if table := self._args.plan.route_table:
@@ -97,6 +108,7 @@ class Network(pulumi.ComponentResource):
             vpc_id=self.vpc_id,
             service_name=f"com.amazonaws.{self._args.region}.s3",
             vpc_endpoint_type="Gateway",
+            policy=self._args.policies.get("s3"),
             route_table_ids=[routes],
             tags=self._tags("s3"),
             opts=self._inside,
@@ -113,11 +125,12 @@ class Network(pulumi.ComponentResource):
                 vpc_id=self.vpc_id,
                 service_name=f"com.amazonaws.{args.region}.{service}",
                 vpc_endpoint_type="Interface",
+                policy=args.policies.get(service),
                 subnet_ids=[self.subnet_id],
                 security_group_ids=[group],
                 private_dns_enabled=True,
                 tags=self._tags(service),
-                opts=self._inside,
+                opts=self._replaced_by("subnetIds", "securityGroupIds"),
             )
         return Peer("services", "services of AWS, through their endpoints in the subnet", HTTPS, group=group)
 
@@ -140,8 +153,13 @@ class Network(pulumi.ComponentResource):
         ).id
 
     def _internet(self) -> pulumi.Output[str]:
+        # AWS detaches no gateway from a VPC that still has public addresses: each VPC has its own.
+        again = pulumi.ResourceOptions(replace_on_changes=["vpcId"])
         return aws.ec2.InternetGateway(
-            "internet", vpc_id=self.vpc_id, tags=self._tags("internet"), opts=self._inside
+            "internet",
+            vpc_id=self.vpc_id,
+            tags=self._tags("internet"),
+            opts=pulumi.ResourceOptions.merge(self._inside, again),
         ).id
 
     def _route(self, name: str, table: pulumi.Output[str], **gateway: pulumi.Output[str]) -> pulumi.Resource:

@@ -13,6 +13,7 @@ from components.aws_dl1.context import Context
 from components.aws_dl1.job import Job
 from components.aws_dl1.network import Network
 from components.aws_dl1.plan import AwsDl1Plan
+from components.aws_dl1.replacements import PLACE, REPLACED_WITH
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ def outputs(here: Context, placed: Placed, jobs: Mapping[str, Job]) -> dict[str,
         "region": plan.region,
         # What of it the stack made itself. What it only uses stays when it goes.
         "made": [concern for concern, makes in _makes(plan).items() if makes],
+        REPLACED_WITH: list(PLACE),
         "bucket": here.bucket,
         "bucketUri": here.bucket_uri,
         "imagePushAddress": here.registry,

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from components.plan.model import AccessPlan, JobPlan, NetworkPlan, Plan
-from schemas.aws_dl1.model import HostNic, Ingress, PublicAddress
+from schemas.aws_dl1.model import Ingress, PublicAddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,9 @@ class ClusterPlan:
     placement_group: str | None
     make_placement_group: bool
     spot: bool
-    host_nic: HostNic
+    # What the machines are made with. Which way libfabric takes comes with the ticket.
+    host_nic: Literal["libfabric", "sockets"]
+    host_memory: bool
     ssh_port: int
     stop_when_idle_minutes: int
     key_rotation: int

@@ -15,7 +15,10 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class NamedResource:
-    """What a statement is on. `condition` narrows where names cannot. `words`: for people."""
+    """What a statement is on. `condition` narrows where names cannot. `words`: for people.
+
+    `arns` is empty where the plan has no such resource.
+    """
 
     arns: tuple[str, ...]
     condition: Mapping[str, Mapping[str, Any]]
@@ -26,10 +29,17 @@ def named_resource(plan: AwsDl1Plan, name: str, bucket: str | None = None) -> Na
     """The resource of a row. `bucket`: another bucket than the stack's own, such as one of input data."""
     row = table("aws_dl1_access")["resources"][name]
     values = _values(plan, bucket or plan.bucket.name)
-    arns = [arn for pattern in row["arns"] for arn in _arns(pattern, values, _of_jobs(plan))]
+    there = _has_users(plan, row.get("of"))
+    arns = [arn for pattern in row["arns"] for arn in _arns(pattern, values, _of_jobs(plan)) if there]
     return NamedResource(
         tuple(dict.fromkeys(arns)), _filled(row.get("only", {}), values), row["words"].format(**values)
     )
+
+
+def _has_users(plan: AwsDl1Plan, kind: str | None) -> bool:
+    """Whether the stack's users are of this kind; anybody is where no kind is named."""
+    access = plan.access
+    return {None: True, "group": access.users_group is not None, "role": access.users_role is not None}[kind]
 
 
 def _arns(pattern: str, values: Mapping[str, str], of_jobs: Mapping[str, Sequence[str]]) -> Iterator[str]:

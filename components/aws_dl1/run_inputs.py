@@ -10,6 +10,9 @@ from components.aws_dl1.plan import AwsDl1Plan, AwsJobPlan
 from components.plan.model import NodePlan, RunPlan
 from schemas.model import EnvValue, Secret
 
+# The launcher, which ships alone, knows it by the same name (launcher/aws_dl1/host_nic.py).
+HOST_NIC_VARIABLE = "TRAINYARD_HOST_NIC"
+
 
 class RunFiller(Protocol):
     """Fills in the references that a plan leaves to the platform: with values, or with Pulumi's outputs."""
@@ -37,7 +40,7 @@ def run_inputs(
         "cluster": {key: value for key, value in cluster.items() if value is not None},
         "displayName": run.display_name,
         "tags": {**plan.tags, "job": job.name, "run": run.name},
-        "nodes": [_node(node, filler) for node in run.nodes],
+        "nodes": [_node(node, filler, job) for node in run.nodes],
         "image": filler.fill(job.image),
         "maximumRuntimeMinutes": job.maximum_runtime_minutes,
         "until": run.until,
@@ -45,8 +48,10 @@ def run_inputs(
     }
 
 
-def _node(node: NodePlan, filler: RunFiller) -> dict[str, Any]:
+def _node(node: NodePlan, filler: RunFiller, job: AwsJobPlan) -> dict[str, Any]:
     # Secrets are not here: nodes read them by their role when the run begins.
     plain = {name: value for name, value in node.environment.items() if not isinstance(value, Secret)}
-    environment = {**filler.environment(plain), "TRAINYARD_LAUNCH": filler.document(node.launch)}
+    # Only what is not usual is written: another environment starts a run again.
+    forced = {HOST_NIC_VARIABLE: "host-memory"} if job.cluster.host_memory else {}
+    environment = {**forced, **filler.environment(plain), "TRAINYARD_LAUNCH": filler.document(node.launch)}
     return {"name": node.name, "role": node.role, "rank": node.rank, "environment": environment}

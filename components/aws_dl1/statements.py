@@ -120,6 +120,18 @@ def statement(plan: AwsDl1Plan, row: Mapping[str, Any], why: str, bucket: str | 
     return AwsStatement(tuple(sorted(row["actions"])), on.arns, on.condition, on.words, (why,))
 
 
+def endpoint_policies(plan: AwsDl1Plan) -> dict[str, str]:
+    """Of each endpoint, by its service: what it lets through. Empty where nodes have another way out anyway."""
+    if not plan.network.endpoints or plan.network.public:
+        return {}
+    return {service: _endpoint_policy(plan, rows) for service, rows in table("aws_dl1_access")["endpoints"].items()}
+
+
+def _endpoint_policy(plan: AwsDl1Plan, rows: Iterable[Mapping[str, Any]]) -> str:
+    statements = [{**statement(plan, row, "").document(), "Principal": "*"} for row in rows]
+    return json.dumps({"Version": VERSION, "Statement": statements}, sort_keys=True)
+
+
 def rows_of(who: str, words: str) -> Sequence[Mapping[str, Any]]:
     """What a grant takes, as `does what`. Some rows differ by who has the grant."""
     rows = table("aws_dl1_access")

@@ -7,12 +7,13 @@ Bucket and repository are protected, and survive the stack, unless its file says
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
+from catalog.tables import table
 from components.plan.model import BucketPlan, LogsPlan, RegistryPlan
 
 # The value in the stack file -> S3's. S3 cannot turn versions off where they were on once.
@@ -25,6 +26,8 @@ class StorageArgs:
     registry: RegistryPlan
     logs: LogsPlan
     tags: Mapping[str, str]
+    # Names of the jobs' folders in the bucket.
+    jobs: Sequence[str]
 
 
 class Storage(pulumi.ComponentResource):
@@ -33,6 +36,7 @@ class Storage(pulumi.ComponentResource):
     def __init__(self, name: str, args: StorageArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard:aws-dl1:Storage", name, None, opts)
         self._tags = dict(args.tags)
+        self._jobs = args.jobs
         self._inside = pulumi.ResourceOptions(parent=self)
         if args.bucket.create:
             self._bucket(args.bucket)
@@ -73,8 +77,8 @@ class Storage(pulumi.ComponentResource):
         aws.s3.BucketOwnershipControls("bucket", bucket=bucket, rule=owner, opts=kept)
         rules = [_encryption(plan.key)]
         aws.s3.BucketServerSideEncryptionConfiguration("bucket", bucket=bucket, rules=rules, opts=kept)
-        # Parts of uploads that were never ended cost money and are in no list of objects.
-        aws.s3.BucketLifecycleConfiguration("bucket", bucket=bucket, rules=[_UNFINISHED], opts=kept)
+        endings = [_UNFINISHED, *_old_versions(self._jobs)]
+        aws.s3.BucketLifecycleConfiguration("bucket", bucket=bucket, rules=endings, opts=kept)
         status = {"status": VERSIONING[plan.versioning]}
         aws.s3.BucketVersioning("bucket", bucket=bucket, versioning_configuration=status, opts=kept)
 
@@ -90,12 +94,26 @@ class Storage(pulumi.ComponentResource):
         )
 
 
+# Parts of uploads that were never ended cost money and are in no list of objects.
 _UNFINISHED = {
     "id": "unfinished-uploads",
     "status": "Enabled",
     "filter": {"prefix": ""},
     "abort_incomplete_multipart_upload": {"days_after_initiation": 7},
 }
+
+
+def _old_versions(jobs: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Rules of the bucket's lifecycle. What is left of a removed object in the end is a marker, which goes as well."""
+    for row in table("aws_dl1")["old_versions"]:
+        for prefix in dict.fromkeys(row["prefix"].format(job=job) for job in jobs):
+            yield {
+                "id": f"old-versions:{prefix}",
+                "status": "Enabled",
+                "filter": {"prefix": prefix},
+                "noncurrent_version_expiration": {"noncurrent_days": row["days"]},
+                "expiration": {"expired_object_delete_marker": True},
+            }
 
 
 def _encryption(key: str | None) -> dict[str, object]:

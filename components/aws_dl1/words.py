@@ -62,11 +62,16 @@ def _way_out(network: AwsNetworkPlan) -> str:
     if network.nat:
         return "to S3 by its gateway endpoint, and out through NAT"
     services = f"to S3 by its gateway endpoint, and to {', '.join(network.endpoints)} by endpoints in the subnet"
-    return f"{services}; for nodes with a public address, the internet" if network.public else services
+    if network.public:
+        return f"{services}; nodes with a public address reach the internet"
+    return f"{services}; S3 and ECR take writes in this account and in the stack's bucket only"
 
 
 def _storage(plan: AwsDl1Plan) -> Iterator[Row]:
     logs = plan.logs
+    if plan.bucket.create and plan.bucket.versioning and plan.jobs:
+        rows = table("aws_dl1")["old_versions"]
+        yield "old versions", "; ".join(f"of {row['words']} end after {plural(row['days'], 'day')}" for row in rows)
     if logs.enabled:
         made = f"{logs.group_name}, {made_or_not(logs.create)}, {logs.retention_days} days"
         yield "log group", name_or_owner(plan, "logs", made)
@@ -97,7 +102,15 @@ def _placed(cluster: ClusterPlan) -> str:
 
 def _interfaces(cluster: ClusterPlan) -> str:
     efa = f"{cluster.efa} x EFA" if cluster.efa else "1 without EFA"
-    return f"{efa}; between nodes HCCL uses {cluster.host_nic}"
+    return f"{efa}; between nodes HCCL uses {_host_nic(cluster)}"
+
+
+def _host_nic(cluster: ClusterPlan) -> str:
+    if cluster.host_nic == "sockets":
+        return "TCP sockets over one interface"
+    if cluster.host_memory:
+        return "libfabric over the host's memory"
+    return "Gaudi Direct over EFA where kernel and libfabric can, else the host's memory"
 
 
 def _money(cluster: ClusterPlan) -> str:

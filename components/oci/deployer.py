@@ -9,6 +9,7 @@ import iam
 from catalog.tables import table
 from components.oci.needs import Need, permissions_of, smallest_grant, weakest_trust
 from components.oci.plan import OciPlan
+from components.oci.provider_calls import operations_of_kind
 from components.oci.statements import Line, group_named, place_of, policy_lines, verb_grant
 from schemas.oci.ocids import is_ocid
 
@@ -28,7 +29,7 @@ def deployer_lines(plan: OciPlan, group: str) -> tuple[Line, ...]:
 def _by_operations(plan: OciPlan) -> Iterator[Granted]:
     needed: dict[tuple[iam.Location, str], Need] = {}
     for kind, place in _makes(plan):
-        for named in table("oci_access")["deployer"].get(kind, ()):
+        for named in operations_of_kind(kind):
             for resource_type, needs, trust in permissions_of(named):
                 need = needed.setdefault((place, resource_type), Need())
                 need.permissions |= needs

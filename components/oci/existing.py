@@ -12,6 +12,7 @@ import pulumi_oci as oci
 
 from components.oci.plan import OciLogsPlan, OciNetworkPlan, OciPlan
 from components.refusal import RefusedError
+from schemas.addresses import lies_outside
 from schemas.checks.registry import Wrong, at
 from schemas.findings import Path
 from schemas.names import nearest
@@ -78,9 +79,12 @@ def resolve_existing(plan: OciPlan) -> OciPlan:
 
 
 def _network(search: _Search, network: OciNetworkPlan, place: str) -> OciNetworkPlan:
+    vcn = search.one(VCN, network.vcn, at("network", "vcn"), place)
+    if vcn and not network.subnet:
+        search.addresses(vcn, network.subnet_cidr)
     return replace(
         network,
-        vcn=search.one(VCN, network.vcn, at("network", "vcn"), place),
+        vcn=vcn,
         subnet=search.one(SUBNET, network.subnet, at("network", "subnet"), place),
         route_table=search.one(ROUTE_TABLE, network.route_table, at("network", "routeTable"), place),
     )
@@ -112,6 +116,16 @@ class _Search:
         except Exception as problem:  # Pulumi raises nothing more precise for what a provider answers
             self._add(path, f"the {kind.words} `{text}`: {_answer(problem)}", _MAY_BE_UNSEEN)
         return text
+
+    def addresses(self, vcn: str, cidr: str) -> None:
+        """Whether the VCN has the new subnet's addresses. Else OCI refuses the subnet, in the middle of an `up`."""
+        try:
+            blocks = oci.core.get_vcn(vcn_id=vcn).cidr_blocks or ()
+        except Exception:  # what cannot be looked up is said already
+            return
+        if lies_outside(cidr, blocks):
+            message = f"{cidr} lies outside of the VCN's addresses: {', '.join(blocks)}"
+            self._add(at("network", "subnetCidr"), message, "choose a free part of them")
 
     def bucket(self, name: str) -> None:
         try:

@@ -13,6 +13,7 @@ from components.openpai.plain import PlainCommand
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.plan.model import NodePlan, RunPlan
 from components.plan.naming import expand
+from provider.openpai.jobs import job_name
 from schemas.model import EnvValue, Secret
 from schemas.openpai.model import IMAGE_NAME, Prerequisite
 
@@ -53,9 +54,9 @@ def protocol_of(plan: OpenPaiPlan, job: OpenPaiJobPlan, run: RunPlan, code: str 
 
 
 def judged(protocol: Protocol, run: RunPlan) -> Protocol:
-    """As it is judged: with a name as long as the provider's, and secrets as texts."""
+    """As it is judged: with a name as the provider makes it, of the greatest length, and secrets as texts."""
     secrets = {key: value.value or "" for key, value in protocol.get("secrets", {}).items()}
-    made = {**protocol, "name": f"{run.display_name}-00000000-000", "secrets": secrets}
+    made = {**protocol, "name": job_name(run.display_name, "0" * 8, 100), "secrets": secrets}
     return made if secrets else {key: value for key, value in made.items() if key != "secrets"}
 
 

@@ -31,12 +31,12 @@ def build_plan(
     rows = {key: _framework(*key, own_frameworks) for key in used}
     jobs = {
         name: ResolvedJob(
-            name,
             with_each(job),
             rows[job.framework, job.strategy],
-            _packages(job, packages.get(name)),
             stack.pins_ports,
             stack.reserves_ports,
+            name=name,
+            packages=_packages(job, packages.get(name)),
         )
         for name, job in stack.jobs.items()
     }

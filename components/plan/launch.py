@@ -129,8 +129,7 @@ def _keep(job: ResolvedJob) -> dict[str, Any]:
 
 def stall_minutes(job: ResolvedJob) -> int:
     """Idle minutes after which a run is stopped. 0 if nodes can go on without one another and may be idle."""
-    elastic = bool(job.options.get("elastic"))
-    return job.spec.stall_minutes if job.framework.gang and job.spec.nodes > 1 and not elastic else 0
+    return job.spec.stall_minutes if job.is_watched else 0
 
 
 def _role(job: ResolvedJob, name: str) -> dict[str, Any]:

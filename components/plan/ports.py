@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 
 from catalog.frameworks import Framework, PortRow
 from components.plan.model import INTERNET, SERVICES, SUBNET, NetworkPlan, PortRule
-from components.plan.resolved import ResolvedJob, default_ports, is_active
+from components.plan.resolved import ResolvedJob
 from schemas.addresses import addresses_needed
 from schemas.cloning import host_of, port_of
+from schemas.job_on_platform import default_ports, is_active
 from schemas.model import PortRange, Stack
 
 SMALLEST_DEFAULT_SUBNET = 24

@@ -17,11 +17,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from launcher import network
+from launcher.aws_dl1 import host_nic
 from launcher.aws_dl1.identity import CODE_VARIABLE
 from launcher.aws_dl1.machine import options, ssh
 from launcher.aws_dl1.machine.places import write
+from launcher.compatibility import unlink
 from launcher.errors import LaunchError, MissingError
 from launcher.say import Voice
+from launcher.status import TRANSPORT_VARIABLE
 
 PORT_VARIABLE = "TRAINYARD_SSH_PORT"
 VARIABLES, SSH = "variables.json", "ssh"
@@ -74,10 +77,24 @@ def prepare(environment: dict[str, str], start: Path, code: Path, home: Path, sa
     )
     if path:
         environment["LD_LIBRARY_PATH"] = path
+    _choose_way(environment, say)
     if code.is_dir():
         environment[CODE_VARIABLE] = str(working_copy(code, home))
     if (start / SSH).is_dir():
         serve_ssh(environment, start / SSH, home, say)
+
+
+def _choose_way(environment: dict[str, str], say: Voice) -> None:
+    """How data goes between machines: for HCCL, for the log, and for the launcher's report of this node."""
+    kernel = environment.get(options.KERNEL_VARIABLE) or platform.release()
+    way = host_nic.way(environment, host_nic.found(kernel, environment))
+    for name, value in way.variables.items():
+        if value is None:
+            environment.pop(name, None)
+        elif name in host_nic.CHOSEN or name not in environment:
+            environment[name] = value
+    environment[TRANSPORT_VARIABLE] = way.words
+    say(f"between machines: {way.words}")
 
 
 def rdma_core() -> str:
@@ -108,7 +125,7 @@ def serve_ssh(environment: Mapping[str, str], shown: Path, home: Path, say: Voic
         say("the image has no sshd, so other nodes cannot reach this container by SSH: most scripts need none")
         return
     port, key, configuration = environment[PORT_VARIABLE], home / ".ssh" / "host_key", home / ".ssh" / "sshd_config"
-    key.unlink(missing_ok=True)
+    unlink(key)
     write(configuration, _CONFIGURATION.format(port=port, key=key).encode())
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, parents=True, exist_ok=True)

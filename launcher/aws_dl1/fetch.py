@@ -3,7 +3,7 @@
 """Signs requests to AWS as this machine's role, and fetches the launcher by them.
 
 This file stands alone: user data brings it to a machine that has nothing else of ours. It has to be small, because
-user data is. The launcher signs with it, too. `fetch.py launcher` fetches the launcher and prints its folder.
+user data is. The launcher signs with it, too. It runs on Python 3.7, so a machine can say that its own is too old.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import http.client
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tarfile
 import time
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-SETTINGS, PROGRAMS = "/etc/trainyard/node.json", "/opt/trainyard/launchers"
+SETTINGS, PROGRAMS, PROGRAM = "/etc/trainyard/node.json", "/opt/trainyard/launchers", "launcher.aws_dl1.machine"
 UNSIGNED = "UNSIGNED-PAYLOAD"
 _METADATA = "http://169.254.169.254"
 _ROLE = "/latest/meta-data/iam/security-credentials/"
@@ -257,24 +258,56 @@ def _extract(opened: tarfile.TarFile, member: tarfile.TarInfo, content: Path) ->
 
 
 def main(words: list[str]) -> int:
-    """Prints the launcher's folder. What may pass is tried again, and said."""
-    if words != ["launcher"]:
-        print("fetch.py launcher: prints the folder of the launcher", file=sys.stderr)
-        return 64
+    """Becomes the machine's program. What prevents that is said, in the bucket too, and is tried again."""
     root = os.environ.get("TRAINYARD_MACHINE_ROOT", "")
     settings = json.loads(Path(root + SETTINGS).read_text("utf-8"))
     identity = Identity({"AWS_REGION": settings["region"], **os.environ})
-    until, pause = time.monotonic() + _PATIENCE, 1.0
+    idle, serves = (settings["stopWhenIdleMinutes"] or 0) * 60, words == ["serve"]
+    began, pause = time.monotonic(), 1.0
     while True:
         try:
-            print(unpacked(identity, settings["bucket"], settings["launcher"], Path(root + PROGRAMS)))
-            return 0
-        except (AwsError, OSError, http.client.HTTPException) as error:
-            print(f"the launcher {settings['launcher']} cannot be fetched yet: {error!a}", file=sys.stderr)
-            if time.monotonic() > until:
-                return 75
+            place, certain = unpacked(identity, settings["bucket"], settings["launcher"], Path(root + PROGRAMS)), True
+            problem = flaw(str(place)) if serves else ""
+            if not problem:
+                os.environ["PYTHONPATH"] = str(place)
+                os.execv(sys.executable, [sys.executable, "-m", PROGRAM, *words])
+        except Exception as error:
+            problem = f"the launcher {settings['launcher']} cannot be fetched: {error!a}"
+            certain = getattr(error, "status", 0) == 404
+        print(f"unfit: {problem}", file=sys.stderr, flush=True)
+        waited = time.monotonic() - began
+        if not serves and waited > _PATIENCE:
+            return 75
+        if serves and (certain or waited > _PATIENCE):
+            _report(identity, settings, problem)
+        if serves and 0 < idle < waited:
+            subprocess.call(["shutdown", "-h", "now"])
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def flaw(place: str) -> str:
+    """Why the program does not start here; it ends with 64 where it is asked for nothing."""
+    told = {**os.environ, "PYTHONPATH": place}
+    done = subprocess.run([sys.executable, "-m", PROGRAM], env=told, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    version = sys.version.partition(" ")[0]
+    return "" if done.returncode == 64 else f"the launcher does not start on Python {version}: {last}"
+
+
+def _report(identity: Identity, settings: Mapping[str, Any], problem: str) -> None:
+    """Whoever waits for this machine reads it in place of the report that the program would write."""
+    try:
+        name, instance = (
+            identity.metadata.get(f"/latest/meta-data/{key}") for key in ("tags/instance/node", "instance-id")
+        )
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        report = {"instance": instance, "state": "failed", "reason": problem, "at": at}
+        base, prefix = bucket_place(identity.environment, settings["bucket"], identity.region)
+        key = quote(f".trainyard/clusters/{settings['job']}/nodes/{name}.json")
+        call(identity, "s3", "PUT", f"{base}{prefix}/{key}", {}, json.dumps(report).encode())
+    except Exception as error:
+        print(f"the bucket does not take the report: {error!a}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from launcher.document import Launch
 from launcher.placeholders import Place
 from launcher.processes import Spec
 
-# Each may have `values`, `helpers`, `begun` and `lacking`, as below.
-_MODULES = {name: f"launcher.frameworks.{name}" for name in ("dask", "horovod", "tensorflow")}
+# Each may have `values`, `variables`, `helpers`, `begun` and `lacking`, as below.
+_MODULES = {name: f"launcher.frameworks.{name}" for name in ("accelerate", "dask", "horovod", "tensorflow")}
 
 
 def _module(launch: Launch) -> ModuleType | None:
@@ -23,6 +23,12 @@ def _module(launch: Launch) -> ModuleType | None:
 def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
     """Placeholders that only this framework has."""
     found: Mapping[str, str] = getattr(_module(launch), "values", lambda *_: {})(launch, addresses)
+    return found
+
+
+def variables(launch: Launch, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Variables that depend on the machine, so that the document cannot have them."""
+    found: Mapping[str, str] = getattr(_module(launch), "variables", lambda *_: {})(launch, environment)
     return found
 
 

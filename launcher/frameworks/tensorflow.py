@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Mapping
 
@@ -12,6 +13,7 @@ from launcher.errors import LaunchError
 # Parameter servers are led by a chief. Workers among themselves have none: task 0 leads, as in Keras' tutorial.
 _SERVERS, _CHIEF, _WORKER = "ps", "chief", "worker"
 _LEADER = "main"
+_KERAS_2 = "TF_USE_LEGACY_KERAS"
 
 
 def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
@@ -27,6 +29,13 @@ def values(launch: Launch, addresses: tuple[str, ...]) -> Mapping[str, str]:
             task = {"type": _task(launch, role), "index": len(members)}
         members.append(f"{addresses[rank]}:{_port(launch, role, rank)}")
     return {"tf_config": json.dumps({"cluster": cluster, "task": task})}
+
+
+def variables(launch: Launch, environment: Mapping[str, str]) -> dict[str, str]:
+    """Keras 3 cannot `fit` on several workers. There `tf.keras` is Keras 2, where that is installed and the job does
+    not say otherwise."""
+    chosen = _KERAS_2 in environment or not launch.ports or importlib.util.find_spec("tf_keras") is None
+    return {} if chosen else {_KERAS_2: "1"}
 
 
 def _task(launch: Launch, role: str) -> str:

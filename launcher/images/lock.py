@@ -18,18 +18,25 @@ HEADER = """\
 # SPDX-License-Identifier: Apache-2.0
 # Made by launcher/images/lock.py from {source}, for Python 3.11 on x86-64: change that file, then run it again.
 """
+# Everything below a line that begins with this is locked alone.
+ALONE = "# Without what they depend on"
 REPORT = ("--dry-run", "--ignore-installed", "--only-binary=:all:", "--use-feature=fast-deps", "--quiet")
 
 
 def locked(source: Path) -> str:
     """The lock of one file of wishes."""
+    whole, _, alone = source.read_text("utf-8").partition(ALONE)
+    reported = _reported(whole) + (_reported(alone.partition("\n")[2], "--no-deps") if alone else [])
+    return HEADER.format(source=source.name) + "\n".join(sorted(map(_line, reported))) + "\n"
+
+
+def _reported(wishes: str, *options: str) -> list[dict]:  # type: ignore[type-arg]  # pip's own report
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder, "report.json")
-        words = [sys.executable, "-m", "pip", "install", *REPORT, "--report", str(report), "--requirement", str(source)]
-        subprocess.run(words, check=True)
-        installed = json.loads(report.read_text("utf-8"))["install"]
-    lines = sorted(_line(one) for one in installed)
-    return HEADER.format(source=source.name) + "\n".join(lines) + "\n"
+        report, listed = Path(folder, "report.json"), Path(folder, "wishes.in")
+        listed.write_text(wishes, "utf-8")
+        words = [sys.executable, "-m", "pip", "install", *REPORT, *options, "--report", str(report)]
+        subprocess.run([*words, "--requirement", str(listed)], check=True)
+        return list(json.loads(report.read_text("utf-8"))["install"])
 
 
 def _line(one: dict) -> str:  # type: ignore[type-arg]  # pip's own report

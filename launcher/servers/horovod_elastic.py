@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Tuple
 
 JOIN = "join"
 # A node that is late at the start is waited for so long after the last that came; then it joins the others later.
@@ -29,7 +29,7 @@ _TURN = 0.2
 # A machine that vanished closes nothing: it is asked after so many idle seconds, so often, so many times.
 _KEEP_ALIVE = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
 
-Slot = tuple[str, int]
+Slot = Tuple[str, int]
 
 
 def node_of(host: str) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import errno
-import hashlib
 import os
 import secrets
 import shutil
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
+from launcher.compatibility import md5 as md5_digest
 from launcher.errors import LaunchError
 from launcher.say import Voice
 from launcher.stores import EXISTS, NOT_TAKEN, ChangedError, Stored, StoreError
@@ -86,11 +86,11 @@ class SharedFolder:
 
     def put_file(self, name: str, file: IO[bytes], size: int, mtime: float, md5: str) -> str:
         """A copy of a file, if it is still the file that was announced."""
-        digest = hashlib.md5(usedforsecurity=False)
+        digest = md5_digest()
         with _told(), self._draft(name) as (draft, target):
             file.seek(0)
             with open(draft, "wb") as copy:
-                while chunk := file.read(_CHUNK):
+                for chunk in iter(lambda: file.read(_CHUNK), b""):
                     digest.update(chunk)
                     copy.write(chunk)
             if base64.b64encode(digest.digest()).decode() != md5:

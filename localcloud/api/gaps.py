@@ -34,7 +34,13 @@ _HEAD = """\
 
 This page lists every service that the local cloud speaks, with the operations that Oracle's SDK has for it. The local
 cloud answers a lacking operation with 501 and its name, and the server's log says so too. It lacks every service that
-is not named here.
+is not named here. What it lacks of AWS is at the end.
+"""
+_AWS_HEAD = """\
+## AWS
+
+Of AWS, the local cloud serves these services, with moto behind most operations. It refuses what AWS refuses (rows of
+catalog/aws_refusals.toml, and the limits in botocore's models), and each call is judged by the policies in force.
 """
 
 
@@ -65,7 +71,26 @@ def render() -> str:
     for service in services:
         parts.append(f"## {service.title}")
         parts += [_listed("There", service.there), _listed("Lacking", service.lacking)]
-    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+    return "\n\n".join(part.strip() for part in (*parts, *_aws()) if part) + "\n"
+
+
+def _aws() -> Iterator[str]:
+    """AWS has some thousand operations: the page names those that are there."""
+    from localcloud.aws import gaps
+
+    services = list(gaps.coverage())
+    yield _AWS_HEAD
+    table = ["| service | there | of |", "| --- | --- | --- |"]
+    yield "\n".join([*table, *(f"| {service.title} | {len(service.there)} | {service.all} |" for service in services)])
+    yield "What differs:"
+    yield "\n".join(_item(text) for text in gaps.differences())
+    for service in services:
+        yield f"### {service.title}"
+        yield _listed("There", service.there)
+
+
+def _item(text: str) -> str:
+    return textwrap.fill(f"- {text}", _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _shape(path: str) -> str:

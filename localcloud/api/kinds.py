@@ -284,7 +284,8 @@ def move_(kind: ResourceKind, call: ApiCall) -> Reply:
     headers = {"etag": changed.etag}
     if "Move" not in kind.asynchronous:
         return Reply(204, headers=headers)
-    return Reply(202, headers=headers | _receipt(kind, call, "Move", "UPDATED", changed))
+    # Oracle's provider takes no other action for a move that has succeeded.
+    return Reply(202, headers=headers | _receipt(kind, call, "Move", "RELATED", changed))
 
 
 _DIGITS_ONLY = str.maketrans("", "", "-:T")

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from catalog.syntax import parse
+
 _SUBTYPE_KEY = re.compile(r"type = object_dictionary\['(\w+)'\]")
 _SUBTYPE = re.compile(r"if type == '([^']+)':\s+return '(\w+)'")
 _CLIENT_OPERATION = re.compile(r'resource_path = "([^"]+)"\s+method = "(\w+)"\s+operation_name = "(\w+)"')
@@ -77,7 +79,7 @@ def _model_files(service: str) -> Mapping[str, str]:
 def model(service: str, name: str) -> Model:
     """The model `name` of the SDK's package `service`; KeyError if there is none."""
     source = (_package() / service / "models" / f"{_model_files(service)[name]}.py").read_text()
-    body = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)).body
+    body = next(node for node in parse(source).body if isinstance(node, ast.ClassDef)).body
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     types, wire_names = _tables(next(f for f in functions if f.name == "__init__"))
     required, allowed = _judgements(functions)

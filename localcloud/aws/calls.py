@@ -36,6 +36,12 @@ class AwsCall:
         return f"{self.service.prefix}.{self.operation}"
 
     @property
+    def backend(self) -> str:
+        """The name of what carries it out in moto."""
+        control = self.service.wire is Wire.S3 and s3_operations.is_control(self.request)
+        return "s3control" if control else self.service.backend
+
+    @property
     def writes(self) -> bool:
         # These make credentials or tokens, which must be valid after a restart.
         makes = self.operation in ("GetSessionToken", "GetFederationToken", "GetAuthorizationToken")

@@ -32,6 +32,7 @@ MAXIMUM_BODY = 16 * 1024 * 1024
 MAXIMUM_OBJECT = 512 * 1024 * 1024
 _REASONS = {429: Reason.THROTTLED, 503: Reason.UNAVAILABLE}
 _LOOP_SECONDS = 60.0
+_ONLY_AWS = ("x-amz-target", "x-amz-date", "x-amz-content-sha256", "amz-sdk-invocation-id")
 Answer = TypeVar("Answer")
 log = logging.getLogger("localcloud")
 
@@ -55,11 +56,12 @@ class AwsCloud:
         account.load_keys(home)
 
     def takes(self, request: Request) -> bool:
-        """Whether a request is AWS's: by its signature, or by headers that only AWS's clients send."""
+        """Whether a request is AWS's: by its signature, or by headers that only AWS's clients send. Those send the last
+        one also where they sign nothing."""
         return (
             request.path.startswith(metadata.PATH)
             or sigv4.is_signed(request)
-            or any(name in request.headers for name in ("x-amz-target", "x-amz-date", "x-amz-content-sha256"))
+            or any(name in request.headers for name in _ONLY_AWS)
         )
 
     def recover(self) -> None:
@@ -76,7 +78,7 @@ class AwsCloud:
         service = _form_of(request)
         try:
             if not sigv4.is_signed(request):
-                raise RefusalError(Reason.UNSIGNED, "Missing Authentication Token")
+                raise RefusalError(Reason.UNSIGNED, "Missing Authentication Token" if service else "Access Denied")
             signed = sigv4.parse(request)
             if signed.scope.service not in SERVICES:
                 raise RefusalError(

@@ -31,7 +31,7 @@ class MotoApps:
 
     def ask(self, call: AwsCall, key_id: str) -> Reply:
         """moto's answer. What a handler raises, this raises."""
-        app = self._app(call.service.backend)
+        app = self._app(call.backend)
         heads: list[tuple[str, list[tuple[str, str]]]] = []
 
         def start(status: str, headers: list[tuple[str, str]], why: Any = None) -> Callable[[bytes], object]:

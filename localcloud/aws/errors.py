@@ -33,6 +33,7 @@ class Reason(Enum):
     UNKNOWN_OPERATION = "unknown operation"
     BROKEN = "broken"
     UNAVAILABLE = "unavailable"
+    REFUSED = "refused"
 
 
 _CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
@@ -92,11 +93,16 @@ _CODES: Mapping[Reason, Mapping[Wire, tuple[int, str]]] = {
         Wire.EC2: (503, "Unavailable"), Wire.QUERY: (503, "ServiceUnavailable"),
         Wire.JSON: (503, "ServiceUnavailableException"), Wire.S3: (503, "ServiceUnavailable"),
     },
+    # Rules of AWS's own: most bring a code.
+    Reason.REFUSED: {
+        Wire.EC2: (400, "InvalidParameterValue"), Wire.QUERY: (400, "ValidationError"),
+        Wire.JSON: (400, "ValidationException"), Wire.S3: (400, "InvalidArgument"),
+    },
 }  # fmt: skip
 
 
 class RefusalError(Exception):
-    """One refused request. `code` and `status` stand in for the row's where a fault chose them."""
+    """One refused request. `code` and `status` stand in for the row's where a fault or a rule chose them."""
 
     def __init__(self, reason: Reason, message: str, code: str = "", status: int = 0) -> None:
         super().__init__(f"{reason.value}: {message}")

@@ -4,33 +4,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlparse
 
 from localcloud.api.http import Request
 from localcloud.aws.errors import Reason, RefusalError
 
-# (method, sub-resource in the query): operation. The first row that fits decides.
+# (method, sub-resource in the query): operation.
 _ON_BUCKET = {
     ("GET", "versions"): "ListObjectVersions", ("GET", "uploads"): "ListMultipartUploads",
     ("GET", "location"): "GetBucketLocation", ("DELETE", "lifecycle"): "DeleteBucketLifecycle",
     ("POST", "delete"): "DeleteObjects",
 }  # fmt: skip
+# Sub-resource: the name of the setting, and the methods that moto has for it. It takes others for calls without a
+# sub-resource: to delete a bucket's metrics would delete the bucket.
 _BUCKET_SETTINGS = {
-    "accelerate": "BucketAccelerateConfiguration", "acl": "BucketAcl", "analytics": "BucketAnalyticsConfiguration",
-    "cors": "BucketCors", "encryption": "BucketEncryption", "intelligent-tiering":
-    "BucketIntelligentTieringConfiguration", "inventory": "BucketInventoryConfiguration",
-    "lifecycle": "BucketLifecycleConfiguration", "logging": "BucketLogging", "metrics": "BucketMetricsConfiguration",
-    "notification": "BucketNotificationConfiguration", "object-lock": "ObjectLockConfiguration",
-    "ownershipControls": "BucketOwnershipControls", "policy": "BucketPolicy", "policyStatus": "BucketPolicyStatus",
-    "publicAccessBlock": "PublicAccessBlock", "replication": "BucketReplication",
-    "requestPayment": "BucketRequestPayment", "tagging": "BucketTagging", "versioning": "BucketVersioning",
-    "website": "BucketWebsite",
+    "accelerate": ("BucketAccelerateConfiguration", "GET PUT"), "acl": ("BucketAcl", "GET PUT"),
+    "cors": ("BucketCors", "GET PUT DELETE"), "encryption": ("BucketEncryption", "GET PUT DELETE"),
+    "lifecycle": ("BucketLifecycleConfiguration", "GET PUT"), "logging": ("BucketLogging", "GET PUT"),
+    "notification": ("BucketNotificationConfiguration", "GET PUT"),
+    "object-lock": ("ObjectLockConfiguration", "GET PUT"),
+    "ownershipControls": ("BucketOwnershipControls", "GET PUT DELETE"), "policy": ("BucketPolicy", "GET PUT DELETE"),
+    "policyStatus": ("BucketPolicyStatus", "GET"), "publicAccessBlock": ("PublicAccessBlock", "GET PUT DELETE"),
+    "replication": ("BucketReplication", "GET PUT DELETE"), "requestPayment": ("BucketRequestPayment", "GET"),
+    "tagging": ("BucketTagging", "GET PUT DELETE"), "versioning": ("BucketVersioning", "GET PUT"),
+    "website": ("BucketWebsite", "GET PUT DELETE"),
 }  # fmt: skip
 _OBJECT_SETTINGS = {
-    "acl": "ObjectAcl", "attributes": "ObjectAttributes", "legal-hold": "ObjectLegalHold",
-    "retention": "ObjectRetention", "tagging": "ObjectTagging", "torrent": "ObjectTorrent",
+    "acl": ("ObjectAcl", "GET PUT"), "attributes": ("ObjectAttributes", "GET"),
+    "legal-hold": ("ObjectLegalHold", "GET PUT"), "retention": ("ObjectRetention", "PUT"),
+    "tagging": ("ObjectTagging", "GET PUT DELETE"),
 }  # fmt: skip
 _VERBS = {"GET": "Get", "PUT": "Put", "DELETE": "Delete"}
 _PLAIN_BUCKET = {"GET": "ListObjects", "HEAD": "HeadBucket", "PUT": "CreateBucket", "DELETE": "DeleteBucket"}
@@ -46,13 +50,26 @@ _PARAMETERS = re.compile(
     r"|versionId|partNumber|response-[a-z-]+|X-Amz-[A-Za-z0-9-]+|x-amz-checksum-mode"
 )
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
+_CONTROL = "/v20180820/tags/"
+_ON_TAGS = {"GET": "ListTagsForResource", "POST": "TagResource", "DELETE": "UntagResource"}
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+def operations() -> Iterator[str]:
+    """The names of all operations that a request can be."""
+    yield from ("ListBuckets", "ListObjectsV2", "CopyObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy")
+    yield from ("ListParts", "CompleteMultipartUpload", "AbortMultipartUpload")
+    yield from (*_ON_BUCKET.values(), *_PLAIN_BUCKET.values(), *_PLAIN_OBJECT.values())
+    for name, methods in (*_BUCKET_SETTINGS.values(), *_OBJECT_SETTINGS.values()):
+        yield from (f"{_VERBS[method]}{name}" for method in methods.split())
 
 
 def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
     """The operation, and its bucket, key and query. A request that two readers could read as two operations is
     refused."""
     path, _, query = request.target.partition("?")
+    if is_control(request):
+        return _control_operation(request)
     try:
         first, _, rest = path.removeprefix("/").partition("/")
         bucket, key = unquote(first, errors="strict"), unquote(rest, errors="strict")
@@ -73,6 +90,21 @@ def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
         )
     source, version = _copied(request.headers.get("x-amz-copy-source", ""))
     return operation, {**parameters, "Bucket": bucket, "Key": key, "Source": source, "SourceVersion": version}
+
+
+def is_control(request: Request) -> bool:
+    """Whether it is a call of S3 Control, which has the name of S3 in its signatures, and an account in a header."""
+    return request.target.startswith(_CONTROL) and "x-amz-account-id" in request.headers
+
+
+def _control_operation(request: Request) -> tuple[str, Mapping[str, Any]]:
+    path, _, query = request.target.partition("?")
+    operation = _ON_TAGS.get(request.method, "")
+    bucket = unquote(path.removeprefix(_CONTROL)).removeprefix("arn:aws:s3:::")
+    keys = [name for name, _ in parse_qsl(query, keep_blank_values=True, max_num_fields=200)]
+    if not operation or not _BUCKET.fullmatch(bucket) or set(keys) - {"tagKeys"}:
+        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS has only the tags of buckets in S3 Control")
+    return operation, {"Bucket": bucket, "Key": "", "Source": "", "SourceVersion": ""}
 
 
 def _copied(source: str) -> tuple[str, str]:
@@ -97,8 +129,8 @@ def _operation(request: Request, bucket: str, key: str, query: Mapping[str, str]
     for name in query:
         if row := _ON_BUCKET.get((request.method, name)):
             return row
-        if name in _BUCKET_SETTINGS and request.method in _VERBS:
-            return _VERBS[request.method] + _BUCKET_SETTINGS[name]
+        if name in _SUBRESOURCES:
+            return _setting(request.method, _BUCKET_SETTINGS.get(name))
     if request.method == "GET" and query.get("list-type") == "2":
         return "ListObjectsV2"
     return _PLAIN_BUCKET.get(request.method, "")
@@ -111,11 +143,16 @@ def _object_operation(request: Request, query: Mapping[str, str]) -> str:
     if "uploads" in query:
         return "CreateMultipartUpload" if method == "POST" else ""
     for name in query:
-        if name in _OBJECT_SETTINGS and method in _VERBS:
-            return _VERBS[method] + _OBJECT_SETTINGS[name]
+        if name in _SUBRESOURCES:
+            return _setting(method, _OBJECT_SETTINGS.get(name))
     if method == "PUT" and "x-amz-copy-source" in request.headers:
         return "CopyObject"
     return _PLAIN_OBJECT.get(method, "")
+
+
+def _setting(method: str, row: tuple[str, str] | None) -> str:
+    """The operation on a setting. Nothing if moto has none."""
+    return f"{_VERBS[method]}{row[0]}" if row is not None and method in row[1].split() else ""
 
 
 def _upload_operation(request: Request) -> str:

@@ -18,6 +18,7 @@ from localcloud.aws.judge.record import AwsRecord
 from localcloud.aws.kept import KeptState
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.principals import AwsPrincipal, find_key
+from localcloud.aws.refusals import refuse
 
 log = logging.getLogger("localcloud")
 
@@ -59,6 +60,7 @@ class Simulation:
     def answer(self, call: AwsCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
         """The reply to a call whose signature holds, and its summary for the log."""
         authorize(call, caller, self._record)
+        refuse(call, caller)
         reply = self._carry_out(call, key_id)
         if call.writes:
             self.settle("s3" if call.service.prefix == "s3" else "")
@@ -97,8 +99,10 @@ class Simulation:
             if call.service.prefix == "ec2" and call.writes and reply.status < 400:
                 self._outside.later(self._outside.machines.network_changed)
             return reply
-        except NotImplementedError:
-            raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not implement {call.name}") from None
+        except NotImplementedError as lack:
+            asked = str(lack).partition(" for ")[0]
+            what = f"t{asked[1:]} of {call.name}" if asked.startswith("The ") else call.name
+            raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not implement {what}") from None
         except RefusalError:
             raise
         except Exception as problem:

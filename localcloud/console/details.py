@@ -8,6 +8,7 @@ from typing import Any
 
 from localcloud.console.platform import ConsolePlatform, Points, RunContent
 from localcloud.console.runs import RunNode, TrainingRun
+from provider.runs.lost import read_lost, total_words
 from provider.runs.progress import ProgressPoint, metric_names
 
 # So many metrics get a curve, and so many points are sent for all ranks of a run together.
@@ -36,6 +37,7 @@ def _rank(node: RunNode, content: RunContent) -> dict[str, Any]:
     status: Mapping[str, Any] = content.statuses.get(node.rank, {})
     points: Sequence[ProgressPoint] = content.points.get(node.rank, ())
     last = points[-1] if points else None
+    why = _text(status.get("reason")) or node.run.details[:_LONGEST_TEXT] or ("" if last else _text(status.get("bar")))
     state = node.run.state
     if state == "IN_PROGRESS":  # the launcher knows more
         state = _text(status.get("state")) or state
@@ -50,7 +52,7 @@ def _rank(node: RunNode, content: RunContent) -> dict[str, Any]:
         "step": last.step if last else None,
         "total": last.total if last else None,
         "metrics": [[name, value] for name, value in last.metrics.items()] if last else [],
-        "note": _text(status.get("reason")) or node.run.details[:_LONGEST_TEXT],
+        "note": "; ".join(filter(None, (why, total_words([read_lost(status)])))),
     }
 
 

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from catalog.platforms import import_platform, platforms_in
+from launcher.redraws import Lines
 from localcloud.api.operations import LocalCloud
 from localcloud.console.runs import TrainingRun
 from provider.runs.progress import ProgressPoint
@@ -17,6 +18,8 @@ ROOM = "localcloud.console"
 MANY = 100
 # So many lines of a run are shown, and so much of each.
 LINES, LONGEST_LINE = 40, 2_000
+# They are put together from so many entries of a log: a progress bar has several.
+ENTRIES = 100
 Item = dict[str, Any]
 Evidence = Mapping[str, Any]
 Points = Mapping[int, Sequence[ProgressPoint]]
@@ -80,7 +83,14 @@ def console_platforms(cloud: LocalCloud) -> Iterator[ConsolePlatform[Any]]:
         yield made
 
 
-def prefixed(run: TrainingRun, rank: object, text: str) -> str:
+def shown_lines(run: TrainingRun, entries: Iterable[tuple[object, str]]) -> list[str]:
+    """The last lines of these entries, each with its rank; progress bars as they stand."""
+    lines = Lines()
+    shown = [(str(rank), line) for rank, text in entries for line in lines.add(str(rank), text)]
+    return [_prefixed(run, rank, line) for rank, line in [*shown, *lines.unfinished()][-LINES:]]
+
+
+def _prefixed(run: TrainingRun, rank: str, text: str) -> str:
     """A line of a rank. Where a run has one node, its lines have no marks."""
     line = text[:LONGEST_LINE]
     return line if len(run.nodes) == 1 else f"[{rank}] {line}"

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from catalog.imports import imported_modules
 from localcloud.environments.find import Environment
-from localcloud.environments.imports import imported_modules
 
 # Looks for the modules only: none of them is imported.
 _LOOK = (

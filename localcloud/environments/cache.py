@@ -20,7 +20,7 @@ STAMP = "ready.json"
 # Raised when folders made by an earlier trainyard must not be used any more.
 RECIPES = 1
 # Columns that describe an environment and do not change its content.
-_SAID_ONLY = frozenset({"summary", "serves", "offers", "megabytes", "minutes"})
+_SAID_ONLY = frozenset({"summary", "serves", "offers", "provides", "variables", "megabytes", "minutes"})
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,37 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterable, Sequence
 
 from localcloud.environments.work import MakeError, MakeProgress, run_watched
 
 # Another apt may hold the lock, or clear the archives that this one has fetched: wait, and try again.
 WAIT = ("-o", "DPkg::Lock::Timeout=900")
 TRIES = 3
+_UNFINISHED = ("half-installed", "unpacked", "half-configured")
 
 
 def may_install() -> bool:
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def unfinished(packages: Iterable[str]) -> tuple[str, ...]:
+    """The packages that dpkg has begun to install and not finished. Their files may be there already, but not those of
+    the libraries that they need."""
+    names = list(packages)
+    if not names or shutil.which("dpkg-query") is None:
+        return ()
+    words = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\n", *names]
+    listed = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split("\n")
+    states = dict(line.split(" ", 1) for line in listed if " " in line)
+    return tuple(name for name in names if states.get(name) in _UNFINISHED)
+
+
+def unfinished_words(packages: Sequence[str]) -> tuple[str, str]:
+    """What is the matter with these packages, and the remedy."""
+    reason = f"apt has not finished installing {', '.join(packages)}"
+    return reason, "wait until it has ended and try again; if it was interrupted: sudo dpkg --configure -a"
 
 
 def command_words(packages: Sequence[str]) -> str:

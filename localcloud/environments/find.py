@@ -10,16 +10,21 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
+from catalog.environments import Choice, EnvironmentFacts, Need, choose, environments, requirement_lines, versions_in
+from catalog.packages import normalized
 from localcloud.environments import cache, pin
-from localcloud.environments.rows import EnvironmentRow, rows, rows_for
+from localcloud.environments.cache import Stamp
+from localcloud.environments.rows import EnvironmentRow, rows
 
 # In the name of a layer: between the environment below it and the digest of its packages.
 LAYER = "+"
+# The file of a layer that pip got.
+PACKAGES = "packages.txt"
 
 
 @dataclass(frozen=True)
@@ -87,39 +92,78 @@ def layer_folder(base: Environment, digest: str) -> Path:
     return cache.cache_folder() / f"{base.name}{LAYER}{digest}-{hashlib.sha256(below.encode()).hexdigest()[:8]}"
 
 
-def find_for(
-    framework: str, strategy: str | None, modules: Set[str], team_own: bool = False, packages: str = ""
-) -> Environment | MissingEnvironment:
-    """The environment of a job: the one place that decides. `modules` are the imports of its code, `packages` the
-    digest of the packages that it asks for besides. Otherwise what is missing."""
-    base = find_base(framework, strategy, modules, team_own, packages)
-    return base if isinstance(base, MissingEnvironment) or not packages else find(f"{base.name}{LAYER}{packages}")
+def find_for(need: Need, packages: str = "") -> Environment | MissingEnvironment:
+    """The environment of a job. `packages` is the digest of the packages that it asks for besides. Otherwise what is
+    missing. Who has the digest alone gets the requirements from the layer that was made of them."""
+    if packages and not need.requirements:
+        need = replace(need, requirements=requirements_of(packages))
+    choice = choose_here(need)
+    row = choice.fitting[0] if choice.fitting else choice.nearest
+    if packages and row and (choice.fitting or not need.requirements):
+        base = find(row.name)
+        return base if isinstance(base, MissingEnvironment) else find(f"{row.name}{LAYER}{packages}")
+    return find(row.name) if row and choice.fitting else _nothing_fits(need, choice)
 
 
-def find_base(
-    framework: str, strategy: str | None, modules: Set[str], team_own: bool, packages: str
-) -> Environment | MissingEnvironment:
-    """The first existing environment that has a job's framework. Its own packages may bring what that lacks."""
-    able = rows_for(framework, strategy, modules, team_own, lenient=bool(packages))
-    if not able:
-        return _nothing_offers(framework, strategy, modules, team_own)
-    candidates = [find(row.name) for row in able]
-    return next((one for one in candidates if isinstance(one, Environment)), candidates[0])
+def choose_here(need: Need) -> Choice:
+    """What catalog.environments chooses, with the versions of this machine."""
+    return choose(need, facts_here())
 
 
-def _nothing_offers(framework: str, strategy: str | None, modules: Set[str], team_own: bool) -> MissingEnvironment:
-    wanted = f"{framework} {strategy}" if strategy else framework
-    nearest = next(iter(rows_for(framework, strategy, modules, team_own, lenient=True)), None)
-    if nearest is None:
-        return MissingEnvironment(framework, f"no local environment offers {wanted}", "")
-    offered = frozenset().union(*(row.offers for row in rows().values()))
-    lacks = ", ".join(sorted((modules & offered) - nearest.offers))
+def facts_here() -> Mapping[str, EnvironmentFacts]:
+    """The catalog's rows, with the versions that this machine has instead."""
+    return {name: replace(facts, provides=versions_of(rows()[name])) for name, facts in environments().items()}
+
+
+def requirements_of(packages: str) -> tuple[str, ...]:
+    """The lines of the requirements file with this digest, if a layer of this machine was made of it."""
+    for folder in sorted(cache.cache_folder().glob(f"*{LAYER}{packages}-*")):
+        if not folder.name.startswith(".") and cache.stamp_of(folder) is not None:
+            return requirement_lines((folder / PACKAGES).read_text("utf-8"))
+    return ()
+
+
+def versions_of(row: EnvironmentRow) -> Mapping[str, str]:
+    """What an environment provides. Another Debian has another PyTorch, and an interpreter its own."""
+    if row.kind == "this" or (row.own and _has_modules_here(row)):
+        names = {name: _version_here(name) for name in row.provides}
+        return {name: version for name, version in names.items() if version != "?"}
+    made = locate(row)
+    stamp = None if isinstance(made, MissingEnvironment) else cache.stamp_of(made[0])
+    actual = {normalized(name): version for name, version in stamp.versions.items()} if stamp else {}
+    return {name: _nearer(version, actual.get(name, "")) for name, version in row.provides.items()}
+
+
+def _nearer(listed: str, actual: str) -> str:
+    """The version that an environment has, as the row writes it: Debian's 1.13.0 calls itself 1.13.0a0+gitunknown."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        releases = {Version(one).release: one for one in versions_in(listed)}
+        return releases.get(Version(actual).release, actual)
+    except InvalidVersion:
+        return listed
+
+
+def _nothing_fits(need: Need, choice: Choice) -> MissingEnvironment:
+    wanted = f"{need.framework} {need.strategy}" if need.strategy else need.framework
+    if choice.nearest is None:
+        return MissingEnvironment(need.framework, f"no local environment offers {wanted}", "")
+    if choice.conflicts:
+        one = choice.conflicts[0]
+        reason = f"no local environment offers {wanted} with `{one.requirement}`"
+        reason += f": `{choice.nearest.name}` has {one.has}"
+        return MissingEnvironment(need.framework, reason, "ask for versions that fit, or leave the package out")
+    lacks = ", ".join(choice.lacks)
     reason = f"no local environment offers {wanted} with {lacks}"
-    return MissingEnvironment(framework, reason, f"name the packages of {lacks} in the job's `requirements:`")
+    return MissingEnvironment(need.framework, reason, f"name the packages of {lacks} in the job's `requirements:`")
 
 
 def locate(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
     """The folder of an environment, made or not, and the interpreter that it is made from."""
+    if row.kind == "debian":
+        folder = cache.folder_of(row, Path("/"), None)
+        return folder, folder / "bin" / "python"
     base = rows().get(row.base)
     if base is None:
         interpreter = Path(row.base) if row.base else _interpreter(row.python)
@@ -127,6 +171,9 @@ def locate(row: EnvironmentRow) -> tuple[Path, Path] | MissingEnvironment:
             wanted = f"Python {row.python}" if row.python else row.base
             return MissingEnvironment(row.name, f"{wanted} is not on this machine", f"install {wanted}")
         return cache.folder_of(row, interpreter, None), interpreter
+    if base.own and _has_modules_here(base):
+        below = Stamp(sys.version.split()[0], {"": _versions_here(base)}, {})
+        return cache.folder_of(row, Path(sys.prefix), below), Path(sys.executable)
     under = locate(base)
     if isinstance(under, MissingEnvironment):
         return MissingEnvironment(row.name, under.reason, under.remedy)
@@ -178,4 +225,5 @@ def _missing_modules(row: EnvironmentRow) -> MissingEnvironment:
 
 def _environment(row: EnvironmentRow, interpreter: Path, says: str) -> Environment:
     library = pin.library()
-    return Environment(row.name, interpreter, says, {"TRAINYARD_PIN_LIBRARY": str(library)} if library else {})
+    pinned = {"TRAINYARD_PIN_LIBRARY": str(library)} if library else {}
+    return Environment(row.name, interpreter, says, {**pinned, **row.variables})

@@ -19,14 +19,26 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from catalog.environments import versions_in
+from catalog.packages import stands_for
 from localcloud.environments import cache, pin
 from localcloud.environments.cache import Stamp
-from localcloud.environments.find import LAYER, Environment, MissingEnvironment, find, layer_folder
+from localcloud.environments.find import (
+    LAYER,
+    PACKAGES,
+    Environment,
+    MissingEnvironment,
+    find,
+    layer_folder,
+    versions_of,
+)
 from localcloud.environments.make import add_base_modules
 from localcloud.environments.rows import rows
 from localcloud.environments.work import MakeError, MakeProgress, pip, run_watched
 
-PACKAGES, LOCK = "packages.txt", "installed.txt"
+LOCK = "installed.txt"
+# Who installed what only a note says.
+_NOTED = "trainyard"
 _FIT = "Ask for versions that fit, or leave the package out: images keep their framework's packages too."
 _NO_NETWORK = ("NewConnectionError", "Max retries exceeded", "ProxyError", "Network is unreachable", "NameResolution")
 # Top-level folders that many packages leave behind, and no training imports.
@@ -110,13 +122,18 @@ def layers() -> Mapping[str, Environment]:
 
 
 def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -> None:
-    below = _packages_below(base)
+    actual = _packages_below(base)
+    below = {**actual, **_known_as(base, actual)}
     _require_fitting(wanted, below, base)
     maker = [str(base.interpreter.resolve()), "-m", "venv", "--without-pip", str(folder)]
     run_watched(maker, tell, f"{wanted.file}: an empty environment")
     python = folder / "bin" / "python"
     before = {path.name: os.readlink(path) for path in (folder / "bin").iterdir() if path.is_symlink()}
     add_base_modules(base.interpreter, folder)
+    site = next(folder.glob("lib/python*/site-packages"))
+    for name, one in below.items():
+        if actual.get(name) != one:
+            _write_note(site, name, one.version)
     listed, pins = folder / PACKAGES, folder / "constraints.txt"
     listed.write_text(wanted.text, "utf-8")
     pins.write_text("".join(f"{name}=={one.version}\n" for name, one in sorted(below.items())), "utf-8")
@@ -125,8 +142,7 @@ def _fill(base: Environment, folder: Path, wanted: Wanted, tell: MakeProgress) -
         pip(python, words, tell, f"packages of {wanted.file}", hashed=False)
     except MakeError as error:
         raise MakeError(_explained(_placed(str(error), listed, wanted), base, wanted.file, below)) from None
-    site = next(folder.glob("lib/python*/site-packages"))
-    installed = list(metadata.distributions(path=[str(site)]))
+    installed = [one for one in metadata.distributions(path=[str(site)]) if one.read_text("INSTALLER") != _NOTED]
     _require_harmless(installed, below, base, wanted.file)
     # A package may have brought files of the same names.
     for name, target in before.items():
@@ -149,6 +165,25 @@ def _packages_below(base: Environment) -> Mapping[str, Below]:
         raise MakeError(f"{base.name}: its packages cannot be listed:\n{done.stderr.strip()[-1000:]}")
     listed = json.loads(done.stdout)
     return {name: Below(one["version"], tuple(one["modules"])) for name, one in listed.items()}
+
+
+def _known_as(base: Environment, below: Mapping[str, Below]) -> Mapping[str, Below]:
+    """The packages below under the names and versions that requirements use, as `check` judges them: `tensorflow` for
+    tensorflow-cpu, and 1.13.0 for a PyTorch that Debian calls 1.13.0a0+gitunknown."""
+    known = {}
+    for name, version in versions_of(rows()[base.name]).items():
+        if one := below.get(name):
+            for other in (name, *stands_for(name)):
+                known[other] = Below(one.version if len(versions_in(version)) > 1 else version, one.modules)
+    return known
+
+
+def _write_note(site: Path, name: str, version: str) -> None:
+    """Tells pip, and importlib.metadata, that a package is installed: its files are those of the environment below."""
+    folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "utf-8")
+    (folder / "INSTALLER").write_text(_NOTED, "utf-8")
 
 
 def _require_fitting(wanted: Wanted, below: Mapping[str, Below], base: Environment) -> None:

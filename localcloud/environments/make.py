@@ -10,13 +10,15 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from localcloud.environments import cache, debian, pin
+from localcloud.environments import cache, debian, pin, unpacked
 from localcloud.environments.cache import Stamp
 from localcloud.environments.find import Environment, MissingEnvironment, find, locate, missing_packages
 from localcloud.environments.rows import EnvironmentRow, rows
 from localcloud.environments.work import MakeError, MakeProgress, pip, run_watched
 
 _SITES = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
+# A node gets neither: where the caller's own modules are, and to leave no bytecode.
+_NOT_FOR_PROOFS = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
 _PROOF = """
 import importlib, json, sys
 imported = {name: importlib.import_module(name) for name in sys.argv[1].split(",")}
@@ -65,19 +67,31 @@ def _size(row: EnvironmentRow) -> str:
 
 def _require_packages(row: EnvironmentRow, tell: MakeProgress, install: bool) -> None:
     absent = missing_packages(row)
-    if not absent:
+    unfinished = debian.unfinished(row.packages)
+    if not absent and not unfinished:
         return
     if not install or not debian.may_install():
+        if not absent:
+            raise MakeError("{}: {}\n{}".format(row.name, *debian.unfinished_words(unfinished)))
         raise MakeError(
             f"{row.name}: it needs system packages that are not installed: {', '.join(absent)}\n"
             f"On Debian, as root: {debian.command_words(absent)}"
         )
-    debian.install(absent, tell)
+    debian.install(absent or unfinished, tell)
     if still := missing_packages(row):
         raise MakeError(f"{row.name}: apt-get succeeded, but these packages are still missing: {', '.join(still)}")
 
 
 def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgress) -> None:
+    if row.kind == "debian":
+        unpacked.fill(row, folder, tell)
+    else:
+        _fill_venv(row, folder, interpreter, tell)
+    for path in row.repairs:
+        _install_repair(row, path, _site(folder))
+
+
+def _fill_venv(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgress) -> None:
     system = ["--system-site-packages"] if row.base and row.base not in rows() else []
     maker = [str(interpreter.resolve()), "-m", "venv", "--without-pip", *system, str(folder)]
     run_watched(maker, tell, f"{row.name}: an empty environment")
@@ -94,28 +108,39 @@ def _fill(row: EnvironmentRow, folder: Path, interpreter: Path, tell: MakeProgre
         )
     if row.built:
         _build(row, python, tell)
-    for path in row.repairs:
-        site = _site(folder)
-        shutil.copyfile(path, site / path.name)
-        (site / f"{path.stem}.pth").write_text(f"import {path.stem}\n", "utf-8")
+
+
+def _install_repair(row: EnvironmentRow, path: Path, site: Path) -> None:
+    """A module, with the entry point by which a package imports it: those count in layers too, `.pth` files do not."""
+    shutil.copyfile(path, site / path.name)
+    described = site / f"{path.stem}-1.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {path.stem}\nVersion: 1\n", "utf-8")
+    entry = f"[{row.repair_point}]\n{path.stem} = {path.stem}:apply\n"
+    (described / "entry_points.txt").write_text(entry, "utf-8")
 
 
 def add_base_modules(base: Path, folder: Path) -> None:
     """Makes the modules of the base environment importable, after the environment's own."""
-    result = subprocess.run([str(base), "-I", "-c", _SITES], capture_output=True, text=True, check=True)
+    result = subprocess.run([str(base), "-I", "-c", _SITES], capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise MakeError(f"{base} does not start: {result.stderr.strip()[-300:]}")
     (_site(folder) / "base.pth").write_text("\n".join(json.loads(result.stdout)) + "\n", "utf-8")
 
 
 def _site(folder: Path) -> Path:
-    return next(folder.glob("lib/python*/site-packages"))
+    return next(path for name in ("site-packages", "dist-packages") for path in folder.glob(f"lib/python*/{name}"))
 
 
 def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
     """Compiles a wheel from its locked source, against the packages of the environment, and installs it."""
-    version = subprocess.run(
+    asked = subprocess.run(
         [str(python), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-        capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if asked.returncode:
+        raise MakeError(f"{python} does not start: {asked.stderr.strip()[-300:]}")
+    version = asked.stdout.strip()
     settings = {name: text.format(python=version) for name, text in row.build.items()}
     path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
     tell.say(f"{row.name}: compiling, about {row.minutes} minutes on two quiet processors")
@@ -141,10 +166,13 @@ def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
 def _prove(row: EnvironmentRow, folder: Path) -> Stamp:
     """Imports the modules in a process of their own, and returns what that found. The process writes their bytecode,
     whatever the caller's Python is told: nodes cannot write it, and would compile the modules at each start."""
-    command = [str(folder / "bin" / "python"), "-c", _PROOF, ",".join(row.imports), row.proof]
+    proof = row.proof + (unpacked.ONLY_OWN_LIBRARIES if row.kind == "debian" else "")
+    command = [str(folder / "bin" / "python"), "-c", _PROOF, ",".join(row.imports), proof]
     with tempfile.TemporaryDirectory() as empty:
-        writes = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        writes = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_PROOFS}
         result = subprocess.run(command, cwd=empty, env=writes, capture_output=True, text=True, check=False)
     if result.returncode:
-        raise MakeError(f"{row.name}: made, but its modules cannot be imported:\n{result.stderr.strip()[-2000:]}")
+        # The last line of a traceback says what is missing.
+        last = (result.stderr.strip().splitlines() or [f"its Python ended with {result.returncode}"])[-1]
+        raise MakeError(f"{row.name}: made, but it does not work: {last}")
     return Stamp(**json.loads(result.stdout.splitlines()[-1]))

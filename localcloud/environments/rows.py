@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of rows.toml, and which of them a job can run in."""
+"""The local environments: what each can run (catalog/environments.toml) and how it is made (rows.toml)."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+
+from catalog.environments import EnvironmentFacts, environments
 
 HERE = Path(__file__).parent
 
@@ -17,11 +19,12 @@ HERE = Path(__file__).parent
 class EnvironmentRow:
     """One environment: how to make it, and what it can run. `base` is another row, or the path of an interpreter.
 
-    `repair` is a module of `repairs/` that every process of the environment imports first."""
+    `repair` is a module of `repairs/`. A package of the environment imports it, and calls its `apply`, by the entry
+    points `repair_point`."""
 
     name: str
     summary: str
-    kind: Literal["this", "venv"]
+    kind: Literal["this", "venv", "debian"]
     serves: tuple[str, ...]
     offers: frozenset[str]
     imports: tuple[str, ...]
@@ -34,8 +37,14 @@ class EnvironmentRow:
     requirements: tuple[str, ...] = ()
     built: str = ""
     repair: str = ""
+    repair_point: str = ""
+    suite: str = ""
+    unpacked: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
     build: Mapping[str, str] = field(default_factory=dict)
+    provides: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def repairs(self) -> tuple[Path, ...]:
@@ -52,22 +61,13 @@ class EnvironmentRow:
 @cache
 def rows() -> Mapping[str, EnvironmentRow]:
     with (HERE / "rows.toml").open("rb") as file:
-        return {name: _row(name, columns) for name, columns in tomllib.load(file).items()}
+        recipes = tomllib.load(file)
+    return {name: _row(facts, recipes[name]) for name, facts in environments().items()}
 
 
-def _row(name: str, columns: dict[str, Any]) -> EnvironmentRow:
-    listed: dict[str, Any] = {key: tuple(columns.pop(key, ())) for key in ("serves", "imports", "requirements")}
-    return EnvironmentRow(name=name, offers=frozenset(columns.pop("offers")), **listed, **columns)
-
-
-def rows_for(
-    framework: str, strategy: str | None, modules: Set[str], team_own: bool, lenient: bool = False
-) -> tuple[EnvironmentRow, ...]:
-    """The rows that can run a job, best first. `modules` are the imports of its code. A team's own framework fits any
-    row with these modules. Where the job brings packages of its own, a row may lack some (`lenient`)."""
-    offered = frozenset().union(*(row.offers for row in rows().values()))
-    needed = modules & offered
-    served = [row for row in rows().values() if team_own or {framework, f"{framework}/{strategy}"} & set(row.serves)]
-    if lenient:
-        return tuple(sorted(served, key=lambda row: -len(needed & row.offers)))
-    return tuple(row for row in served if needed <= row.offers)
+def _row(facts: EnvironmentFacts, columns: dict[str, Any]) -> EnvironmentRow:
+    several = ("imports", "requirements", "unpacked", "assumed")
+    listed: dict[str, Any] = {key: tuple(columns.pop(key, ())) for key in several}
+    return EnvironmentRow(
+        name=facts.name, serves=facts.serves, offers=facts.offers, provides=facts.provides, **listed, **columns
+    )

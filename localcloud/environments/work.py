@@ -18,6 +18,8 @@ from typing import Protocol
 LINES_SHOWN = 15
 TICK_SECONDS = 1.0
 _PERCENT = re.compile(r"^\s*\[\s*(\d+)%\]")
+# What apt writes where `APT::Status-Fd` says: the number of the file, how much of all is there, and words.
+_APT_PERCENT = re.compile(r"^dlstatus:\d+:(\d+)")
 _FETCHED = re.compile(r"^\s*(?:Collecting|Downloading|Using cached) (\S+)")
 
 
@@ -79,6 +81,9 @@ def run_watched(command: Sequence[str], tell: MakeProgress, title: str, more: Ma
 def _read(process: subprocess.Popen[str], last: collections.deque[str], state: list[str], title: str) -> None:
     assert process.stdout
     for line in process.stdout:
+        if match := _APT_PERCENT.match(line):
+            state[0] = f"{title}, {match[1]} %"
+            continue
         last.append(line.rstrip())
         if match := _PERCENT.match(line):
             state[0] = f"{title}, {match[1]} %"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of a run that names no subnet: only a loopback interface, on which this cloud answers."""
+"""Only a loopback interface, on which this cloud answers: the network of a run that names no subnet, and of all runs in
+one network where its rules cannot be enforced."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from localcloud.hosts.site import Site
 
 @dataclass
 class LoopbackSite:
-    """All nodes of one run share the site's namespace. Each has an address of its loopback."""
+    """All nodes on it share the site's namespace. Each has an address of its loopback."""
 
     site: Site
     _ending: Callable[[], None]

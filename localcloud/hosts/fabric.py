@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from localcloud.hosts import evidence
 from localcloud.hosts.alone import LoopbackSite
 from localcloud.hosts.assignment import Assignment, Subnet
-from localcloud.hosts.lan import Lan, LanMember
+from localcloud.hosts.lan import Lan, LanMember, MissingToolsError
 from localcloud.hosts.rules import UnreadableRuleError
 from localcloud.hosts.site import SiteError, SiteGoneError
 from localcloud.isolation import REMEDY
@@ -98,7 +98,8 @@ class Fabric:
             return str(error)
 
     async def _unavailable(self) -> str:
-        """What this machine lacks, found out once by trying. SiteGoneError if the attempt gave no answer."""
+        """What this machine lacks, found out once by trying; programs are looked for each time. SiteGoneError if the
+        attempt gave no answer."""
         if self._why_not is None:
             try:
                 lan = Lan.start(self.services)
@@ -109,6 +110,8 @@ class Fabric:
                 self._why_not = ""
             except SiteGoneError:
                 raise
+            except MissingToolsError as error:
+                return str(error)
             except SiteError as error:
                 self._why_not = str(error)
         return self._why_not
@@ -127,11 +130,8 @@ class Fabric:
             return await self._place_in_site(run, subnet, members)
         except (SiteError, UnreadableRuleError) as error:
             await self._must_do_without(str(error))
-            # Perhaps only a program that makes networks is missing. Then the run still gets namespaces of its own.
-            alone = None
-            with suppress(SiteError):
-                alone = await LoopbackSite.start(self.endpoint, self.serve)
-            self._placed[run] = _Placed(str(error), members, alone=alone)
+            # Perhaps only a program that makes networks is missing. Then nodes still get namespaces.
+            alone = await self._share_loopback(run, subnet.network, _Placed(str(error), members, subnet.network))
             entry = NamespaceFiles(alone.site.user, alone.site.network) if alone else None
             return [self._on_loopback("127." + member.address.partition(".")[2], entry) for member in members]
 
@@ -158,8 +158,7 @@ class Fabric:
         finally:
             self._placed.pop(run, None)
             _end(placed)
-            if placed.alone:
-                placed.alone.close()
+            self._close_loopback(placed.alone)
             if placed.lan:
                 await self._leave(placed, placed.lan)
         return seen
@@ -196,10 +195,10 @@ class Fabric:
         for lan in self._lans.values():
             lan.close()
         self._lans.clear()
-        for placed in self._placed.values():
+        for run in list(self._placed):
+            placed = self._placed.pop(run)
             _end(placed)
-            if placed.alone:
-                placed.alone.close()
+            self._close_loopback(placed.alone)
 
     async def _refresh(self) -> None:
         while self._changed:
@@ -230,6 +229,22 @@ class Fabric:
             await self._must_do_without(str(error))
         self._placed[run] = _Placed(NO_SUBNET, alone=alone)
         return [self._on_loopback(str(_LOOPBACK + rank), entry) for rank in range(count)]
+
+    async def _share_loopback(self, run: str, network: str, placed: _Placed) -> LoopbackSite | None:
+        """A loopback for all nodes of one network, of whatever run: they are to meet. None without namespaces."""
+        async with self._lock(network):
+            others = (other.alone for other in self._placed.values() if other.network == network)
+            placed.alone = next((alone for alone in others if alone and alone.site.alive), None)
+            if placed.alone is None:
+                with suppress(SiteError):
+                    placed.alone = await LoopbackSite.start(self.endpoint, self.serve)
+            self._placed[run] = placed
+        return placed.alone
+
+    def _close_loopback(self, alone: LoopbackSite | None) -> None:
+        """Closes a loopback that no run is on any more."""
+        if alone and not any(other.alone is alone for other in self._placed.values()):
+            alone.close()
 
     async def _place_in_site(self, run: str, subnet: Subnet, members: Sequence[LanMember]) -> list[NodePlace]:
         async with self._lock(subnet.network):

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from localcloud.environments import network_tools
 from localcloud.hosts import firewall
 from localcloud.hosts.assignment import Interface, Subnet
 from localcloud.hosts.rules import FirewallRule
@@ -17,8 +17,10 @@ from localcloud.hosts.site import Namespace, Site, SiteError, SiteTask
 # The largest packet in OCI's networks, and the name of a node's interface there.
 _MTU = 9000
 INTERFACE = "eth0"
-# Debian keeps both where only root's PATH leads.
-_PATH = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin"
+
+
+class MissingToolsError(SiteError):
+    """A program is missing. It may be installed while the cloud runs."""
 
 
 @dataclass
@@ -56,10 +58,11 @@ class Lan:
 
     @classmethod
     def start(cls, services: Sequence[str]) -> Lan:
-        ip, nft = (shutil.which(name, path=_PATH) for name in ("ip", "nft"))
+        """MissingToolsError where this machine lacks a program that networks are made with."""
+        ip, nft = map(network_tools.find, ("ip", "nft"))
         if not ip or not nft:
             missing = " and ".join(name for name, path in (("ip", ip), ("nft", nft)) if not path)
-            raise SiteError(f"{missing} not found; install the packages iproute2 and nftables")
+            raise MissingToolsError(f"{missing} not found; install the packages iproute2 and nftables")
         return cls(Site(), ip, nft, services)
 
     def prepare(self) -> None:

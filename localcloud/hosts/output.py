@@ -29,6 +29,12 @@ class OutputSink:
                 file.flush()
                 *lines, pending = (pending + chunk).split(b"\n")
                 if len(pending) > MAXIMUM_LINE:
-                    lines, pending = [*lines, pending], b""
+                    cut = _end_of_character(pending, MAXIMUM_LINE)
+                    lines, pending = [*lines, pending[:cut]], pending[cut:]
                 self._give(lines)
             self._give([pending] if pending else [])
+
+
+def _end_of_character(text: bytes, place: int) -> int:
+    """The last place up to this one where no character of UTF-8 is cut."""
+    return next((end for end in range(place, place - 4, -1) if text[end] & 0xC0 != 0x80), place)

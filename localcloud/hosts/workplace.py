@@ -23,6 +23,8 @@ from localcloud.hosts.shown import Shown
 # The folder of the files that a run gets, read-only for its nodes, and the file in it that lists the nodes.
 GIVEN = "given"
 METADATA = "cluster-nodes.json"
+# How much of its working directory a node keeps unasked (launcher/leavings.py): such a part of the free disk.
+_KEEP_VARIABLE, _PARTS_OF_DISK = "TRAINYARD_KEEP_MEGABYTES", 4
 # The folder of the run's own files of `/etc`.
 SETTINGS = "etc"
 # The folder of settings on the disk of a whole machine.
@@ -106,7 +108,8 @@ def _node(assignment: Assignment, rank: int, place: NodePlace) -> NodeSetup:
     if work.machine:
         return _machine(assignment, rank, place, work, work.machine, environment)
     base = images.base_variables(environment, seen)
-    variables = {**base, **place.variables, **work.environment(place.endpoints, seen.given)}
+    own = {**place.variables, _KEEP_VARIABLE: str(_megabytes_to_keep(assignment.folder))}
+    variables = {**base, **own, **work.environment(place.endpoints, seen.given)}
     code = _unpacked(assignment.code, folder)
     command = work.command or _code_command(assignment.code, code, work.script, folder, seen.home)
     start_in = code.parent if code and code.is_file() else code or folder
@@ -147,6 +150,11 @@ def _machine(
         tuple((str(folder), name) for folder, name in own),
         (given, *machine.shown, *shown.programs(environment.interpreter, base)), work.memory, work.disk, machine=True,
     )  # fmt: skip
+
+
+def _megabytes_to_keep(folder: Path) -> int:
+    """How much a node keeps unasked. Storage costs nothing here, but its disk is this machine's."""
+    return shutil.disk_usage(folder).free // _PARTS_OF_DISK // 1_000_000
 
 
 def _settings(folder: Path) -> Iterator[Shown]:

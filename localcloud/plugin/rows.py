@@ -20,6 +20,5 @@ class TypeRow:
     named: str = ""
     # How a stack file uses an existing one, for the remedy when the name is taken; `{}` is the name.
     existing: str = ""
-    import_id: str = "{}"
     # A class in the folder `behaviours` of the cloud's table, for what a row cannot describe.
     behaviour: str = ""

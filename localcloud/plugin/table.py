@@ -3,14 +3,18 @@
 
 import hashlib
 import time
+import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from catalog.tables import table
 from localcloud.plugin.projection import project
+from localcloud.plugin.recorded import note_deleted, recorded_ids, recorded_parent
+from localcloud.plugin.remedies import commands
 from localcloud.plugin.rows import TypeRow
-from provider.base.diff import Diff, DiffRules, changed_keys, compare
+from provider.base.diff import Diff, DiffRules, canonical, changed_keys, compare
 from provider.base.errors import InputFailure, PartialFailureError, ProviderError
 from provider.base.resource import (
     Call,
@@ -34,6 +38,17 @@ def rules_of(token: str, maps: frozenset[str]) -> DiffRules:
     """How a type changes, by the table of replacements. `maps` are inputs whose keys users choose."""
     row: Mapping[str, list[str]] = table("replacement").get(token, {})
     return DiffRules(**{key: frozenset(row.get(key, ())) for key in ("replace", "computed", "unordered")}, maps=maps)
+
+
+def seed_of(call: Call, inputs: Properties) -> str:
+    """What tells a creation from any other. A repeated one has the same seed, so it finds what the first one made."""
+    if call.anew:
+        return str(uuid.uuid4())
+    return "\n".join([call.urn, canonical(inputs), *([call.instead_of] if call.instead_of else [])])
+
+
+class NameTakenError(ProviderError):
+    """Something else has the name already, as the plugin found without a refusal of the cloud."""
 
 
 class TableResource(ProviderResource):
@@ -69,16 +84,22 @@ class TableResource(ProviderResource):
         """Why the resource is in its state; empty if the cloud gives no reason."""
 
     @abstractmethod
-    def _create_once(self, call: Call, inputs: Properties) -> Any:
-        """Creates the resource once, even if an earlier attempt was killed before it returned."""
+    def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
+        """Creates the resource once, even if an earlier attempt was killed before it returned. Gives the model, and
+        whether it may have been there before."""
+
+    @abstractmethod
+    def _collides(self, error: BaseException) -> bool:
+        """Whether a creation was refused because of something that is there already, as a name or addresses."""
 
     @abstractmethod
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
         """The model of the resource; None if it does not exist."""
 
     @abstractmethod
-    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
-        """Makes all changes, or refuses: a change that the API cannot make must never appear as made."""
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> Any:  # noqa: A002
+        """Makes all changes, or refuses: a change that the API cannot make must never appear as made. Returns the model
+        that the API answered with, or None to have it read."""
 
     @abstractmethod
     def _delete(self, id: str, inputs: Properties) -> None: ...  # noqa: A002
@@ -129,7 +150,7 @@ class TableResource(ProviderResource):
         return unknown_where_missing(inputs, self.outputs_of_api() - {"id"})
 
     def create(self, call: Call, inputs: Properties) -> CreatedResource:
-        model = self._create_once(call, inputs)
+        model = self._create_new(call, inputs)
         made = self.id_of(model, inputs)
         try:
             model = self._wait_ready(call, made, model, inputs)
@@ -137,6 +158,23 @@ class TableResource(ProviderResource):
         except ProviderError as error:
             raise PartialFailureError(made, self.shown(model, inputs), error.cause, error.remedy) from error
         return CreatedResource(made, self.shown(model, inputs))
+
+    def _create_new(self, call: Call, inputs: Properties) -> Any:
+        """What a killed attempt made is taken up, but never what the engine has and is about to replace."""
+        try:
+            model, was_there = self._create_once(call, inputs)
+            there, old = self.id_of(model, inputs), recorded_ids(call.urn) if was_there else frozenset()
+            if there not in old:
+                return model
+            model, _ = self._create_once(replace(call, instead_of=there), inputs)
+        except ProviderError as error:
+            collides = isinstance(error, NameTakenError) or (error.__cause__ and self._collides(error.__cause__))
+            if not collides or not recorded_ids(call.urn):
+                raise
+            raise ProviderError(error.cause, _old_first(call)) from error.__cause__
+        if self.id_of(model, inputs) in old:
+            raise ProviderError(f"{call.name}: there can be only one {there}.", _old_first(call))
+        return model
 
     def read(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
         given = {**inputs, **self.parse_id(id)}
@@ -149,9 +187,8 @@ class TableResource(ProviderResource):
 
     def update(self, call: Call, id: str, outputs: Properties, old: Properties, new: Properties) -> Properties:  # noqa: A002
         changed = changed_keys(compare(old, new, self.rules))
-        if changed:
-            self._update(call, id, {key: new.get(key) for key in changed}, new)
-        model = self._get(call, id, new)
+        model = self._update(call, id, {key: new.get(key) for key in changed}, new) if changed else None
+        model = self._get(call, id, new) if model is None else model
         if model is None:
             raise ProviderError(f"{call.name} no longer exists in the cloud.", "`pulumi refresh`, then `pulumi up`.")
         return self.shown(self._wait_ready(call, id, model, new), new)
@@ -159,6 +196,7 @@ class TableResource(ProviderResource):
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         self._while_in_use(call, lambda: self._delete(id, {**outputs, **inputs}))
         self._wait_gone(call, id, {**outputs, **inputs})
+        note_deleted(call.urn, id)
 
     def _live_inputs(self, live: Properties, inputs: Properties) -> Properties:
         if inputs:
@@ -168,12 +206,14 @@ class TableResource(ProviderResource):
         wanted = self.inputs_of_api()
         return {key: value for key, value in live.items() if key in wanted and value not in (None, {}, [])}
 
-    def _ways_out(self, call: Call, name: object) -> str:
-        """What to do where the name is taken."""
+    def _ways_out(self, call: Call, name: object, there: str) -> str:
+        """What to do where the name is taken. `there` is the id of what has it."""
+        above = recorded_parent(call.urn)
+        parent = ("--parent", f"parent={above}") if above else ()
         return (
             f"To use the existing one, write `trainyard:{self.row.existing.format(name)}` in the stack file. To let "
-            f"this stack manage it: `pulumi import {self.token} {call.name} {self.row.import_id.format(name)}`. Or "
-            "choose another name."
+            f"this stack manage it: {commands(call.urn, 'import', self.token, call.name, there, *parent)}. Or choose "
+            "another name."
         )
 
     # -- waits
@@ -218,9 +258,17 @@ class TableResource(ProviderResource):
             call.stop.wait(1.0)
 
 
+def _old_first(call: Call) -> str:
+    return (
+        "The one that is to be replaced is still there, because the engine makes the new one first. Remove the old one "
+        f"with all that needs it: {commands(call.urn, 'destroy', '--target', call.urn, '--target-dependents')}. Then "
+        "bring the stack up again."
+    )
+
+
 def unchangeable_error(call: Call, keys: Iterable[str]) -> ProviderError:
     named = ", ".join(f"`{key}`" for key in keys)
     return ProviderError(
         f"{call.name}: the local cloud cannot change {named} of an existing resource.",
-        f"Restore the old value, or replace the resource: `pulumi up --replace '{call.urn}'`.",
+        f"Restore the old value, or replace the resource: {commands(call.urn, 'up', '--replace', call.urn)}.",
     )

@@ -37,15 +37,17 @@ class AwsLocalPlatform(LocalPlatform):
     def describe_resource(self, row: Row) -> str:
         return types.describe_resource(row)
 
-    def is_named(self, row: Row, by: State, inputs: str) -> bool:
-        return types.is_named(row, by, inputs)
+    def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
+        return types.is_named(row, own, by, inputs)
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
         stand_in(made, aws_dl1_plan(plan), cloud, tell)
 
-    def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
+    def remove_stand_ins(self, cloud: Cloud, tell: Tell, with_data: bool) -> None:
         if (cloud.home / RECORD).exists():
-            StandIns(cloud, tell, regions()[0]).remove()
+            StandIns(cloud, tell, regions()[0]).remove(
+                lambda kind, name: kind == "bucket" and not with_data and removal.has_objects(cloud, name, tell)
+            )
 
     def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
         return results.read_last_lines(cloud, run_id, tell)

@@ -62,6 +62,10 @@ def list_data(cloud: Cloud, tell: Tell) -> Iterator[str]:
                 yield data_line("images", one["repositoryName"], _images(session, one["repositoryName"], tell))
 
 
+def has_objects(cloud: Cloud, bucket: str, tell: Tell) -> bool:
+    return bool(_objects(session_of(cloud, DEPLOYER, regions()[0]), bucket, tell))
+
+
 def _living(session: Session, rows: Sequence[Row], tell: Tell) -> Iterator[tuple[Ticket, list[NodeRun]]]:
     """The starts that have not ended, on clusters whose machines go, each with its nodes."""
     platform, call = AwsRunPlatform(session), call_of("down", tell)

@@ -69,13 +69,15 @@ class StandIns:
             self.ask(what, "iam", "put_role_policy", RoleName=name, PolicyName=policy, PolicyDocument=words)
         return True
 
-    def remove(self) -> None:
-        """Removes all of them, the last one first: what lies in another goes before it."""
+    def remove(self, is_kept: Callable[[str, str], bool]) -> None:
+        """Removes all but those that are kept, the last one first: what lies in another goes before it."""
         for key in reversed(list(self._made)):
             region, _, rest = key.partition(" ")
             # Kinds have spaces, too: `security group`.
             kind = next(one for one in sorted(_REMOVE, key=len, reverse=True) if rest.startswith(f"{one} "))
             name = rest.removeprefix(f"{kind} ")
+            if is_kept(kind, self._made[key]):
+                continue
             other = self if region == self._region else StandIns(self._cloud, self._tell, region)
             _REMOVE[kind](other, self._made.pop(key), name)
             self._write()

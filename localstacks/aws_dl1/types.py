@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 
-from localstacks.states import Row, State
+from localstacks.states import Row, State, has_address
 
 BUCKET = "aws:s3/bucket:Bucket"
 REPOSITORY = "aws:ecr/repository:Repository"
 LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
+ROLE = "aws:iam/role:Role"
+PROFILE = "aws:iam/instanceProfile:InstanceProfile"
 INSTANCE = "aws:ec2/instance:Instance"
 OBJECT = "aws:s3/bucketObjectv2:BucketObjectv2"
 # How a bucket is set up is a resource of its own each; nobody names them one by one.
@@ -18,8 +20,10 @@ _SETTINGS = "aws:s3/bucket"
 _WORDS = {REPOSITORY: "repository", "aws:ec2/vpc:Vpc": "VPC", "aws:ec2/eip:Eip": "Elastic IP"}
 _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ID = re.compile(r"[a-z]+-[0-9a-f]{8,17}")
-# What other stacks name by its name rather than by its id, and the output that shows it.
-_NAMED = {BUCKET: "bucket", REPOSITORY: "imagePushAddress", LOG_GROUP: "logGroup"}
+# What other stacks name by its name, and the output that shows it.
+_NAMED = {LOG_GROUP: "logGroup", ROLE: "nodesRole", PROFILE: "instanceProfile"}
+# Names of log groups are unique in a region, the others in the account.
+_REGIONAL = frozenset({LOG_GROUP})
 
 
 def name_of(row: Row) -> str:
@@ -39,11 +43,24 @@ def describe_resource(row: Row) -> str:
     return f"{kind} {name_of(row)}"
 
 
-def is_named(row: Row, by: State, inputs: str) -> bool:
-    """Whether a stack names the resource: by its id in `inputs`, all of its resources' as text, or in an output."""
+def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
+    """Whether a stack names the resource: by its id or address in `inputs`, all of its resources' as text, or in an
+    output."""
     if _ID.fullmatch(row["id"]) and row["id"] in inputs:
         return True
-    outputs = by.outputs() if any(by.made()) else {}
-    output = str(outputs.get(_NAMED.get(row["type"], ""), ""))
-    # An address of images is host and repository.
-    return (output.partition("/")[2] if row["type"] == REPOSITORY else output) == name_of(row)
+    outputs = by.outputs() if by.provider("aws") and any(by.made()) else {}
+    if output := _NAMED.get(row["type"]):
+        place = ("account", "region") if row["type"] in _REGIONAL else ("account",)
+        here = own.outputs()
+        return outputs.get(output) == name_of(row) and all(outputs.get(key) == here.get(key) for key in place)
+    address = _address(row)
+    return bool(address) and (
+        has_address(inputs, address) or address in (outputs.get("bucketUri"), outputs.get("imagePushAddress"))
+    )
+
+
+def _address(row: Row) -> str:
+    """By what other stacks name the resource, if not by an id. No other cloud has such an address."""
+    if row["type"] == BUCKET:
+        return f"s3://{name_of(row)}"
+    return str((row.get("outputs") or {}).get("repositoryUrl", "")) if row["type"] == REPOSITORY else ""

@@ -40,14 +40,15 @@ class OciLocalPlatform(LocalPlatform):
     def describe_resource(self, row: Row) -> str:
         return types.describe_resource(row)
 
-    def is_named(self, row: Row, by: State, inputs: str) -> bool:
-        return types.is_named(row, by, inputs)
+    def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
+        return types.is_named(row, own, by, inputs)
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
         stand_in(made, plan, cloud, StandIns(cloud, tell, oci_plan(plan).network))
 
-    def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
-        StandIns(cloud, tell).remove()
+    def remove_stand_ins(self, cloud: Cloud, tell: Tell, with_data: bool) -> None:
+        data = RemovalReader(cloud, tell)
+        StandIns(cloud, tell).remove(lambda kind, name: kind == "bucket" and not with_data and data.has_objects(name))
 
     def ready_images(self, cloud: Cloud, plan: Plan, borrowed: str) -> None:
         ready_images(cloud, plan, borrowed)

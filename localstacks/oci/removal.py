@@ -48,6 +48,15 @@ class RemovalReader:
             for repository in self._list("repositories", artifacts.list_container_repositories, place):
                 yield data_line("images", repository.display_name, self._images(repository.id))
 
+    def has_objects(self, bucket: str) -> bool:
+        """Not if it is gone."""
+        try:
+            return bool(self._objects(bucket))
+        except ProviderError as error:
+            if error.__cause__ is None or not is_gone(error.__cause__):
+                raise
+            return False
+
     def _list(self, what: str, operation: Callable[..., Any], *place: str, **more: Any) -> list[Any]:
         list_all = sdk.module("pagination").list_call_get_all_results
         return list(self._ask(f"List the {what}", lambda: list_all(operation, *place, **more).data))

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 
-from localstacks.states import Row, State, name_of
+from components.oci.registry import registry_host
+from localstacks.states import Row, State, has_address, name_of
 from schemas.oci.ocids import is_ocid
 
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
@@ -16,8 +17,6 @@ LOG = "oci:Logging/log:Log"
 # Where a type's own name is not what people call it.
 _WORDS = {REPOSITORY: "repository", "oci:Core/vcn:Vcn": "VCN"}
 _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
-# What other stacks name by its name rather than by its OCID, and the output that shows it.
-_NAMED = {BUCKET: "bucket", REPOSITORY: "imagePushAddress", DYNAMIC_GROUP: "runsGroup"}
 
 
 def describe_resource(row: Row) -> str:
@@ -26,11 +25,26 @@ def describe_resource(row: Row) -> str:
     return f"{kind} {name_of(row)}"
 
 
-def is_named(row: Row, by: State, inputs: str) -> bool:
-    """Whether a stack names the resource: by its OCID in `inputs`, all of its resources' as text, or in an output."""
+def is_named(row: Row, own: State, by: State, inputs: str) -> bool:
+    """Whether a stack names the resource: by its OCID or address in `inputs`, all of its resources' as text, or in an
+    output."""
     if is_ocid(row["id"]) and row["id"] in inputs:
         return True
-    outputs = by.outputs() if any(by.made()) else {}
-    output = str(outputs.get(_NAMED.get(row["type"], ""), ""))
-    # An address of images is host, namespace and repository.
-    return (output.split("/", 2)[-1] if row["type"] == REPOSITORY else output) == name_of(row)
+    outputs = by.outputs() if by.provider("oci") and any(by.made()) else {}
+    # A tenancy has no other dynamic group of this name. What else has a name has an address that no other cloud has.
+    if row["type"] == DYNAMIC_GROUP:
+        return bool(outputs.get("runsGroup") == name_of(row))
+    address = _address(row, own)
+    return bool(address) and (
+        has_address(inputs, address) or address in (outputs.get("bucketUri"), outputs.get("imagePushAddress"))
+    )
+
+
+def _address(row: Row, own: State) -> str:
+    """By what other stacks name the resource, if not by its OCID."""
+    values = row.get("outputs") or row.get("inputs") or {}
+    namespace, provider = str(values.get("namespace", "")), own.provider("oci") or {}
+    if row["type"] == BUCKET:
+        return f"oci://{name_of(row)}@{namespace}"
+    region = str((provider.get("inputs") or {}).get("region", ""))
+    return f"{registry_host(region)}/{namespace}/{name_of(row)}" if row["type"] == REPOSITORY else ""

@@ -29,15 +29,15 @@ class OpenPaiLocalPlatform(LocalPlatform):
     def describe_resource(self, row: Row) -> str:
         return f"{row['type'].rpartition(':')[2].lower()} {name_of(row)}"
 
-    def is_named(self, row: Row, by: State, inputs: str) -> bool:
+    def is_named(self, row: Row, own: State, by: State, inputs: str) -> bool:
         """A run is all that a stack makes here, and no other stack names one."""
         return False
 
     def stand_in(self, made: LocalFile, plan: Plan, cloud: Cloud, tell: Tell) -> None:
         stand_in(made, cloud)
 
-    def remove_stand_ins(self, cloud: Cloud, tell: Tell) -> None:
-        storages.remove_stand_ins(cloud)
+    def remove_stand_ins(self, cloud: Cloud, tell: Tell, with_data: bool) -> None:
+        storages.remove_stand_ins(cloud, with_data)
 
     def read_last_lines(self, cloud: Cloud, run_id: str, tell: Tell) -> list[str]:
         return results.read_last_lines(cloud, run_id, tell)

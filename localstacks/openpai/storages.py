@@ -31,10 +31,18 @@ def stand_in_storage(cloud: Cloud, name: str) -> bool:
     return name in _recorded(cloud)
 
 
-def remove_stand_ins(cloud: Cloud) -> None:
+def remove_stand_ins(cloud: Cloud, with_data: bool) -> None:
+    """Removes the storages that stand in: those with files only `with_data`."""
+    kept = []
     for name in _recorded(cloud):
-        shutil.rmtree(storage_folder(cloud, name), ignore_errors=True)
-    (cloud.home / RECORD).unlink(missing_ok=True)
+        if not with_data and describe_contents(storage_folder(cloud, name)):
+            kept.append(name)
+        else:
+            shutil.rmtree(storage_folder(cloud, name), ignore_errors=True)
+    if kept:
+        _record(cloud, kept)
+    else:
+        (cloud.home / RECORD).unlink(missing_ok=True)
 
 
 def list_storages(cloud: Cloud) -> Iterator[str]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from catalog.aws_actions import rows_of_kind
 from catalog.tables import table
 from policies.documents import ANY, IDENTITY_POLICIES, listed, readable_statements
 from policies.rule import JudgedResource, PolicyRule
@@ -39,14 +40,10 @@ def judge_statement(statement: Mapping[str, Any]) -> PolicyVerdict:
 def without_resources() -> frozenset[str]:
     """Actions for which AWS knows no narrower resource."""
     rows = table("aws_dl1_access")
-    parts = (rows[part].values() for part in ("actions", "users", "runs", "deployer"))
+    parts = [listed_rows for part in ("actions", "users", "runs") for listed_rows in rows[part].values()]
+    parts += [rows_of_kind(kind) for kind in rows["deployer"]]
     return frozenset(
-        action
-        for part in parts
-        for listed_rows in part
-        for row in listed_rows
-        if row["on"] == "all"
-        for action in row["actions"]
+        action for listed_rows in parts for row in listed_rows if row["on"] == "all" for action in row["actions"]
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from launcher.redraws import whole_lines
 from provider.aws_dl1.calls import read_if_exists
 from provider.aws_dl1.session import Session
 from provider.aws_dl1.tickets import Ticket
@@ -15,6 +16,8 @@ from provider.base.resource import Call
 _LOOKS = 5
 _SECONDS_BETWEEN_LOOKS = 2.0
 _MOST = 10_000
+# A line that was drawn over and over has several entries (launcher/redraws.py).
+_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +31,9 @@ class LogEvent:
 def last_lines(session: Session, call: Call, ticket: Ticket, node: str, limit: int, looks: int = _LOOKS) -> list[str]:
     """The last lines of a node, oldest first."""
     for look in range(looks):
-        answer = _page(session, call, ticket, node, limit=min(limit, _MOST), startFromHead=False)
+        answer = _page(session, call, ticket, node, limit=min(limit * _PARTS, _MOST), startFromHead=False)
         if answer is not None and answer["events"]:
-            return [str(event.get("message") or "").rstrip() for event in answer["events"]][-limit:]
+            return whole_lines(str(event.get("message") or "").rstrip() for event in answer["events"])[-limit:]
         if look + 1 < looks:
             call.report.status("waiting for the last log lines")
             call.stop.wait(_SECONDS_BETWEEN_LOOKS)

@@ -26,11 +26,14 @@ _READY = frozenset({"ready", "busy"})
 _SECONDS_UNTIL_LISTED = 60.0
 # The agent of a machine that comes up registers within this time.
 _SECONDS_UNTIL_ONLINE = 90.0
-# A machine reports within a few minutes. One that does not usually cannot: its report needs the bucket.
-_SECONDS_UNTIL_HEARD = 300.0
-_SILENT = (
-    "up, but silent: the role of the nodes may lack access to the bucket, or their subnet a way to S3; "
-    "`aws ec2 get-console-output` shows what the machine prints"
+# A machine reports within a few minutes. One that does not usually cannot: its report needs the bucket. While access
+# comes into force it tries for five minutes, and a run does not wait much longer than that.
+_SECONDS_UNTIL_HEARD = 600.0
+_SILENT_REMEDY = (
+    "Its console says why: `aws ec2 get-console-output --latest --output text --region {region} --instance-id {id}`. "
+    "The usual causes: its AMI has no Python 3.7 or newer; the role of the nodes may not use the bucket; their subnet "
+    "has no way to S3; the machine was made for another bucket. Remove the cause, then replace the machine: "
+    "`pulumi up --replace` with its URN (or `trainyard up STACK --local --replace` with it)."
 )
 _NO_ROOM = (
     "AWS gave the place of the stopped machines to others, and has none free in their zone now. Try again later. "
@@ -119,6 +122,7 @@ class _BringUp:
         self._began = time.monotonic()
         self._said, self._said_at = "", 0.0
         self._tell = False
+        self._silent_since: dict[str, float] = {}
 
     def wait(self) -> dict[str, Instance]:
         pause = _FIRST_PAUSE
@@ -159,12 +163,29 @@ class _BringUp:
                 raise ProviderError(
                     f"The node {name} cannot work: {terminal(report.text('reason')) or 'it gives no reason'} "
                     f"(instance {one.id}).",
-                    "Correct the cause and replace the instance: `pulumi up --replace` with its URN. "
+                    "Correct the cause and replace the instance: `pulumi up --replace` with its URN (or `trainyard up "
+                    "STACK --local --replace` with it). "
                     "/var/log/cloud-init-output.log on the instance says more.",
                 )
             if report is None or report.state not in _READY:
-                waiting[name] = _phase(one, report, self._elapsed)
+                waiting[name] = _phase(one, report)
+            self._refuse_silent(one, report)
         return waiting
+
+    def _refuse_silent(self, one: Instance | None, report: NodeReport | None) -> None:
+        """Whoever is up for so long without a word cannot say one."""
+        if one is None:
+            return
+        if one.state != "running" or report is not None:
+            self._silent_since.pop(one.id, None)
+            return
+        silent = time.monotonic() - self._silent_since.setdefault(one.id, time.monotonic())
+        if silent > _SECONDS_UNTIL_HEARD:
+            raise ProviderError(
+                f"The node {one.node} (instance {one.id}) is running, "
+                f"and has said nothing for {silent / 60:.0f} minutes.",
+                _SILENT_REMEDY.format(region=self._queue.cluster.region or "…", id=one.id),
+            )
 
     def _refuse_gone(self, instances: Mapping[str, Instance]) -> None:
         for name in self._names:
@@ -210,14 +231,12 @@ def current(instance: Instance | None, report: NodeReport | None) -> NodeReport 
     return report if report.written >= instance.launched.replace(microsecond=0) else None
 
 
-def _phase(instance: Instance | None, report: NodeReport | None, waited: float) -> str:
+def _phase(instance: Instance | None, report: NodeReport | None) -> str:
     if instance is None:
         return "no instance yet"
     if instance.state != "running":
         return instance.state
-    if report is None:
-        return "booting" if waited < _SECONDS_UNTIL_HEARD else _SILENT
-    return terminal(report.state)
+    return "booting" if report is None else terminal(report.state)
 
 
 def _listed(waiting: Mapping[str, str]) -> str:

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+# The engine's own variable: with "true" it goes on with what does not depend on a resource that failed.
+GO_ON = "PULUMI_CONTINUE_ON_ERROR"
+
 
 class ProviderError(Exception):
     """An expected failure: shown as text, without a traceback."""
@@ -33,7 +36,8 @@ class Cancelled(ProviderError):  # noqa: N818 - it is the user's wish, not an er
 
 @dataclass(frozen=True)
 class InputFailure:
-    """An invalid input, and why it is invalid."""
+    """An invalid input, and why it is invalid. `missing`: it is needed, and not there."""
 
     property: str
     reason: str
+    missing: bool = False

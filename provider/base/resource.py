@@ -57,6 +57,8 @@ class Call:
     seed: bytes = b""
     # The engine replaces a resource with one of the same inputs (`--replace`): do not adopt what exists already.
     anew: bool = False
+    # The id of the resource that the new one replaces, where a plugin knows it.
+    instead_of: str = ""
     # For so many seconds a cloud that does not answer at all is asked again.
     patience: float = 120.0
     started: float = field(default_factory=time.monotonic)

@@ -2,6 +2,7 @@
 """The engine's protocol, spoken for a `Plugin`."""
 
 import json
+import os
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ from google.protobuf import empty_pb2
 from launcher.escaping import terminal_lines
 from provider.base.diff import Change, Diff, canonical
 from provider.base.engine import Engine, UrnReporter
-from provider.base.errors import InputFailure, PartialFailureError, ProviderError
+from provider.base.errors import GO_ON, InputFailure, PartialFailureError, ProviderError
 from provider.base.reasons import as_path, reasons
 from provider.base.resource import Call, Plugin, ProviderResource, Stop
 from provider.base.values import Properties, Secret, decode, encode, has_unknown, redact, reveal, seal, secret_texts
@@ -88,7 +89,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
                 self._inputs_in_state[request.urn] = canonical(reveal(old))
             call = self._call(request, new, seed=request.randomSeed)
             checked = self._resource(call.type).check(call, reveal(old), reveal(new))
-            return _check_response(checked.inputs, checked.failures, new)
+            return _check_response(checked.inputs, tuple(filter(_counts, checked.failures)), new)
 
     def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
         old, outputs, new = decode(request.old_inputs), decode(request.olds), decode(request.news)
@@ -218,6 +219,12 @@ def _already_answered(context: Any) -> bool:
 def _seal(resource: ProviderResource, outputs: Mapping[str, Any], *models: Properties) -> Any:
     marked = {key: Secret(value) if key in resource.secret_outputs else value for key, value in outputs.items()}
     return encode(seal(marked, *models))
+
+
+def _counts(failure: InputFailure) -> bool:
+    """An engine that goes on after an error asks about what depends on the failed resource too, without the outputs
+    that this one does not have, and creates none of it. That an input is missing would be an error of its own."""
+    return not (failure.missing and os.environ.get(GO_ON) == "true")
 
 
 def _check_response(inputs: Properties, failures: tuple[InputFailure, ...], model: Properties) -> Any:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from launcher.redraws import whole_lines
 from provider.base.resource import Call
 from provider.oci import sdk
 from provider.oci.calls import attempt
@@ -22,6 +23,8 @@ _AHEAD = timedelta(minutes=5)
 _PAGE = 500
 # One query asks for so many runs at most: the length of a query is limited.
 _SOURCES = 20
+# A line that was drawn over and over has several entries (launcher/redraws.py).
+_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,9 @@ def last_lines(session: Session, call: Call, run: Any, limit: int, looks: int = 
         return []
     query = f"search \"{place}\" | where source = '{run.id}' | sort by datetime desc"
     for look in range(looks):
-        lines = _page(session, call, query, datetime.now(UTC) - SPAN, limit)[0]
+        lines = _page(session, call, query, datetime.now(UTC) - SPAN, limit * _PARTS)[0]
         if lines:
-            return [line.text for line in lines[::-1]]
+            return whole_lines(line.text for line in lines[::-1])[-limit:]
         if look + 1 < looks:
             call.report.status("waiting for the last log lines")
             call.stop.wait(_SECONDS_BETWEEN_LOOKS)

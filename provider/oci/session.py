@@ -26,6 +26,7 @@ CLIENTS: Mapping[str, tuple[str, str]] = {
     "monitoring": ("monitoring", "MonitoringClient"),
     "object_storage": ("object_storage", "ObjectStorageClient"),
     "vault": ("vault", "VaultsClient"),
+    "work_requests": ("work_requests", "WorkRequestClient"),
 }
 
 

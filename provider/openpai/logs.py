@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from launcher.redraws import whole_lines
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.openpai.calls import ask_if_exists, attempt, job_path
@@ -57,7 +58,7 @@ def last_lines(session: Session, call: Call, run: RunId, place: LogPlace, limit:
         address = _address(session, call, run, place, tail=True)
         answer = _read(session, call, address, {}) if address else None
         # The cluster cuts the end out by bytes, so the first line may be a part of one.
-        lines = _text(answer.body).splitlines() if answer is not None else []
+        lines = whole_lines(_text(answer.body).removesuffix("\n").split("\n")) if answer and answer.body else []
         if lines:
             return lines[-limit:]
         if look + 1 < looks:
@@ -66,21 +67,21 @@ def last_lines(session: Session, call: Call, run: RunId, place: LogPlace, limit:
     return []
 
 
-def text_after(session: Session, call: Call, run: RunId, place: LogPlace) -> tuple[str, LogPlace]:
-    """Whole lines after a place, and the place after them. The last line may still be growing: it comes later."""
+def text_after(session: Session, call: Call, run: RunId, place: LogPlace) -> tuple[list[str], str, LogPlace]:
+    """Whole lines after a place, the beginning of the line that is still growing, and the place between them."""
     address = _address(session, call, run, place, tail=False)
     headers = {"Range": f"bytes={place.offset}-"} if place.offset else {}
     try:
         answer = _read(session, call, address, headers) if address else None
     except _PastTheEnd as end:
         # A log that became too long was put aside, and a new one begun.
-        return "", replace(place, offset=0) if end.size is not None and end.size < place.offset else place
+        return [], "", replace(place, offset=0) if end.size is not None and end.size < place.offset else place
     if answer is None:
-        return "", place
+        return [], "", place
     # A server that knows no ranges sends everything again.
     fresh = answer.body if answer.status == 206 or not place.offset else answer.body[place.offset :]
-    whole = fresh[: fresh.rfind(b"\n") + 1]
-    return _text(whole), replace(place, offset=place.offset + len(whole))
+    *whole, rest = fresh.split(b"\n")
+    return [_text(line) for line in whole], _text(rest), replace(place, offset=place.offset + len(fresh) - len(rest))
 
 
 def _read(session: Session, call: Call, address: str, headers: Mapping[str, str]) -> Answer | None:

@@ -43,9 +43,7 @@ def _text(value: Any) -> Any:
 
 def failures(inputs: Properties) -> Iterator[InputFailure]:
     own = own_inputs(inputs.get("platform"))
-    for key in (*REQUIRED, *(own.required if own else ())):
-        if inputs.get(key) in (None, "", []):
-            yield InputFailure(key, f"`{key}` is missing.")
+    yield from missing(inputs)
     if own:
         for key in sorted(key for key in inputs if is_own(key) and key not in own.inputs):
             listed = ", ".join(sorted({*NEUTRAL, *own.inputs}))
@@ -60,6 +58,13 @@ def failures(inputs: Properties) -> Iterator[InputFailure]:
     yield from _node_failures(inputs.get("nodes"), NODE_KEYS | own.node.keys() if own else None)
     if own:
         yield from own.failures(inputs)
+
+
+def missing(inputs: Properties) -> Iterator[InputFailure]:
+    own = own_inputs(inputs.get("platform"))
+    for key in (*REQUIRED, *(own.required if own else ())):
+        if inputs.get(key) in (None, "", []):
+            yield InputFailure(key, f"`{key}` is missing.", missing=True)
 
 
 def _positive(path: str, value: Any, *kinds: type[float]) -> Iterator[InputFailure]:

@@ -17,7 +17,7 @@ from provider.base.resource import (
     unknown_where_missing,
 )
 from provider.base.values import Properties
-from provider.runs.check import failures, with_defaults
+from provider.runs.check import failures, missing, with_defaults
 from provider.runs.first import LastLines, first_failure
 from provider.runs.inputs import UNTIL, mutable_inputs, own_inputs
 from provider.runs.model import (
@@ -32,6 +32,7 @@ from provider.runs.model import (
     wants_access,
 )
 from provider.runs.platform import RunPlatform, RunPlatforms
+from provider.runs.starting_again import failure_mark, marks_of, reason_to_start, remedy
 from provider.runs.tries import JobTries
 from provider.runs.waiting import NotInTimeError, broken, reason_to_wait, settle, wait_for_end
 
@@ -45,13 +46,7 @@ _MINUTES_TO_END = 20.0
 # The state key for how far `up` has seen the run get. Programs do not see it. `up` does not wait again for what was
 # reached once: a new tag on a run that failed long after it started must not fail.
 _REACHED = "__reached"
-# The state key of a run that `up` saw fail before it began. Nothing ran, so the next `up` starts it again.
-_UNBEGUN = "__unbegun"
-_START_AGAIN = "Correct the cause. A higher `attempt`, or a change in what the run runs, starts it again."
-_NEXT_TIME = (
-    "The run had not begun. Correct the cause, or give new policies a minute to take effect; the next `up` starts it."
-)
-_BEGINS, _WAITS = "failed before it began: starts again", "has not reached what `until` says: `up` waits again"
+_WAITS = "has not reached what `until` says: `up` waits again"
 _OUTPUTS = ("state", "nodeRuns", "startedAt", "finishedAt")
 
 
@@ -70,25 +65,47 @@ class RunResource(ProviderResource):
     def diff(self, call: Call, old: Properties, old_outputs: Properties, new: Properties) -> Diff:
         """Adds a change where the next `up` has work to do although no input changed.
 
-        A run that failed before it began (because of access, say) starts again. A run that has not reached what `until`
-        says is waited for again. The engine remembers a failed `up`, but forgets it when the state is refreshed.
+        A run that failed starts again, as its marks say. A run that has not reached what `until` says is waited for
+        again. The engine remembers a failed `up`, but forgets it when the state is refreshed.
         """
         own, mutable = own_inputs(new.get("platform")), mutable_inputs(new.get("platform"))
         replacing = frozenset(key for key in {*old, *new} - mutable if not key.startswith("__"))
         diff = compare(
             own.with_hidden(old, new) if own else old, new, DiffRules(replace=replacing), self.delete_before_replace
         )
+        failed = {**old_outputs, **self._failed_meanwhile(call, diff, old, old_outputs, new)}
+        again = reason_to_start(failed, new)
+        if again or not (diff.changes or _has_reached(old_outputs, old["until"])):
+            change = Change("update", replaces=bool(again), reason=again or _WAITS)
+            diff = Diff({**diff.changes, "state": change}, diff.delete_before_replace)
         self._tries.announce(call, lambda: self._platforms().of(old), old, diff)
-        unbegun = bool(old_outputs.get(_UNBEGUN))
-        if unbegun or not (diff.changes or _has_reached(old_outputs, old["until"])):
-            again = Change("update", replaces=unbegun, reason=_BEGINS if unbegun else _WAITS)
-            return Diff({**diff.changes, "state": again}, diff.delete_before_replace)
         return diff
+
+    def _failed_meanwhile(
+        self, call: Call, diff: Diff, old: Properties, old_outputs: Properties, new: Properties
+    ) -> Properties:
+        """The mark of a run that `up` is to wait for, if it has failed before it began since `up` last saw it.
+
+        Waiting for it would only repeat the reason that its record has, which may long be gone.
+        """
+        recorded = _node_runs(old_outputs)
+        if diff.replaces or not recorded or "startedAt" in old_outputs or _has_reached(old_outputs, new["until"]):
+            return {}
+        try:
+            seen = self._platforms().of(old).observe(replace(call, patience=0.0), recorded)
+        except ProviderError:
+            return {}  # `up` says it, if the cloud still does not answer
+        # A record that is gone no longer says whether its node began.
+        whole = not any(node.state == DELETED for node in seen)
+        now = outputs(old, seen)
+        return failure_mark(now) if whole and never_began(now) else {}
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         return unknown_where_missing({**(old_outputs or {}), **inputs}, _OUTPUTS)
 
     def create(self, call: Call, inputs: Properties) -> CreatedResource:
+        for failure in missing(inputs):
+            raise ProviderError(failure.reason)
         nodes = self._bring_up(call, inputs, [])
         return CreatedResource(nodes[0].id, _reached(outputs(inputs, nodes)))
 
@@ -109,7 +126,8 @@ class RunResource(ProviderResource):
         nodes = remembered(recorded, seen)
         if not _has_reached(outputs_before, new["until"]):
             nodes = self._bring_up(call, new, nodes)
-        return _reached(_timed(outputs(new, nodes), outputs_before))
+        state = _timed(outputs(new, nodes), outputs_before)
+        return _reached({**state, **(marks_of(outputs_before) if state["state"] == "FAILED" else {})})
 
     def read(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> LiveResource | None:  # noqa: A002
         platform = self._platforms().of(inputs, id)
@@ -129,8 +147,8 @@ class RunResource(ProviderResource):
         if not inputs:
             # `import` does not wait for the run.
             state = _reached(state)
-        marks = {key: outputs_before[key] for key in (_REACHED, _UNBEGUN) if key in outputs_before}
-        return LiveResource(id, {**state, **marks}, live_inputs)
+        reached = {_REACHED: outputs_before[_REACHED]} if _REACHED in outputs_before else {}
+        return LiveResource(id, {**state, **reached, **marks_of(outputs_before)}, live_inputs)
 
     def delete(self, call: Call, id: str, outputs_before: Properties, inputs: Properties) -> None:  # noqa: A002
         platform = self._platforms().of(outputs_before, id)
@@ -216,10 +234,10 @@ class RunResource(ProviderResource):
             platform.cancel(call, alive)
             cause.append(f"Its other nodes were cancelled: {', '.join(node.name for node in alive)}.")
         kept = outputs(inputs, platform.observe(call, nodes))
-        if never_began(kept):
-            return PartialFailureError(nodes[0].id, {**kept, _UNBEGUN: True}, "\n".join(cause), _NEXT_TIME)
-        cause += lines.quoted(lost, who)
-        return PartialFailureError(nodes[0].id, kept, "\n".join(cause), _START_AGAIN)
+        mark = failure_mark(kept)
+        if not never_began(kept):
+            cause += lines.quoted(lost, who)
+        return PartialFailureError(nodes[0].id, {**kept, **mark}, "\n".join(cause), remedy(mark))
 
 
 def _kept(error: Exception, spec: RunSpec, inputs: Properties, nodes: list[NodeRun]) -> PartialFailureError:

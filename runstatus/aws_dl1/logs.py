@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from launcher.redraws import Lines
 from provider.aws_dl1.logs import lines_after
 from provider.aws_dl1.queue import Queue
 from provider.aws_dl1.session import Session
@@ -23,16 +24,22 @@ class LogMerger:
     ranks: frozenset[int] = frozenset()
     _after: dict[str, str | None] = field(default_factory=dict)
     _tickets: dict[str, Ticket | None] = field(default_factory=dict)
+    _whole: Lines = field(default_factory=Lines)
 
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
         """What came since the last time, with prefixes."""
-        lines: list[tuple[int, str]] = []
+        lines: list[tuple[int, str, str]] = []
         for node in (node for run in runs for node in run.nodes if node.log is not None):
             if not self.ranks or node.rank in self.ranks:
                 lines += self._of(node)
-        yield from (text for _, text in sorted(lines, key=lambda line: line[0]))
+        for _, prefix, text in sorted(lines, key=lambda line: line[0]):
+            yield from (f"{prefix}{whole}" for whole in self._whole.add(prefix, text))
 
-    def _of(self, node: NodeStatus) -> Iterator[tuple[int, str]]:
+    def unfinished(self) -> Iterator[str]:
+        """The lines that still grow, as they stand."""
+        return (f"{prefix}{text}" for prefix, text in self._whole.unfinished())
+
+    def _of(self, node: NodeStatus) -> Iterator[tuple[int, str, str]]:
         ticket = self._ticket(node.run.id)
         if ticket is None:
             return
@@ -40,7 +47,7 @@ class LogMerger:
             self._after[node.run.id] = after
             # The launcher marks its lines with the node already: that mark is not said twice.
             text = event.text.removeprefix(f"[{node.run.name}] ")
-            yield event.time, f"[{node.rank} {node.run.name}] {text}"
+            yield event.time, f"[{node.rank} {node.run.name}] ", text
 
     def _ticket(self, run_id: str) -> Ticket | None:
         if run_id not in self._tickets:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from launcher.escaping import terminal
 from provider.aws_dl1 import machines
 from provider.aws_dl1.calls import ACCESS_CODES, code_of, pages, read_if_exists
 from provider.aws_dl1.endings import parse_folder, start_folder
@@ -21,6 +22,8 @@ from provider.runs.launch import launch_document
 from provider.runs.model import NodeRun
 from runstatus import launcher_status
 from runstatus.seen import MachineSeen, NodeStatus, RunStatus, WantedRuns, run_key
+
+_LONGEST_REASON = 500
 
 
 @dataclass
@@ -129,9 +132,11 @@ class Looker:
         for name, one in instances.items():
             if one.gone:
                 continue
-            report = machines.current(one, reports.get(name))
-            doing = report.state if report is not None and not one.down else ""
-            yield MachineSeen(job, name, one.id, one.state, doing, one.launched)
+            report = None if one.down else machines.current(one, reports.get(name))
+            doing, reason = (
+                (report.state, terminal(report.text("reason"))[:_LONGEST_REASON]) if report is not None else ("", "")
+            )
+            yield MachineSeen(job, name, one.id, one.state, doing, one.launched, reason)
 
     def _is_wanted(self, cluster: Cluster) -> bool:
         """Whether a cluster without a ticket of the wanted runs is the wanted stack's."""

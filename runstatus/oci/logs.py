@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from launcher.redraws import Lines
 from provider.base.resource import Call
 from provider.oci.logs import LogLine, lines_since
 from provider.oci.session import Session
@@ -25,6 +26,7 @@ class LogMerger:
     ranks: frozenset[int] = frozenset()
     _until: datetime | None = None
     _given: set[str] = field(default_factory=set)
+    _whole: Lines = field(default_factory=Lines)
 
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
         """What came since the last time, with prefixes."""
@@ -45,7 +47,12 @@ class LogMerger:
             if line.id not in self._given:
                 self._given.add(line.id)
                 if self._is_selected(line, named):
-                    yield add_prefix(line, named)
+                    prefix, text = split_prefix(line, named)
+                    yield from (f"{prefix}{whole}" for whole in self._whole.add(prefix, text))
+
+    def unfinished(self) -> Iterator[str]:
+        """The lines that still grow, as they stand."""
+        return (f"{prefix}{text}" for prefix, text in self._whole.unfinished())
 
     def _is_selected(self, line: LogLine, named: Mapping[tuple[str, str], str]) -> bool:
         if not self.ranks:
@@ -68,8 +75,7 @@ def _of(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:
     return named.get((line.source, "")) or named.get((line.source, line.subject)) or line.subject or "?"
 
 
-def add_prefix(line: LogLine, named: Mapping[tuple[str, str], str]) -> str:
-    """The launcher marks its lines with the node already: that mark is not said twice."""
+def split_prefix(line: LogLine, named: Mapping[tuple[str, str], str]) -> tuple[str, str]:
+    """A line's node, and its text. The launcher marks its lines with the node already: that mark is not said twice."""
     prefix = _of(line, named)
-    text = line.text.removeprefix(f"[{prefix.partition(' ')[2]}] ")
-    return f"[{prefix}] {text}"
+    return f"[{prefix}] ", line.text.removeprefix(f"[{prefix.partition(' ')[2]}] ")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from launcher.redraws import Lines, whole_lines
 from provider.base.resource import Call
 from provider.openpai import logs
 from provider.openpai.jobs import RunId
@@ -23,6 +24,9 @@ class LogMerger:
     call: Call
     ranks: frozenset[int] = frozenset()
     _places: dict[str, LogPlace] = field(default_factory=dict)
+    _whole: Lines = field(default_factory=Lines)
+    # By the prefix of a node, the line that its log ends with so far.
+    _ends: dict[str, str] = field(default_factory=dict)
 
     def new(self, runs: Iterable[RunStatus]) -> Iterator[str]:
         """What came since the last time, with prefixes."""
@@ -35,6 +39,13 @@ class LogMerger:
                 for node in nodes:
                     yield from self._of(node, detail)
 
+    def unfinished(self) -> Iterator[str]:
+        """The lines that still grow, as they stand."""
+        for prefix, text in self._whole.unfinished():
+            yield f"{prefix}{text}"
+        for prefix, end in self._ends.items():
+            yield from (f"{prefix}{text}" for text in whole_lines([end]))
+
     def _of(self, node: NodeStatus, detail: JobDetail) -> Iterator[str]:
         run = RunId.parse(node.run.id)
         if run is None:
@@ -43,13 +54,30 @@ class LogMerger:
         if read is not None and begin is not None and begin.attempts != read.attempts:
             # What the attempt before printed last. Its log stays when the task is tried again.
             yield from self._lines(node, run, read)
+            yield from self._end(node)
         place = read if read is not None and begin is not None and begin.attempts == read.attempts else begin
         if place is not None:
             yield from self._lines(node, run, place)
 
     def _lines(self, node: NodeStatus, run: RunId, place: LogPlace) -> Iterator[str]:
-        text, self._places[node.run.id] = logs.text_after(self.platform.session, self.call, run, place)
-        # The launcher marks its lines with the node already: that mark is not said twice.
-        mark = f"[{node.run.name}] "
-        for line in text.splitlines():
-            yield f"[{node.rank} {node.run.name}] {line.removeprefix(mark)}"
+        lines, rest, self._places[node.run.id] = logs.text_after(self.platform.session, self.call, run, place)
+        prefix, mark = _prefix(node), _mark(node)
+        self._ends.pop(prefix, None)
+        for line in lines:
+            yield from (f"{prefix}{text}" for text in self._whole.add(prefix, line.removeprefix(mark)))
+        if rest:
+            self._ends[prefix] = rest.removeprefix(mark)
+
+    def _end(self, node: NodeStatus) -> Iterator[str]:
+        """The last line of an attempt that is over."""
+        prefix = _prefix(node)
+        yield from (f"{prefix}{text}" for text in self._whole.add(prefix, self._ends.pop(prefix, "")) if text)
+
+
+def _prefix(node: NodeStatus) -> str:
+    return f"[{node.rank} {node.run.name}] "
+
+
+def _mark(node: NodeStatus) -> str:
+    """The launcher marks its lines with the node already: that mark is not said twice."""
+    return f"[{node.run.name}] "

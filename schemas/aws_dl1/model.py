@@ -30,7 +30,7 @@ class AwsAccess(Access):
     runs: str | None = None  # an existing role of the nodes; made when absent
 
 
-HostNic = Literal["libfabric", "sockets"]
+HostNic = Literal["auto", "libfabric", "host-memory", "sockets"]
 PublicAddress = Literal["none", "automatic", "elastic"]
 # Interfaces that the gateways to AWS's services take in the subnet where no NAT gateway leads to them.
 SERVICE_ENDPOINTS = 7
@@ -72,7 +72,7 @@ class Cluster:
     reservation: str | None = None
     placement_group: str | None = None  # the one in which a reservation lies; made when absent
     spot: bool = False
-    host_nic: HostNic = "libfabric"
+    host_nic: HostNic = "auto"  # libfabric means the same: it was the word before there was a choice
     ssh_port: int = 3022
     stop_when_idle: int = 30  # minutes; 0: never
     key_rotation: int = 1
@@ -111,6 +111,11 @@ class AwsDl1Stack(Stack):
         """Runs of a job share its cluster, and each network interface of a node has an address."""
         nodes = sum(job.nodes * max(1, job.cluster.efa) for job in self.jobs.values())
         return nodes + (0 if self.network.nat or self.network.vpc else SERVICE_ENDPOINTS)
+
+    @property
+    def bucket_scope(self) -> tuple[str | None, ...]:
+        """S3 has a name once, over all accounts and regions."""
+        return ()
 
     def place(self) -> tuple[StackPlace, ...]:
         return (StackPlace("account", "in the account", self.account),)

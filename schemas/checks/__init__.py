@@ -34,8 +34,14 @@ def rules() -> Mapping[str, CheckRule]:
     return RULES
 
 
+def checks_of(named: str) -> Iterator[CheckRule]:
+    """The checks of every platform, and those of the one named."""
+    yield from RULES.values()
+    yield from stack_file(named).rules().values()
+
+
 def check(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """Everything that is wrong with what a stack means."""
-    for rule in (*RULES.values(), *stack_file(stack.platform).rules().values()):
+    for rule in checks_of(stack.platform):
         for wrong in rule.check(stack, facts):
             yield Finding(rule.code, wrong.path, wrong.message, wrong.remedy, rule.severity)

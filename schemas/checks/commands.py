@@ -95,13 +95,17 @@ def needs_shell(stack: Stack, _: Facts) -> Iterator[Wrong]:
             if syntax:
                 message = f"`{syntax[:40]}` works in a shell only, and no shell reads the command"
                 yield Wrong(where, message, _instead_of_shell(syntax))
+
+
+@rule("TY828", "an argument that is the name of a variable", severity="warning")
+def named_variable(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
         for run, one in job.runs.items():
             for index, word in enumerate(one.args):
                 if _VARIABLE.fullmatch(word):
-                    message = f"`{word}` stays as it is: no shell reads the arguments"
-                    yield Wrong(
-                        at("jobs", name, "runs", run, "args", index), message, "read the variable in the script"
-                    )
+                    message = f"the script gets the text `{word}`: no shell reads the arguments"
+                    remedy = "read the variable in the script; nothing to do if you mean this very text"
+                    yield Wrong(at("jobs", name, "runs", run, "args", index), message, remedy)
 
 
 def _shell_syntax(command: str) -> str | None:
@@ -123,7 +127,7 @@ def _instead_of_shell(syntax: str) -> str:
     if syntax.endswith("="):
         return f"set {syntax.removesuffix('=')} under `env`, and begin with the script"
     if syntax.startswith("$") and syntax != "$(":
-        return f"read {syntax} in the script, or write `bash -c '…'`"
+        return f"read {syntax} in the script, or write `bash -c '…'`; in single quotes it is the text that it is"
     return "write `bash -c '…'`, or a script of your own"
 
 

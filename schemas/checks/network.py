@@ -12,6 +12,7 @@ from schemas.checks.registry import Wrong, at, rule
 from schemas.cloning import host_of
 from schemas.convert import camel, default_of
 from schemas.facts import Facts
+from schemas.job_on_platform import JobOnPlatform
 from schemas.model import Network, Stack
 from schemas.names import suggestion
 
@@ -149,7 +150,7 @@ def undocumented_ports(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         if row is None or job.nodes < 2 or not documented or any(port.default == "all" for port in documented):
             continue
         for port in row.ports:
-            if port.when and not job.options.get(port.when, row.options[port.when].default):
+            if not JobOnPlatform.of(stack, job, row).is_active(port):
                 continue
             if not port.documented and port.evidence == "measured" and job.ports.get(port.label) != "all":
                 message = f"`{job.framework}` also needs its `{port.label}` ports, which the documents leave closed"

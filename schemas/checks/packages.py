@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache
 
+from catalog.environments import Conflict, Need, choose, requirement_lines, requirement_of
+from catalog.packages import brings, packages_of
 from catalog.tables import table
 from schemas.checks.images import OURS, images_of
 from schemas.checks.registry import Wrong, at, rule
-from schemas.facts import Facts
+from schemas.facts import Facts, UnnamedFile
 from schemas.model import Job, Stack
-from schemas.requirements import normalized
+from schemas.requirements import PackageList
 
 # Of one job. Whoever misses more has not listed any.
 MOST_MISSING = 20
@@ -71,13 +72,63 @@ def missing_module(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                 f"{one.file}:{one.line} imports `{one.module}`, which comes neither with {job.framework} nor with "
             )
             message += f"`{job.requirements.file}`" if job.requirements else "`requirements`, which the job lacks"
-            yield Wrong(at("jobs", name, "code"), message, _remedy(job, _package(one.module)))
+            yield Wrong(
+                at("jobs", name, "code"), message, _remedy(job, packages_of(one.module)[0], facts.unnamed.get(name))
+            )
 
 
-def _remedy(job: Job, package: str) -> str:
+def _remedy(job: Job, package: str, unnamed: UnnamedFile | None) -> str:
     if job.requirements:
         return f"add the line `{package}` to `{job.requirements.file}`"
-    return f"write `{package}` into requirements.txt beside the stack file, and add `requirements: ./requirements.txt`"
+    if unnamed is None:
+        return (
+            f"write `{package}` into requirements.txt beside the stack file, and add `requirements: ./requirements.txt`"
+        )
+    names_it = f"add `requirements: {unnamed.file}` to the job"
+    return names_it if package in unnamed.names else f"{names_it}, and the line `{package}` to that file"
+
+
+@rule("TY846", "requirements that the local environment of a job cannot meet", severity="warning")
+def local_conflict(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if name not in facts.packages or not job.code or not job.code.folder:
+            continue
+        choice = choose(_need(name, job, facts))
+        if not choice.nearest:
+            continue
+        for one in choice.conflicts:
+            message = (
+                f"{_place(one, facts.packages[name])}`{one.requirement}` does not fit {one.has} of the environment"
+            )
+            message += f" `{choice.nearest.name}`, which stands in for the image on this machine"
+            remedy = f"write `{one.package}` without a version, or one that fits. Only `up --local` and `rehearse` "
+            yield Wrong(at("jobs", name, "requirements"), message, f"{remedy}refuse it; an image may have it")
+
+
+@rule("TY847", "requirements that rule out the first local environment of a framework", severity="note")
+def local_choice(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if name not in facts.packages or not job.code or not job.code.folder:
+            continue
+        choice = choose(_need(name, job, facts))
+        if choice.decision:
+            place = _place(choice.decisive[0], facts.packages[name])
+            message = f"{place}the environment that stands in for the image on this machine is {choice.decision}"
+            remedy = f"nothing, if you want that; otherwise write `{choice.decisive[0].package}` without a version"
+            yield Wrong(at("jobs", name, "requirements"), message, remedy)
+
+
+def _place(conflict: Conflict, packages: PackageList) -> str:
+    of_line = (row for row in packages.lines if requirement_of(row.text) == conflict.requirement)
+    return next((f"{row.file}:{row.line}: " for row in of_line), "")
+
+
+def _need(name: str, job: Job, facts: Facts) -> Need:
+    """What a job needs of a local environment, as localstacks/environments.py asks for it."""
+    framework = facts.framework(job)
+    lines = requirement_lines(facts.packages[name].text)
+    modules, own = facts.modules.get(name, frozenset()), job.framework in facts.own_frameworks
+    return Need(job.framework, framework.strategy if framework else None, modules, lines, own)
 
 
 def _brought(job: Job, facts: Facts) -> frozenset[str] | None:
@@ -95,18 +146,4 @@ def _brought(job: Job, facts: Facts) -> frozenset[str] | None:
 
 
 def _is_provided(module: str, packages: Collection[str]) -> bool:
-    if module in sys.stdlib_module_names or module == "__main__":
-        return True
-    # `azure-storage-blob` and `ruamel.yaml` share a top-level module with others.
-    own = normalized(module)
-    return any(name in packages for name in _packages(module)) or any(name.startswith(f"{own}-") for name in packages)
-
-
-@cache
-def _packages(module: str) -> tuple[str, ...]:
-    """The packages that provide a module, the usual one first."""
-    return (*table("modules")["packages"].get(module, ()), normalized(module))
-
-
-def _package(module: str) -> str:
-    return _packages(module)[0]
+    return module in sys.stdlib_module_names or module == "__main__" or brings(packages, module)

@@ -51,10 +51,13 @@ FEATURES: Mapping[str, _FeatureUse] = {
 
 @rule("TY901", "the platform cannot do this")
 def lacking(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    lacks: Mapping[str, str] = facts.platforms[stack.platform].get("lacks", {})
+    row = facts.platforms[stack.platform]
+    lacks: Mapping[str, str] = row.get("lacks", {})
+    instead: Mapping[str, str] = row.get("instead", {})
     for feature, reason in lacks.items():
+        remedy = instead.get(feature, "remove it, or choose another platform")
         for path in FEATURES[feature](stack):
-            yield Wrong(path, f"{stack.platform} cannot do this: {reason}", "remove it, or choose another platform")
+            yield Wrong(path, f"{stack.platform} cannot do this: {reason}", remedy)
 
 
 @rule("TY903", "the platform does not train with this framework")

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
-from catalog.frameworks import Framework, PortRow
+from catalog.frameworks import PortRow
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
-from schemas.model import Job, PortRange, Stack
+from schemas.job_on_platform import JobOnPlatform
+from schemas.model import PortRange, Stack
 from schemas.names import suggestion
 
 # Linux uses ports of this range for outgoing connections by default.
@@ -18,29 +18,19 @@ EPHEMERAL = PortRange(32768, 60999)
 PRIVILEGED = 1024
 
 
-def _options(job: Job, framework: Framework) -> Mapping[str, Any]:
-    return {**{name: row.default for name, row in framework.options.items()}, **job.options}
+def _jobs(stack: Stack, facts: Facts) -> Iterator[tuple[str, JobOnPlatform]]:
+    """The jobs whose framework is known."""
+    return ((name, JobOnPlatform.of(stack, job, framework)) for name, job, framework in facts.known_jobs(stack))
 
 
-def _active(row: PortRow, job: Job, framework: Framework) -> bool:
-    return row.when is None or bool(_options(job, framework).get(row.when))
-
-
-def chosen_range(row: PortRow, job: Job) -> PortRange | None:
-    """The ports of a row in this job; None for all ports."""
-    value = job.ports.get(row.label, row.default)
-    if value == "all":
-        return None
-    return value if isinstance(value, PortRange) else PortRange.from_shorthand(value)
-
-
-def _written(stack: Stack, facts: Facts) -> Iterator[tuple[tuple[str | int, ...], PortRow, PortRange, Job, Framework]]:
-    """Every port range in the file, with a label that the framework has."""
-    for name, job, framework in facts.known_jobs(stack):
-        for label, value in job.ports.items():
-            row = framework.port(label)
+def _written(stack: Stack, facts: Facts) -> Iterator[tuple[tuple[str | int, ...], PortRow, PortRange]]:
+    """Every port range in the file, with a label that the framework has. Where the platform chooses all ports, no
+    number in the file has an effect."""
+    for name, job in [] if stack.reserves_ports else _jobs(stack, facts):
+        for label, value in job.spec.ports.items():
+            row = job.framework.port(label)
             if row is not None and isinstance(value, PortRange):
-                yield at("jobs", name, "ports", label), row, value, job, framework
+                yield at("jobs", name, "ports", label), row, value
 
 
 @rule("TY201", "an unknown port label")
@@ -55,15 +45,14 @@ def unknown_label(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY202", "a port range is too small")
 def too_small(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in facts.known_jobs(stack):
-        for row in framework.ports:
-            ports = chosen_range(row, job)
-            if ports is None or not _active(row, job, framework) or ports.last < ports.first:
+    for name, job in _jobs(stack, facts):
+        for row, ports in job.numbered():
+            if ports.last < ports.first:
                 continue
-            wanted = _options(job, framework).get(row.per_node) if row.per_node else 1
+            wanted = job.options.get(row.per_node) if row.per_node else 1
             needed = max(row.minimum_size, wanted) if type(wanted) is int else row.minimum_size
             if ports.size < needed:
-                where = ("ports", row.label) if row.label in job.ports else ("options", row.per_node or "")
+                where = ("ports", row.label) if row.label in job.spec.ports else ("options", row.per_node or "")
                 because = f"{needed} for each node" if row.per_node and wanted == needed else f"at least {needed}"
                 message = f"the range {ports} of `{row.label}` has {ports.size} ports; {because} are needed"
                 remedy = f"set `ports: {{ {row.label}: {ports.first}-{ports.first + needed - 1} }}` or larger"
@@ -72,7 +61,7 @@ def too_small(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY203", "a privileged port")
 def privileged(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for path, _, ports, _, _ in _written(stack, facts):
+    for path, _, ports in _written(stack, facts):
         if 0 < ports.first < PRIVILEGED:
             message = f"{ports} begins below {PRIVILEGED}, which only root may use; training does not run as root"
             yield Wrong(path, message, f"use ports from {PRIVILEGED} on")
@@ -95,13 +84,11 @@ def no_range(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY205", "two port ranges of a job overlap on one node")
 def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in facts.known_jobs(stack):
-        rows = [row for row in framework.ports if _active(row, job, framework)]
-        for one, other in combinations(rows, 2):
-            first, second = chosen_range(one, job), chosen_range(other, job)
+    for name, job in _jobs(stack, facts):
+        for (one, first), (other, second) in combinations(job.numbered(), 2):
             shared = set(one.listens) & set(other.listens)
-            if first and second and shared and first.overlaps(second):
-                label = other.label if other.label in job.ports else one.label
+            if shared and first.overlaps(second):
+                label = other.label if other.label in job.spec.ports else one.label
                 message = (
                     f"`{one.label}` ({first}) and `{other.label}` ({second}) overlap "
                     f"on the node of `{sorted(shared)[0]}`"
@@ -113,11 +100,12 @@ def overlap(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     """The rules hold for the whole subnet: a port opened for one framework is also open on the other's nodes."""
     seen: set[tuple[str, str, str, str]] = set()
-    for (name, job, one), (_, other_job, other) in combinations(facts.known_jobs(stack), 2):
+    for (name, job), (_, other_job) in combinations(_jobs(stack, facts), 2):
+        one, other = job.framework, other_job.framework
         if one.name == other.name:
             continue
-        for row, ports in _used(job, one):
-            for other_row, other_ports in _used(other_job, other):
+        for row, ports in job.numbered():
+            for other_row, other_ports in other_job.numbered():
                 key = (one.name, row.label, other.name, other_row.label)
                 if ports.overlaps(other_ports) and key not in seen:
                     seen.add(key)
@@ -128,16 +116,9 @@ def collide(stack: Stack, facts: Facts) -> Iterator[Wrong]:
                     yield Wrong(at("jobs", name, "ports", row.label), message, "give one of them other ports")
 
 
-def _used(job: Job, framework: Framework) -> Iterator[tuple[PortRow, PortRange]]:
-    for row in framework.ports:
-        ports = chosen_range(row, job)
-        if ports is not None and _active(row, job, framework):
-            yield row, ports
-
-
 @rule("TY207", "a listening port that outgoing connections may take", severity="warning")
 def ephemeral(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for path, row, ports, _, _ in _written(stack, facts):
+    for path, row, ports in _written(stack, facts):
         if row.pinned == "start-option" and ports.overlaps(EPHEMERAL):
             message = f"{ports} is in {EPHEMERAL}, which Linux uses for outgoing connections: it may be in use already"
             yield Wrong(path, message, f"use ports below {EPHEMERAL.first}")
@@ -145,10 +126,10 @@ def ephemeral(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY208", "a port that nothing uses", severity="warning")
 def unused(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in facts.known_jobs(stack):
-        for label in job.ports:
-            row = framework.port(label)
-            if row is not None and not _active(row, job, framework):
+    for name, job in _jobs(stack, facts):
+        for label in job.spec.ports:
+            row = job.framework.port(label)
+            if row is not None and not job.is_active(row):
                 message = f"`{label}` is not used: the option `{row.when}` is off"
                 yield Wrong(
                     at("jobs", name, "ports", label), message, f"set `options: {{ {row.when}: true }}`, or remove it"
@@ -165,17 +146,17 @@ def dashboard(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY210", "all ports where one range is needed")
 def not_all(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job, framework in facts.known_jobs(stack):
-        for label, value in job.ports.items():
-            row = framework.port(label)
+    for name, job in [] if stack.reserves_ports else _jobs(stack, facts):
+        for label, value in job.spec.ports.items():
+            row = job.framework.port(label)
             if row is not None and value == "all" and row.pinned == "start-option" and row.default != "all":
-                message = f"{framework.name} needs to know `{label}` when it starts, so it cannot be `all`"
+                message = f"{job.framework.name} needs to know `{label}` when it starts, so it cannot be `all`"
                 yield Wrong(at("jobs", name, "ports", label), message, f"name a port or range, such as {row.default}")
 
 
 @rule("TY211", "a range where one port is needed")
 def one_port(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for path, row, ports, _, _ in _written(stack, facts):
+    for path, row, ports in _written(stack, facts):
         single = isinstance(row.default, int) and row.per_node is None and row.minimum_size == 1
         if single and ports.size > 1:
             message = f"`{row.label}` is one port, but {ports} has {ports.size}"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from catalog.frameworks import Framework, OptionRow
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import Facts
+from schemas.job_on_platform import JobOnPlatform
 from schemas.model import Role, Stack
 from schemas.names import listing, plural, suggestion
 
@@ -85,6 +86,18 @@ def wrong_option(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             complaint = _complaint(row, value) if row else None
             if row and complaint:
                 yield Wrong(at("jobs", name, "options", option), f"`{option}` {complaint}", row.meaning)
+
+
+@rule("TY417", "several of something without the option that they need")
+def several(stack: Stack, facts: Facts) -> Iterator[Wrong]:
+    for name, job, framework in facts.known_jobs(stack):
+        options = JobOnPlatform.of(stack, job, framework).options
+        for option, row in framework.options.items():
+            count = options[option]
+            if row.several_need and type(count) is int and count > 1 and not options[row.several_need]:
+                message = f"{_called(framework)} starts {count} {option} on a node only with `{row.several_need}`"
+                remedy = f"set `options: {{ {row.several_need}: true }}`, or `{option}: 1`"
+                yield Wrong(at("jobs", name, "options", option), message, remedy)
 
 
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from schemas.checks.commands import commands, words_of
 from schemas.checks.registry import Wrong, at, rule
 from schemas.facts import CodeFolder, Facts
+from schemas.job_on_platform import JobOnPlatform
 from schemas.model import STALL_MINUTES, Job, Stack
 from schemas.names import nearest
 
@@ -37,7 +38,7 @@ def stall(stack: Stack, facts: Facts) -> Iterator[Wrong]:
         framework = facts.framework(job)
         if framework is None or job.stall_minutes in (0, STALL_MINUTES):
             continue
-        if job.nodes < 2 or not framework.gang or job.options.get("elastic") is True:
+        if not JobOnPlatform.of(stack, job, framework).is_watched:
             message = "has no effect: only runs whose nodes all depend on one another are watched for stalls"
             yield Wrong(
                 at("jobs", name, "stallMinutes"), message, "remove it; `maximumRuntimeMinutes` still stops the run"

@@ -14,7 +14,7 @@ from components.aws_dl1.node_setup import NodeSettings, user_data
 
 def test_cloud_init_accepts_it_by_its_own_schema(tmp_path: Path) -> None:
     settings = NodeSettings(
-        region="us-east-1", bucket="vision-dev-runs", job="resnet", nodes=("main-0", "worker-0"),
+        region="us-east-1", bucket="vision-dev-runs", job="resnet",
         launcher=".trainyard/launcher/0123456789abcdef.tar.gz", log_group="vision-dev", ssh_secret="vision-dev-resnet",
         image="123456789012.dkr.ecr.us-east-1.amazonaws.com/vision/dt:1.0", release="1.15.1", efa_interfaces=4,
         stop_when_idle_minutes=30,

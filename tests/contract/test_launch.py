@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -107,17 +109,37 @@ def test_what_a_launcher_says_of_itself_reaches_those_who_read_it() -> None:
     assert launcher_status.parse_status(json.dumps(status).encode()) == status
 
 
+def recorded(run: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+    """Each node of a recorded run whose start the launcher does, and its variables. OpenPAI's are in its commands."""
+    for node in run["nodes"]:
+        variables = dict(node.get("environment") or {})
+        for command in run["protocol"]["taskRoles"][node["role"]]["commands"] if "protocol" in run else ():
+            if command.startswith("export "):
+                variables |= dict(word.split("=", 1) for word in shlex.split(command)[1:])
+        if VARIABLE in variables:
+            yield node, variables
+
+
 @pytest.mark.parametrize("state", sorted(UPGRADE.glob("*/state.json")), ids=lambda path: path.parent.name)
 def test_documents_of_earlier_releases_are_read_as_they_were(state: Path) -> None:
     """An image that is built today may get a document that was written long ago."""
     rows = json.loads(state.read_text("utf-8"))["deployment"]["resources"]
     runs = [row["inputs"] for row in rows if row["type"] == "trainyard:index:Run"]
-    assert runs
-    for node in (node for run in runs for node in run["nodes"]):
-        told = {"NODE_RANK": str(node["rank"]), "JOB_RUN_OCID": MAIN, "MAIN_JOB_RUN_OCID": MAIN, **node["environment"]}
+    written = [(run, node, variables) for run in runs for node, variables in recorded(run)]
+    assert written
+    for run, node, variables in written:
+        index = node["rank"] - min(each["rank"] for each in run["nodes"] if each["role"] == node["role"])
+        told = {
+            "NODE_RANK": str(node["rank"]), "JOB_RUN_OCID": MAIN, "MAIN_JOB_RUN_OCID": MAIN,
+            "PAI_CURRENT_TASK_ROLE_NAME": node["role"], "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": str(index),
+            **variables,
+        }  # fmt: skip
         launch = read(told)
-        assert (launch.node, launch.rank, launch.role) == (node["name"], node["rank"], node["role"])
-        assert name_of(launch) == start_of(MAIN, {})
+        # A task role of OpenPAI has one document for all its tasks.
+        assert node["name"] in (launch.node, f"{launch.node}-{index}")
+        assert (launch.rank, launch.role) == (node["rank"], node["role"])
+        if run.get("platform", "oci") == "oci":
+            assert name_of(launch) == start_of(MAIN, {})
         git = launch.git
         assert (git.url if git else None) == told.get("OCI__RUNTIME_URI")
         assert git is None or (git.branch, git.commit) == ("main", told["OCI__RUNTIME_GIT_COMMIT"])

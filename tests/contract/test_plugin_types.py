@@ -35,7 +35,6 @@ _SCHEMA_SAYS_OTHERWISE: Mapping[str, frozenset[str]] = {
     ),
     "oci:Core/subnet:Subnet": frozenset({"ipv4cidrBlocks"}),
     "oci:ObjectStorage/storageObject:StorageObject": frozenset({"contentMd5"}),
-    "oci:Vault/secret:Secret": frozenset({"replicationConfig"}),  # its targets are the only part of it
 }
 # Its rules are changed as a whole, and its texts leave the word out.
 _WITHOUT_THE_WORD = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"

@@ -69,7 +69,7 @@ def test_a_broken_file_gets_exactly_the_findings_it_deserves(file: Path) -> None
     found = json.loads(result.stdout)["findings"]
     wanted = expected(file)
     assert wanted
-    assert result.exit_code == 1
+    assert result.exit_code == any(finding["severity"] != "note" for finding in found), "a note asks for nothing"
     assert Counter(finding["code"] for finding in found) == Counter(one.code for one in wanted), found
     for one in wanted:
         assert any(_matches(finding, one) for finding in found), (one, found)

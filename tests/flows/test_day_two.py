@@ -120,9 +120,16 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
     assert team.in_cloud() == before
     assert not any(map(ended, alive))
 
-    # Without its file, as after somebody renamed it, and without a terminal: nobody is asked.
+    unasked = team.attempt("down", "local")
+    assert "There is no terminal to ask at: End the runs that are still training?\nTo answer yes, add --yes." in (
+        unasked.stderr
+    )
+    assert unasked.returncode == 2
+    assert team.in_cloud() == before
+
+    # Without its file, as after somebody renamed it.
     team.file.unlink()
-    kept = team.trainyard("down", "local")
+    kept = team.trainyard("down", "local", "--yes")
     said, _, removed = kept.partition("Destroying")
     assert re.search(r"ends +line/base: IN_PROGRESS for", said), kept
     assert "records  of 1 job run go with their jobs, and what they printed with the log demo-local-runs" in said
@@ -131,6 +138,7 @@ def test_leaving_cancels_what_runs_and_says_what_stays(team: Team) -> None:
     assert "Kept, as the stack file says: bucket demo-local-training." in kept
     assert "trainyard down local --local --delete-data" in kept
     assert "Still up" not in kept
+    assert "protected resources" not in kept, "Pulumi counts providers and components, too"
     assert all(map(ended, alive))
     assert [name for kind, name in team.in_cloud() if kind == "bucket"] == ["demo-local-training"]
     assert bucket.get_object(team.cloud.namespace, "demo-local-training", "weights").data.content == b"worth keeping"
@@ -181,7 +189,8 @@ def test_a_network_grows_in_place_and_moves_only_anew(team: Team) -> None:
     assert refused.returncode != 0
     assert "subnets lie outside of 10.30.0.0/16" in words
     assert re.search(r"demo-local-nodes 10\.20\.0\.0/\d+ \(ocid1\.subnet", words)
-    assert f"pulumi up --replace '{vcn['urn']}'" in words
+    assert f"trainyard up local --local --replace '{vcn['urn']}' --stacks {team.stacks}`" in words
+    assert f"pulumi up --stack local --replace '{vcn['urn']}'`" in words
     assert network.get_vcn(vcn["id"]).data.cidr_blocks == ["10.20.0.0/16"]
 
     assert summary(team.trainyard("up", "local", "--replace", vcn["urn"]))["replaced"]

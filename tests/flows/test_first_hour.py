@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/first-hour.md, typed from top to bottom: six scripts that know nothing of trainyard, to results on disk."""
+"""docs/first-hour.md, typed from top to bottom: six scripts that know nothing of trainyard, to results on disk.
+
+`make test` lets it find the environments that the machine has; `up` still makes those of its requirements. Torture
+types it with an empty cache, so that `up` makes all of them, and moves the file to the other platforms.
+"""
 
 import os
 import re
@@ -10,34 +14,121 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.pages import PROJECT, a_desk, as_shell, read_sections, run_typed
+from tests.support.first_hour import SCRIPTS, blocks, moving_blocks, obey_check, promised, read_stack, write_stack
+from tests.support.pages import a_desk, as_shell, run_typed
 
 pytestmark = pytest.mark.engine
 
-PAGE = PROJECT / "docs" / "first-hour.md"
-SCRIPTS = PROJECT / "docs" / "first-hour"
-_RESULT = re.compile(r"^    (results/\S+)$", re.MULTILINE)
+# What `runs outputs` says of a run on the local OpenPAI.
+_KEPT_IN = re.compile(r"(\w+)/first: runs of .*\nThe local cloud keeps them in (\S+): copy them from there")
+
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The desk of a newcomer whose machine has the frameworks' environments, as `make test` makes them."""
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    """The desk of a newcomer on a machine that others have used."""
     with a_desk(tmp_path) as variables:
-        yield {**variables, "XDG_CACHE_HOME": cache}
+        yield {**variables, "XDG_CACHE_HOME": str(CACHE)}
+
+
+@pytest.fixture
+def new_desk(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The desk of a newcomer whose machine has the engine, and no environment."""
+    cache = tmp_path / "cache"
+    shutil.copytree(CACHE / "trainyard" / "engine", cache / "trainyard" / "engine", copy_function=_link, symlinks=True)
+    with a_desk(tmp_path) as variables:
+        yield {**variables, "XDG_CACHE_HOME": str(cache)}
 
 
 def test_the_page_leads_from_a_folder_to_a_result(desk: dict[str, str], tmp_path: Path) -> None:
+    type_the_page(desk, tmp_path / "work")
+
+
+@pytest.mark.torture
+def test_the_page_makes_what_it_needs(new_desk: dict[str, str], tmp_path: Path) -> None:
+    type_the_page(new_desk, tmp_path / "work")
+    made = {folder.name for folder in (tmp_path / "cache" / "trainyard" / "environments").iterdir()}
+    assert any(name.startswith("ray-") for name in made)
+
+
+def test_up_makes_the_environment_and_says_so_first(new_desk: dict[str, str], tmp_path: Path) -> None:
+    """With the environment that is made fastest: Dask's, with pandas."""
     work = tmp_path / "work"
+    shutil.copytree(SCRIPTS / "dask", work / "dask")
+    script = work / "dask" / "client.py"
+    script.write_text(
+        script.read_text().replace("import dask.array as da\n", "import dask.array as da\nimport dask.dataframe\n")
+    )
+    write_stack(read_stack(["dask"]), work / "Pulumi.one.yaml")
+    shown = run_typed("trainyard preview one --local --stacks . 2>&1", new_desk, work)
+    assert "`up` makes first, once per machine: the environments dask-dataframe (400 MB" in shown
+    assert not list((tmp_path / "cache" / "trainyard").glob("environments/dask-*")), "preview makes nothing"
+    told = run_typed(
+        "trainyard up one --local --stacks . 2>&1; trainyard runs watch one --local --stacks .", new_desk, work
+    )
+    assert re.search(
+        r"making the environment `dask-dataframe`: 400 MB and about 1 minute(?s:.*)"
+        r"the environment `dask-dataframe` is ready", told,
+    )  # fmt: skip
+    assert "dask/first rank 0 scheduler-0: SUCCEEDED" in told
+
+
+@pytest.mark.torture
+def test_the_file_moves_to_openpai(desk: dict[str, str], tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    move("openpai", desk, work)
+    told = run_typed("trainyard runs outputs openpai --local --stacks first 2>&1 || echo refused", desk, work)
+    folders = {job: Path(path) for job, path in _KEPT_IN.findall(told)}
+    assert told.rstrip().endswith("refused")
+    for job, file in promised():
+        assert (folders[job] / "output" / "workdir" / file).stat().st_size, f"{file} of {job}"
+    take_down("openpai", desk, work)
+
+
+@pytest.mark.torture
+def test_the_file_moves_to_aws_dl1(desk: dict[str, str], tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    move("aws-dl1", desk, work)
+    run_typed("trainyard runs outputs aws-dl1 --local --stacks first --to results", desk, work)
+    assert [path.name for path in (work / "results").iterdir()] == ["ddp"]
+    assert (work / "results/ddp/first/workdir/snapshot.pt").stat().st_size
+    take_down("aws-dl1", desk, work)
+
+
+def move(platform: str, desk: dict[str, str], work: Path) -> None:
+    """As the page says: a copy of its file with another platform, what `check` says typed, up, and watched."""
+    shutil.copytree(SCRIPTS, work / "first")
+    stack = next(block for block in blocks() if block.language == "yaml")
+    copying, training = (as_shell(block).replace("openpai", platform) for block in moving_blocks())
+    file = Path("first", f"Pulumi.{platform}.yaml")
+    run_typed(f"{as_shell(stack)}{copying}! trainyard check {file}", desk, work)
+    obey_check(work / file)
+    run_typed(training, desk, work)
+
+
+def take_down(stack: str, desk: dict[str, str], work: Path) -> None:
+    run_typed(f"trainyard down {stack} --local --stacks first --delete-data --yes", desk, work)
+
+
+def _link(source: str, target: str) -> None:
+    """The engine is large: it is linked where the file system allows."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def type_the_page(desk: dict[str, str], work: Path) -> None:
     shutil.copytree(SCRIPTS, work / "docs" / "first-hour")
-    blocks = [block for blocks in read_sections(PAGE).values() for block in blocks]
-    printed = run_typed("\n".join(map(as_shell, blocks)), desk, work)
-    for script in SCRIPTS.rglob("*.py"):
+    printed = run_typed("\n".join(map(as_shell, blocks())), desk, work)
+    for script in SCRIPTS.rglob("*.*"):
         copy = work / "first" / script.relative_to(SCRIPTS)
         assert copy.read_bytes() == script.read_bytes(), "a script had to be changed"
-    promised = _RESULT.findall(PAGE.read_text())
-    assert {path.split("/")[1] for path in promised} == {folder.name for folder in SCRIPTS.iterdir()}
-    assert [path for path in promised if not (work / path).stat().st_size] == []
+    assert {job for job, _ in promised()} == {folder.name for folder in SCRIPTS.iterdir()}
+    for job, file in promised():
+        assert (work / "results" / job / "first" / "workdir" / file).stat().st_size, f"{file} of {job}"
     assert np.loadtxt(work / "results/dask/first/workdir/means.csv", delimiter=",").shape == (8,)
     # What lies in /tmp is lost with the node, and named with the way to keep it.
     assert re.search(r"/tmp/keras-model", printed)

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from images.tools import NAMES, TOOLS
 from localcloud.control import Cloud
 from provider.oci.session import Session
 from tests.support.cloud_fixture import Clients
+from tests.support.machine_base import VERSION as PYTHON
 from tests.support.machine_base import MachineBase
 from tests.support.wheels import write_wheel
 
@@ -58,6 +60,7 @@ print("args", *sys.argv[1:])
 print("user", os.getuid(), os.getgid(), pathlib.Path.home(), pathlib.Path.cwd())
 print("added", pathlib.Path("/opt/trainyard/images/team.txt").read_text().strip().replace("\\n", " "))
 print("tinypack", __import__("tinypack").VERSION)
+print("framework", __import__("tensorflow").VERSION, __import__("torch").VERSION)
 print("rank", os.environ["TRAINYARD_RANK"])
 sys.exit(3)
 """
@@ -113,12 +116,17 @@ def yard(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Itera
         "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
     }  # fmt: skip
     made = Yard(shared_cloud, folder, environment)
-    (folder / "packages.txt").write_text("tinypack==1.0\n")
+    # The base has TensorFlow and a PyTorch under names and versions of their own, and no index has either.
+    (folder / "packages.txt").write_text("tinypack==1.0\ntensorflow>=2.10\ntorch==1.13.*,>=1.13\n")
     # The build reaches no index: what it installs lies in its base, and pip's configuration says where.
     (folder / "base" / "packages").mkdir(parents=True)
     write_wheel(folder / "base" / "packages", "tinypack", "1.0", {"tinypack.py": "VERSION = '1.0'\n"})
     (folder / "pip.conf").write_text("[global]\nno-index = true\nfind-links = /packages\n")
     MachineBase(folder / "base", ROOT / "launcher" / "pin" / "pin.c")
+    for name, version in {"tensorflow_cpu": "2.21.0", "torch": "1.13.0a0+gitunknown"}.items():
+        module = {f"{name.partition('_')[0]}.py": f"VERSION = {version!r}\n"}
+        with zipfile.ZipFile(write_wheel(folder, name, version, module)) as wheel:
+            wheel.extractall(folder / "base" / "usr" / "local" / "lib" / PYTHON / "site-packages")
     (folder / "Dockerfile").write_text("FROM scratch\nCOPY . /\n")
     try:
         _needs_a_builder(made)
@@ -191,6 +199,7 @@ def test_the_launcher_runs_the_teams_code_in_it(yard: Yard, built: str) -> None:
     printed = done.stdout + done.stderr
     assert "added --only-binary :all: tinypack==1.0" in printed
     assert "tinypack 1.0" in printed
+    assert "framework 2.21.0 1.13.0a0+gitunknown" in printed, "what the base has is not installed again"
     assert "args --epochs 2" in printed
     assert "user 1000 1000 /home/datascience /home/datascience/code" in printed
     assert "rank 0" in printed

@@ -113,6 +113,34 @@ def test_what_cannot_be_is_said_and_leaves_nothing(shelf: Shelf, line: str, why:
     assert not shelf.mark.exists(), "no build script ran"
 
 
+def test_the_framework_under_its_other_name_and_version_is_there_already(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = next(shelf.base.interpreter.parent.parent.glob("lib/python*/site-packages"))
+    for name, version, module in (
+        ("tensorflow-cpu", "2.15.1", "tensorflow"),
+        ("torch", "1.13.0a0+gitunknown", "torch"),
+    ):
+        wheel = write_wheel(shelf.folder, name, version, {f"{module}/__init__.py": "VERSION = 'below'\n"})
+        subprocess.run([sys.executable, "-m", "zipfile", "-e", str(wheel), str(site)], check=True)
+        wheel.unlink()
+    write_wheel(shelf.folder, "tensorflow", "2.15.1", {"tensorflow/__init__.py": "VERSION = 'fetched'\n"})
+    write_wheel(shelf.folder, "text", "1.0", {"text.py": ""}, ["tensorflow>=2.10", "torch>=1.13"])
+    row = replace(
+        MINI, offers=frozenset({"mini", "tensorflow", "torch"}),
+        provides={"tensorflow-cpu": "2.15.1", "torch": "1.13.0"},
+    )  # fmt: skip
+    for place in (find, make, layers):
+        monkeypatch.setattr(place, "rows", lambda: {"tiny": row})
+    made = shelf.make("tensorflow>=2.10", "torch>=1.13", "text")
+    assert made.says.endswith("; text 1.0"), "nothing else was installed"
+    assert run(made, "import tensorflow, torch; print(tensorflow.VERSION, torch.VERSION)") == "below below"
+    versions = "from importlib.metadata import version; print(version('tensorflow'), version('torch'))"
+    assert run(made, versions) == "2.15.1 1.13.0"
+    with pytest.raises(MakeError, match=r"req.txt:1: `tensorflow<2` does not fit tensorflow 2.15.1"):
+        shelf.make("tensorflow<2")
+
+
 def test_a_package_is_built_only_if_it_is_named(shelf: Shelf) -> None:
     write_source(shelf.folder, "source_only", "1.0", {"source_only.py": "IT = 'built'\n"}, shelf.mark)
     made = shelf.make("source-only", build="source-only")

@@ -100,4 +100,7 @@ def test_a_conflict_is_said_before_anything_is_made(team: Team) -> None:
     assert failed.returncode == 1
     assert "./req.txt:2: `numpy==0.1` does not fit numpy " in failed.stderr
     assert "which the environment `own` has" in failed.stderr
-    assert team.in_cloud() == []
+    assert not (team.home / "cloud" / "state.sqlite3").exists(), "not even the cloud was started"
+    checked = team.run("check", str(team.file))
+    assert "TY846" in checked.stdout
+    assert "./req.txt:2: `numpy==0.1` does not fit numpy " in checked.stdout

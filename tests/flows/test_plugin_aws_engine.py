@@ -58,6 +58,13 @@ class Stack:
     def write(self, **settings: Any) -> None:
         (self.folder / "settings.json").write_text(json.dumps({**SETTINGS, **settings}))
 
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """The state of each resource by the last word of its type and its name."""
+        rows = json.loads(self.pulumi("stack", "export"))["deployment"]["resources"]
+        named = {tuple(row["urn"].rsplit(":", 3)[1::2]): row for row in rows}
+        assert len(named) == len(rows), "no resource stands in a state twice"
+        return {f"{kind}::{name}": row for (kind, name), row in named.items()}
+
     def up(self, **settings: Any) -> dict[str, int]:
         self.write(**settings)
         return summary(self.pulumi("up", "--yes", "--skip-preview"))
@@ -90,6 +97,14 @@ def test_a_cluster_comes_changes_drifts_and_goes(tmp_path: Path, cloud: Cloud) -
         assert "retentionInDays" in stack.pulumi("preview", "--refresh", "--diff")
         stack.pulumi("refresh", "--yes")
         assert stack.up(port=3022, days=60, digest="2", userData=user_data, nodes=["main", "worker"])["updated"] == 1
+
+        # What replaces a machine is another machine; what only sets a bucket up is never deleted as its own original.
+        main, block = (stack.rows()[name] for name in ("Instance::main", "BucketPublicAccessBlock::data"))
+        stack.pulumi("up", "--yes", "--skip-preview", "--replace", main["urn"])
+        assert stack.rows()["Instance::main"]["id"] != main["id"]
+        refused = stack.run("up", "--yes", "--skip-preview", "--replace", block["urn"])
+        assert "The one that is to be replaced is still there" in refused.stdout
+        assert summary(stack.pulumi("refresh", "--yes")).keys() == {"unchanged"}
 
         gone = summary(stack.pulumi("destroy", "--yes", "--skip-preview"))
         assert gone["deleted"] == made["created"] + 1

@@ -9,12 +9,14 @@ from unittest.mock import patch
 
 import pytest
 
+from catalog.tables import table
 from localcloud import control
 from localcloud.plugin.oci.functions import FUNCTIONS
 from localcloud.plugin.oci.plugin import LocalOci
 from localcloud.plugin.oci.rows import ROWS
 from provider.base.values import UNKNOWN, Properties, Secret
 from provider.oci.session import Session
+from tests.support.call_record import listening
 from tests.support.cloud_fixture import local_cloud
 from tests.support.plugin_world import (
     BUCKET,
@@ -78,7 +80,7 @@ def test_blocks_of_a_vcn_change_one_at_a_time(world: World) -> None:
         changed("10.3.0.0/16", "10.0.0.0/20")
     with pytest.raises(Failed, match=too_much):
         changed("10.0.0.0/20", "10.3.0.0/16", "10.4.0.0/16")
-    left_out = r"(?s)subnets lie outside of 10.9.0.0/16.* 10.0.1.0/24 \(ocid1.subnet.*pulumi up --replace"
+    left_out = r"(?s)subnets lie outside of 10.9.0.0/16.* 10.0.1.0/24 \(ocid1.subnet.*trainyard up .* --local --replace"
     with pytest.raises(Failed, match=left_out):
         changed("10.9.0.0/16")
     with pytest.raises(Failed, match=left_out):
@@ -153,7 +155,7 @@ def test_a_name_that_a_secret_on_its_way_out_keeps_is_said_in_words(world: World
 
 
 TAKEN: Mapping[str, str] = {
-    BUCKET: r"trainyard:bucket: \{ existing: data \}`.*pulumi import oci:ObjectStorage/bucket:Bucket it n/.*/b/data",
+    BUCKET: r"trainyard:bucket: \{ existing: data \}`",
     "oci:Artifacts/containerRepository:ContainerRepository": r"trainyard:registry: \{ existing: vision/dt \}",
     LOG_GROUP: r"trainyard:logs: \{ existing: \{ group: logs \} \}",
     "oci:Logging/log:Log": r"trainyard:logs: \{ existing: \{ group: GROUP, log: runs \} \}",
@@ -170,8 +172,27 @@ def test_a_name_that_is_taken_is_said_with_the_ways_out(world: World, token: str
         storage = Session.of({}, world.cloud.env).client("object_storage")
         storage.put_object(world.cloud.namespace, "data", "weights", b"1")
         world.closing.callback(storage.delete_object, world.cloud.namespace, "data", "weights")
-    with pytest.raises(Failed, match=f"(?s)409 .*AlreadyExists.*{TAKEN[token]}"):
+    with pytest.raises(Failed, match=f"(?s)409 .*AlreadyExists.*{TAKEN[token]}") as refused:
         world.engine.create(token, "it", taken.inputs)
+    # What it says to import by is what the other one is imported by.
+    _, _, words = str(refused.value).partition(f"pulumi import --stack test {token} it ")
+    imported = world.engine.import_(token, "it", words.partition("`")[0])
+    assert imported is not None
+    assert imported.id == taken.id
+
+
+def test_a_log_may_be_disabled_later_but_not_made_so(world: World) -> None:
+    """Oracle's provider waits until what it creates is ACTIVE, and waits for nothing after an update."""
+    token = "oci:Logging/log:Log"
+    inputs = CASES[token].inputs(world)
+    with pytest.raises(Failed, match="is INACTIVE: what is created must be ACTIVE") as refused:
+        world.engine.create(token, "it", {**inputs, "isEnabled": False})
+    assert refused.value.kept is not None
+    world.engine.delete(refused.value.kept)
+    made = world.engine.create(token, "it", inputs)
+    made = world.engine.update(made, {**inputs, "isEnabled": False})
+    world.engine.delete(made)
+    assert made.outputs["state"] == "INACTIVE"
 
 
 def test_a_bucket_that_holds_objects_is_not_deleted(world: World) -> None:
@@ -235,7 +256,10 @@ def test_functions(world: World, token: str) -> None:
     }
     in_tenancy = token.startswith("oci:Identity/getGroups")
     tenancy = {"compartmentId": world.cloud.tenancy} if in_tenancy else {}
-    found = world.engine.invoke(token, {**arguments, **tenancy, **needs.get(token, dict)()})
+    given = {**arguments, **tenancy, **needs.get(token, dict)()}
+    with listening(world.cloud) as called:
+        found = world.engine.invoke(token, given)
+    assert called.names == set(table("oci_provider_calls")["functions"][token]["read"])
     assert found["id"]
     plural = FUNCTIONS[token].plural
     assert not plural or found[plural]

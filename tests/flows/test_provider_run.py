@@ -19,6 +19,7 @@ from localcloud.plugin.oci.plugin import LocalOci
 from provider.base.values import UNKNOWN, Secret
 from provider.oci.session import Session
 from provider.plugin import Trainyard
+from provider.runs.starting_again import RETRY_FAILED
 from tests.support.cloud_fixture import Clients, local_cloud
 from tests.support.cloud_world import runs_may_log
 from tests.support.provider_client import Failed, Resource, engine_side
@@ -132,6 +133,13 @@ def test_up_after_a_failure_says_it_again_and_a_higher_attempt_starts_anew(world
         world.engine.update(kept, inputs)
     assert len(world.runs()) == 1
     assert list(world.engine.diff(kept, {**inputs, "attempt": 2}).replaces) == ["attempt"]
+    assert not world.engine.diff(kept, inputs).replaces, "only an `up` that is told so starts it again"
+    with patch.dict(os.environ, {RETRY_FAILED: "1"}):
+        assert list(world.engine.diff(kept, inputs).replaces) == ["state"]
+    world.engine.delete(kept)
+    with pytest.raises(Failed, match="exited with code 3"):
+        world.engine.create(RUN, "run", inputs)
+    assert len(world.runs()) == 2
 
 
 def _lose_worker(world: World, made: Resource) -> str:

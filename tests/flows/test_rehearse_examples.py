@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def leaves_a_result(example: str, job: str) -> bool:
 def test_an_example_passes_or_says_what_was_not_rehearsed(example: str, tmp_path: Path) -> None:
     rehearsals = Rehearsals(tmp_path / "home", STACKS)
     report = rehearsals.report(example, "--prove", "--nodes", "3", "--minutes", "20")
-    assert report["verdict"] != "failed", report["runs"]
+    assert report["verdict"] != "failed", json.dumps(report["runs"], indent=1)
     for run in report["runs"]:
         if run["verdict"] == "passed":
             assert all(rank["joined"] and rank["finished"] for rank in run["ranks"])
@@ -48,7 +49,7 @@ def test_a_built_in_program_trains_in_place_of_a_team_s_code(tmp_path: Path) -> 
     """Dask is in the environment of `make setup`: a real cluster of three nodes, its planned ports and no others."""
     rehearsals = Rehearsals(tmp_path / "home", STACKS)
     report = rehearsals.report("oci-documented", "--code", "built-in", "--nodes", "3")
-    assert report["verdict"] == "passed", report["runs"]
+    assert report["verdict"] == "passed", json.dumps(report["runs"], indent=1)
     for run in report["runs"]:
         assert run["code"] == "built-in"
         assert {rank["role"] for rank in run["ranks"]} == {"scheduler", "worker"}

@@ -7,6 +7,7 @@ on the local cloud. `make test` takes a few fields of each type, `make torture` 
 
 import json
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pytest
 
 from catalog.tables import table
 from engine.local import environment
+from localcloud import admin
 from localcloud.control import Cloud
 from localcloud.plugin.oci.plugin import LocalOci
 from localcloud.plugin.oci.rows import ROWS
@@ -27,12 +29,13 @@ from localcloud.plugin.oci.table import OciResource
 from tests.support.cloud_fixture import Clients
 from tests.support.counts import FIRST, wanted
 from tests.support.local_team import LONGEST_SECONDS, summary
-from tests.support.plugin_world import BUCKET, CASES
+from tests.support.plugin_world import BUCKET, CASES, PROJECT, VCN
 
 pytestmark = pytest.mark.engine
 
-PROJECT = Path(__file__).with_name("changes_project")
+PROGRAM = Path(__file__).with_name("changes_project")
 JOB = "oci:DataScience/job:Job"
+GROUP = "oci:Identity/dynamicGroup:DynamicGroup"
 # Changes that force a replacement and that the cloud can carry out while all else stays.
 REPLACED: Mapping[str, Mapping[str, Any]] = {
     "oci:Identity/dynamicGroup:DynamicGroup": {"name": "others"},
@@ -54,17 +57,20 @@ class Changes:
 
     def __init__(self, root: Path, cloud: Cloud) -> None:
         self.folder = root / "changes"
-        shutil.copytree(PROJECT, self.folder)
+        shutil.copytree(PROGRAM, self.folder)
         (self.folder / ".venv").symlink_to(sys.prefix)
         more = {"PULUMI_OPTION_COLOR": "never", "GRPC_VERBOSITY": "NONE"}
         self.env = environment(root / "home") | dict(cloud.env) | more
         self.pulumi("stack", "init", "dev")
 
-    def pulumi(self, *words: str) -> str:
-        done = subprocess.run(
+    def attempt(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
             ["pulumi", *words, "--non-interactive"], cwd=self.folder, env=self.env, capture_output=True, text=True,
             timeout=LONGEST_SECONDS,
         )  # fmt: skip
+
+    def pulumi(self, *words: str) -> str:
+        done = self.attempt(*words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -84,9 +90,14 @@ class Changes:
         said = {token: op for token, op in ops if op in ("update", "replace")}
         return {token: said.get(token, "same") for token in inputs}
 
-    def ids(self) -> dict[str, str]:
+    def rows(self) -> dict[str, dict[str, Any]]:
         state = json.loads(self.pulumi("stack", "export"))["deployment"]["resources"]
-        return {_token(row["urn"]): row["id"] for row in state if row.get("id")}
+        made = [row for row in state if row.get("id")]
+        assert len({row["urn"] for row in made}) == len(made), "no resource stands in a state twice"
+        return {_token(row["urn"]): row for row in made}
+
+    def ids(self) -> dict[str, str]:
+        return {token: row["id"] for token, row in self.rows().items()}
 
 
 def _token(urn: str) -> str:
@@ -186,16 +197,58 @@ def test_previews_replace_what_the_table_says_and_up_does_it(changes: Changes, c
         "oci:ObjectStorage/storageObject:StorageObject"
     }
     assert set(changes.predicted(replaced).values()) == {"same"}
+    # Not a deleted original either.
+    held = Clients(cloud).storage.get_object(cloud.namespace, "data", "some/code.py")
+    assert held.data.content == b"print(2)"
+
+
+def test_a_replacement_is_another_one_and_what_a_killed_create_made_is_taken_up(changes: Changes, cloud: Cloud) -> None:
+    here = {"compartmentId": cloud.compartment}
+    group = {
+        "compartmentId": cloud.tenancy,
+        "description": "runs",
+        "name": "runs",
+        "matchingRule": "ALL {resource.type='x'}",
+    }
+    written: Inputs = {VCN: {**here, "cidrBlocks": ["10.0.0.0/16"]}, PROJECT: here, GROUP: group}
+    changes.up(written)
+    before = changes.rows()
+    # As after a kill between a creation and its record: the engine does not know what is there.
+    changes.pulumi("state", "delete", before[PROJECT]["urn"], "--yes")
+    assert changes.up(written)["created"] == 1
+    assert changes.ids() == {token: row["id"] for token, row in before.items()}
+
+    # The same of a replacement.
+    known = changes.folder / "state.json"
+    known.write_text(changes.pulumi("stack", "export"))
+    anew = [word for token in (VCN, PROJECT) for word in ("--replace", before[token]["urn"])]
+    fault = admin.add_fault(cloud, "status", operations="DeleteProject", status=409)
+    assert changes.attempt("up", "--yes", "--skip-preview", *anew).returncode
+    admin.clear_faults(cloud, fault["id"])
+    state = json.loads(changes.pulumi("stack", "export"))["deployment"]["resources"]
+    (made,) = [row["id"] for row in state if row["type"] == PROJECT and not row.get("delete")]
+    changes.pulumi("stack", "import", "--file", str(known))
+    changes.pulumi("up", "--yes", "--skip-preview", *anew)
+    after = changes.rows()
+    assert {token for token in written if after[token]["id"] != before[token]["id"]} == {VCN, PROJECT}
+    assert after[PROJECT]["id"] == made
+    assert summary(changes.pulumi("refresh", "--yes"))["unchanged"] == len(written) + 1
+
+    # Two groups of one name cannot be, and the engine makes the new one first: nothing is lost, and the way out works.
+    refused = changes.attempt("up", "--yes", "--skip-preview", "--replace", after[GROUP]["urn"])
+    assert "409 NotAuthorizedOrResourceAlreadyExists" in refused.stdout
+    way_out = ["destroy", "--stack", "dev", "--target", after[GROUP]["urn"], "--target-dependents"]
+    assert f"`{shlex.join(['pulumi', *way_out])}`" in refused.stdout
+    assert summary(changes.pulumi("refresh", "--yes"))["unchanged"] == len(written) + 1
+    changes.pulumi(*way_out, "--yes", "--skip-preview")
+    assert changes.up(written)["created"] == 1
 
 
 def test_versioning_that_was_on_is_suspended_and_not_turned_off(changes: Changes, cloud: Cloud) -> None:
     bucket = {"compartmentId": cloud.compartment, "namespace": cloud.namespace, "name": "data"}
     changes.up({BUCKET: {**bucket, "versioning": "Enabled"}})
     changes.write({BUCKET: {**bucket, "versioning": "Disabled"}})
-    refused = subprocess.run(
-        ["pulumi", "up", "--yes", "--skip-preview", "--non-interactive"],
-        cwd=changes.folder, env=changes.env, capture_output=True, text=True, timeout=LONGEST_SECONDS,
-    )  # fmt: skip
+    refused = changes.attempt("up", "--yes", "--skip-preview")
     assert refused.returncode != 0
     assert "OCI can suspend a bucket's versioning, but not turn it off" in refused.stdout
     assert "versioning: suspended" in refused.stdout

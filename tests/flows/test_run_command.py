@@ -15,6 +15,7 @@ import oci
 import pytest
 
 from tests.support.local_team import ROOT, summary
+from tests.support.screens import on_terminal
 from tests.support.try_world import TryTeam, jobs, try_team
 from tests.support.waiting import LONGEST_SECONDS, eventually
 
@@ -126,6 +127,54 @@ def test_a_try_beside_the_run_it_is_like(team: TryTeam) -> None:
     assert team.states("line/try-left") == {"IN_PROGRESS"}
     team.let_go("line/try-left")
     eventually(lambda: team.states("line/try-left"), lambda states: states == {"SUCCEEDED"})
+
+
+def test_a_progress_bar_moves_while_it_is_drawn_and_stays_as_it_was_left(team: TryTeam) -> None:
+    """On a terminal one row is drawn over itself. `list` and `logs` show the row as it stands."""
+    place = ("--local", "--stacks", str(team.stacks))
+    words = [*team.words("line", "--follow", "--name", "bar", "--", "--wait", "--bar")]
+    with on_terminal(words, team.environment()) as shown:
+        bars = shown.until(lambda text: len(set(re.findall(r"\[0\] ([\d.]+) s █ left ██\r\n", text))) >= 3)
+        assert bars.count("\x1b[1F\x1b[J") >= 2, "each over the one before"
+        listed = eventually(lambda: team.run("runs", "list", *_one("bar"), *place).stdout, lambda text: "█" in text)
+        assert re.search(r"main-0 +running +\d+ s +[\d.]+ s █ left ██\n", listed)
+        now = team.run("runs", "logs", *_one("bar"), *place).stdout
+        assert re.search(r"\n\[0 main-0\] \[0\] [\d.]+ s █ left ██\n$", now), now
+        team.let_go("line/try-bar")
+        whole = shown.until(lambda text: "SUCCEEDED" in text)
+    left = re.sub(r"\x1b\[\d*[FJ]|\r\n", "", whole)
+    assert not set("\x1b\r\ufffd") & set(left)
+    logs = team.run("runs", "logs", *_one("bar"), *place).stdout
+    assert "\n[0 main-0] [0] whole\n" in logs
+    assert "█" not in logs, "what was drawn over"
+    (raw,) = (team.cloud.home / "runs" / team.job_runs("line/try-bar")[0].id).glob("node-0.log")
+    kept = b"".join(re.findall(rb"^\[0\+?\] (.*)$", raw.read_bytes().replace(b"\r", b"\0"), re.MULTILINE))
+    assert kept.count(b"left") == kept.count(b"\0") - 1, "every drawing"
+    parts = len(re.findall(rb"^\[0\+\]", raw.read_bytes(), re.MULTILINE))
+    assert parts < kept.count(b"left") / 5, "few entries"
+
+
+def _one(name: str) -> tuple[str, str]:
+    return "local", f"line/try-{name}"
+
+
+def test_a_progress_bar_in_a_pipe_is_a_line_now_and_then(team: TryTeam) -> None:
+    following = subprocess.Popen(
+        team.words("line", "--follow", "--name", "pipe", "--", "--wait", "--bar"), cwd=ROOT, env=team.environment(),
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert following.stdout is not None
+        assert "--wait" in following.stdout.readline()
+        assert re.fullmatch(r"\[0 main-0\] \[0\] [\d.]+ s █ left ██\n", following.stdout.readline()), (
+            "while it is drawn"
+        )
+        team.let_go("line/try-pipe")
+        rest, _ = following.communicate(timeout=LONGEST_SECONDS)
+    finally:
+        following.kill()
+    assert "[0 main-0] [0] whole" in rest.splitlines()
+    assert rest.count("left ██") < 3
 
 
 def test_a_try_that_fails_says_so_by_its_code(team: TryTeam) -> None:

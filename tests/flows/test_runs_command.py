@@ -75,7 +75,13 @@ def words(world: World, command: str, *more: str) -> list[str]:
 
 def trainyard(world: World, command: str, *more: str, env: Mapping[str, str] = os.environ) -> Any:
     return subprocess.run(
-        words(world, command, *more), cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS, env=env
+        words(world, command, *more),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_SECONDS,
+        env=env,
+        stdin=subprocess.DEVNULL,
     )
 
 
@@ -184,6 +190,9 @@ def test_cancel_ends_every_rank_and_watch_says_that_it_did_not_succeed(world: Wo
     made = start(world, job, "unwanted")
     for one in made:
         world.printed(one, "begins")
+    unasked = trainyard(world, "cancel", "line/unwanted")
+    assert unasked.returncode == 2
+    assert "To answer yes, add --yes." in unasked.stderr
     done = trainyard(world, "cancel", "line/unwanted", "--yes")
     assert done.stdout == "Asked to end: line/unwanted.\n", done.stderr
     assert {world.finished(one).lifecycle_state for one in made} == {"CANCELED"}

@@ -12,6 +12,7 @@ import yaml
 from localcloud.control import Cloud
 from localstacks.file import localize
 from localstacks.oci.file import stand_in
+from localstacks.oci.platform import OciLocalPlatform
 from localstacks.oci.stand_ins.resources import StandIns
 from provider.oci.session import Session
 from tests.support.counts import FIRST, wanted
@@ -57,5 +58,22 @@ def test_examples_share_a_cloud_in_any_order(cloud: Cloud, number: int) -> None:
     for subnet in subnets:  # each with a way to Oracle's services through a gateway of its own VCN
         rule, *_ = core.get_route_table(subnet.route_table_id).data.route_rules
         assert core.get_service_gateway(rule.network_entity_id).data.vcn_id == subnet.vcn_id
-    StandIns(cloud, print).remove()
+    _remove(cloud)
     assert made(cloud) == before
+
+
+def test_a_bucket_that_stands_in_stays_while_results_are_in_it(cloud: Cloud) -> None:
+    stood_in(cloud, "oci-existing")
+    storage, place = Session.of({}, cloud.env).client("object_storage"), (cloud.namespace, "risk-models")
+    storage.put_object(*place, "scores/base/result.json", b"{}")
+    for _ in range(2):
+        _remove(cloud, with_data=False)
+        assert [row[:2] for row in made(cloud)] == [("bucket", "risk-models")]
+    stood_in(cloud, "oci-existing")
+    assert storage.get_object(*place, "scores/base/result.json").data.content == b"{}"
+    _remove(cloud)
+    assert made(cloud) == []
+
+
+def _remove(cloud: Cloud, with_data: bool = True) -> None:
+    OciLocalPlatform().remove_stand_ins(cloud, print, with_data)

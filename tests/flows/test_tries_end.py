@@ -50,7 +50,7 @@ def test_down_ends_tries_of_every_job_and_says_so_first(team: TryTeam) -> None:
     titles = [team.started(job, "--", "--wait") for job in ("line", "idle")]
     for title in titles:
         team.alive(title)
-    down = team.trainyard("down", "local")
+    down = team.trainyard("down", "local", "--yes")
     for title in titles:
         assert f"ends     {title}: IN_PROGRESS for" in down.partition("Destroying")[0]
     assert "Nothing is left" in down

@@ -2,13 +2,19 @@
 """From a stack file to a run that trained, through the door a person uses: the real engine, the local cloud."""
 
 import json
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from localcloud import control
+from localstacks.claims import StackClaim
 from localstacks.oci.sessions import DEPLOYER, session_of
 from tests.support.local_team import ROOT, SEALED, Team, ended, summary
 
@@ -115,11 +121,14 @@ def test_a_run_that_fails_ends_up_with_its_reason_and_last_lines(team: Team) -> 
     storage = session_of(team.cloud, DEPLOYER).client("object_storage")
     listed = storage.list_objects(team.cloud.namespace, "demo-local-training", fields="size").data.objects
     kept = {item.name.partition("/output/")[2]: item.size for item in listed if "/output/" in item.name}
-    assert kept == {"workdir/snapshot.pt": 10, "workdir/wanted.bin": 51_000_000}
+    assert kept == {"workdir/snapshot.pt": 10, "workdir/wanted.bin": 51_000_000, "workdir/large.bin": 51_000_000}
     log = team.trainyard("runs", "logs", "local", "line/base")
     named = re.findall(r"\.launcher\]   (.*)", log.partition("that training made will be lost with this node")[2])
-    assert named == ["51.0 MB  large.bin: larger than 50 MB", "2.0 kB  /tmp/model.pt: outside of the working directory"]
-    assert 'give the job `keep: ["large.bin"]`' in log
+    assert named == ["2.0 kB  /tmp/model.pt: outside of the working directory"]
+    assert "1 file (2.0 kB) not kept" in team.trainyard("runs", "list", "local", "line/base")
+    shown = team.trainyard("runs", "outputs", "local", "line/base")
+    assert "not kept of rank 0: 1 file, 2 kB\n" in shown
+    assert "  2 kB  /tmp/model.pt: outside of the working directory\n" in shown
 
 
 def test_a_state_that_a_full_disk_cut_off_is_taken_up_from_the_one_before(team: Team) -> None:
@@ -149,7 +158,26 @@ def test_a_stack_that_another_command_works_on_is_left_to_it(team: Team) -> None
         )
         assert str(lock) in refused.stderr
     lock.unlink()
-    assert "Nothing is left" in team.trainyard("down", "local")
+
+    # Before the engine has its lock, too: both commands started at once.
+    claim = StackClaim(team.home / "pulumi" / "claim-local.lock", "local")
+    for word in ("up", "down"):
+        refused = team.attempt(word, "local")
+        assert refused.returncode == 1
+        assert f"at work on the stack `local`: process {os.getpid()}, since 20" in refused.stderr
+        assert "Run this again when it has ended" in refused.stderr
+        assert "pulumi cancel" not in refused.stdout + refused.stderr
+    del claim
+
+    part = next((team.home / "pulumi" / "state").rglob("local.json")).with_name("local.json.123456.tmp")
+    part.write_text("what an engine had written when it was killed")
+    shutil.copy(team.file, team.file.with_name("Pulumi.seen.yaml"))
+    team.trainyard("preview", "seen")
+    down = team.trainyard("down", "local")
+    assert "Nothing is left; the local cloud is stopped." in down
+    assert "Still up" not in down, "what was only previewed is not up"
+    assert "pulumi stack rm" not in down
+    assert not part.exists()
 
 
 def test_what_is_wrong_with_a_stack_file_is_said_before_anything_is_made(team: Team) -> None:
@@ -196,6 +224,22 @@ def test_plain_pulumi_with_a_config_file_from_elsewhere(team: Team) -> None:
     assert team.pulumi("stack", "init", "local", "--cwd", str(team.stacks)).returncode == 0
     there = {"TRAINYARD_STACKS": str(team.stacks)}
     seen = team.pulumi("preview", "--stack", "local", "--config-file", str(team.file), more=there)
+    assert summary(seen.stdout) == {"to": 21}, seen.stdout + seen.stderr
+
+
+def test_plain_pulumi_in_a_shell_that_cloud_env_prepared(team: Team) -> None:
+    (team.stacks / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
+    trainyard = f"{shlex.quote(sys.executable)} -m cli cloud env --pulumi --home {team.cloud.home}"
+    typed = [
+        f'eval "$({trainyard})"',
+        f"pulumi stack init local --non-interactive --cwd {team.stacks}",
+        f"TRAINYARD_STACKS={team.stacks} pulumi preview --non-interactive -s local --config-file {team.file}",
+    ]
+    bare = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], "PULUMI_CONFIG_PASSPHRASE": "of another stack"}
+    cache = {name: os.environ[name] for name in ("XDG_CACHE_HOME",) if name in os.environ}
+    seen = subprocess.run(
+        ["bash", "-ec", "\n".join(typed)], cwd=ROOT, env={**bare, **cache}, capture_output=True, text=True, timeout=900
+    )
     assert summary(seen.stdout) == {"to": 21}, seen.stdout + seen.stderr
 
 

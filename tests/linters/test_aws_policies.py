@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import pytest
 
+from catalog.aws_actions import rows_of_kind
 from catalog.tables import table
 from components.aws_dl1.deployer import deployer_policies
 from components.aws_dl1.plan import AwsDl1Plan
@@ -68,8 +69,10 @@ def documents() -> dict[str, dict[str, Any]]:
 def rows() -> Iterator[tuple[str, str, str]]:
     """(what for, resource, action) of every row of the catalog."""
     access = table("aws_dl1_access")
-    for part in ("actions", "users", "runs", "deployer"):
-        for words, listed in access[part].items():
+    parts = {part: access[part] for part in ("actions", "users", "runs")}
+    parts["deployer"] = {kind: rows_of_kind(kind) for kind in access["deployer"]}
+    for part, rows_of in parts.items():
+        for words, listed in rows_of.items():
             for row in listed:
                 yield from ((f"{part}: {words}", row["on"], action) for action in row["actions"])
 

@@ -15,6 +15,10 @@ import pytest
 from botocore.model import OperationModel
 from botocore.validate import ParamValidator
 
+from localcloud.aws.judge.conditions import Keys
+from localcloud.aws.judge.decide import InForce, Need, decide
+from localcloud.aws.judge.documents import PolicyDocument, statements_of
+from localcloud.aws.principals import AwsPrincipal
 from tests.programs.conftest import Record, Written
 from tests.support.ec2_words import as_ec2
 from tests.support.examples import DL1_EXAMPLES
@@ -97,11 +101,77 @@ def test_an_elastic_address_is_the_first_node_s_by_its_interface(changed: Writte
     assert made.exports["jobs"]["resnet"]["address"] == "203.0.113.9"
 
 
+@pytest.mark.parametrize(
+    ("address", "mode", "ports"),
+    [
+        ({"publicAddress": "elastic"}, "least", (443, 443)),
+        ({"publicAddress": "automatic", "efa": 1}, "least", (443, 443)),
+        ({"publicAddress": "automatic", "efa": 1}, "proof-of-concept", (0, 65535)),
+        ({"publicAddress": "none"}, "least", None),
+    ],
+)
+def test_nodes_with_public_addresses_reach_what_the_plan_says(
+    address: dict[str, Any], mode: str, ports: tuple[int, int] | None, changed: Written
+) -> None:
+    """A route to the internet is not enough: the group of the nodes has to let them out."""
+    made = changed("aws-dl1-resnet", network({"ingress": LETTING_IN, "mode": mode}, cluster(**address)))
+    out = [one.inputs for one in of_type(made, "SecurityGroupEgressRule") if one.inputs.get("cidrIpv4") == "0.0.0.0/0"]
+    assert [(one["fromPort"], one["toPort"], one["ipProtocol"]) for one in out] == ([(*ports, "tcp")] if ports else [])
+    assert len(of_type(made, "Route")) == len(out)
+
+
+OWN, BUCKET = {"aws:ResourceAccount": ("123456789012",)}, "arn:aws:s3:::vision-prod-gaudi"
+OTHERS = {"aws:ResourceAccount": ("210987654321",)}
+
+
+@pytest.mark.parametrize(
+    ("service", "action", "on", "account", "may"),
+    [
+        ("s3", "s3:PutObject", f"{BUCKET}/a", OTHERS, True),
+        ("s3", "s3:ListBucketMultipartUploads", BUCKET, OTHERS, True),
+        ("s3", "s3:PutObject", "arn:aws:s3:::company-data/a", OWN, True),
+        ("s3", "s3:PutObject", "arn:aws:s3:::somebody-elses/a", OTHERS, False),
+        ("s3", "s3:DeleteObject", "arn:aws:s3:::somebody-elses/a", OTHERS, False),
+        ("s3", "s3:GetObject", "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/a", OTHERS, True),
+        ("s3", "s3:GetObject", "arn:aws:s3:::amazon-ssm-packages-us-east-1/a", OTHERS, True),
+        ("ecr.api", "ecr:GetAuthorizationToken", "*", {}, True),
+        ("ecr.dkr", "ecr:BatchGetImage", "arn:aws:ecr:us-east-1:210987654321:repository/base", OTHERS, True),
+        ("ecr.dkr", "ecr:PutImage", "arn:aws:ecr:us-east-1:123456789012:repository/vision/gaudi", OWN, True),
+        ("ecr.dkr", "ecr:UploadLayerPart", "arn:aws:ecr:us-east-1:210987654321:repository/theirs", OTHERS, False),
+    ],
+)  # fmt: skip
+def test_endpoints_of_a_closed_network_take_writes_in_the_account_only(
+    service: str, action: str, on: str, account: Keys, may: bool, record: Record
+) -> None:
+    """By the judge of the local AWS, which knows no other account."""
+    (endpoint,) = [one for one in of_type(record("aws-dl1-resnet"), "VpcEndpoint") if one.name == service]
+    document = PolicyDocument(service, statements_of(endpoint.inputs["policy"]))
+    anybody = AwsPrincipal("arn:aws:iam::210987654321:user/somebody", user="somebody")
+    assert decide(Need(action, on, account), anybody, InForce((document,))).allowed is may
+
+
+def test_endpoints_let_everything_through_where_another_way_leads_out(record: Record, changed: Written) -> None:
+    public = changed("aws-dl1-resnet", network({"ingress": LETTING_IN}, cluster(publicAddress="elastic")))
+    for made in (public, record("aws-dl1-single-node")):
+        assert not [one.name for one in of_type(made, "VpcEndpoint") if "policy" in one.inputs]
+
+
 def test_a_reservation_starts_no_placement_group_of_the_stack_s_own(changed: Written) -> None:
     made = changed("aws-dl1-resnet", cluster(reservation="cr-0a1b2c3d"))
     (template,) = of_type(made, "LaunchTemplate")
     assert not of_type(made, "PlacementGroup")
     assert "placement" not in template.inputs
+
+
+def _state(recording: Recording, **others: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The resources that a program asks for, as the state of its stack has them. `others`: by kind."""
+    rows: dict[str, Mapping[str, Any]] = {}
+    for one in recording.made():
+        outputs = dict(one.inputs)
+        if one.kind == "Instance":
+            outputs["arn"] = f"arn:aws:ec2:us-east-1:123456789012:instance/i-{one.name.rpartition('/')[2]}"
+        rows[one.urn] = outputs | dict(others.get(one.kind, {}))
+    return rows
 
 
 # What takes another machine, and what does not.
@@ -130,6 +200,8 @@ STAYS = {
     "nodes": _job(roles={"main": 1, "worker": 2}),
     "keyRotation": cluster(keyRotation=2),
     "runtime": _job(maximumRuntimeMinutes=60),
+    "hostNic": cluster(hostNic="host-memory"),
+    "auto": cluster(hostNic="auto"),
 }
 
 
@@ -149,11 +221,55 @@ def test_what_a_run_brings_changes_no_machine(key: str, record: Record, changed:
         config.pop("trainyard:quota")
         STAYS[key](config)
 
-    made = changed("aws-dl1-resnet", quota)
-    assert template_name(made) == template_name(record("aws-dl1-resnet"))
+    last = record("aws-dl1-resnet")
+    references = {LAST_UP: last.exports, f"{LAST_UP}#resources": _state(last)}
+    made = changed("aws-dl1-resnet", quota, references=references)
+    assert not made.warnings
+    assert template_name(made) == template_name(last)
     before = {one.name: one.inputs for one in of_type(record("aws-dl1-resnet"), "Instance")}
     after = {one.name: one.inputs for one in of_type(made, "Instance")}
     assert before.items() <= after.items()
+
+
+def test_what_the_network_goes_with_goes_first(record: Record) -> None:
+    """AWS deletes no subnet and no group while a machine or an endpoint is in it."""
+    made = record("aws-dl1-resnet")
+    template, subnet = made.one("LaunchTemplate"), made.one("Subnet")
+    assert template.delete_first
+    assert template.replaced_for == ("iamInstanceProfile", "networkInterfaces")
+    assert {"subnet", "nodes"} <= set(template.needs)
+    assert subnet.delete_first, "two subnets cannot have one block"
+    interfaces = [one for one in made.of("VpcEndpoint").values() if one.inputs["vpcEndpointType"] == "Interface"]
+    assert interfaces
+    for one in interfaces:
+        assert (one.delete_first, one.replaced_for) == (True, ("securityGroupIds", "subnetIds")), one.name
+    for machine in made.of("Instance").values():
+        assert machine.delete_first
+        assert "resnet" in machine.needs
+
+
+def test_another_bucket_or_log_group_replaces_the_template_and_another_release_does_not(changed: Written) -> None:
+    """User data has their names, and each release has other user data."""
+
+    assert changed("aws-dl1-resnet", lambda _: None).one("LaunchTemplate").trigger == [
+        "vision-prod-gaudi", "vision-prod-training",
+    ]  # fmt: skip
+    assert changed("aws-dl1-resnet", _named_otherwise).one("LaunchTemplate").trigger == ["vision-other", None]
+
+
+def test_each_vpc_has_an_internet_gateway_of_its_own(changed: Written) -> None:
+    made = changed("aws-dl1-single-node", lambda _: None)
+    assert made.one("InternetGateway").replaced_for == ("vpcId",)
+
+
+def test_the_way_between_machines_comes_with_the_ticket(changed: Written, record: Record) -> None:
+    for made, wanted in (
+        (record("aws-dl1-resnet"), None),
+        (changed("aws-dl1-resnet", cluster(hostNic="libfabric")), None),
+        (changed("aws-dl1-resnet", cluster(hostNic="host-memory")), "host-memory"),
+    ):
+        nodes = [node for run in of_type(made, "Run") for node in run.inputs["nodes"]]
+        assert {node["environment"].get("TRAINYARD_HOST_NIC") for node in nodes} == {wanted}
 
 
 def test_secret_variables_travel_by_a_secret_of_their_run(changed: Written) -> None:
@@ -248,7 +364,7 @@ def test_what_a_change_would_lose_is_told_before(changed: Written) -> None:
         "logGroup": "vision-prod-old", "region": "us-east-1", "made": ["bucket", "registry", "logs"],
         "jobs": {
             "gone": {"instances": {"main-0": "i-1"}},
-            "resnet": {"instances": {"main-0": "i-2", "worker-1": "i-3"}, "launchTemplate": "vision-prod-resnet-0"},
+            "resnet": {"instances": {"main-0": "i-2", "worker-1": "i-3"}},
         },
     }  # fmt: skip
     made = changed("aws-dl1-resnet", lambda _: None, references={LAST_UP: before})
@@ -256,9 +372,102 @@ def test_what_a_change_would_lose_is_told_before(changed: Written) -> None:
     for words in (
         "the objects of the bucket `vision-prod-old`", "the images of the repository `vision/old`",
         "the log group `vision-prod-old` is deleted", "`main-0` of the job `gone`", "`worker-1` of the job `resnet`",
-        "the machines of the job `resnet` are replaced, and what trains on them ends",
     ):  # fmt: skip
         assert words in told, told
+
+
+def _warned(changed: Written, before: Recording, change: Change) -> tuple[str, ...]:
+    references = {LAST_UP: before.exports, f"{LAST_UP}#resources": _state(before)}
+    return changed("aws-dl1-resnet", change, references=references).warnings
+
+
+def _named_otherwise(config: dict[str, Any]) -> None:
+    config["trainyard:access"] = {"existing": True, "runs": "company-nodes"}
+    config["trainyard:bucket"] = {"name": "vision-other"}
+    config["trainyard:logs"] = {"enabled": False}
+
+
+def _other_machines(config: dict[str, Any]) -> None:
+    cluster(ami="ami-0b2b2c2d2e2f2a2b2", efa=2, stopWhenIdle=60, spot=True)(config)
+    _job(blockStorageGb=600)(config)
+
+
+# What a change takes machines for, as it is said before.
+TAKES = {
+    "another block and zone": (
+        network({"cidr": "10.50.0.0/16", "zone": "us-east-1b"}),
+        ["`network.cidr` (10.40.0.0/16 -> 10.50.0.0/16)", "`network.zone` (us-east-1a -> us-east-1b)"],
+    ),
+    "an existing subnet": (
+        network({"subnet": "subnet-0c0a", "securityGroup": "sg-0c0a"}),
+        ["`network.subnet` (none -> subnet-0c0a)", "`network.securityGroup` (none -> sg-0c0a)"],
+    ),
+    "other names": (
+        _named_otherwise,
+        [
+            "`access.runs` (vision-prod-nodes -> company-nodes)", "`bucket` (vision-prod-gaudi -> vision-other)",
+            "`logs` (vision-prod-training -> none)", "all runs start again",
+        ],
+    ),
+    "other machines": (
+        _other_machines,
+        [
+            "Because of `ami` (ami-0d11a1b2c3d4e5f60 -> ami-0b2b2c2d2e2f2a2b2), `blockStorageGb` (500 -> 600), "
+            "`spot` (false -> true), `efa` (4 -> 2), `stopWhenIdle` (30 -> 60). What lies only on their disks is lost; "
+            "runs that wait in the queue go on",
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TAKES)
+def test_a_change_that_takes_machines_says_which_and_why(what: str, record: Record, changed: Written) -> None:
+    change, words = TAKES[what]
+    (told,) = [one for one in _warned(changed, record("aws-dl1-resnet"), change) if "are replaced" in one]
+    assert "the machines of the job `resnet` are replaced, and what trains on them ends as FAILED" in told
+    assert "`main-0` (i-main-0), `worker-0` (i-worker-0)" in told
+    for one in words:
+        assert one in told
+
+
+def test_a_network_of_an_earlier_release_changes_only_after_an_up_without_the_change(
+    record: Record, changed: Written
+) -> None:
+    """Pulumi goes by the order in the state, which that release did not write."""
+    before = record("aws-dl1-resnet")
+    last = {name: value for name, value in before.exports.items() if name != "machinesReplacedWith"}
+    references = {LAST_UP: last, f"{LAST_UP}#resources": _state(before)}
+    with pytest.raises(ProgramError) as refused:
+        changed("aws-dl1-resnet", network({"cidr": "10.50.0.0/16"}), references=references)
+    assert "`network.cidr` (10.40.0.0/16 -> 10.50.0.0/16) replaces the machines" in str(refused.value)
+    assert "first bring the stack up without this change" in str(refused.value)
+    told = changed("aws-dl1-resnet", cluster(efa=2), references=references).warnings
+    assert any("`efa` (4 -> 2)" in one for one in told), "a template of another name replaces them in every state"
+
+
+def test_a_subnet_stays_in_its_zone_whatever_aws_offers_today(record: Record, changed: Written) -> None:
+    before = record("aws-dl1-resnet")
+    rows = _state(before, Subnet={"availabilityZone": "us-east-1b"})
+    references = {LAST_UP: before.exports, f"{LAST_UP}#resources": rows}
+    made = changed("aws-dl1-resnet", network({"cidr": "10.40.0.0/16"}), references=references)
+    assert made.one("Subnet").inputs["availabilityZone"] == "us-east-1b"
+    assert not made.warnings
+
+
+def test_what_another_stack_has_is_refused_before_anything_is_made(changed: Written) -> None:
+    """Both would make the same role, policies and templates, and `up` would fail half-way."""
+
+    def change(config: dict[str, Any]) -> None:
+        config["trainyard:environment"] = "theirs"
+
+    with pytest.raises(ProgramError) as refused:
+        changed("aws-dl1-resnet", change)
+    for what in (
+        "role `vision-theirs-nodes`",
+        "policy `vision-theirs-users`",
+        "launch template `vision-theirs-resnet-",
+    ):
+        assert re.search(rf"environment: the {what}\S* is of the stack `theirs`", str(refused.value)), refused.value
 
 
 def test_another_region_is_refused(changed: Written) -> None:

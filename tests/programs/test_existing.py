@@ -39,6 +39,26 @@ def test_a_subnet_is_made_in_a_vcn_with_a_route_table_by_their_names(changed: Wr
     assert subnet["routeTableId"] == "ocid1.routetable.oc1..company-a"
 
 
+def test_a_subnet_outside_of_the_vcn_is_refused_before_anything_is_made(changed: Written) -> None:
+    def placed(cidr: str) -> Any:
+        return lambda config: config["trainyard:network"].update({"subnetCidr": cidr})
+
+    assert changed("oci-existing-vcn", placed("10.9.0.0/24")).one("Subnet").inputs["cidrBlock"] == "10.9.0.0/24"
+    with pytest.raises(ProgramError) as refused:
+        changed("oci-existing-vcn", placed("10.77.0.0/24"))
+    assert "10.77.0.0/24 lies outside of the VCN's addresses: 10.0.0.0/16, 10.9.0.0/24" in str(refused.value)
+    assert "Pulumi.oci-existing-vcn.yaml:" in str(refused.value)
+
+
+def test_a_subnet_outside_of_the_vpc_is_refused_too(changed: Written) -> None:
+    def placed(config: Config) -> None:
+        config["trainyard:network"] = {"vpc": "vpc-0c0a1b2c3d4e5f601", "subnetCidr": "192.168.7.0/24"}
+
+    with pytest.raises(ProgramError) as refused:
+        changed("aws-dl1-single-node", placed)
+    assert "192.168.7.0/24 lies outside of the VPC's addresses: 10.0.0.0/8" in str(refused.value)
+
+
 def test_a_name_is_looked_for_where_the_network_lives(changed: Written) -> None:
     def named(config: Config) -> None:
         config["trainyard:network"]["vcn"] = "company"

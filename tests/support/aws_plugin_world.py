@@ -247,6 +247,7 @@ CASES: Mapping[str, Case] = {
         lambda w: _of_bucket(w, rules=[{"applyServerSideEncryptionByDefault": {"sseAlgorithm": "AES256"}}]),
         {"rules": [{"applyServerSideEncryptionByDefault": {"sseAlgorithm": "aws:kms"}, "bucketKeyEnabled": True}]},
         {"bucket": "another"},
+        stays=True,  # a bucket always has an encryption: what is left is the default
     ),
     "aws:s3/bucketVersioning:BucketVersioning": Case(
         lambda w: _of_bucket(w, versioningConfiguration={"status": "Enabled"}),

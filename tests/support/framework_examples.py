@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from catalog.environments import Need
+from catalog.imports import imported_modules
 from localcloud.environments.find import Environment, MissingEnvironment, find_for
-from localcloud.environments.imports import imported_modules
 from schemas.model import Job, PortRange
 from tests.support.examples import STACKS
 from tests.support.nodes import planned
@@ -36,7 +37,7 @@ class Example:
 
     def environment(self) -> Environment:
         """Where it can run; a test that needs one that is not here is skipped with the reason."""
-        found = find_for(self.framework, self.strategy, imported_modules(self.folder))
+        found = find_for(Need(self.framework, self.strategy, imported_modules(self.folder)))
         if isinstance(found, MissingEnvironment):
             pytest.skip(f"not rehearsed: the environment {found.name}: {found.reason}; {found.remedy}")
         return found

@@ -42,7 +42,7 @@ class LocalMachines:
         self.s3, self.ec2 = clients["s3"], clients["ec2"]
         self._prepare(files)
         told = NodeSettings(
-            region="us-east-1", bucket=BUCKET, job=JOB, nodes=self.nodes, launcher=LAUNCHER, code=CODE, log_group=GROUP,
+            region="us-east-1", bucket=BUCKET, job=JOB, launcher=LAUNCHER, code=CODE, log_group=GROUP,
             ssh_secret=KEY_SECRET, image="registry/train:1", release="1.15.1", efa_interfaces=1,
             stop_when_idle_minutes=30,
         )  # fmt: skip

@@ -26,6 +26,7 @@ SHIPPED = ROOT / "stacks"
 ONE_NODE = Path(__file__).with_name("stacks")
 # A quiet machine takes a tenth of it.
 LONGEST_SECONDS = 900.0
+_LOCAL_CLOUD = re.compile(r"http://127\.0\.0\.1:\d+")
 # A secret as a team's file would hold it; only the stack's own key opens it.
 SEALED = {"secure": "v1:Yk9sYmFsbG9vbg==:2mVjdG9yc2VjcmV0"}
 # What a tenancy has before anybody asks for anything, and what it remembers of what was asked.
@@ -78,6 +79,10 @@ class Team:
         written["config"][f"trainyard:{key}"] = value
         self.file.write_text(yaml.safe_dump(written, sort_keys=False))
 
+    def written(self, key: str) -> Any:
+        """What the stack file says of a key."""
+        return yaml.safe_load(self.file.read_text())["config"][f"trainyard:{key}"]
+
     @property
     def cloud(self) -> control.Cloud:
         return control.start(self.home / "cloud")
@@ -93,7 +98,10 @@ class Team:
         )  # fmt: skip
 
     def take_over(self, recording: Path) -> None:
-        """Makes the stack `local` the recorded one: its file, its code, its state and what opens its secrets."""
+        """Makes the stack `local` the recorded one: its file, its code, its state and what opens its secrets.
+
+        A recording names the port that the local cloud had then. This team's cloud has another one.
+        """
         shutil.copy(recording / "Pulumi.local.yaml", self.stacks)
         if (recording / "local").exists():
             shutil.copytree(recording / "local", self.stacks / "local", dirs_exist_ok=True)
@@ -102,7 +110,9 @@ class Team:
         shutil.copy(recording / "passphrase", self.home / "pulumi")
         shutil.copy(recording / "local-file.yaml", copies / "Pulumi.local.yaml")
         (copies / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n")
-        for words in (["init", "local", "--no-select"], ["import", "--file", str(recording / "state.json")]):
+        state = copies.parent / "recorded.json"
+        state.write_text(_LOCAL_CLOUD.sub(self.cloud.endpoint, (recording / "state.json").read_text()))
+        for words in (["init", "local", "--no-select"], ["import", "--file", str(state)]):
             where = [] if words[0] == "init" else ["--stack", "local"]
             done = self.pulumi("stack", *words, *where, "--cwd", str(copies), "--non-interactive")
             assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 PROGRAMS = ("sh", "cat", "chown", "cut", "getent", "grep", "groupadd", "head", "id", "mkdir", "rm", "sed", "useradd")
@@ -61,6 +62,9 @@ class MachineBase:
         standard = local / "lib" / VERSION
         shutil.copytree(base / "lib" / VERSION, standard, ignore=_LEFT_OUT)
         (standard / "site-packages").mkdir()
+        # Debian's ensurepip takes pip from a folder of its own, which another package has.
+        if wheels := sysconfig.get_config_var("WHEEL_PKG_DIR"):
+            shutil.copytree(wheels, self._inside(Path(wheels)), dirs_exist_ok=True)
         for module in standard.glob("lib-dynload/*.so"):
             for library in _libraries(module):
                 self._put(library)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from launcher.aws_dl1.machine.tickets import ENDS
 from tests.support.aws_machines import REGION, Instance, client, metadata, role
@@ -46,6 +49,28 @@ class MachineProcess:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "launcher.aws_dl1.machine", "serve"],
                 cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=console, stderr=console,
+            )  # fmt: skip
+
+    def boot(self, user_data: str, python: Path | None) -> None:
+        """Starts it as user data does, on a machine whose `python3` is this one."""
+        for file in yaml.safe_load(user_data)["write_files"]:
+            path = self.root / file["path"][1:]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # The machine's own root is the whole disk.
+            path.write_text(file["content"].replace(" /opt/trainyard", f" {self.root}/opt/trainyard"))
+            path.chmod(int(file["permissions"], 8))
+        programs = self.root / "programs"
+        programs.mkdir(exist_ok=True)
+        named = {"python3": str(python)} if python else {}
+        for name in ("sh", "ssh-keygen", "env", "sleep"):
+            named[name] = shutil.which(name) or name
+        for name, target in named.items():
+            (programs / name).symlink_to(target)
+        environment = {**self.environment, "PATH": f"{self.root / 'bin'}:{programs}"}
+        with (self.root / "console").open("ab") as console:
+            self.process = subprocess.Popen(
+                [shutil.which("sh") or "sh", str(self.root / "opt/trainyard/bin/trainyard-node"), "serve"],
+                cwd=self.root, env=environment, stdin=subprocess.DEVNULL, stdout=console, stderr=console,
             )  # fmt: skip
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -184,9 +209,9 @@ def launcher_archive() -> bytes:
 
 @contextmanager
 def cluster(
-    endpoint: str, bucket: str, folder: Path, nodes: tuple[str, ...], key: str, **settings: Any
+    endpoint: str, bucket: str, folder: Path, nodes: tuple[str, ...], key: str, serve: bool = True, **settings: Any
 ) -> Iterator[ClusterWorld]:
-    """Machines that serve. All that they started ends with the block."""
+    """Machines that serve, unless the test starts them. All that they started ends with the block."""
     world = ClusterWorld(endpoint, bucket)
     world.s3.put_object(Bucket=bucket, Key=LAUNCHER, Body=launcher_archive())
     secrets = client(endpoint, "secretsmanager")
@@ -195,14 +220,14 @@ def cluster(
     with suppress(world.logs.exceptions.ResourceAlreadyExistsException):
         world.logs.create_log_group(logGroupName=GROUP)
     content = {
-        "region": REGION, "bucket": bucket, "job": JOB, "nodes": list(nodes), "launcher": LAUNCHER, "code": None,
+        "region": REGION, "bucket": bucket, "job": JOB, "launcher": LAUNCHER, "code": None,
         "logGroup": GROUP, "sshSecret": KEY_SECRET, "sshPort": 3022, "image": "registry/train:1", "release": "1.15.1",
         "hostNic": "libfabric", "efaInterfaces": 4, "stopWhenIdleMinutes": 0, **settings,
     }  # fmt: skip
     with ExitStack() as stack:
         for rank, node in enumerate(nodes):
             world.machines[node] = stack.enter_context(_machine(endpoint, folder, node, rank, content))
-        for machine in world.machines.values():
+        for machine in world.machines.values() if serve else ():
             machine.serve()
         yield world
 

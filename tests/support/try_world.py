@@ -16,7 +16,7 @@ from tests.support.cloud_fixture import Clients
 from tests.support.local_team import LONGEST_SECONDS, ROOT, Team
 from tests.support.waiting import eventually
 
-# Says what it was given, leaves it as its output, and waits to be let go if it is told to.
+# Says what it was given, leaves it as its output, and waits to be let go if it is told to. `--bar`: it draws meanwhile.
 SCRIPT = """
 import os, pathlib, sys, time
 given = f"args {sys.argv[1:]} colour {os.environ.get('COLOUR')} place {os.environ.get('PLACE')}"
@@ -25,6 +25,10 @@ print(given, "peers", os.environ.get("PEERS"), flush=True)
 end = time.monotonic() + 600
 while "--wait" in sys.argv and not (pathlib.Path.home() / "ends").exists() and time.monotonic() < end:
     time.sleep(0.05)
+    if "--bar" in sys.argv:
+        print(end=f"\\r{time.monotonic():.2f} s \x1b[32m\u2588\x1b[0m left \u2588\u2588", flush=True)
+if "--bar" in sys.argv:
+    print("\\rwhole\x1b[K")
 """
 PAIR = """
 name = "pair"

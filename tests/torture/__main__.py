@@ -76,7 +76,7 @@ PARTS = {
     ),
     "up": Part(
         "`up` is killed (command, engine, plugin, cloud or all): the next `up` ends in the same state, no double, no"
-        " orphan",
+        " orphan (of the local plugins, which mark their attempts; clouds' own: docs/aws-dl1.md)",
         "kills", 200, ("tests/flows/test_kills.py",), {"TRAINYARD_KILL_SEEDS": "{first}:{last}"},
     ),
     "second runs": Part(
@@ -84,9 +84,24 @@ PARTS = {
         " as if it were alone, or resumes, with the right ranks", "replacements", 200,
         ("tests/torture/test_second_runs.py",), COUNTED,
     ),
+    "aws": Part(
+        "each example of AWS and ten variations come up, change and go down as the printed deployer, whom the local AWS"
+        " refuses everything else", "changes of each", 25,
+        ("tests/torture/test_aws_deployers.py",), COUNTED,
+    ),
     "examples": Part(
         "examples come up side by side on one cloud, all and in pairs, in any order: up, unchanged, down, nothing left",
         "groups", 18, ("tests/flows/test_examples_up.py", "tests/flows/test_stand_ins.py"), COUNTED,
+    ),
+    "bare": Part(
+        "`make up` trains on a machine with nothing but Debian, Python, make and git: as a user and as root, without"
+        " and with nftables, with nothing kept, on Debian 13, and without rules where there is no way to them",
+        "round", 1, ("tests/bare/test_bare_machine.py",), COUNTED,
+    ),
+    "first hour": Part(
+        "the page for newcomers is typed on OCI, OpenPAI and AWS DL1, and where there is no environment: `up` makes"
+        " what its jobs need; on a machine with nothing but Debian it leads to results within ten minutes", "page", 1,
+        ("tests/flows/test_first_hour.py", "tests/bare/test_bare_first_hour.py"), COUNTED,
     ),
     "frameworks": Part(
         "each framework trains on two and on three hosts behind its planned rules, and misses each rule that is closed",

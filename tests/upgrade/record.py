@@ -22,6 +22,8 @@ RECORDINGS = Path(__file__).parent
 STACKS = RECORDINGS / "stacks"
 CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 LOCAL = "local"
+# The job of a stack that is started once more before its state is recorded.
+WITH_A_TRY = {"aws-dl1": "resnet", "openpai": "cifar10"}
 
 
 def record(release: str, stack: str) -> Path:
@@ -33,6 +35,9 @@ def record(release: str, stack: str) -> Path:
             shutil.copy(STACKS / stack / team.file.name, team.file)
         try:
             team.trainyard("up", "local")
+            if stack in WITH_A_TRY:
+                # What a try leaves behind must not count as a change of what it was like.
+                team.trainyard("run", "local", WITH_A_TRY[stack])
             exported = team.pulumi("stack", "export", "--stack", "local", "--cwd", str(team.home / "pulumi" / "stacks"))
             into.mkdir(exist_ok=True)
             (into / "state.json").write_text(json.dumps(_without_positions(exported.stdout), indent=1) + "\n")

@@ -16,7 +16,8 @@ from tests.support.local_team import Team
 pytestmark = pytest.mark.engine
 
 PROVIDERS = "pulumi:providers:"
-RECORDED = sorted(path.parent for path in Path(__file__).parent.glob("*/state.json"))
+RECORDINGS = Path(__file__).parent
+RECORDED = sorted(path.parent for path in RECORDINGS.glob("*/state.json"))
 
 
 def _runs(recording: Path) -> list[dict[str, Any]]:
@@ -26,13 +27,25 @@ def _runs(recording: Path) -> list[dict[str, Any]]:
 
 def test_recordings_hold_what_nodes_are_told() -> None:
     """Any other byte of a launch document replaces the run, and so fails the previews below."""
-    runs = {recording.name: run for recording in RECORDED for run in _runs(recording)}
-    assert set(runs) == {path.name for path in RECORDED}
-    for run in runs.values():
+    recorded = {recording.name: _runs(recording) for recording in RECORDED}
+    assert all(recorded.values())
+    for run in (run for runs in recorded.values() for run in runs if "protocol" not in run):
         assert all("TRAINYARD_LAUNCH" in node["environment"] for node in run["nodes"])
-    told = runs["0.2.0-git"]["nodes"][0]["environment"]
+    told = recorded["0.2.0-git"][0]["nodes"][0]["environment"]
     assert {"URI", "GIT_BRANCH", "GIT_COMMIT", "GIT_SECRET_ID"} <= {name.removeprefix("OCI__RUNTIME_") for name in told}
-    assert runs["0.2.0-node-groups"]["layout"] == "node-groups"
+    assert recorded["0.2.0-node-groups"][0]["layout"] == "node-groups"
+
+
+def test_recordings_of_openpai_hold_both_ways_of_starting() -> None:
+    """There the launch document is a line of the job's text, and a plain start has none."""
+    texts = [json.dumps(run["protocol"]["taskRoles"]) for run in _runs(RECORDINGS / "0.2.0-openpai")]
+    assert {"export TRAINYARD_LAUNCH=" in text for text in texts} == {True, False}
+
+
+@pytest.mark.parametrize(("recording", "values"), [("0.2.0-aws-dl1", ("0.1", "0.01")), ("0.2.0-openpai", ("1", "2"))])
+def test_recordings_hold_a_run_for_each_value(recording: str, values: tuple[str, ...]) -> None:
+    names = {run["tags"]["run"] for run in _runs(RECORDINGS / recording)}
+    assert names >= {"base", *(f"sweep-lr-{value}" for value in values)}
 
 
 def _announced(recording: Path) -> dict[str, set[str]]:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a machine of a cluster is given when it is made: cloud-config, the same for all machines of a job. Pure.
 
-Nothing in it is secret, and nothing depends on a run (docs/decisions/0021).
+Nothing in it is secret, and nothing depends on a run or on the number of nodes (docs/decisions/0021).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -16,6 +17,7 @@ from textwrap import indent
 LARGEST = 16384
 _TEMPLATE = Path(__file__).with_name("cloud-config.yaml")
 _FETCH = Path(__file__).parents[3] / "launcher" / "aws_dl1" / "fetch.py"
+_DOCSTRING = re.compile(r'^ *"""(?:[^"]|"(?!""))*"""\n', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,6 @@ class NodeSettings:
     region: str
     bucket: str
     job: str
-    nodes: tuple[str, ...]
     launcher: str
     code: str | None = None
     log_group: str | None = None
@@ -48,7 +49,6 @@ class NodeSettings:
             "region": self.region,
             "bucket": self.bucket,
             "job": self.job,
-            "nodes": list(self.nodes),
             "launcher": self.launcher,
             "code": self.code,
             "logGroup": self.log_group,
@@ -67,9 +67,9 @@ def user_data(settings: NodeSettings) -> str:
     # A name with `"` or a line break cannot end the YAML string: JSON's strings are strings of YAML, too.
     text = Template(_TEMPLATE.read_text("utf-8")).substitute(
         node_json=json.dumps(json.dumps(settings.document(), indent=1) + "\n"),
-        # Not compressed: other releases of Python compress to other bytes, and other user data is another machine.
-        fetch=indent(_FETCH.read_text("utf-8").rstrip(), "   "),
+        # Not compressed: other releases of Python compress to other bytes. What it explains is in the repository.
+        fetch=indent(_DOCSTRING.sub("", _FETCH.read_text("utf-8")).rstrip(), "   "),
     )
     if len(text.encode()) > LARGEST:
-        raise ValueError(f"the user data has {len(text.encode())} bytes, and EC2 takes {LARGEST}: name fewer nodes")
+        raise ValueError(f"the user data has {len(text.encode())} bytes, and EC2 takes {LARGEST}: use shorter names")
     return text

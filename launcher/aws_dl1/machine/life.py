@@ -221,7 +221,7 @@ def tidy(machine: Machine, kept: Record) -> None:
     except commands.CommandError as error:
         if "No such" not in str(error):
             machine.say(f"the container of start {kept.number} stays: {error}")
-    clean(kept.folder)
+    clean(machine.places, kept)
 
 
 class _Both(Voice):

@@ -38,6 +38,11 @@ class Places:
         return self.root / "var/lib/trainyard/starts"
 
     @property
+    def scratch(self) -> Path:
+        """The local disk, where the machine has one."""
+        return self.root / "var/lib/trainyard/scratch"
+
+    @property
     def run(self) -> Path:
         """Emptied by each boot."""
         return self.root / "run/trainyard-node"

@@ -48,6 +48,12 @@ def ended(places: Places) -> Iterator[Record]:
             yield record
 
 
+def goes_on(places: Places, boot: str) -> bool:
+    """Whether a start that this boot began has not ended."""
+    every = (read_json(folder / "record.json") for folder in places.starts.glob("[0-9]" * 8))
+    return any(kept["boot"] == boot and kept["phase"] != ENDED for kept in every if kept)
+
+
 def _record(kept: Mapping[str, Any], folder: Path) -> Record:
     return Record(
         int(kept["number"]), str(kept["boot"]), folder, str(kept["phase"]), float(kept["began"]), dict(kept["state"])

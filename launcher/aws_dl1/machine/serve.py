@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from launcher.aws_dl1.fetch import AwsError
-from launcher.aws_dl1.machine import commands, equipment, record, ssh
+from launcher.aws_dl1.machine import commands, disks, equipment, record, ssh
 from launcher.aws_dl1.machine.cluster import Queue, rfc3339
 from launcher.aws_dl1.machine.facts import interruption
 from launcher.aws_dl1.machine.life import End, Life, tidy
 from launcher.aws_dl1.machine.places import read_json, write_json
+from launcher.aws_dl1.machine.renewal import renew
 from launcher.aws_dl1.machine.starting import Machine, in_progress, shown
 from launcher.aws_dl1.machine.tickets import CANCELED, FAILED, IN_PROGRESS, Ticket, turn
 from launcher.aws_dl1.machine.wake import Bell
@@ -56,6 +57,7 @@ class Server:
             if shown(kept.folder):
                 tidy(self.machine, kept)
         self._report(PREPARING)
+        disks.prepare(self.machine.places, self.machine.say)
         while not self.signals.ended() and not self._prepare():
             self._turn_unfit()
         while not self.signals.ended():
@@ -67,7 +69,7 @@ class Server:
                 else:
                     self._turn()
             except StoreError as error:
-                self.machine.say(f"the bucket does not answer: {error}")
+                self._unheard(error)
                 self._pause(_WAITING_SECONDS)
         return 0
 
@@ -132,7 +134,7 @@ class Server:
                 self._refuse(now.ticket)
             self._stop_when_idle(found, frozenset())
         except StoreError as error:
-            self.machine.say(f"the bucket does not answer: {error}")
+            self._unheard(error)
         self._pause(_UNFIT_SECONDS)
 
     def _refuse(self, ticket: Ticket) -> None:
@@ -173,6 +175,7 @@ class Server:
 
     def _serve(self, ticket: Ticket, found: Queue) -> None:
         mine = found.states.get(ticket.number, {}).get(self.machine.me.node, {})
+        renew(self.machine, ticket)
         self._report(BUSY, f"start {ticket.number}")
         self._renew_key()
         life = Life(
@@ -225,6 +228,19 @@ class Server:
             self.machine.say(f"the machine cannot stop: {error}")
             self._report(READY, str(error))
             self._idle_since = time.monotonic()
+
+    def _unheard(self, error: StoreError) -> None:
+        """Without its bucket a machine takes no run, and nobody sees that it waits: then it stops when idle as well."""
+        self.machine.say(f"the bucket does not answer: {error}")
+        minutes = self.machine.settings.stop_when_idle_minutes
+        idle = time.monotonic() - self._idle_since
+        if not minutes or idle < minutes * 60 or record.goes_on(self.machine.places, self.machine.boot):
+            return
+        self.machine.say(f"no run for {minutes:g} minutes, and no bucket: the machine stops")
+        try:
+            commands.run(["shutdown", "-h", "now"])
+        except commands.CommandError as refused:
+            self.machine.say(f"the machine cannot stop: {refused}")
 
     def _until_idle(self) -> float:
         """How long the queue may be left alone."""

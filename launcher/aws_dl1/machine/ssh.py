@@ -10,6 +10,7 @@ from pathlib import Path
 
 from launcher.aws_dl1.machine.commands import CommandError, run
 from launcher.aws_dl1.machine.places import write
+from launcher.compatibility import unlink
 from launcher.errors import MissingError
 
 _PRIVATE, _PUBLIC, _AUTHORIZED, _CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
@@ -65,7 +66,7 @@ def key_pair(private: str, folder: Path) -> KeyPair:
             f"the cluster's SSH key cannot be used ({error}): have a new one made by its stack"
         ) from None
     finally:
-        file.unlink(missing_ok=True)
+        unlink(file)
     return KeyPair(text, f"{public} {_COMMENT}\n")
 
 

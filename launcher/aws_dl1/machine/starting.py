@@ -12,6 +12,7 @@ from typing import Any
 
 from launcher import network
 from launcher.aws_dl1 import container as inside
+from launcher.aws_dl1 import host_nic
 from launcher.aws_dl1.fetch import AwsError, Identity, unpacked
 from launcher.aws_dl1.machine import commands, images, options, record, ssh
 from launcher.aws_dl1.machine.cluster import Cluster, rfc3339
@@ -20,6 +21,7 @@ from launcher.aws_dl1.machine.places import Places, remove, write, write_json
 from launcher.aws_dl1.machine.record import Record
 from launcher.aws_dl1.machine.tickets import ENDS, IN_PROGRESS, Ticket, variable
 from launcher.aws_dl1.services import secret
+from launcher.compatibility import unlink
 from launcher.errors import LaunchError, MissingError
 from launcher.identities import START_VARIABLE
 from launcher.network import ADDRESS_VARIABLE
@@ -88,6 +90,7 @@ class Starting:
             {name: own.get(name, value) for name, value in options.ENVIRONMENT.items()},
             self.record.folder / _VARIABLES,
             volumes,
+            self._made_scratch(),
         )
         try:
             commands.run(words, 600)
@@ -97,6 +100,13 @@ class Starting:
             self.say(f"the container is there already ({error}): a program before this one started it")
         self.record.phase = record.RUNNING
         self.record.save()
+
+    def _made_scratch(self) -> Path:
+        folder = _scratch(self.machine.places, self.ticket.number)
+        folder.mkdir(parents=True, exist_ok=True)
+        # The image's user may be any.
+        folder.chmod(0o1777)
+        return folder
 
     def _fetched(self, what: str) -> Path | None:
         """The folder of the ticket's own archive, else of the machine's."""
@@ -153,7 +163,9 @@ class Starting:
                 machine.settings.host_nic, machine.settings.release, machine.settings.efa_interfaces,
                 network.interface_of(mine.address),
             ),
+            **self._own(ticket.environments[mine.node]),
             options.KERNEL_VARIABLE: options.kernel(),
+            options.SCRATCH_VARIABLE: options.SCRATCH,
             inside.PORT_VARIABLE: str(port),
             ADDRESS_VARIABLE: mine.address,
             **{name: value for name, value in machine.identity.environment.items() if name.startswith(_PLACES)},
@@ -166,6 +178,12 @@ class Starting:
             if "\n" in value or "\r" in value:
                 hidden.setdefault(name, value)
         return {name: value for name, value in given.items() if name not in hidden}, hidden
+
+    @staticmethod
+    def _own(environment: Mapping[str, str]) -> dict[str, str]:
+        """The container cannot tell what the stack file set from what the machine set."""
+        names = [name for name in host_nic.CHOSEN if name in environment]
+        return {host_nic.OWN_VARIABLE: ",".join(names)} if names else {}
 
     def _secrets(self, node: str) -> dict[str, str]:
         """The secret variables that all nodes share, and those that stand under the node's own name."""
@@ -185,13 +203,18 @@ class Starting:
 
     def clean(self) -> None:
         """Nothing secret stays on the disk."""
-        clean(self.record.folder)
+        clean(self.machine.places, self.record)
 
 
-def clean(folder: Path) -> None:
-    """What the container of a start was shown."""
-    remove(folder / _SHOWN)
-    (folder / _VARIABLES).unlink(missing_ok=True)
+def clean(places: Places, record: Record) -> None:
+    """What the container of a start was shown, and what it wrote for itself."""
+    remove(record.folder / _SHOWN)
+    unlink(record.folder / _VARIABLES)
+    remove(_scratch(places, record.number))
+
+
+def _scratch(places: Places, number: int) -> Path:
+    return places.scratch / "starts" / f"{number:08}"
 
 
 def shown(folder: Path) -> bool:

@@ -8,7 +8,12 @@
 | machine_view | instances that are pending until the hosts say that they run | moto runs nothing |
 | placement | placement groups | moto has none |
 | reservations | capacity reservations | moto has none |
-| changes | tags, peers of rules, attributes of subnets, keys of log groups | moto refuses or ignores these changes |
+| changes | tags, peers of rules, attributes of subnets, keys of log groups, deletions | moto ignores these changes |
+| buckets | what new buckets have | moto's have nothing |
+| log_filters | filter patterns of logs | moto lets every line through that it cannot read |
+| policy_simulation | SimulatePrincipalPolicy | moto has none |
+| descriptions | descriptions of a security group's rules | moto loses those of rules without a CIDR |
+| provider_calls | what only the real provider asks, such as tags of S3 Control | moto knows no missing bucket there |
 | commands | commands of Systems Manager that really run | moto answers Success at once |
 """
 
@@ -16,28 +21,46 @@ from __future__ import annotations
 
 from functools import cache
 
-from localcloud.aws.additions import changes, commands, instance_types, launches, placement, reservations
+from localcloud.aws.additions import (
+    buckets,
+    changes,
+    commands,
+    descriptions,
+    instance_types,
+    launches,
+    log_filters,
+    placement,
+    policy_simulation,
+    provider_calls,
+    reservations,
+)
 from localcloud.aws.additions.outside import Outside, add_handlers, attach
 from localcloud.aws.door import carry_out_what_was_judged
 
 
 def install(outside: Outside) -> None:
-    """Gives moto's classes what they lack, once in a process, and `outside` to what they got."""
+    """Completes moto's classes, once in a process, and gives `outside` to what they got."""
     attach(outside)
-    _install()
+    add_to_moto()
 
 
 @cache
-def _install() -> None:
+def add_to_moto() -> None:
+    """Gives moto's classes what they lack."""
     from moto import settings
     from moto.ec2.models import EC2Backend
     from moto.ec2.models.elastic_network_interfaces import Attachment
     from moto.ec2.models.instances import Instance
     from moto.ec2.models.launch_templates import LaunchTemplate
+    from moto.ec2.models.security_groups import SecurityGroupRule
     from moto.ec2.responses import EC2Response
     from moto.iam.access_control import PermissionResult
+    from moto.iam.responses import IamResponse
+    from moto.kms.models import KmsBackend
+    from moto.logs import models as logs_models
     from moto.logs.responses import LogsResponse
-    from moto.s3.models import FakeBucket
+    from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend
+    from moto.s3.responses import S3Response
     from moto.servicequotas.responses import ServiceQuotasResponse
     from moto.ssm.responses import SimpleSystemManagerResponse
 
@@ -49,11 +72,19 @@ def _install() -> None:
     add_handlers(EC2Response, reservations.CapacityReservations)
     add_handlers(SimpleSystemManagerResponse, commands.Commands)
     add_handlers(ServiceQuotasResponse, instance_types.Quotas)
+    add_handlers(IamResponse, policy_simulation.PolicySimulation)
+    log_filters.install(logs_models)
     add_handlers(LogsResponse, changes.KeysOfLogGroups)
-    changes.install(EC2Response, EC2Backend, LaunchTemplate)
+    changes.install(EC2Response, EC2Backend, LaunchTemplate, KmsBackend)
+    buckets.install(S3Backend, S3Response)
+    descriptions.install(SecurityGroupRule, EC2Backend)
     # Bucket policies were judged before, with their conditions, which moto's own judge of them does not read.
     FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
+    # moto frees every version of a key that goes, and forgets that a delete marker holds nothing: a bucket with one of
+    # an object's name, and nothing else, could not be emptied.
+    FakeDeleteMarker.dispose = lambda self: None
     launches.install(EC2Response, Instance)
+    provider_calls.install()
     _show_cards(Attachment)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from localcloud.aws.additions import placement, reservations
@@ -22,7 +23,11 @@ _NAMES_ON_LAUNCH = {
 }
 
 
-def install(response: Any, backend: Any, template: Any) -> None:
+# moto looks for a key under the text that a call gives.
+_BY_ID_ONLY = ("disable_key", "enable_key", "schedule_key_deletion", "cancel_key_deletion")
+
+
+def install(response: Any, backend: Any, template: Any, keys: Any) -> None:
     """Once in a process."""
     from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 
@@ -30,11 +35,24 @@ def install(response: Any, backend: Any, template: Any) -> None:
     EC2_PREFIX_TO_RESOURCE.update({prefix: kind for kind, prefix in _TAGGED.items()})
     # moto shows a copy of the tags that a template was made with.
     template.tags = property(lambda self: self.get_tags(), lambda self, copy: None)
+    for name in _BY_ID_ONLY:
+        setattr(keys, name, _by_any_id(getattr(keys, name)))
     _look_for_ours(backend)
     _keep_tags_of_templates_apart(backend)
     _change_rules(backend)
     _type_of_endpoints(backend)
+    _end_of_gateways(backend)
+    _deleted_endpoints_go(backend)
     _attributes_of_subnets(response)
+
+
+def _by_any_id(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A change of a key that is named by its ARN, too."""
+
+    def change(self: Any, key_id: str, *args: Any, **named: Any) -> Any:
+        return original(self, self.any_id_to_key_id(key_id), *args, **named)
+
+    return change
 
 
 def _look_for_ours(backend: Any) -> None:
@@ -111,6 +129,39 @@ def _type_of_endpoints(backend: Any) -> None:
         return original(self, **{**named, "endpoint_type": named.get("endpoint_type") or "Gateway"})
 
     backend.create_vpc_endpoint = create
+
+
+def _end_of_gateways(backend: Any) -> None:
+    """A NAT gateway takes its interface with it, and lets go of its address. moto keeps both."""
+    original = backend.delete_nat_gateway
+
+    def delete(self: Any, identifier: str) -> Any:
+        gateway = original(self, identifier)
+        if self.enis.pop(gateway._eni.id, None) is not None:
+            let_go_of_addresses(self, {gateway._eni.id})
+        return gateway
+
+    backend.delete_nat_gateway = delete
+
+
+def let_go_of_addresses(backend: Any, interfaces: set[str]) -> None:
+    """Elastic addresses of interfaces that end are free again."""
+    for address in backend.addresses:
+        if address.eni is not None and address.eni.id in interfaces:
+            address.eni.public_ip = address.eni = address.instance = address.association_id = None
+
+
+def _deleted_endpoints_go(backend: Any) -> None:
+    """moto describes them as deleted for ever. The real provider waits until AWS knows them no more."""
+    original = backend.delete_vpc_endpoints
+
+    def delete(self: Any, vpce_ids: list[str] | None = None) -> None:
+        original(self, vpce_ids)
+        for identifier in vpce_ids or ():
+            self.vpc_end_points.pop(identifier, None)
+            self.tags.pop(identifier, None)
+
+    backend.delete_vpc_endpoints = delete
 
 
 def _attributes_of_subnets(response: Any) -> None:

@@ -51,6 +51,14 @@ def _check_places(kind: str, network: dict[str, Any], interfaces: list[dict[str,
                 "InvalidParameterValue",
                 f"The network card index {card} is not valid for {kind}: it has {cards} network cards",
             )
+        most = network["NetworkCards"][card]["MaximumNetworkInterfaces"] if "NetworkCards" in network else 0
+        if device >= most > 0:
+            raise ec2_error(
+                "InvalidParameterValue",
+                f"The specified number '{device}' for the device index exceeds the maximum number of network"
+                f" interfaces supported by the network card at network card index {card}. The maximum devices for this"
+                f" network card is {most}. Specify a number from 0 to {most - 1}, and try again.",
+            )
         if places[card, device] > 1:
             raise ec2_error(
                 "InvalidParameterValue",

@@ -14,8 +14,10 @@ from typing import Any
 
 from catalog.tables import table
 from localcloud.aws.additions import instance_types, machine_view, placement, reservations
+from localcloud.aws.additions.changes import let_go_of_addresses
 from localcloud.aws.additions.interfaces import CARD_STEP, check_interfaces
 from localcloud.aws.additions.outside import ec2_error, held, outside
+from localcloud.aws.refusals.launches import check_launch
 
 _BUCKETS = {"on-demand": "L-6E869C2A", "spot": "L-85EED4F7"}
 # What only a request says, never a template.
@@ -86,6 +88,7 @@ def _judge(self: Any, wanted: dict[str, Any]) -> str:
     capacity reservation that the instances go to, if there is one."""
     kind = wanted.get("InstanceType", "m1.small")
     backend, count = self.ec2_backend, self._get_int_param("MaxCount", 1)
+    check_launch(wanted)
     backend.describe_instance_types([kind])
     if not wanted.get("ImageId"):
         raise ec2_error("MissingParameter", "The request must contain the parameter ImageId")
@@ -154,6 +157,8 @@ def _complete(self: Any, instance: Any, wanted: dict[str, Any]) -> None:
     instance._placement.group_name = where.get("GroupName", "")
     instance._placement.tenancy = where.get("Tenancy", "default")
     instance.disable_api_termination = bool(wanted.get("DisableApiTermination"))
+    for nic in instance.nics.values():
+        nic.delete_on_termination = True  # as AWS does it, unless the launch says otherwise
     interfaces = wanted.get("NetworkInterfaces", [])
     for interface in interfaces:
         device, card = int(interface.get("DeviceIndex") or 0), int(interface.get("NetworkCardIndex") or 0)
@@ -196,6 +201,8 @@ def _end(self: Any, original: Callable[[Any], Any], how: str) -> Any:
                         " one-time Spot Instance request.")  # fmt: skip
     result = original(self)
     for instance in instances:
+        if how == "terminated":
+            let_go_of_addresses(self.ec2_backend, {nic.id for nic in instance.nics.values()})
         machine_view.ends(instance, how)
     return result
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +64,25 @@ class Handler:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
+
+
+def filtered(rows: list[dict[str, Any]], wanted: Mapping[str, Any], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The resources of ours, as they are shown, that fit the filters of a call. `names` says where each filter looks.
+    One that is not there is refused by name: an answer that ignores it would be wrong."""
+    for name in wanted:
+        if not (name.startswith("tag:") or name == "tag-key" or name in names):
+            raise NotImplementedError(f"The filter '{name}' for it")
+    return [row for row in rows if all(set(values) & _asked(row, name, names) for name, values in wanted.items())]
+
+
+def _asked(row: Mapping[str, Any], name: str, names: Mapping[str, str]) -> set[str]:
+    tags = {tag["Key"]: tag["Value"] for tag in row.get("Tags", [])}
+    if name == "tag-key":
+        return set(tags)
+    key = name.removeprefix("tag:")
+    if key != name:
+        return {tags[key]} if key in tags else set()
+    return {str(row.get(names[name], ""))}
 
 
 def ec2_error(code: str, message: str) -> Exception:

@@ -7,8 +7,9 @@ import secrets
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import Handler, ec2_error, held
+from localcloud.aws.additions.outside import Handler, ec2_error, filtered, held
 
+_FILTERS = {"group-name": "GroupName", "group-arn": "GroupArn", "state": "State", "strategy": "Strategy"}
 _STRATEGIES = ("cluster", "partition", "spread")
 
 
@@ -46,13 +47,11 @@ class PlacementGroups(Handler):
             find(self.ec2_backend, name)
         wanted = self._filters_from_querystring()
         rows = [
-            row
+            shown(self.ec2_backend, row)
             for row in groups.values()
             if (not names or row["GroupName"] in names) and (not ids or row["GroupId"] in ids)
-            and row["Strategy"] in wanted.get("strategy", [row["Strategy"]])
-            and row["GroupName"] in wanted.get("group-name", [row["GroupName"]])
-        ]  # fmt: skip
-        return ActionResult({"PlacementGroups": [shown(self.ec2_backend, row) for row in rows]})
+        ]
+        return ActionResult({"PlacementGroups": filtered(rows, wanted, _FILTERS)})
 
     def delete_placement_group(self) -> Any:
         from moto.core.responses import EmptyResult

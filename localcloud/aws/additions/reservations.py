@@ -7,7 +7,13 @@ import secrets
 from typing import Any
 
 from localcloud.aws.account import ACCOUNT
-from localcloud.aws.additions.outside import Handler, ec2_error, held
+from localcloud.aws.additions.outside import Handler, ec2_error, filtered, held
+
+_FILTERS = {
+    "instance-type": "InstanceType", "owner-id": "OwnerId", "instance-platform": "InstancePlatform",
+    "availability-zone": "AvailabilityZone", "tenancy": "Tenancy", "state": "State", "end-date-type": "EndDateType",
+    "instance-match-criteria": "InstanceMatchCriteria", "placement-group-arn": "PlacementGroupArn",
+}  # fmt: skip
 
 
 class CapacityReservations(Handler):
@@ -49,9 +55,8 @@ class CapacityReservations(Handler):
         ids = self._get_param("CapacityReservationIds", [])
         wanted = self._filters_from_querystring()
         rows = [find(self.ec2_backend, one) for one in ids] or list(held(self.ec2_backend, "reservations").values())
-        names = {"instance-type": "InstanceType", "availability-zone": "AvailabilityZone", "state": "State"}
-        rows = [row for row in rows if all(row[names[key]] in wanted[key] for key in names if key in wanted)]
-        return ActionResult({"CapacityReservations": [shown(self.ec2_backend, row) for row in rows]})
+        every = [shown(self.ec2_backend, row) for row in rows]
+        return ActionResult({"CapacityReservations": filtered(every, wanted, _FILTERS)})
 
     def modify_capacity_reservation(self) -> Any:
         from moto.core.responses import ActionResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from ipaddress import ip_address, ip_network
 
 from localcloud.aws.judge.patterns import filled, fits, fits_arn
@@ -37,19 +37,32 @@ def _holds(operator: str, key: str, wanted: tuple[str, ...], keys: Keys) -> bool
     if not _KNOWN.fullmatch(key):
         raise UnknownConditionError(f"the condition key {key}")
     values = next((values for name, values in keys.items() if name.lower() == key.lower()), None)
-    quantity, _, rest = operator.rpartition(":")
-    if_there = rest.endswith("IfExists")
-    name = rest.removesuffix("IfExists")
+    if not is_operator(operator):
+        raise UnknownConditionError(f"the operator {operator}")
+    quantity, name, if_there = _parts(operator)
     if name == "Null":
         return any((values is None) == (text.lower() == "true") for text in wanted)
-    if name not in _OPERATORS or quantity not in ("", "ForAllValues", "ForAnyValue"):
-        raise UnknownConditionError(f"the operator {operator}")
     compare, negative = _OPERATORS[name]
     if values is None:
-        return if_there or negative or quantity == "ForAllValues"
+        # Without the key, no value of it can be any that fits.
+        return if_there or quantity == "ForAllValues" or (negative and not quantity)
     texts = [filled(text, keys) for text in wanted]
     fitting = [any(compare(text, value) for text in texts) != negative for value in values]
     return all(fitting) if quantity == "ForAllValues" or (negative and not quantity) else any(fitting)
+
+
+def is_operator(operator: str) -> bool:
+    """Whether IAM has an operator of this name."""
+    quantity, name, if_there = _parts(operator)
+    if name == "Null":
+        return quantity == "" and not if_there
+    return name in _OPERATORS and quantity in ("", "ForAllValues", "ForAnyValue")
+
+
+def _parts(operator: str) -> tuple[str, str, bool]:
+    """Over how many values it goes, its name, and whether it also holds where there is no value."""
+    quantity, _, rest = operator.rpartition(":")
+    return quantity, rest.removesuffix("IfExists"), rest.endswith("IfExists")
 
 
 def _number(compare: Callable[[float, float], bool]) -> Callable[[str, str], bool]:
@@ -57,7 +70,17 @@ def _number(compare: Callable[[float, float], bool]) -> Callable[[str, str], boo
 
 
 def _date(compare: Callable[[datetime, datetime], bool]) -> Callable[[str, str], bool]:
-    return lambda wanted, value: compare(datetime.fromisoformat(value), datetime.fromisoformat(wanted))
+    return lambda wanted, value: compare(_moment(value), _moment(wanted))
+
+
+def _moment(text: str) -> datetime:
+    """A date as IAM takes it: of ISO 8601, in UTC unless it says otherwise, or as seconds since 1970."""
+    if text.isdecimal() and len(text) > len("2026"):
+        return datetime.fromtimestamp(int(text), UTC)
+    if text.isdecimal():
+        text = f"{text}-01-01"
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _address(wanted: str, value: str) -> bool:
@@ -91,8 +114,13 @@ _OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
     "NumericLessThanEquals": (_number(lambda value, wanted: value <= wanted), False),
     "NumericGreaterThan": (_number(lambda value, wanted: value > wanted), False),
     "NumericGreaterThanEquals": (_number(lambda value, wanted: value >= wanted), False),
+    "DateEquals": (_date(lambda value, wanted: value == wanted), False),
+    "DateNotEquals": (_date(lambda value, wanted: value == wanted), True),
     "DateLessThan": (_date(lambda value, wanted: value < wanted), False),
+    "DateLessThanEquals": (_date(lambda value, wanted: value <= wanted), False),
     "DateGreaterThan": (_date(lambda value, wanted: value > wanted), False),
+    "DateGreaterThanEquals": (_date(lambda value, wanted: value >= wanted), False),
+    "BinaryEquals": (_same, False),
     "IpAddress": (_address, False),
     "NotIpAddress": (_address, True),
 }

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from localcloud.aws.account import ACCOUNT
@@ -106,15 +106,21 @@ def _is_about(statement: PolicyStatement, need: Need) -> bool:
 
 
 def _names(statement: PolicyStatement, principal: AwsPrincipal, service: str) -> bool:
-    """Whether a statement's `Principal` is this principal. The whole account only hands the question on to IAM, except
-    where it denies."""
+    """Whether a statement's `Principal` is this principal, or its `NotPrincipal` another one. The whole account only
+    hands the question on to IAM, except where it denies."""
+    if statement.not_principals:
+        return not _is_among(statement.not_principals, not statement.allows, principal, service)
+    return _is_among(statement.principals, statement.allows, principal, service)
+
+
+def _is_among(named: Mapping[str, Sequence[str]], allows: bool, principal: AwsPrincipal, service: str) -> bool:
     if service:
-        return service in statement.principals.get("Service", ())
+        return service in named.get("Service", ())
     own = {principal.arn, "*"}
     if principal.role:
         own.add(f"arn:aws:iam::{ACCOUNT}:role/{principal.role}")
     account = {ACCOUNT, f"arn:aws:iam::{ACCOUNT}:root"}
-    names = set(statement.principals.get("AWS", ()))
+    names = set(named.get("AWS", ()))
     if any(name.rpartition("/")[2] == principal.role for name in names if principal.role and ":role/" in name):
         return True
-    return bool(names & own) or (not statement.allows and bool(names & account))
+    return bool(names & own) or (not allows and bool(names & account))

@@ -25,6 +25,7 @@ class PolicyStatement:
     not_resources: tuple[str, ...]
     conditions: tuple[tuple[str, str, tuple[str, ...]], ...]
     principals: Mapping[str, tuple[str, ...]]
+    not_principals: Mapping[str, tuple[str, ...]]
     text: str
 
 
@@ -61,12 +62,14 @@ def _statement(body: Mapping[str, Any]) -> PolicyStatement:
         body["Effect"] == "Allow",
         _texts(body.get("Action", [])), _texts(body.get("NotAction", [])),
         _texts(body.get("Resource", [])), _texts(body.get("NotResource", [])),
-        conditions, _principals(body.get("Principal", {})), json.dumps(body, sort_keys=True),
+        conditions, _principals(body.get("Principal", {})), _principals(body.get("NotPrincipal", {})),
+        json.dumps(body, sort_keys=True),
     )  # fmt: skip
 
 
 _KEYS = frozenset({
     "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal",
+    "NotPrincipal",
 })  # fmt: skip
 
 

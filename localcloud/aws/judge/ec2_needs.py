@@ -135,7 +135,7 @@ def _special(parameters: Mapping[str, str]) -> dict[str, Sequence[str]]:
 
 
 def _role_passed(parameters: Mapping[str, str]) -> str:
-    """The role of the instance profile that a launch names, or its profile if it has none."""
+    """The role of the instance profile that a launch names. A profile that is not there passes none: EC2 says so."""
     name = parameters.get("IamInstanceProfile.Name") or parameters.get("IamInstanceProfile.Arn", "").rpartition("/")[2]
     if not name:
         return ""
@@ -144,7 +144,7 @@ def _role_passed(parameters: Mapping[str, str]) -> str:
     for profile in iam_backends[ACCOUNT]["aws"].instance_profiles.values():
         if profile.name == name and profile.roles:
             return str(profile.roles[0].name)
-    return name
+    return ""
 
 
 def _template_parameters(call: AwsCall) -> dict[str, str]:

@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"^([A-Za-z.]+?)(?:\.member)?(?:\.\d+)?$")
 
 def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
     """Every action and resource that must be allowed. Empty for what everybody may do."""
-    common = _common(call, principal)
+    common = common_keys(call, principal)
     if call.service.wire is Wire.S3:
         return list(s3_needs.needs(call, common))
     call = parameters.of_operation(call)
@@ -143,7 +143,8 @@ def _passing(call: AwsCall, common: Mapping[str, Sequence[str]]) -> Iterator[Nee
         yield ec2_needs.pass_role(call.text("RoleName"), common)
 
 
-def _common(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[str]]:
+def common_keys(call: AwsCall, principal: AwsPrincipal) -> dict[str, Sequence[str]]:
+    """The keys of conditions that every call has."""
     now = datetime.fromtimestamp(clock.now(), UTC)
     keys: dict[str, Sequence[str]] = {
         # The endpoint is this machine's own: nothing of a request leaves it. A policy that wants TLS is satisfied.

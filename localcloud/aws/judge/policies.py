@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from localcloud.aws.account import ACCOUNT
+from localcloud.aws.account import ACCOUNT, ADMINISTRATORS
 from localcloud.aws.judge.decide import InForce, Need
 from localcloud.aws.judge.documents import PolicyDocument, UnreadableDocumentError, statements_of
+from localcloud.aws.judge.endpoints import policies_on_the_way
 from localcloud.aws.principals import AwsPrincipal
 
 _Named = tuple[str, str]
+# On AWS the account's root may always do these. The local account has no root: its administrators stand in.
+_OF_THE_OWNER = frozenset({"s3:GetBucketPolicy", "s3:PutBucketPolicy", "s3:DeleteBucketPolicy"})
 
 
 def in_force(principal: AwsPrincipal, need: Need) -> InForce:
@@ -34,10 +37,18 @@ def in_force(principal: AwsPrincipal, need: Need) -> InForce:
         limits += _boundary(backend, role)
         if principal.session_policy:
             limits.append(("session policy", principal.session_policy))
+    owns = need.action in _OF_THE_OWNER and _is_administrator(backend, principal)
+    if principal.instance:
+        limits += policies_on_the_way(principal.instance, need.action)
     try:
-        return InForce(_read(found), _read(limits), _read(_of_resource(need.resource)))
+        return InForce(_read(found), _read(limits), () if owns else _read(_of_resource(need.resource)))
     except UnreadableDocumentError as error:
         return InForce((), (), (), f"a policy document ({error})")
+
+
+def _is_administrator(backend: Any, principal: AwsPrincipal) -> bool:
+    user, group = backend.users.get(principal.user), backend.groups.get(ADMINISTRATORS)
+    return user is not None and group is not None and user in group.users
 
 
 def role_named(name: str) -> Any:

@@ -42,7 +42,7 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
     if source := call.text("Source"):
         read = "s3:GetObjectVersion" if call.text("SourceVersion") else "s3:GetObject"
         yield Need(read, f"arn:aws:s3:::{source}", keys)
-    yield from _needs_of_encryption(call, bucket, key, keys)
+    yield from needs_of_encryption(call, bucket, key, keys)
     if "x-amz-tagging" in call.request.headers and key:
         yield Need("s3:PutObjectTagging", f"arn:aws:s3:::{bucket}/{key}", keys)
 
@@ -56,8 +56,8 @@ def _own_keys(call: AwsCall) -> dict[str, Sequence[str]]:
     return {**keys, **({"s3:if-none-match": (headers["if-none-match"],)} if "if-none-match" in headers else {})}
 
 
-def _needs_of_encryption(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterator[Need]:
-    """What reading and writing takes of a key of KMS, where the bucket or the object names one."""
+def needs_of_encryption(call: AwsCall, bucket: str, key: str, keys: Keys) -> Iterator[Need]:
+    """What reading and writing needs of a key of KMS, where the bucket or the object names one."""
     action = _ON_KEY.get(call.operation)
     if action is None:
         return

@@ -10,7 +10,7 @@ from localcloud.api import progress
 from localcloud.aws.account import ACCOUNT, REGION
 from localcloud.console.aws_dl1.runs import AwsRun
 from localcloud.console.aws_dl1.state import InnerQueue
-from localcloud.console.platform import LINES, LONGEST_LINE, Points, RunContent, prefixed
+from localcloud.console.platform import ENTRIES, Points, RunContent, shown_lines
 from localcloud.console.runs import RunNode
 from provider.aws_dl1.tickets import Cluster
 
@@ -37,8 +37,8 @@ def _status(run: AwsRun, node: RunNode) -> Mapping[str, Any]:
 
 def _printed(run: AwsRun) -> list[str]:
     """The last lines of all ranks, in the order of time."""
-    lines = sorted(line for node in run.nodes for line in _lines(run, node))[-LINES:]
-    return [prefixed(run, rank, text) for _, _, rank, text in lines]
+    lines = sorted(line for node in run.nodes for line in _lines(run, node))[-ENTRIES:]
+    return shown_lines(run, (entry[2:] for entry in lines))
 
 
 def _lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:
@@ -50,6 +50,6 @@ def _lines(run: AwsRun, node: RunNode) -> Iterator[tuple[int, int, int, str]]:
     group = backend.groups.get(cluster.log_group) if backend else None
     stream = group.streams.get(run.ticket.stream(node.log)) if group else None
     mark = f"[{node.run.name}] "
-    for place, event in enumerate(stream.events[-LINES:] if stream else ()):
+    for place, event in enumerate(stream.events[-ENTRIES:] if stream else ()):
         # The launcher marks its lines with the node already: that mark is not said twice.
-        yield int(event.timestamp), place, node.rank, str(event.message)[: 2 * LONGEST_LINE].removeprefix(mark).rstrip()
+        yield int(event.timestamp), place, node.rank, str(event.message).removeprefix(mark).rstrip()

@@ -10,7 +10,7 @@ from localcloud.api import clock, progress
 from localcloud.api.operations import LocalCloud
 from localcloud.api.services.object_storage import stored
 from localcloud.console.oci.runs import OciRun
-from localcloud.console.platform import LINES, RunContent, prefixed
+from localcloud.console.platform import ENTRIES, RunContent, shown_lines
 from localcloud.console.runs import RunNode
 
 # A run prints to one log. A stranger's may print to so many.
@@ -56,14 +56,14 @@ def _printed(cloud: LocalCloud, run: OciRun) -> list[str]:
     logs = {node.log for node in run.nodes if node.log}
     ends = [clock.parse_rfc3339(node.run.finished_at) for node in run.nodes if node.run.finished_at]
     last = max(ends) + _LATE_SECONDS if run.over and len(ends) == len(run.nodes) else clock.now() + _LATE_SECONDS
-    lines: list[tuple[float, int, str]] = []
+    lines: list[tuple[float, int, str, str]] = []
     for log in sorted(logs)[:_LOGS]:
         rows = cloud.store.connection.execute(
             f"SELECT time, sequence, source, subject, data FROM log_lines WHERE log = ? AND time BETWEEN ? AND ?"
             f" AND source IN ({', '.join('?' * len(ranks))}) ORDER BY time DESC, sequence DESC LIMIT ?",
-            (log, run.created - _LATE_SECONDS, last, *ranks, LINES),
+            (log, run.created - _LATE_SECONDS, last, *ranks, ENTRIES),
         )
         for moment, sequence, source, subject, data in rows:
-            rank = subject if "/" in subject else ranks[source].rank
-            lines.append((moment, sequence, prefixed(run, rank, str(data))))
-    return [text for _, _, text in sorted(lines)[-LINES:]]
+            rank = subject if "/" in subject else str(ranks[source].rank)
+            lines.append((moment, sequence, rank, str(data)))
+    return shown_lines(run, (entry[2:] for entry in sorted(lines)[-ENTRIES:]))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from localcloud.api import clock
 from localcloud.api.manifests import UnreadableManifestError, open_regular_file
 from localcloud.console.openpai.runs import OpenPaiRun
-from localcloud.console.platform import LINES, LONGEST_LINE, Points, RunContent, prefixed
+from localcloud.console.platform import LINES, LONGEST_LINE, Points, RunContent, shown_lines
 from localcloud.openpai.attempts import log_folder
 from localcloud.openpai.observing import read_status
 from localcloud.openpai.rest import Parts
@@ -40,9 +40,9 @@ def _printed(parts: Parts, run: OpenPaiRun) -> Iterator[str]:
     """The last lines of each rank. Logs of OpenPAI have no times, so rank follows rank."""
     written = [node for node in run.nodes if run.logs.get(node.rank)][:LINES]
     for node in written:
-        lines = _tail(parts, run.logs[node.rank])[-max(1, LINES // len(written)) :]
         mark = f"[{node.run.name}] "
-        yield from (prefixed(run, node.rank, line.removeprefix(mark)) for line in lines)
+        entries = ((node.rank, line.removeprefix(mark)) for line in _tail(parts, run.logs[node.rank]))
+        yield from shown_lines(run, entries)[-max(1, LINES // len(written)) :]
 
 
 def _tail(parts: Parts, attempt: str) -> list[str]:
@@ -50,7 +50,7 @@ def _tail(parts: Parts, attempt: str) -> list[str]:
         with open_regular_file(log_folder(parts.home, attempt) / _FILE) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _TAIL_BYTES))
-            lines = file.read(_TAIL_BYTES).decode("utf-8", "replace").splitlines()
+            lines = file.read(_TAIL_BYTES).decode("utf-8", "replace").removesuffix("\n").split("\n")
     except (OSError, UnreadableManifestError):
         return []
     # The first one may be a part of a line.

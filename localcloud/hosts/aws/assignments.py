@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import packaging
+
 from localcloud.aws.machines import Machine, NetworkAround
 from localcloud.hosts import inside
 from localcloud.hosts.assignment import (
@@ -129,13 +131,16 @@ def _files(machine: Machine) -> Mapping[str, str]:
     return {**_FILES, "environment": "".join(f"{name}={value}\n" for name, value in variables.items())}
 
 
+_PACKAGING = Path(packaging.__file__).parent
+
+
 def _programs(folder: Path) -> list[tuple[str, str]]:
     """The programs inside: ours, and a small script for each stand-in. Those of the system's folders are covered."""
     sources = Path(__file__).parents[2]
     package = f"{PROGRAMS}/localcloud/hosts/aws/machine"
     shown = [(str(Path(__file__).parent / "machine"), package)]
-    imports = "environments/imports.py"
-    shown.append((str(sources / imports), f"{PROGRAMS}/localcloud/{imports}"))
+    # Its stand-in for docker chooses environments as all others do: by the catalog, which reads requirements by this.
+    shown += [(str(place), f"{PROGRAMS}/{place.name}") for place in (sources.parent / "catalog", _PACKAGING)]
     scripts = folder / "bin"
     scripts.mkdir(exist_ok=True)
     for name in stand_in.ROWS:

@@ -6,26 +6,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from catalog.environments import EnvironmentFacts
 from localcloud.environments import cache
-from localcloud.environments.find import LAYER, Environment, find
-from localcloud.environments.rows import rows
+from localcloud.environments.find import LAYER, Environment, facts_here, find, requirements_of
 from localcloud.hosts import shown
 from localcloud.hosts.shown import Shown
 
 _TRAINS = "pytorch"
 
 
-def environments() -> list[tuple[Environment, str, frozenset[str]]]:
-    """Those that exist, each with the digest of the packages over it, and the modules that it offers."""
+def environments() -> list[tuple[Environment, str, EnvironmentFacts]]:
+    """Those that exist, each with the digest of the packages over it, and what it can run."""
     return list(_environments())
 
 
-def as_row(environment: Environment, packages: str, offers: frozenset[str]) -> dict[str, Any]:
+def as_row(environment: Environment, packages: str, facts: EnvironmentFacts) -> dict[str, Any]:
     """What a machine's stand-in for docker knows of an environment."""
     variables = {"TRAINYARD_ENVIRONMENT": environment.name.partition(LAYER)[0], **environment.variables}
     return {
         "name": environment.name, "path": environment.path, "variables": variables, "packages": packages,
-        "offers": sorted(offers),
+        "requirements": requirements_of(packages) if packages else (),
+        "serves": facts.serves, "offers": sorted(facts.offers), "provides": dict(facts.provides),
     }  # fmt: skip
 
 
@@ -35,14 +36,14 @@ def shown_files() -> list[Shown]:
     return list(dict.fromkeys(pairs))
 
 
-def _environments() -> Iterator[tuple[Environment, str, frozenset[str]]]:
-    for row in rows().values():
-        base = find(row.name) if _TRAINS in row.serves else None
+def _environments() -> Iterator[tuple[Environment, str, EnvironmentFacts]]:
+    for facts in facts_here().values():
+        base = find(facts.name) if _TRAINS in facts.serves else None
         if not isinstance(base, Environment):
             continue
-        yield base, "", row.offers
-        for folder in sorted(cache.cache_folder().glob(f"{row.name}{LAYER}*")):
-            digest = folder.name.removeprefix(f"{row.name}{LAYER}").partition("-")[0]
-            layer = find(f"{row.name}{LAYER}{digest}")
+        yield base, "", facts
+        for folder in sorted(cache.cache_folder().glob(f"{facts.name}{LAYER}*")):
+            digest = folder.name.removeprefix(f"{facts.name}{LAYER}").partition("-")[0]
+            layer = find(f"{facts.name}{LAYER}{digest}")
             if isinstance(layer, Environment):
-                yield layer, digest, row.offers
+                yield layer, digest, facts

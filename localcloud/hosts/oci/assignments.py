@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from catalog.imports import imported_modules
 from localcloud.api import tenancy
 from localcloud.api.access import may_attach, may_mount, may_pull, may_write_log
 from localcloud.api.clients import client_variables
@@ -17,7 +18,6 @@ from localcloud.api.errors import ApiError
 from localcloud.api.operations import LocalCloud
 from localcloud.api.services.network import vnics
 from localcloud.api.store import StoredResource
-from localcloud.environments.imports import imported_modules
 from localcloud.hosts.assignment import Assignment, CannotStartError, Interface, NetworkReach, NodeWork, RunCode, Subnet
 from localcloud.hosts.oci import images, mounts, routes, run_principal
 from localcloud.hosts.oci.bodies import NodeGroup, groups_of, outline_of

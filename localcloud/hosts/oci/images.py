@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from catalog import frameworks
+from catalog.environments import Need
 from localcloud.api.services import artifacts
 from localcloud.api.store import StateStore, StoredResource
 from localcloud.environments.find import Environment, find_for
@@ -33,8 +34,8 @@ def stand_in_name(store: StateStore, address: str, document: str, modules: froze
     framework, strategy, packages = _wanted(document)
     if not framework:
         return ""
-    own = framework not in frameworks.names()
-    chosen = find_for(framework, strategy, modules, team_own=own, packages=packages)
+    need = Need(framework, strategy, modules, team_own=framework not in frameworks.names())
+    chosen = find_for(need, packages)
     if isinstance(chosen, Environment):
         return chosen.name
     offered = frozenset().union(*(row.offers for row in rows().values()))

@@ -3,17 +3,26 @@
 
 from __future__ import annotations
 
+import base64
+import bz2
+import io
+import itertools
 import re
-from collections.abc import Mapping
+import tarfile
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog import frameworks
+from catalog.environments import Need
+from catalog.imports import MOST_BYTES, MOST_FILES, modules_of
 from localcloud.environments.find import Environment, MissingEnvironment, find_for
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.openpai.tasks import TaskAttempt
 
 # What our own jobs say of themselves, in the job's own text.
 _EXTRAS = "trainyard"
+_CODE = "trainyard_code"
+_MOST_UNPACKED = 64 * 1024 * 1024
 _DIGEST = re.compile(r"[0-9a-f]{16}")
 # By a word in the image's name: a framework, and its strategy where environments differ by it.
 _BY_NAME = (
@@ -32,8 +41,8 @@ def stand_in_name(attempt: TaskAttempt) -> str:
     framework, strategy, packages = _wanted(attempt)
     if not framework:
         return ""
-    own = framework not in frameworks.names()
-    chosen = find_for(framework, strategy, frozenset(), team_own=own, packages=packages)
+    modules = modules_of(_scripts(attempt))
+    chosen = find_for(Need(framework, strategy, modules, team_own=framework not in frameworks.names()), packages)
     if isinstance(chosen, Environment):
         return chosen.name
     raise CannotStartError(_missing(attempt.image.uri, chosen))
@@ -52,6 +61,23 @@ def _wanted(attempt: TaskAttempt) -> tuple[str, str | None, str]:
     words = set(_WORD.findall(attempt.image.uri.lower()))
     framework, strategy = next((chosen for word, chosen in _BY_NAME if word in words), ("", None))
     return framework, strategy, ""
+
+
+def _scripts(attempt: TaskAttempt) -> Iterator[bytes]:
+    """The scripts of our own jobs, which carry their code in a parameter. Strangers may write there what they like."""
+    parameters = attempt.protocol.get("parameters")
+    packed = parameters.get(_CODE) if isinstance(parameters, Mapping) else None
+    if not isinstance(packed, str):
+        return
+    try:
+        content = bz2.BZ2Decompressor().decompress(base64.b64decode(packed), _MOST_UNPACKED)
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            for member in itertools.islice(archive, MOST_FILES):
+                script = archive.extractfile(member) if member.isfile() and member.name.endswith(".py") else None
+                if script and member.size <= MOST_BYTES:
+                    yield script.read()
+    except (OSError, ValueError, EOFError, tarfile.TarError):
+        return
 
 
 def _text(row: Mapping[str, Any], key: str) -> str:

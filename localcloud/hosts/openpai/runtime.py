@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 
 # Set by the hosts: where this file and the scripts are.
@@ -23,6 +24,8 @@ WHOLE, GOES_ON = ".", "+"
 _CHUNK = 32 * 1024
 # A line without an end is shown when nothing follows it for so long.
 _QUIET_SECONDS = 0.2
+# One that goes on and on, such as a progress bar, is shown after so long.
+_LONGEST_SECONDS = 1.0
 # What the command left behind may still print for so long.
 _LAST_SECONDS = 2.0
 
@@ -62,11 +65,7 @@ def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
     left = _LAST_SECONDS
     while outputs and left > 0:
         ready = select.select(list(outputs), [], [], _QUIET_SECONDS)[0]
-        for reader in ready:
-            if not outputs[reader].take(os.read(reader, _CHUNK)):
-                del outputs[reader]
-        for output in () if ready else outputs.values():
-            output.flush()
+        _pass_on(outputs, ready)
         if process.poll() is not None and not ready:
             left -= _QUIET_SECONDS
     for output in outputs.values():
@@ -74,6 +73,19 @@ def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
     code = process.wait()
     _scripts.remove(process.pid)
     return 128 - code if code < 0 else code
+
+
+def _pass_on(outputs: dict[int, Output], ready: list[int]) -> None:
+    """A line whose beginning has been shown, such as a progress bar, goes on before another stream has its turn."""
+    for reader in sorted(ready, key=lambda one: not outputs[one].begun):
+        for number, other in outputs.items():
+            if other.begun and number != reader:
+                other.flush()
+        if not outputs[reader].take(os.read(reader, _CHUNK)):
+            del outputs[reader]
+    for output in outputs.values():
+        if not ready or output.waits > _LONGEST_SECONDS:
+            output.flush()
 
 
 def _end(number: int, frame: object) -> None:
@@ -90,12 +102,23 @@ class Output:
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._rest = b""
+        self._shown = time.monotonic()
+        # Whether the beginning of a line has been shown that goes on.
+        self.begun = False
+
+    @property
+    def waits(self) -> float:
+        """For how long the beginning of a line has not been shown."""
+        return time.monotonic() - self._shown if self._rest else 0.0
 
     def take(self, chunk: bytes) -> bool:
         """Passes on whole lines. False: the stream has ended."""
+        if not self._rest:
+            self._shown = time.monotonic()
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             _write(self._kind, WHOLE, line)
+            self.begun = False
         if not chunk or len(self._rest) >= _CHUNK:
             self.flush()
         return bool(chunk)
@@ -104,7 +127,7 @@ class Output:
         """Passes on the beginning of a line."""
         if self._rest:
             _write(self._kind, GOES_ON, self._rest)
-            self._rest = b""
+            self._rest, self.begun = b"", True
 
 
 def _say(text: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from localcloud.plugin.aws.rows import fill
 from localcloud.plugin.aws.session import AwsSession
 from localcloud.plugin.aws.shapes import search, shown
-from localcloud.plugin.aws.tags import visible
-from provider.aws_dl1.calls import attempt
+from localcloud.plugin.aws.tags import ATTEMPT, visible
+from provider.aws_dl1.calls import attempt, code_of
 from provider.base.engine import Engine, UrnReporter
 from provider.base.errors import ProviderError
 from provider.base.resource import Call, Function, Stop
@@ -29,6 +29,10 @@ class Lookup:
     id: str = "{id}"
     # Whether it is an error if there is nothing.
     one: bool = False
+    # Calls whose answers nobody here needs, and the real provider makes: operation -> templates of parameters.
+    beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # Codes of theirs that mean: there is none.
+    missing: frozenset[str] = frozenset()
 
 
 _VPC = {"id": "vpc-id", "cidrBlock": "cidr", "default": "is-default", "state": "state"}
@@ -47,11 +51,19 @@ _OFFERED = (
     "locationTypes: InstanceTypeOfferings[].LocationType}"
 )
 
+_OF_VPC: Mapping[str, Mapping[str, Any]] = {
+    "DescribeVpcAttribute": {"VpcId": "{vpcId}", "Attribute": "enableDnsSupport"},
+    "DescribeRouteTables": {"Filters": [{"Name": "vpc-id", "Values": ["{vpcId}"]}]},
+}
+_ABSENT = frozenset({"AccessDenied", "NoSuchWebsiteConfiguration"})
+
 FUNCTIONS: Mapping[str, Lookup] = {
     "aws:index/getCallerIdentity:getCallerIdentity": Lookup(
         "sts", "GetCallerIdentity", at="{accountId: Account, arn: Arn, userId: UserId, id: Account}"
     ),
-    "aws:ec2/getVpc:getVpc": Lookup("ec2", "DescribeVpcs", filters=_VPC, at="Vpcs", id="{vpcId}", one=True),
+    "aws:ec2/getVpc:getVpc": Lookup(
+        "ec2", "DescribeVpcs", filters=_VPC, at="Vpcs", id="{vpcId}", one=True, beside=_OF_VPC
+    ),
     "aws:ec2/getVpcs:getVpcs": Lookup("ec2", "DescribeVpcs", filters=_VPC, at="{ids: Vpcs[].VpcId}", id="{region}"),
     "aws:ec2/getSubnet:getSubnet": Lookup(
         "ec2", "DescribeSubnets", filters=_SUBNET, at="Subnets[].merge(@, {arn: SubnetArn})", id="{subnetId}", one=True
@@ -93,6 +105,23 @@ FUNCTIONS: Mapping[str, Lookup] = {
         id="{imageId}",
         one=True,
     ),
+    "aws:ec2/getInstances:getInstances": Lookup(
+        "ec2",
+        "DescribeInstances",
+        filters={"instanceStateNames": "instance-state-name"},
+        # Without what an attempt of this plugin began: the next one takes that up, which the real provider cannot.
+        at=f"{{ids: Reservations[].Instances[] | [?!(Tags[?Key=='{ATTEMPT}'])].InstanceId}}",
+        id="{region}",
+    ),
+    "aws:ec2/getLaunchTemplate:getLaunchTemplate": Lookup(
+        "ec2",
+        "DescribeLaunchTemplates",
+        {"LaunchTemplateNames": ["{name}"]},
+        at="LaunchTemplates[].merge(@, {name: LaunchTemplateName})",
+        id="{launchTemplateId}",
+        one=True,
+        beside={"DescribeLaunchTemplateVersions": {"LaunchTemplateId": "{launchTemplateId}", "Versions": ["$Latest"]}},
+    ),
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": Lookup(
         "ec2", "DescribeInstanceTypeOfferings", {"LocationType": "{locationType}"}, at=_OFFERED, id="{region}"
     ),
@@ -118,8 +147,19 @@ FUNCTIONS: Mapping[str, Lookup] = {
         at="repositories[].merge(@, {name: repositoryName, arn: repositoryArn, repositoryUrl: repositoryUri})",
         id="{name}",
         one=True,
+        beside={
+            "DescribeImages": {"repositoryName": "{name}", "registryId": "{registryId}"},
+            "ListTagsForResource": {"resourceArn": "{arn}"},
+        },
     ),
-    "aws:s3/getBucket:getBucket": Lookup("s3", "HeadBucket", {"Bucket": "{bucket}"}, id="{bucket}"),
+    "aws:s3/getBucket:getBucket": Lookup(
+        "s3",
+        "HeadBucket",
+        {"Bucket": "{bucket}"},
+        id="{bucket}",
+        beside={"GetBucketWebsite": {"Bucket": "{bucket}"}},
+        missing=_ABSENT,
+    ),
     "aws:iam/getRole:getRole": Lookup(
         "iam", "GetRole", {"RoleName": "{name}"}, at="Role.merge(@, {name: RoleName, uniqueId: RoleId})", id="{name}"
     ),
@@ -131,10 +171,20 @@ FUNCTIONS: Mapping[str, Lookup] = {
         id="{instanceProfileId}",
     ),
     "aws:iam/getPolicy:getPolicy": Lookup(
-        "iam", "GetPolicy", {"PolicyArn": "{arn}"}, at="Policy.merge(@, {name: PolicyName})", id="{arn}"
+        "iam",
+        "GetPolicy",
+        {"PolicyArn": "{arn}"},
+        at="Policy.merge(@, {name: PolicyName})",
+        id="{arn}",
+        beside={"GetPolicyVersion": {"PolicyArn": "{arn}", "VersionId": "{defaultVersionId}"}},
     ),
     "aws:secretsmanager/getSecret:getSecret": Lookup(
-        "secretsmanager", "DescribeSecret", {"SecretId": "{secret}"}, at="@.merge(@, {arn: ARN})", id="{arn}"
+        "secretsmanager",
+        "DescribeSecret",
+        {"SecretId": "{secret}"},
+        at="@.merge(@, {arn: ARN})",
+        id="{arn}",
+        beside={"GetResourcePolicy": {"SecretId": "{arn}"}},
     ),
     "aws:cloudwatch/getLogGroup:getLogGroup": Lookup(
         "logs",
@@ -143,6 +193,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         at="logGroups[?logGroupName=='{name}'].merge(@, {name: logGroupName})",
         id="{name}",
         one=True,
+        beside={"ListTagsForResource": {"resourceArn": "{logGroupArn}"}},
     ),
 }
 _PARTITION = {
@@ -192,18 +243,36 @@ def look_up(token: str, lookup: Lookup, session: AwsSession, args: Properties) -
     )
     found = search(fill(lookup.at, around), answer)
     model = _only(token, found, args) if lookup.one else found
+    _ask_beside(call, lookup, session, {**around, **shown(model, {})})
     return _result(lookup, model, around, args)
 
 
+def _ask_beside(call: Call, lookup: Lookup, session: AwsSession, around: Properties) -> None:
+    for operation, template in lookup.beside.items():
+        parameters = {key: value for key, value in fill(template, around).items() if value is not None}
+
+        def ask(operation: str = operation, parameters: Properties = parameters) -> object:
+            try:
+                return session.ask(lookup.service, around["region"], operation, parameters)
+            except Exception as error:
+                if code_of(error) in lookup.missing:
+                    return None
+                raise
+
+        attempt(call, f"{call.name.rsplit(':', 1)[-1]}: {operation}", ask)
+
+
 def _filters(lookup: Lookup, args: Properties) -> list[Properties]:
-    given = {name: [_word(args[key])] for key, name in lookup.filters.items() if args.get(key) is not None}
-    given |= {f"tag:{key}": [value] for key, value in (args.get("tags") or {}).items()}
+    given = {name: _words(args[key]) for key, name in lookup.filters.items() if args.get(key) is not None}
+    tags = args.get("tags") or args.get("instanceTags") or {}
+    given |= {f"tag:{key}": [value] for key, value in tags.items()}
     given |= {one["name"]: list(one["values"]) for one in args.get("filters") or ()}
     return [{"Name": name, "Values": values} for name, values in given.items()]
 
 
-def _word(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _words(value: Any) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
 
 
 def _only(token: str, found: Any, args: Properties) -> Any:

@@ -32,7 +32,8 @@ class AwsProperties(TableResource, ABC):
     def __init__(self, token: str, row: AwsRow, session: Callable[[], AwsSession]) -> None:
         super().__init__(token, row, session)
         rules = rules_of(token, MAPS)
-        self.rules = replace(rules, replace=rules.replace | self._regional)
+        # One that is left out stays what it is, as after an import.
+        self.rules = replace(rules, replace=rules.replace | self._regional, computed=rules.computed | self._regional)
         self.secret_outputs = row.secret_outputs
 
     # -- names
@@ -106,7 +107,8 @@ class AwsProperties(TableResource, ABC):
         return given if isinstance(given, str) else self._session().region_name
 
     def shape(self, operation: str) -> Any:
-        return self._session().operation(self.row.service, operation).input_shape
+        service, _, name = operation.rpartition(":")
+        return self._session().operation(service or self.row.service, name).input_shape
 
     def around(self, id: str, inputs: Mapping[str, Any]) -> Properties:  # noqa: A002
         """What templates are filled with."""
@@ -190,12 +192,12 @@ class AwsProperties(TableResource, ABC):
 
     def _missing(self, member: str) -> InputFailure:
         names = {**self._names_back, **{where: name for name, where in self.row.found.items()}}
-        return InputFailure(names.get(member, pulumi_name(member)), f"{self.token} needs this property.")
+        return InputFailure(names.get(member, pulumi_name(member)), f"{self.token} needs this property.", missing=True)
 
     def _judge_change(self, change: Change, wanted: Properties) -> list[InputFailure]:
         judged = Judged({**self.row.renamed, **change.names})
         self.body_of(judged, change, wanted)
-        return [InputFailure(_without(one.property, change.value), one.reason) for one in judged.failures]
+        return [replace(one, property=_without(one.property, change.value)) for one in judged.failures]
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         outputs = super().preview(inputs, old_outputs)

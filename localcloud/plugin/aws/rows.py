@@ -27,6 +27,8 @@ class Read:
     at: str = "@"
     # Codes that mean: there is none.
     missing: frozenset[str] = frozenset()
+    # A field of the model or an input: without it there is nothing to ask.
+    when: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class AwsRow(TypeRow):
     reads: tuple[Read, ...]
     delete: str
     delete_with: Mapping[str, Any]
+    # What is asked before a deletion, as the real provider asks it.
+    before_delete: tuple[Read, ...] = ()
     changes: tuple[Change, ...] = ()
     lists: tuple[Added, ...] = ()
     tagging: Tagging | None = None
@@ -105,8 +109,17 @@ class AwsRow(TypeRow):
     secret_outputs: frozenset[str] = frozenset()
 
 
+def asked(operation: str, parameters: Mapping[str, Any], missing: str = "", when: str = "") -> Read:
+    """A call whose answer nobody here needs. The real provider makes it, so a deployer must be allowed to."""
+    return Read(operation, parameters, "`{}`", frozenset(missing.split()), when)
+
+
 def words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
+
+
+def names_in(template: str) -> list[str]:
+    return _NAME.findall(template)
 
 
 def fill(template: Any, context: Mapping[str, Any]) -> Any:

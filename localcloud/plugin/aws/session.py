@@ -12,6 +12,7 @@ from provider.base.errors import ProviderError
 from provider.base.values import Properties
 
 _ENDPOINT = "AWS_ENDPOINT_URL"
+_CONTROL = "s3control"
 
 
 class AwsSession:
@@ -46,8 +47,17 @@ class AwsSession:
         """One call, by the operation's name in botocore's model."""
         from botocore import xform_name
 
-        answer: Properties = getattr(self._session.client(service, region), xform_name(operation))(**parameters)
+        client = self._session.client(service, region)
+        if service == _CONTROL:
+            client.meta.events.register("before-sign.s3-control", _without_account, unique_id=_CONTROL)
+        answer: Properties = getattr(client, xform_name(operation))(**parameters)
         return answer
+
+
+def _without_account(request: Any, **_: Any) -> None:
+    """Botocore puts the account before the host of S3 Control, also before the address of a local cloud."""
+    account = f"//{request.headers['x-amz-account-id']}."
+    request.url = request.url.replace(account, "//", 1)
 
 
 def nested(value: Any) -> Mapping[str, Any]:

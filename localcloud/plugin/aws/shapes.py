@@ -60,7 +60,7 @@ class Judged:
                 made[member] = self.parameters(shape.members[member], item, below)
         for name in shape.required_members:
             if name not in made and path:
-                self._fail(f"{path}.{pulumi_name(name)}", "this property is missing")
+                self._fail(f"{path}.{pulumi_name(name)}", "this property is missing", missing=True)
         return made
 
     def _list(self, shape: Any, value: Any, path: str) -> Any:
@@ -89,8 +89,8 @@ class Judged:
             self._fail(path, f"`{value}` is not a value that AWS accepts; nearest are {', '.join(near)}")
         return value
 
-    def _fail(self, path: str, reason: str) -> None:
-        self.failures.append(InputFailure(path, reason))
+    def _fail(self, path: str, reason: str, missing: bool = False) -> None:
+        self.failures.append(InputFailure(path, reason, missing))
 
 
 def _of_text(kind: str, value: Any) -> Any:

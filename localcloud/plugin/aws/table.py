@@ -2,17 +2,15 @@
 """A resource type from a row: how it is created, read, changed and deleted, as most types of AWS's APIs are."""
 
 import hashlib
-import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from localcloud.plugin.aws.properties import AwsProperties
-from localcloud.plugin.aws.rows import Added, Change, Read, fill
+from localcloud.plugin.aws.rows import Added, Change, Read, fill, names_in
 from localcloud.plugin.aws.shapes import Judged, search, shown
 from localcloud.plugin.aws.tags import ATTEMPT, all_tags, tags_for, visible
-from localcloud.plugin.table import unchangeable_error
+from localcloud.plugin.table import seed_of, unchangeable_error
 from provider.aws_dl1.calls import attempt, code_of, is_gone
-from provider.base.diff import canonical
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
@@ -20,6 +18,8 @@ from provider.base.values import Properties
 T = TypeVar("T")
 # How often one thing may be made, deleted by somebody, and made again while AWS remembers the request.
 _LIVES = 10
+# Refusals because of addresses or routes that something else has; a row names those because of a name.
+_COLLISIONS = frozenset({"InvalidSubnet.Conflict", "RouteAlreadyExists", "Resource.AlreadyAssociated"})
 
 
 class AwsResource(AwsProperties):
@@ -28,9 +28,10 @@ class AwsResource(AwsProperties):
     # -- calls
 
     def ask(self, inputs: Mapping[str, Any], operation: str, parameters: Mapping[str, Any]) -> Properties:
-        """One call of the API, by the operation's name in botocore's model."""
+        """One call of the API, by the operation's name in botocore's model; of another service, after its name."""
         given = {key: value for key, value in parameters.items() if value is not None}
-        return self._session().ask(self.row.service, self.region(inputs), operation, given)
+        service, _, name = operation.rpartition(":")
+        return self._session().ask(service or self.row.service, self.region(inputs), name, given)
 
     def write(self, call: Call, inputs: Mapping[str, Any], operation: str, parameters: Mapping[str, Any]) -> Properties:
         return attempt(call, f"{operation} {call.name}", lambda: self.ask(inputs, operation, parameters))
@@ -46,25 +47,36 @@ class AwsResource(AwsProperties):
 
     # -- creation
 
-    def _create_once(self, call: Call, inputs: Properties) -> Any:
+    def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
         """An attempt marks what it makes with a tag, at its creation. The same inputs of the same resource give the
         same mark, so what an attempt made that was killed is recognized, and taken up."""
-        seed = str(uuid.uuid4()) if call.anew else f"{call.urn}\n{canonical(inputs)}"
-        mark = hashlib.sha256(seed.encode()).hexdigest()[:32]
+        mark = hashlib.sha256(seed_of(call, inputs).encode()).hexdigest()[:32]
         mine = None if call.anew else self._left_over(call, inputs, mark)
         if mine is not None:
-            return mine
+            return mine, True
+        was_there = self._is_put_over(call, inputs)
         try:
-            return self._create(call, inputs, mark)
+            return self._create(call, inputs, mark), was_there
         except ProviderError as error:
             if code_of(error.__cause__) not in self.row.taken:
                 raise
             mine = None if call.anew else self._of_same_name(call, inputs, mark)
             if mine is not None:
-                return mine
+                return mine, True
             name = inputs.get(self.row.named) if self.row.named else None
-            remedy = self._ways_out(call, name) if self.row.existing and name else error.remedy
+            remedy = self._ways_out(call, name, str(name)) if self.row.existing and name else error.remedy
             raise ProviderError(error.cause, remedy) from error.__cause__
+
+    def _is_put_over(self, call: Call, inputs: Properties) -> bool:
+        """Whether the creation sets what is there already, as of a bucket's policy, or may have done so."""
+        if self.row.kind or self.row.create.startswith("Create"):
+            return False
+        if any(inputs.get(name) is None for name in names_in(self.row.id)):
+            return True
+        return self._get(call, self.id_of({}, inputs), inputs) is not None
+
+    def _collides(self, error: BaseException) -> bool:
+        return code_of(error) in self.row.taken | _COLLISIONS
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
         shape = self.shape(self.row.create)
@@ -116,13 +128,16 @@ class AwsResource(AwsProperties):
     # -- reading
 
     def _get(self, call: Call, id: str, inputs: Properties) -> Any:  # noqa: A002
-        model: Properties = {}
-        for read in self.row.reads:
-            part = self._read(call, read, {**self.around(id, inputs), **model})
-            if not part and read is self.row.reads[0]:
-                return None
-            model |= part or {}
-        return None if self.state_of(model) in self.row.gone else model
+        first, *others = self.row.reads
+        model = self._read(call, first, self.around(id, inputs))
+        if not model or (state := self.state_of(model)) in self.row.gone:
+            return None
+        # What becomes ready is asked again and again: only the first call says whether it is.
+        for read in others if state is None or state in self.row.ready else ():
+            around = {**self.around(id, inputs), **model}
+            if not read.when or around.get(read.when):
+                model |= self._read(call, read, around) or {}
+        return model
 
     def _read(self, call: Call, read: Read, around: Properties) -> Any:
         def ask() -> Any:
@@ -198,6 +213,8 @@ class AwsResource(AwsProperties):
         model = (self._get(call, id, {**outputs, **inputs}) if exclusive else None) or {}
         for change in exclusive:
             self._take_back(call, id, change, {**inputs, **model, **self.live(model)})
+        for read in self.row.before_delete:
+            self._read(call, read, self.around(id, {**outputs, **inputs}))
         super().delete(call, id, outputs, inputs)
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002

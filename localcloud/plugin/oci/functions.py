@@ -27,6 +27,8 @@ class Lookup:
     always: Mapping[str, Any] = field(default_factory=dict)
     # The name of the list in the result. Without it the result is the resource itself.
     plural: str = ""
+    # What Oracle's provider calls besides, with the same arguments.
+    also: str = ""
     # Whether the list is inside a collection, under `items`.
     collection: bool = False
 
@@ -40,6 +42,7 @@ FUNCTIONS: Mapping[str, Lookup] = {
         "get_bucket",
         ("namespace", "name"),
         always={"fields": ["approximateCount", "approximateSize", "autoTiering"]},
+        also="list_retention_rules",
     ),
     "oci:Core/getServices:getServices": Lookup("core", "list_services", plural="services"),
     "oci:Core/getVcn:getVcn": Lookup("core", "get_vcn", ("vcnId",)),
@@ -110,6 +113,8 @@ def look_up(token: str, lookup: Lookup, session: Session, args: Properties) -> P
     }
     name = token.rsplit(":", 1)[-1]
     data = _all_pages(call, name, operation, given, options)
+    if lookup.also:
+        attempt(call, name, lambda: getattr(session.client(lookup.client), lookup.also)(*given))
     identity = "/".join([name, *map(str, given)])
     if not lookup.plural:
         return {**args, "id": identity, **from_model(data)}

@@ -3,13 +3,14 @@
 
 A row with the noun `vcn` calls `create_vcn`, `get_vcn`, `update_vcn` and `delete_vcn`, with the models
 `CreateVcnDetails` and `UpdateVcnDetails`. Where a type has behaviour, the row names it (`behaviour`, a class
-under localcloud.plugin.oci.behaviours).
+under localcloud.plugin.oci.behaviours). The states that are waited for are in catalog/oci_provider_calls.toml.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from catalog.tables import table
 from localcloud.plugin.rows import TypeRow
 
 
@@ -19,9 +20,8 @@ class ResourceTypeRow(TypeRow):
     client: str  # a row of provider.oci.session.CLIENTS
     noun: str
     model: str
-    ready: frozenset[str] = field(default=frozenset({"AVAILABLE"}), kw_only=True)
-    gone: frozenset[str] = field(default=frozenset({"TERMINATED"}), kw_only=True)
-    import_id: str = field(default="OCID", kw_only=True)
+    # What lists those of a compartment, for types whose names are unique and not their ids.
+    listed: str = field(default="", kw_only=True)
     # Inputs that precede the id in the SDK's calls.
     within: tuple[str, ...] = ()
     # Pulumi name -> API name, for top-level properties that break the convention.
@@ -29,17 +29,27 @@ class ResourceTypeRow(TypeRow):
     # Logging answers 202 with a work request, which names the new resource under this entity type.
     entity: str = ""
     delete_options: Mapping[str, str] = field(default_factory=dict)  # the SDK's option -> input
+    # Whether an update follows each move, though nothing else changes.
+    updates_after_move: bool = field(default=False, kw_only=True)
 
 
 def _core(noun: str, model: str, **more: Any) -> ResourceTypeRow:
     return ResourceTypeRow("core", "core", noun, model, **more)
 
 
-_IDENTITY: Mapping[str, Any] = {"ready": frozenset({"ACTIVE"}), "gone": frozenset({"DELETED"}), "named": "name"}
-_SCIENCE: Mapping[str, Any] = {"ready": frozenset({"ACTIVE", "CREATING"}), "gone": frozenset({"DELETED"})}
-_LOGGING: Mapping[str, Any] = {"ready": frozenset({"ACTIVE", "INACTIVE"}), "gone": frozenset({"DELETED"})}
+def _as_the_provider_waits(token: str, row: ResourceTypeRow) -> ResourceTypeRow:
+    """The row with the states that the real provider waits for, and what it does after a move."""
+    life = table("oci_provider_calls")["types"][token]
+    moved = life.get("changed", {}).get("compartmentId", ())
+    return replace(
+        row,
+        ready=frozenset(life.get("ready", ())),
+        gone=frozenset(life.get("gone", ())),
+        updates_after_move=any(call.startswith("Update") for call in moved),
+    )
 
-ROWS: Mapping[str, ResourceTypeRow] = {
+
+_ROWS: Mapping[str, ResourceTypeRow] = {
     "oci:Core/vcn:Vcn": _core("vcn", "Vcn", behaviour="addresses.VcnResource"),
     "oci:Core/subnet:Subnet": _core("subnet", "Subnet"),
     "oci:Core/securityList:SecurityList": _core(
@@ -61,10 +71,17 @@ ROWS: Mapping[str, ResourceTypeRow] = {
         "dynamic_group",
         "DynamicGroup",
         existing="access: {{ existing: true, runs: {} }}",
-        **_IDENTITY,
+        listed="list_dynamic_groups",
+        named="name",
     ),
     "oci:Identity/policy:Policy": ResourceTypeRow(
-        "identity", "identity", "policy", "Policy", existing="access: {{ existing: true }}", **_IDENTITY
+        "identity",
+        "identity",
+        "policy",
+        "Policy",
+        existing="access: {{ existing: true }}",
+        listed="list_policies",
+        named="name",
     ),
     "oci:ObjectStorage/bucket:Bucket": ResourceTypeRow(
         "object_storage",
@@ -76,7 +93,6 @@ ROWS: Mapping[str, ResourceTypeRow] = {
         extra=frozenset({"namespace"}),
         named="name",
         existing="bucket: {{ existing: {} }}",
-        import_id="n/NAMESPACE/b/{}",
         behaviour="storage.BucketResource",
     ),
     "oci:ObjectStorage/storageObject:StorageObject": ResourceTypeRow(
@@ -87,8 +103,8 @@ ROWS: Mapping[str, ResourceTypeRow] = {
         "artifacts",
         "container_repository",
         "ContainerRepository",
-        gone=frozenset({"DELETED"}),
         existing="registry: {{ existing: {} }}",
+        listed="list_container_repositories",
     ),
     "oci:Logging/logGroup:LogGroup": ResourceTypeRow(
         "logging",
@@ -97,8 +113,8 @@ ROWS: Mapping[str, ResourceTypeRow] = {
         "LogGroup",
         entity="loggroup",
         existing="logs: {{ existing: {{ group: {} }} }}",
+        listed="list_log_groups",
         behaviour="logging.LoggingResource",
-        **_LOGGING,
     ),
     "oci:Logging/log:Log": ResourceTypeRow(
         "logging",
@@ -108,12 +124,10 @@ ROWS: Mapping[str, ResourceTypeRow] = {
         entity="log",
         within=("logGroupId",),
         existing="logs: {{ existing: {{ group: GROUP, log: {} }} }}",
-        behaviour="logging.LoggingResource",
-        **_LOGGING,
+        listed="list_logs",
+        behaviour="logging.LogResource",
     ),
-    "oci:DataScience/project:Project": ResourceTypeRow(
-        "data_science", "data_science", "project", "Project", **_SCIENCE
-    ),
+    "oci:DataScience/project:Project": ResourceTypeRow("data_science", "data_science", "project", "Project"),
     "oci:DataScience/job:Job": ResourceTypeRow(
         "data_science",
         "data_science",
@@ -123,16 +137,15 @@ ROWS: Mapping[str, ResourceTypeRow] = {
         extra=frozenset({"jobArtifact", "artifactContentLength", "artifactContentDisposition", "deleteRelatedJobRuns"}),
         delete_options={"delete_related_job_runs": "deleteRelatedJobRuns"},
         behaviour="science.JobResource",
-        **_SCIENCE,
     ),
     "oci:Vault/secret:Secret": ResourceTypeRow(
         "vault",
         "vault",
         "secret",
         "Secret",
-        ready=frozenset({"ACTIVE"}),
-        gone=frozenset({"DELETED", "PENDING_DELETION", "SCHEDULING_DELETION"}),
         renamed={"sourceRegionInformations": "sourceRegionInformation"},
         behaviour="vault.SecretResource",
     ),
 }
+
+ROWS: Mapping[str, ResourceTypeRow] = {token: _as_the_provider_waits(token, row) for token, row in _ROWS.items()}

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A resource type from a row, in the way that most of OCI's types share: `create_vcn`, `get_vcn`, `update_vcn`, …"""
 
-import uuid
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from localcloud.plugin.oci.convert import fields, from_model, to_model
 from localcloud.plugin.oci.rows import ResourceTypeRow
-from localcloud.plugin.table import TableResource, rules_of, unchangeable_error
-from provider.base.diff import canonical
+from localcloud.plugin.table import TableResource, rules_of, seed_of, unchangeable_error
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
@@ -103,19 +102,43 @@ class OciResource(TableResource):
         operation: Callable[..., Any] = getattr(self.client, f"{verb}_{self.row.noun}{more}")
         return operation
 
-    def _create_once(self, call: Call, inputs: Properties) -> Any:
+    def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
         """The same inputs of the same resource give the same retry token, so OCI answers with what a killed attempt
         created."""
+        began = datetime.now(UTC)
+        was_there = self._is_there(inputs)
         details = self._details("Create", inputs)
-        base = str(uuid.uuid4()) if call.anew else f"{call.urn}\n{canonical(inputs)}"
+        seed = seed_of(call, inputs)
         try:
-            return make_once(
-                call, f"Create {call.name}", base, lambda token: self._create(call, inputs, details, token)
+            model = make_once(
+                call, f"Create {call.name}", seed, lambda token: self._create(call, inputs, details, token)
             )
         except ProviderError as error:
             if self.row.existing and getattr(error.__cause__, "code", None) in _TAKEN:
-                raise ProviderError(error.cause, self._ways_out(call, _name_of(inputs))) from error.__cause__
+                there = self._id_of_name(call, inputs) or "OCID"
+                raise ProviderError(error.cause, self._ways_out(call, _name_of(inputs), there)) from error.__cause__
             raise
+        made = getattr(model, "time_created", None)
+        return model, was_there or (made is not None and made < began)
+
+    def _id_of_name(self, call: Call, inputs: Properties) -> str:
+        """By what the one is imported that has the name of this one; empty if it cannot be seen."""
+        where = [inputs[key] for key in self.row.within] or [inputs["compartmentId"]]
+        key = "name" if "name" in inputs else "display_name"
+        listing = getattr(self.client, self.row.listed)
+        answer = attempt(call, f"Look for {_name_of(inputs)}", lambda: listing(*where, **{key: _name_of(inputs)})).data
+        rows = [one.id for one in getattr(answer, "items", answer) if one.lifecycle_state not in self.row.gone]
+        path = "".join(f"{key}/{inputs[key]}/" for key in self.row.within)
+        own = f"{self._stem[:1].lower()}{self._stem[1:]}Id/" if path else ""
+        return f"{path}{own}{rows[0]}" if len(rows) == 1 else ""
+
+    def _is_there(self, inputs: Properties) -> bool:
+        """Whether a creation would change what is there; most of OCI's would not."""
+        return False
+
+    def _collides(self, error: BaseException) -> bool:
+        refused = getattr(error, "status", None)
+        return refused == 409 or (refused == 400 and "overlap" in str(getattr(error, "message", "")))
 
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         within = [inputs[key] for key in self.row.within]
@@ -126,7 +149,24 @@ class OciResource(TableResource):
         model = read_if_exists(call, f"Read {call.name}", lambda: self._operation("get")(*path))
         return None if self.state_of(model) in self.row.gone else model
 
-    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        """Reads what was created, ready or not: the calls are those of catalog/oci_provider_calls.toml."""
+        there = self._get(call, id, inputs)
+        if there is None:
+            raise ProviderError(f"{call.name} was deleted before it was ready.")
+        if (state := self.state_of(there)) not in {None, *self.row.ready}:
+            raise ProviderError(
+                f"{call.name} is {state}: what is created must be {' or '.join(sorted(self.row.ready))}."
+            )
+        return there
+
+    def _wait_ready(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        """Waits while the cloud is still at it. An update may end in another state than a creation, as INACTIVE."""
+        state = self.state_of(model)
+        is_busy = state is None or state.endswith("ING") or state in self.row.failed
+        return super()._wait_ready(call, id, model, inputs) if is_busy else model
+
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> Any:  # noqa: A002
         path, served = self.call_path(id, new), self._back({**fields(self.row.service, f"Update{self._stem}Details")})
         wanted = {key: value for key, value in changed.items() if key not in self.row.extra}
         place = None if "compartmentId" in served else wanted.pop("compartmentId", None)
@@ -136,8 +176,14 @@ class OciResource(TableResource):
         if place is not None:
             where = to_model(self.row.service, f"Change{self._stem}CompartmentDetails", {"compartmentId": place})
             self._write(call, f"Move {call.name}", self._operation("change", "_compartment"), *path, where)
-        if wanted:
-            self._write(call, f"Update {call.name}", self._operation("update"), *path, self._details("Update", wanted))
+            if self.row.updates_after_move:
+                wanted = {key: value for key, value in new.items() if key in served and value is not None} | wanted
+        if not wanted:
+            return None
+        answer = self._write(
+            call, f"Update {call.name}", self._operation("update"), *path, self._details("Update", wanted)
+        )
+        return getattr(answer, "data", None)
 
     def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
         """Calls an operation that changes the resource, and waits until the change is complete."""

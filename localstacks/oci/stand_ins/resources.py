@@ -142,13 +142,16 @@ class StandIns:
                 lambda repository: str(repository.id),
             )
 
-    def remove(self) -> None:
-        """All of them, the last made first: what lies in another goes before it."""
+    def remove(self, is_kept: Callable[[str, str], bool]) -> None:
+        """All but those that are kept, the last made first: what lies in another goes before it."""
         for key, identifier in reversed(list(self._made.items())):
+            if is_kept(key.partition(" ")[0], identifier):
+                continue
             unless_gone(self._tell, f"Remove what stood in for {key}", self._deletion(key, identifier))
             del self._made[key]
             self._save()
-        self._file.unlink(missing_ok=True)
+        if not self._made:
+            self._file.unlink(missing_ok=True)
 
     def _deletion(self, key: str, identifier: str) -> Callable[[], Any]:
         what = key.partition(" ")[0]

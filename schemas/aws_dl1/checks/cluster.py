@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from schemas.aws_dl1.checks.registry import rule
 from schemas.aws_dl1.model import AwsDl1Stack, AwsJob, Cluster
-from schemas.checks.ports import chosen_range
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.findings import Path
+from schemas.job_on_platform import JobOnPlatform
 from schemas.names import listing, plural, suggestion
 
 SSH_OF_THE_MACHINE = 22
@@ -51,7 +51,10 @@ def no_image(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     for name, _job, cluster in _clusters(stack):
         if cluster.ami is None and cluster.ami_parameter is None:
             message = "nothing says which image the machines start from"
-            remedy = "add `cluster: { ami: ami-… }`, or `amiParameter`, the name of a parameter that holds its id"
+            remedy = (
+                "add `cluster: { ami: ami-0a1b2c3d4e5f60718 }` with the id of an image that has the drivers, or "
+                "`amiParameter`, the name of a parameter that holds it"
+            )
             yield Wrong(at("jobs", name), message, remedy)
         if cluster.ami is not None and cluster.ami_parameter is not None:
             message = "the image is named twice, by its id and by a parameter"
@@ -93,18 +96,22 @@ def ssh_port(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
         if port == SSH_OF_THE_MACHINE:
             message = "22 is the SSH port of the machine itself, and containers share its network"
             yield Wrong(_place(name, "sshPort"), message, "use 3022")
-        row = facts.framework(job)
-        for used in row.ports if row else ():
-            taken = chosen_range(used, job)
-            if taken is not None and taken.first <= port <= taken.last:
+        trained = facts.platforms[stack.platform]["trains"]
+        row = facts.framework(job) if job.framework in trained else None
+        for used, taken in JobOnPlatform.of(stack, job, row).numbered() if row else ():
+            if taken.first <= port <= taken.last:
                 message = f"{port} is one of the job's `{used.label}` ports ({taken})"
-                yield Wrong(_place(name, "sshPort"), message, "use 3022, or another port that nothing uses")
+                yield Wrong(
+                    _place(name, "sshPort"),
+                    message,
+                    f"use {'3022, or ' if port != 3022 else ''}another port that nothing uses",
+                )
 
 
 @rule("TY858", "libfabric without EFA")
 def libfabric_without_efa(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     for name, _job, cluster in _clusters(stack):
-        if cluster.efa == 0 and cluster.host_nic == "libfabric":
+        if cluster.efa == 0 and cluster.host_nic != "sockets":
             message = "libfabric reaches other nodes over EFA, but no interface is one"
             yield Wrong(_place(name, "hostNic"), message, "use `hostNic: sockets`, or `efa: 4`")
 

@@ -9,12 +9,18 @@ from collections.abc import Iterator
 from schemas.aws_dl1.checks.registry import rule
 from schemas.aws_dl1.model import AwsDl1Stack
 from schemas.aws_dl1.names import NAME
+from schemas.checks.names import OUR_TAGS
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
 from schemas.names import suggestion
 
 _BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REPOSITORY = re.compile(r"(?=.{2,256}$)[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
+# Of IAM's roles and policies, which take fewer characters in tags than other services.
+_TAG = re.compile(r"[\w\s.:/=+@-]*")
+# Of machines whose metadata service shows their tags, as ours do: by them a machine learns which node it is.
+_TAG_IN_METADATA = re.compile(r"(?!\.{1,2}$|_index$)[A-Za-z0-9+=.,_:@;-]*")
+MOST_TAGS = 50
 # The days for which CloudWatch can keep the lines of a log group.
 RETENTIONS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 
@@ -72,6 +78,27 @@ def retention(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     if days not in RETENTIONS:
         nearest = min(RETENTIONS, key=lambda choice: abs(choice - days))
         yield Wrong(at("logs", "retentionDays"), f"CloudWatch cannot keep logs for {days} days", f"use {nearest}")
+
+
+@rule("TY654", "tags that AWS would refuse")
+def tags(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
+    # The tag `Name` is set, too.
+    own = [key for key in stack.tags if key not in OUR_TAGS]
+    if len(own) + len(OUR_TAGS) + 1 > MOST_TAGS:
+        allowed = MOST_TAGS - len(OUR_TAGS) - 1
+        message = f"there are {len(own)} tags; AWS allows {MOST_TAGS}, and trainyard sets up to {len(OUR_TAGS) + 1}"
+        yield Wrong(at("tags"), message, f"keep {allowed} of them")
+    for key, value in stack.tags.items():
+        if not 0 < len(key) <= 128 or len(value) > 256 or not _TAG.fullmatch(key + value) or key.startswith("aws:"):
+            message = f"the tag `{key[:40]}` is longer than AWS allows, or has characters that IAM refuses"
+            remedy = (
+                "use up to 128 letters, digits, spaces and `_.:/=+-@` for the key, not `aws:…`, and 256 for the value"
+            )
+            yield Wrong(at("tags", key), message, remedy)
+        elif stack.jobs and not _TAG_IN_METADATA.fullmatch(key):
+            message = f"AWS starts no machine with the tag `{key[:40]}`: its metadata service cannot show such a key"
+            remedy = "use letters, digits and `_.:=+-@` for the key: no spaces, no `/`, and not `.`, `..` or `_index`"
+            yield Wrong(at("tags", key), message, remedy)
 
 
 @rule("TY653", "a region without these instances")

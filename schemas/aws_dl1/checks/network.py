@@ -12,9 +12,9 @@ from schemas.aws_dl1.checks.registry import rule
 from schemas.aws_dl1.model import AwsDl1Stack
 from schemas.checks.images import OURS, images_of, path_of
 from schemas.checks.network import is_production
-from schemas.checks.ports import chosen_range
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
+from schemas.job_on_platform import JobOnPlatform
 
 SMALLEST_DEFAULT = 24
 _ECR = re.compile(r"\d{12}\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com")
@@ -93,6 +93,9 @@ def unreachable_image(stack: AwsDl1Stack, _: Facts) -> Iterator[Wrong]:
     if not stack.makes("network") or network.vpc is not None or network.nat:
         return
     for image in images_of(stack):
+        # An elastic address is the first node's only.
+        if stack.jobs[image.job].cluster.public_address == "automatic":
+            continue
         host = _ECR.fullmatch(image.host)
         if not image.text.startswith(OURS) and not (host and host["region"] == stack.region):
             named = image.host or "Docker Hub"
@@ -139,9 +142,8 @@ def ingress_to_training(stack: AwsDl1Stack, facts: Facts) -> Iterator[Wrong]:
     for index, item in enumerate(stack.network.ingress):
         for name, job in stack.jobs.items():
             row = facts.framework(job)
-            for port in row.ports if row else ():
-                inside = chosen_range(port, job)
-                if inside is not None and inside.overlaps(item.ports):
+            for port, inside in JobOnPlatform.of(stack, job, row).numbered() if row else ():
+                if inside.overlaps(item.ports):
                     message = f"{item.cidr} reaches the `{port.label}` ports {inside} of `{name}`, which have no login"
                     yield Wrong(at("network", "ingress", index, "ports"), message, "let in what people need only")
 

@@ -11,7 +11,8 @@ from catalog.tables import table
 from schemas.checks.env import owner, set_by
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
-from schemas.names import suggestion
+from schemas.model import Shape
+from schemas.names import listing, suggestion
 from schemas.openpai.checks.registry import rule
 from schemas.openpai.model import END_OF_PARAMETER, IMAGE_NAME, OpenPaiStack
 from schemas.secrets import holds_secret
@@ -22,12 +23,28 @@ _ROLE = re.compile(r"[a-z][a-z0-9]*")
 
 @rule("TY880", "a shape that `trainyard:skus` does not have")
 def sku(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        if job.shape.name not in stack.skus:
-            message = f"`{job.shape.name}` is not one of `trainyard:skus`, so nothing says what its tasks get"
-            example = f"add `trainyard:skus: {{ {job.shape.name}: {{ gpus: 1, cpus: 4, memoryGb: 16 }} }}`"
-            remedy = suggestion(job.shape.name, stack.skus) if stack.skus else example
-            yield Wrong(at("jobs", name, "shape"), message, remedy)
+    missing = {name: job.shape for name, job in stack.jobs.items() if job.shape.name not in stack.skus}
+    if missing and not stack.skus:
+        # One key answers all of them.
+        shapes = {shape.name: _proposed(shape) for shape in missing.values()}
+        message = f"`trainyard:skus` is missing, so nothing says what tasks of {listing(shapes)} get"
+        remedy = f"add `trainyard:skus: {{ {', '.join(f'{name}: {row}' for name, row in shapes.items())} }}`"
+        yield Wrong(at("jobs", next(iter(missing)), "shape"), message, remedy)
+        return
+    for name, shape in missing.items():
+        message = f"`{shape.name}` is not one of `trainyard:skus`, so nothing says what its tasks get"
+        remedy = f"{suggestion(shape.name, stack.skus)}, or add `{shape.name}: {_proposed(shape)}` there"
+        yield Wrong(at("jobs", name, "shape"), message, remedy)
+
+
+def _proposed(shape: Shape) -> str:
+    """A row of `trainyard:skus` with what the file or the catalog says of a shape, and GPUs only where it has any."""
+    known = table("shapes").get(shape.name, {})
+    gpus = known.get("accelerators", 0 if known or "gpu" not in shape.name.lower() else 1)
+    # An OCPU is two processors.
+    cpus = max(1, round(2 * shape.ocpus)) if shape.ocpus else known.get("vcpus", 4)
+    memory = shape.memory_gb or known.get("memory_gib", 16)
+    return f"{{ {f'gpus: {gpus}, ' if gpus else ''}cpus: {cpus}, memoryGb: {memory:g} }}"
 
 
 @rule("TY889", "GPUs are needed, but the SKU has none")

@@ -28,7 +28,10 @@ def plain_http(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 def no_store(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     if stack.jobs and stack.storage is None and stack.bucket.existing is None:
         message = "a task's own files go when it ends: nothing keeps checkpoints and results"
-        remedy = "add `trainyard:storage: { name: … }`, or a bucket that speaks S3: `trainyard:bucket: { existing: … }`"
+        remedy = (
+            "add `trainyard:storage: { name: vision-nfs }` with the name of a storage of the cluster, or a bucket that "
+            "speaks S3: `trainyard:bucket: { existing: … }`"
+        )
         yield Wrong(at("jobs"), message, remedy)
 
 
@@ -56,7 +59,10 @@ def registry(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         if OURS in job.image:
             message = f"`{OURS}` is the stack's registry, but OpenPAI makes none"
-            yield Wrong(at("jobs", name, "image"), message, "add `trainyard:registry: { existing: HOST/REPOSITORY }`")
+            remedy = (
+                "add `trainyard:registry: { existing: registry.example.com/vision/train }` with your registry's host"
+            )
+            yield Wrong(at("jobs", name, "image"), message, f"{remedy} and repository")
 
 
 @rule("TY874", "another stack that has nothing for this one")

@@ -320,6 +320,27 @@ def _ask(cloud: Cloud, method: str, path: str, headers: Mapping[str, str]) -> tu
         connection.close()
 
 
+def _goes_by_the_endpoint(aws: AwsClients, node: AwsClients, subnet: str) -> None:
+    """What its role may do, an instance does only as far as the endpoint on the way lets it through."""
+    everything = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+    named = {"PolicyName": "s3", "RoleName": "nodes"}
+    aws["iam"].put_role_policy(**named, PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [everything]}))
+    vpc = aws["ec2"].describe_subnets(SubnetIds=[subnet])["Subnets"][0]["VpcId"]
+    reads = json.dumps({"Version": "2012-10-17", "Statement": [{**everything, "Action": "s3:List*", "Principal": "*"}]})
+    made = aws["ec2"].create_vpc_endpoint(
+        VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3", PolicyDocument=reads
+    )["VpcEndpoint"]["VpcEndpointId"]  # fmt: skip
+    try:
+        node["s3"].list_buckets()
+        code, why = refused(node["s3"].create_bucket, Bucket="somebody-elses")
+        assert (code, "no VPC endpoint policy allows the s3:CreateBucket action" in why) == ("AccessDenied", True)
+        aws["s3"].create_bucket(Bucket="from-outside")
+        aws["s3"].delete_bucket(Bucket="from-outside")
+    finally:
+        aws["ec2"].delete_vpc_endpoints(VpcEndpointIds=[made])
+        aws["iam"].delete_role_policy(**named)
+
+
 def test_an_instance_learns_who_it_is_and_acts_as_its_role(
     aws: AwsClients, stage: Mapping[str, str], shared_cloud: Cloud
 ) -> None:
@@ -354,6 +375,7 @@ def test_an_instance_learns_who_it_is_and_acts_as_its_role(
         node = aws.with_keys(keys["AccessKeyId"], keys["SecretAccessKey"], keys["Token"])
         assert node["sts"].get_caller_identity()["Arn"].endswith(f"assumed-role/nodes/{mine}")
         assert refused(node["s3"].list_buckets)[0] == "AccessDenied"
+        _goes_by_the_endpoint(aws, node, stage["subnet"])
         admin.add_fault(shared_cloud, "token", seconds=2)
         short = json.loads(read("iam/security-credentials/nodes"))
         assert short["AccessKeyId"] != keys["AccessKeyId"], "credentials that last too long are replaced"

@@ -200,6 +200,7 @@ def test_faults_strike_in_awss_words(aws: AwsClients, shared_cloud: Cloud, place
     rows: list[tuple[str, dict[str, Any], Any, str]] = [
         ("no-capacity", {"shape": "dl1.*"}, lambda: _launch(aws, SubnetId=subnet), "InsufficientInstanceCapacity"),
         ("limit", {"limit": "L-6E869C2A", "value": 95}, lambda: _launch(aws, SubnetId=subnet), "VcpuLimitExceeded"),
+        ("limit", {"limit": "dl1.24xlarge", "value": 0}, lambda: _launch(aws, SubnetId=subnet), "Unsupported"),
         ("status", {"status": 429, "operations": "ssm.*"}, lambda: aws["ssm"].list_commands(), "ThrottlingException"),
         ("status", {"status": 429, "operations": "s3.*"}, lambda: aws["s3"].list_buckets(), "SlowDown"),
         ("status", {"status": 503, "operations": "ec2.*"}, lambda: aws["ec2"].describe_vpcs(), "Unavailable"),

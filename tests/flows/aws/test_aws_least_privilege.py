@@ -48,14 +48,14 @@ CALLS: Mapping[str, Attempt] = {
     "ec2:DescribeInstances": lambda of, _: of["ec2"].describe_instances(),
     "ec2:StartInstances": lambda of, at: of["ec2"].start_instances(InstanceIds=[at["ours"]], DryRun=True),
     "ssm:DescribeInstanceInformation": lambda of, _: of["ssm"].describe_instance_information(),
-    "ssm:ResumeSession": lambda of, at: of["ssm"].resume_session(SessionId=f"{at['user']}-0a1b2c3d"),
+    "ssm:ResumeSession": lambda of, at: of["ssm"].resume_session(SessionId=f"{at['user']}-0a1b2c3d5eEXAMPLE"),
     "ssm:SendCommand": lambda of, at: of["ssm"].send_command(
         InstanceIds=[at["ours"]], DocumentName="AWS-RunShellScript", Parameters={"commands": ["true"]}
     ),
     "ssm:StartSession": lambda of, at: of["ssm"].start_session(
         Target=at["ours"], DocumentName="SSM-SessionManagerRunShell"
     ),
-    "ssm:TerminateSession": lambda of, at: of["ssm"].terminate_session(SessionId=f"{at['user']}-0a1b2c3d"),
+    "ssm:TerminateSession": lambda of, at: of["ssm"].terminate_session(SessionId=f"{at['user']}-0a1b2c3d5eEXAMPLE"),
     "logs:CreateLogStream": lambda of, _: of["logs"].create_log_stream(logGroupName=LOGS, logStreamName="new"),
     "logs:DescribeLogStreams": lambda of, _: of["logs"].describe_log_streams(logGroupName=LOGS),
     "logs:FilterLogEvents": lambda of, _: of["logs"].filter_log_events(logGroupName=LOGS),
@@ -110,7 +110,7 @@ OUTSIDE: Mapping[str, Mapping[str, Attempt]] = {
         "secrets": lambda of, _: of["secretsmanager"].get_secret_value(SecretId="vision-dev-resnet/ssh"),
         "another bucket": lambda of, _: of["s3"].get_object(Bucket="company-data", Key="a"),
         "another repository": lambda of, _: of["ecr"].describe_images(repositoryName="company/images"),
-        "others' sessions": lambda of, _: of["ssm"].terminate_session(SessionId="AIDAOTHER-0a1b2c3d"),
+        "others' sessions": lambda of, _: of["ssm"].terminate_session(SessionId="other-0a1b2c3d5eEXAMPLE"),
         "the bucket itself": lambda of, _: of["s3"].put_bucket_policy(Bucket=BUCKET, Policy="{}"),
     },
 }  # fmt: skip
@@ -143,7 +143,8 @@ def stage(aws: AwsClients, user: AwsClients) -> Iterator[Stage]:
         tags = [{"ResourceType": "instance", "Tags": [{"Key": "stack", "Value": stack}]}]
         made = ec2.run_instances(**launch, SubnetId=subnet, TagSpecifications=tags)["Instances"][0]
         instances[name] = made["InstanceId"]
-    yield {**instances, "user": user["sts"].get_caller_identity()["UserId"]}
+    # Session Manager begins the id of a session with the name of the IAM user, not with their id.
+    yield {**instances, "user": user["sts"].get_caller_identity()["Arn"].rpartition("/")[2]}
     ec2.terminate_instances(InstanceIds=list(instances.values()))
 
 

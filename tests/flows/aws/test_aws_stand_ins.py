@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 from botocore.exceptions import ClientError
@@ -17,6 +19,8 @@ from tests.support.examples import STACKS, stack_file
 
 NAME = "aws-dl1-existing-vpc"
 LOCAL = AwsLocalPlatform()
+TRUST = {"Version": "2012-10-17", "Statement": [
+    {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}  # fmt: skip
 
 
 def stood_in(cloud: Cloud) -> LocalFile:
@@ -50,7 +54,11 @@ def test_a_group_of_the_account_itself_gets_what_its_owners_gave_it_elsewhere(
     with pytest.raises(ClientError, match=r"AccessDenied|not authorized"):
         person["iam"].list_roles()
     stood_in(shared_cloud)
-    LOCAL.remove_stand_ins(shared_cloud, print)
+    LOCAL.remove_stand_ins(shared_cloud, print, with_data=False)
+    assert aws["s3"].get_object(Bucket=known.bucket.name, Key="data/a")["Body"].read() == b"a"
+    LOCAL.remove_stand_ins(shared_cloud, print, with_data=True)
+    with pytest.raises(ClientError, match="404"):
+        aws["s3"].head_bucket(Bucket=known.bucket.name)
     assert not inline(aws, "group", "scientists")
     with pytest.raises(ClientError, match=r"UnauthorizedOperation|not authorized"):
         person["ec2"].describe_instances()
@@ -58,9 +66,9 @@ def test_a_group_of_the_account_itself_gets_what_its_owners_gave_it_elsewhere(
 
 def test_a_role_that_somebody_made_here_keeps_its_access(aws: AwsClients, shared_cloud: Cloud) -> None:
     role = written().access.runs_role
-    aws["iam"].create_role(RoleName=role, AssumeRolePolicyDocument="{}")
+    aws["iam"].create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps(TRUST))
     assert any("its access is made elsewhere" in one for one in stood_in(shared_cloud).remarks)
     assert not inline(aws, "role", role)
-    LOCAL.remove_stand_ins(shared_cloud, print)
+    LOCAL.remove_stand_ins(shared_cloud, print, with_data=True)
     assert aws["iam"].get_role(RoleName=role)
     aws["iam"].delete_role(RoleName=role)

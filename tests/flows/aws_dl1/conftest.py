@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -24,3 +25,10 @@ def bucket(aws: str) -> str:
     name = f"runs-{next(_numbers)}"
     client(aws, "s3").create_bucket(Bucket=name)
     return name
+
+
+@pytest.fixture(scope="session")
+def private_key(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("key") / "id_rsa"
+    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", str(file)], check=True)
+    return file.read_text()

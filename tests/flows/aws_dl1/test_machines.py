@@ -7,13 +7,16 @@ They are instances of the local AWS: root of user namespaces of their own, with 
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
+from launcher.aws_dl1.host_nic import numbers
 from launcher.aws_dl1.machine.tickets import ENDS
+from runstatus.launcher_status import parse_status
 from tests.support.aws_clients import AwsClients
 from tests.support.cloud_fixture import local_cloud
 from tests.support.documents import document
@@ -27,7 +30,8 @@ SCRIPT = """
 import json, os, pathlib, stat, subprocess, sys, time
 ssh = pathlib.Path.home() / ".ssh"
 print("modes", {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in [ssh, *sorted(ssh.iterdir())]})
-names = ("FI_EFA_FORK_SAFE", "HCCL_OVER_OFI", "FI_PROVIDER", "HCCL_SOCKET_IFNAME", "HABANA_VISIBLE_DEVICES")
+names = ("FI_EFA_FORK_SAFE", "HCCL_OVER_OFI", "FI_PROVIDER", "FI_EFA_USE_DEVICE_RDMA", "RDMAV_FORK_SAFE",
+         "HCCL_SOCKET_IFNAME", "HABANA_VISIBLE_DEVICES")
 print("told", {name: os.environ.get(name) for name in names})
 print("secret", len(os.environ["WANDB_API_KEY"]), repr(os.environ["CERTIFICATE"]))
 for peer in sys.argv[1:]:
@@ -156,10 +160,25 @@ def test_further_containers_on_a_host_get_4022_and_everybody_knows(world: World)
     assert world.get("starts/00000002/worker-0.json")["sshPort"] == 4022
 
 
-def test_the_container_is_told_what_the_documents_ask_for(first: dict[str, list[str]]) -> None:
+def test_the_container_is_told_what_the_documents_ask_for(world: World, first: dict[str, list[str]]) -> None:
     lines = first["main-0"]
     told = next(line for line in lines if "told {" in line)
-    assert "'HCCL_OVER_OFI': '1', 'FI_PROVIDER': 'efa'" in told
+    # The libfabric that stands in is new enough; the kernel is this machine's own.
+    direct = numbers(platform.release()) >= (5, 12)
+    wanted = (None, "efa", "1", "1") if direct else ("1", "efa", None, None)
+    assert (
+        "'HCCL_OVER_OFI': {!r}, 'FI_PROVIDER': {!r}, 'FI_EFA_USE_DEVICE_RDMA': {!r}, 'RDMAV_FORK_SAFE': {!r}".format(
+            *wanted
+        )
+        in told
+    )
+    way = (
+        "Gaudi Direct over EFA (kernel" if direct else "libfabric over the host's memory: Gaudi Direct is not possible"
+    )
+    assert any(f"between machines: {way}" in line for line in lines)
+    key = f"{JOB}/base/1/s00000001/status/0.json"
+    status = parse_status(world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()) or {}
+    assert status["transport"].startswith(way)
     assert "'HABANA_VISIBLE_DEVICES': 'all'" in told
     assert "'HCCL_SOCKET_IFNAME': None" not in told
     # No package manager of this image knows rdma-core, so it is taken for an old one.

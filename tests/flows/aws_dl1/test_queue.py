@@ -20,13 +20,6 @@ TWO = ("main-0", "worker-0")
 LONG = "trap 'echo asked to end; exit 143' TERM; echo begun; while :; do sleep 0.05; done"
 
 
-@pytest.fixture(scope="session")
-def private_key(tmp_path_factory: pytest.TempPathFactory) -> str:
-    file = tmp_path_factory.mktemp("key") / "id_rsa"
-    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", str(file)], check=True)
-    return file.read_text()
-
-
 @pytest.fixture(scope="module")
 def two(aws: str, tmp_path_factory: pytest.TempPathFactory, private_key: str) -> Iterator[ClusterWorld]:
     client(aws, "s3").create_bucket(Bucket="two-machines")
@@ -61,7 +54,18 @@ def test_a_start_runs_on_all_nodes_and_its_lines_are_in_the_log(two: ClusterWorl
         lines = two.lines(number, node)
         assert lines.index("one") < lines.index("two")
         assert f"TRAINYARD_START=s{number:08}" in lines
+        assert "TRAINYARD_SCRATCH=/opt/trainyard/scratch" in lines
         assert f"[machine] s{number:08} begins on {node} with registry/train:1" in lines
+
+
+def test_scratch_space_may_be_written_and_goes_with_its_start(two: ClusterWorld) -> None:
+    number, places = next_number(two), two.machines["main-0"].root / "var/lib/trainyard/scratch/starts"
+    two.ticket(number, f'cd {places}/{number:08}; echo "$SHOWN"; echo kept > written; ls')
+    assert two.ended(number)["main-0"]["state"] == "SUCCEEDED"
+    lines = two.lines(number, "main-0")
+    assert "written" in lines
+    assert f'"/opt/trainyard/scratch": "{places}/{number:08}"' in " ".join(lines)
+    eventually(lambda: not (places / f"{number:08}").exists())
 
 
 def test_a_failure_has_its_code_and_another_node_s_end_is_its_own(two: ClusterWorld) -> None:

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from provider.aws_dl1 import machines
+from provider.runs.starting_again import RETRY_FAILED
 from tests.support.aws_cluster import GROUP, STACK, AwsWorld, aws_engine, aws_world
 from tests.support.provider_client import Failed
 from tests.support.waiting import eventually
@@ -115,6 +119,22 @@ def test_a_machine_that_never_answers_ends_the_wait_in_time(world: AwsWorld) -> 
             world.engine.create(RUN, "deaf", inputs)
 
 
+def test_a_machine_that_says_nothing_is_named_before_the_time_for_the_start_is_over(
+    world: AwsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machines, "_SECONDS_UNTIL_HEARD", 0.5)
+    with world.cluster("silent") as cluster:
+        cluster.deaf.add("worker-0")
+        with pytest.raises(Failed) as failed:
+            world.engine.create(RUN, "silent", cluster.run(timeouts={"access": 0.01, "started": 30, "finished": 1}))
+        instance = cluster.instances["worker-0"]
+        assert f"The node worker-0 (instance {instance}) is running, and has said nothing for" in str(failed.value)
+        wanted = f"aws ec2 get-console-output --latest --output text --region us-east-1 --instance-id {instance}"
+        assert wanted in str(failed.value)
+        assert "no Python 3.7 or newer" in str(failed.value)
+        assert cluster.tickets() == []
+
+
 def test_a_create_that_was_killed_finds_its_ticket(world: AwsWorld) -> None:
     """Between the ticket and the wake, and after it: the engine has no state of it, so it creates again."""
     with world.cluster("killed") as cluster:
@@ -214,6 +234,15 @@ def test_a_failed_run_shows_its_last_lines(world: AwsWorld) -> None:
         assert "line 29" in str(failed.value)
         assert "line 9 " not in str(failed.value)
         assert "\x1b" not in str(failed.value)
+
+        kept = failed.value.kept
+        assert kept is not None
+        assert not world.engine.diff(kept, cluster.run()).replaces
+        with patch.dict(os.environ, {RETRY_FAILED: "1"}):
+            assert list(world.engine.diff(kept, cluster.run()).replaces) == ["state"]
+        world.engine.delete(kept)
+        cluster.ends["base"] = "SUCCEEDED"
+        assert world.engine.create(RUN, "failing", cluster.run()).id.endswith("/00000002/main-0")
 
 
 def test_a_renamed_run_keeps_its_ticket(world: AwsWorld) -> None:

@@ -108,6 +108,11 @@ def test_runs_and_machines_are_shown_with_their_lines_and_can_be_ended(world: Aw
         assert watched.exit_code == 1
         assert "CANCELED" in watched.output
 
+        cluster.sick["worker-0"] = "no EFA device is there"
+        eventually(
+            lambda: trainyard("runs", STACK, "--stacks", stacks).output,
+            lambda text: "failed  up for" in text and "no EFA device is there" in text,
+        )
         world["ec2"].stop_instances(InstanceIds=list(cluster.instances.values()))
         assert "machines, 0 of 2 up:" in trainyard("runs", STACK, "--stacks", stacks).output
         stopped = json.loads(trainyard("runs", STACK, "--stacks", stacks, "--format", "json").output)
@@ -140,6 +145,27 @@ def test_machines_that_wait_for_their_first_run_are_shown(world: AwsWorld, stack
         runs = trainyard("runs", STACK, "early", "--stacks", stacks, "--format", "json")
         assert json.loads(runs.stdout) == []
         assert cluster.instances["main-0"] in runs.stderr
+
+
+def test_a_limit_that_ended_a_run_is_its_reason_and_not_the_signal(world: AwsWorld, stacks: Path) -> None:
+    """The machine keeps the limit and says so. The launcher in its container only saw who was told to end it."""
+    names, limit = ("main-0", "worker-0"), "the maximum runtime of 1 minutes is over"
+    folder = json.dumps({"folder": f"s3://{world.bucket}/limited/first/1"})
+    nodes = [
+        {"name": name, "rank": rank, "environment": {"TRAINYARD_LAUNCH": folder}} for rank, name in enumerate(names)
+    ]
+    tags = {"stack": STACK, "job": "limited", "run": "first"}
+    ticket = {"version": 1, "tags": tags, "region": "us-east-1", "stack": STACK, "nodes": nodes}
+    world.write(".trainyard/clusters/limited/queue/00000001.json", ticket)
+    for rank, name in enumerate(names):
+        state = {"state": "FAILED", "details": limit}
+        world.write(f".trainyard/clusters/limited/starts/00000001/{name}.json", state)
+        status = {"rank": rank, "state": "failed", "code": 143, "reason": "was asked to end by SIGTERM (code 143)"}
+        world.write(f"limited/first/1/s00000001/status/{rank}.json", status)
+    shown = trainyard("runs", STACK, "limited", "--stacks", stacks).output
+    assert "limited/first: FAILED" in shown
+    assert "SIGTERM" not in shown, shown
+    assert shown.count(limit) == 3, "for the run and each of its ranks"
 
 
 _TAGS = {"stack": STACK, "job": "forged", "run": "x"}

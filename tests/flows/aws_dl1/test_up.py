@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from localcloud import admin
 from localcloud.hosts.aws.environments import environments
+from tests.support.aws_clients import AwsClients
 from tests.support.console_reader import console_runs, console_sections
 from tests.support.local_team import Team, summary
 from tests.support.up_beside import kill, up_beside
@@ -21,6 +23,7 @@ from tests.support.up_beside import kill, up_beside
 pytestmark = pytest.mark.engine
 
 STACK = "aws-dl1-resnet"
+WARM = "warm-level-4.5"
 SMALL = "train.py --epochs 1 --steps 2 --batch 2 --size 32 --blocks 14 --width 8"
 
 
@@ -33,6 +36,8 @@ def team(tmp_path: Path) -> Iterator[Team]:
     one.change("train.py --epochs 90 --batch 256", SMALL)
     # The one that gets its number second waits for the first, and `up` for both.
     one.change("        base: {}", "        base: { until: finished, env: { HF_TOKEN: x } }")
+    # A value with a dot is a part of what tickets, streams and folders are called.
+    one.change('env: {LOG_LEVEL_ALL: "4"}', 'each: {level: ["4.5"]}\n          env: {LOG_LEVEL_ALL: "${each.level}"}')
     one.change("until: accepted", "until: finished")
     _set_token(one, "first")
     yield one
@@ -50,6 +55,7 @@ def _set_token(team: Team, value: str) -> None:
 
 def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
     """Also after `up` was killed while it worked: the next one goes on, and nothing is there twice."""
+    _offered_nowhere(team)
     _killed_at_work(team)
     first = team.trainyard("up", STACK)
     assert "waits for run" in first, "the second run of the cluster waits, and says for which"
@@ -57,13 +63,14 @@ def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
     machines = _machines(team)
     assert len(machines) == 2
     _on_the_console(team, machines)
+    _old_versions_end(team)
     assert "unchanged" in team.trainyard("preview", STACK, "--expect-no-changes")
 
     team.change('--lr, "0.4"', '--lr, "0.5"')
     _set_token(team, "second")
     again = team.trainyard("up", STACK)
     runs = re.findall(r"trainyard:index:Run (\S+) replaced", again)
-    assert sorted(runs) == ["resnet/base", "resnet/warm"], "another secret starts a run again, and so do arguments"
+    assert sorted(runs) == ["resnet/base", f"resnet/{WARM}"], "another secret starts a run again, and so do arguments"
     assert summary(again)["replaced"] == 3, "the third is the version of the secret"
     assert not re.search(r"aws:ec2:\w+ .* (replac|creat|delet)", again), "and touch no machine"
     assert re.search(r"machine +resnet/main-0: running since \d{4}-", again), "what is up is said, and since when"
@@ -75,11 +82,24 @@ def test_a_cluster_trains_its_runs_one_after_the_other(team: Team) -> None:
     _renames_its_secret(team)
     _both_trained(team, "it has no Gaudi")  # the changed run went on from the checkpoint of the one before
     assert _machines(team) == machines
+    place = ("--local", "--stacks", str(team.stacks))
+    tried = team.run("run", STACK, f"resnet/{WARM}", "--name", "seen", "--follow", *place, "--", "--lr", "0.3")
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert "[machine] s0" in tried.stdout, "its lines, by the bucket of the stack"
 
     down = team.trainyard("down", STACK, "--yes", "--delete-data")
     assert re.search(r"ends +machine resnet/main-0: running since", down)
     assert "Nothing is left; the local cloud is stopped." in down
     assert not list((team.home / "cloud" / "machines").glob("i-*"))
+
+
+def _offered_nowhere(team: Team) -> None:
+    """As AWS has it since DL1 is in no region's offers: said before anything is made."""
+    admin.add_fault(team.cloud, "limit", limit="dl1.24xlarge", value=0)
+    done = team.attempt("preview", STACK)
+    admin.clear_faults(team.cloud)
+    assert done.returncode != 0
+    assert "no zone of us-east-1 offers `dl1.24xlarge` to this account; since August 2026" in done.stdout + done.stderr
 
 
 def _renames_its_secret(team: Team) -> None:
@@ -107,7 +127,7 @@ def _both_trained(team: Team, wanted: str = r"epoch 1 loss \d") -> None:
     """Both runs, by the command that people watch them with; each on two ranks, by gloo."""
     done = team.run("runs", "watch", STACK, "--stacks", str(team.stacks), "--home", str(team.home / "cloud"))
     assert done.returncode == 0, done.stdout + done.stderr + _consoles(team)
-    for run in ("base", "warm"):
+    for run in ("base", WARM):
         printed = team.run(
             "runs", "logs", STACK, f"resnet/{run}", "--stacks", str(team.stacks), "--home", str(team.home / "cloud")
         ).stdout
@@ -116,11 +136,27 @@ def _both_trained(team: Team, wanted: str = r"epoch 1 loss \d") -> None:
         assert "gloo for HCCL" in printed
 
 
+def _old_versions_end(team: Team) -> None:
+    """Nodes write their reports anew each minute. What people put into the bucket keeps its versions."""
+    s3 = AwsClients(team.cloud)["s3"]
+    (bucket,) = s3.list_buckets()["Buckets"]
+    rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket["Name"])["Rules"]
+    days = {
+        rule["Filter"]["Prefix"]: rule["NoncurrentVersionExpiration"]["NoncurrentDays"]
+        for rule in rules
+        if "NoncurrentVersionExpiration" in rule
+    }
+    assert days == {".trainyard/clusters/": 1, "resnet/": 7}
+    assert any("AbortIncompleteMultipartUpload" in rule for rule in rules)
+    old = [one["Key"] for one in s3.list_object_versions(Bucket=bucket["Name"])["Versions"] if not one["IsLatest"]]
+    assert any(key.startswith(".trainyard/clusters/") for key in old), "there are such versions"
+
+
 def _on_the_console(team: Team, machines: list[str]) -> None:
     """What `up` ends with the address of."""
     runs = console_runs(team.cloud)
     assert {title: run["state"] for title, run in runs.items()} == dict.fromkeys(
-        ("resnet/base", "resnet/warm"), "SUCCEEDED"
+        ("resnet/base", f"resnet/{WARM}"), "SUCCEEDED"
     )
     for run in runs.values():
         assert [(rank["node"], rank["state"]) for rank in run["ranks"]] == [

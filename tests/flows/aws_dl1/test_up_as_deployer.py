@@ -22,13 +22,35 @@ from localcloud.aws.judge.decide import InForce, Need, decide
 from localcloud.aws.judge.documents import PolicyDocument, statements_of
 from localcloud.aws.principals import AwsPrincipal
 from schemas.judge import judge_file
+from tests.support.aws_deployer import Deployer
 from tests.support.examples import stack_file
+from tests.support.local_team import Team
 
-pytestmark = [pytest.mark.engine, pytest.mark.torture]
+pytestmark = pytest.mark.engine
 NAME = "aws-dl1-resnet"
 ROOT = Path(__file__).parents[3]
 # What only the local cloud's commands ask: stand-ins that they make, and what is in a bucket that goes.
 LOCAL_ONLY = {"iam:CreateGroup", "iam:GetGroup", "ecr:ListImages", "s3:ListBucketVersions"}
+
+
+def test_with_the_printed_policies_alone_a_stack_comes_up_changes_and_goes_down(tmp_path: Path) -> None:
+    team = Team(tmp_path, NAME)
+    try:
+        # No run: what a run takes is the users' part.
+        team.configure("jobs", {"resnet": {**team.written("jobs")["resnet"], "runs": {}}})
+        deployer = Deployer(team)
+        deployer.trainyard("up", NAME)
+        team.configure("logs", {"retentionDays": 60})
+        team.configure("tags", {"cost": "42"})
+        deployer.trainyard("up", NAME)
+        team.configure("network", {"cidr": "10.40.0.0/16", "zone": "us-east-1a", "nat": True})
+        deployer.trainyard("up", NAME)
+        assert "unchanged" in deployer.trainyard("preview", NAME, "--expect-no-changes")
+        deployer.trainyard("down", NAME, "--yes")
+        assert deployer.refused() == set()
+        assert {"ec2:RunInstances", "iam:CreateRole", "s3:CreateBucket", "ec2:DeleteVpc"} <= deployer.allowed()
+    finally:
+        team.end()
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +80,7 @@ def in_force(made: Sequence[AwsPolicy]) -> InForce:
     return InForce([PolicyDocument("least", statements_of(json.dumps(one))) for one in documents])
 
 
+@pytest.mark.torture
 def test_no_call_of_deployer_and_nodes_needs_more(rows: list[dict[str, Any]]) -> None:
     plan = aws_dl1_plan(plan_of(judge_file(stack_file(NAME))))
     least = {

@@ -119,10 +119,15 @@ async def _runs_containers(data: Data, machine: Machine) -> None:
     # What a container leaves behind, such as sshd, goes with it.
     _, output, _ = await data.run(
         machine,
-        "docker run --name three gaudi sh -c 'setsid sleep 987 & sleep 0.1'",
+        "docker run --name three gaudi"
+        " sh -c 'setsid sleep 987 & printf \"1%%\\r2%%\\n\"; printenv TRAINYARD_KEEP_MEGABYTES'",
+        "docker logs three | tail -n 2 | tr '\\r' '@'",
         "pgrep -c -f '^sleep 987'",
     )
-    assert output.splitlines()[-1] == "0", output
+    *_, bar, megabytes, left = output.splitlines()
+    assert left == "0", output
+    assert bar == "1%@2%", "a carriage return ends no line"
+    assert int(megabytes) > 50, "of the machine's disk"
     for words in ("two is already in use", "no option '--mount'", "no `exec`"):
         assert words in errors
 

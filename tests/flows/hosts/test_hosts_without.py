@@ -4,6 +4,7 @@ without; then what is not enforced is said."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,27 +21,41 @@ from localcloud.isolation import REQUIRED, VARIABLE, WHERE_POSSIBLE
 from tests.support.cloud_fixture import Clients
 from tests.support.cloud_world import World
 from tests.support.network_world import Network
+from tests.support.waiting import eventually
 
 _START = "import sys; from pathlib import Path; from localcloud import control; control.start(Path(sys.argv[1]))"
+
+
+def _hidden(*files: str) -> str:
+    """Shell text that hides programs, as far as there are any. Two names may be of one file."""
+    return "\n".join(f"[ ! -x {file} ] || mount --bind /dev/null {file}" for file in files)
+
+
 # Each takes something from the cloud that is really there, by a namespace in which it is not.
 LACKS = {
     "namespaces": ("echo 0 >/proc/sys/user/max_net_namespaces", "refuses namespaces"),
-    "nft": (
-        "mount --bind /dev/null $(PATH=/usr/sbin:/sbin:$PATH command -v nft)",
-        "nft not found; install the packages",
-    ),
+    "nft": (_hidden("/usr/sbin/nft", "/sbin/nft"), "nft not found; install the packages"),
 }
+# As LACKS: none of the programs that networks are made with. The folder in which the cloud looks for them is empty.
+NO_PROGRAMS = _hidden("/usr/sbin/nft", "/sbin/nft", "/bin/ip", "/usr/bin/ip", "/sbin/ip", "/usr/sbin/ip")
+
+
+def _without(lacks: str, *words: str, cache: Path, isolation: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command on a machine that lacks something, also in its cache."""
+    variables = {**os.environ, VARIABLE: isolation, "XDG_CACHE_HOME": str(cache)}
+    return subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", f'{lacks}\nexec "$@"', "sh", *words],
+        check=True, timeout=240, cwd=Path(__file__).parents[3], env=variables, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
 
 
 @contextmanager
 def lacking(lack: str, home: Path, isolation: str) -> Iterator[Cloud]:
     """A cloud on a machine that lacks something."""
     try:
-        inside = ("sh", "-ec", f'{LACKS[lack][0]}; exec "$@"', "sh", sys.executable, "-c", _START, str(home))
-        subprocess.run(
-            ["unshare", "--user", "--map-root-user", "--mount", *inside],
-            check=True, timeout=120, cwd=Path(__file__).parents[3], env={**os.environ, VARIABLE: isolation},
-        )  # fmt: skip
+        words = (sys.executable, "-c", _START, str(home))
+        _without(LACKS[lack][0], *words, cache=home.parent / "cache", isolation=isolation)
         cloud = control.running(home)
         assert cloud is not None
         yield cloud
@@ -66,7 +81,62 @@ def test_no_run_starts_behind_no_rules(lack: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("lack", LACKS)
 def test_who_asked_to_go_without_has_loopback_addresses_and_is_told_why(lack: str, tmp_path: Path) -> None:
     with lacking(lack, tmp_path / "cloud", WHERE_POSSIBLE) as cloud:
-        _without(cloud, LACKS[lack][1], has_places=lack == "nft")
+        _goes_without(cloud, LACKS[lack][1], has_places=lack == "nft")
+
+
+@pytest.mark.parametrize("lack", LACKS)
+def test_nodes_of_one_network_meet_without_rules_though_each_is_a_run_of_its_own(lack: str, tmp_path: Path) -> None:
+    with lacking(lack, tmp_path / "cloud", WHERE_POSSIBLE) as cloud:
+        world = World(Clients(cloud))
+        network = Network(world)
+        subnet = network.subnet("10.0.1.0/24", [], [])
+        listens = """
+listener = socket.create_server((os.environ['TRAINYARD_NODE_ADDRESS'], 5000))
+tell('listens')
+for _ in range(2): listener.accept()
+"""
+        first = network.cluster(listens, subnet, 1)
+        eventually(lambda: world.lines(first) == ["listens"])
+        others = [network.cluster("reach('127.0.1.2', 5000)", subnet, 1) for _ in range(2)]
+        for run in (*others, first):
+            assert world.finished(run).lifecycle_state == "SUCCEEDED", world.lines(run)
+
+
+@pytest.mark.skipif(not shutil.which("apt-get"), reason="only Debian's packages are fetched")
+def test_a_machine_without_the_programs_gets_them_without_root_and_enforces_rules(tmp_path: Path) -> None:
+    home = tmp_path / "cloud"
+    words = (sys.executable, "-m", "cli", "cloud", "start", "--home", str(home))
+    try:
+        first = _without(NO_PROGRAMS, *words, cache=tmp_path / "cache", isolation=REQUIRED)
+        assert "trainyard: fetching iproute2 and nftables, which enforce security rules" in first.stdout
+        cloud = control.running(home)
+        assert cloud is not None
+        assert admin.why_not_enforced(cloud) == ""
+        world = World(Clients(cloud))
+        network = Network(world)
+        run = network.cluster("tell('it ran')", network.subnet("10.0.1.0/24", [], []), 2)
+        assert (world.finished(run).lifecycle_state, world.lines(run)) == ("SUCCEEDED", ["it ran"] * 2)
+        assert network.evidence(run)["enforced"]
+        assert "fetching" not in _without(NO_PROGRAMS, *words, cache=tmp_path / "cache", isolation=REQUIRED).stdout
+    finally:
+        control.stop(home)
+
+
+def test_a_machine_that_offers_no_way_to_them_is_told_so_in_a_line(tmp_path: Path) -> None:
+    home = tmp_path / "cloud"
+    no_lists = f"{NO_PROGRAMS}\nmount -t tmpfs none /etc/apt"
+    try:
+        words = (sys.executable, "-m", "cli", "cloud", "start", "--home", str(home))
+        said = _without(no_lists, *words, cache=tmp_path / "cache", isolation=REQUIRED).stdout
+        lines = [line for line in said.splitlines() if line.startswith("trainyard:")]
+        assert lines[1:] == [
+            "trainyard: iproute2 and nftables are not here and cannot be fetched: no mirror of Debian in this machine's"
+            " lists of packages"
+        ]
+        assert (cloud := control.running(home))
+        assert admin.why_not_enforced(cloud) == "ip and nft not found; install the packages iproute2 and nftables"
+    finally:
+        control.stop(home)
 
 
 def test_an_isolation_that_is_none_starts_no_cloud(tmp_path: Path) -> None:
@@ -74,7 +144,7 @@ def test_an_isolation_that_is_none_starts_no_cloud(tmp_path: Path) -> None:
         control.start(tmp_path / "cloud", isolation="no")
 
 
-def _without(cloud: Cloud, reason: str, has_places: bool) -> None:
+def _goes_without(cloud: Cloud, reason: str, has_places: bool) -> None:
     world = World(Clients(cloud))
     network = Network(world)
     subnet = network.subnet("10.0.1.0/24", [], [])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def left(place: Place, run: Nodes) -> set[str]:
             return names
 
 
-def started(run: Nodes, script: str, **changes: object) -> Nodes:
+def started(run: Nodes, script: str, limit: str = "", **changes: object) -> Nodes:
     """The script in a working directory of its own, which has something already."""
     work = run.home / "work"
     for folder in (work, run.home / "tmp"):
@@ -84,7 +85,7 @@ def started(run: Nodes, script: str, **changes: object) -> Nodes:
         (work / name).write_text("before training")
     run.starter = ("env", "-C", str(work))
     run.changes = {"command": ["train.py"], **changes}
-    return run.start(TMPDIR=str(run.home / "tmp"))
+    return run.start(TMPDIR=str(run.home / "tmp"), TRAINYARD_KEEP_MEGABYTES=limit)
 
 
 def lines(run: Nodes) -> str:
@@ -116,6 +117,24 @@ def test_what_tutorials_write_is_kept_or_named(place: Place, tmp_path: Path) -> 
         assert 'give the job `keep: ["big.bin"]`' in spoken
         for silent in (".cache", "pyc", ".git", "tagged", "there.txt", "trainyard-"):
             assert silent not in spoken.partition("will be lost")[2]
+        # Where people see it who read no log.
+        told = json.loads(place.content(f"{run.folder}/status/0.json"))["lost"]
+        assert (told["files"], told["bytes"]) == (6, 51_000_000 + 47_000_000 + 1000 + 1_200_000 + 1_100_000 + 3)
+        first = {"name": "big.bin", "bytes": 51_000_000, "files": 1, "why": "larger than 50 MB"}
+        assert told["largest"][0] == first
+        assert 'give the job `keep: ["big.bin"]`' in told["remedy"]
+
+
+def test_a_platform_may_set_another_limit(place: Place, tmp_path: Path) -> None:
+    """As the local cloud does: its storage costs nothing."""
+    script = "for name, size in {'a': 51, 'b': 30, 'c': 70}.items(): open(name, 'wb').truncate(size * 1_000_000)"
+    with nodes(place, tmp_path, one(), "limit") as run:
+        started(run, script, limit="65")
+        assert run.codes() == [0]
+        assert left(place, run) == {"workdir/b"}
+        spoken = lines(run)
+        assert "  70.0 MB  c: larger than 65 MB\n" in spoken
+        assert "  51.0 MB  a: more than 65 MB together\n" in spoken
 
 
 def test_a_run_without_a_bucket_names_all_that_it_loses(tmp_path: Path) -> None:

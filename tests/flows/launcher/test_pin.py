@@ -12,6 +12,7 @@ import pytest
 
 from schemas.model import PortRange
 from tests.support.nodes import ROOT, Place, block, nodes, planned
+from tests.support.programs import require_program
 
 SOURCE = ROOT / "launcher" / "pin" / "pin.c"
 
@@ -20,7 +21,19 @@ SOURCE = ROOT / "launcher" / "pin" / "pin.c"
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built as an image builds it."""
     built = tmp_path_factory.mktemp("pin") / "libpin.so"
-    words = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(built), str(SOURCE), "-ldl"]
+    words = [
+        require_program("gcc"),
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(built),
+        str(SOURCE),
+        "-ldl",
+    ]
     subprocess.run(words, check=True)
     return built
 

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from launcher import exits
 from schemas.model import Job
-from tests.support.nodes import Nodes, Place, gang, nodes, planned
+from tests.support.nodes import ROOT, Nodes, Place, gang, nodes, planned
+from tests.support.programs import require_program
 
 LIMIT = "2"
 REASON = r"stalled: no output, progress, processor or disk use on any rank for 2 s"
@@ -94,3 +98,26 @@ def test_where_nothing_is_watched(place: Place, tmp_path: Path, name: str, spec:
         run.changes = {**run.changes, "command": ["train.py", "hang,hang"]}
         assert set(run.start(TRAINYARD_STALL_SECONDS=limit).codes()) == {0}
         assert "idle" not in run.shown()
+
+
+NVML = """
+typedef struct { unsigned int gpu, memory; } utilization;
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned int *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device) { *device = (void *)(index + 1UL); return 0; }
+int nvmlDeviceGetUtilizationRates(void *device, utilization *busy) { busy->gpu = 40 * (unsigned long)device; return 0; }
+"""
+
+
+def test_nvidia_gpus_are_asked_through_the_drivers_library(tmp_path: Path) -> None:
+    (tmp_path / "nvml.c").write_text(NVML)
+    subprocess.run(
+        [require_program("gcc"), "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "nvml.c"], cwd=tmp_path, check=True
+    )
+    asks = "from launcher.gpus import Gpus; print(Gpus().readable, Gpus().busiest())"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    answer = subprocess.run(
+        [sys.executable, "-c", asks], env=environment, capture_output=True, text=True, check=True,
+        cwd=ROOT,
+    )  # fmt: skip
+    assert answer.stdout.split() == ["True", "80"]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,6 +18,7 @@ from provider.base.values import Properties
 from provider.openpai.jobs import RELEASED, RunId
 from provider.runs.check import with_defaults
 from provider.runs.model import NodeRun, run_spec
+from provider.runs.starting_again import RETRY_FAILED
 from provider.runs.tries import fingerprint_of_try
 from tests.support.cloud_fixture import kill
 from tests.support.openpai_runs import RUN, RunsWorld, runs_world
@@ -101,7 +103,14 @@ def test_a_job_that_fails_says_how_often_and_why(world: RunsWorld) -> None:
     lines = list(world.look("failing").lines([seen], frozenset()))
     assert len(lines) == 1
     assert lines[0].startswith("[0 worker-0] task 0 of deployer~failing-")
+    with patch.dict(os.environ, {RETRY_FAILED: "1"}):
+        assert list(world.engine.diff(kept, inputs).replaces) == ["state"]
     world.engine.delete(kept)
+    with pytest.raises(Failed) as again:
+        world.engine.create(RUN, "failing", inputs)
+    assert again.value.kept is not None
+    assert again.value.kept.id != kept.id, "it was started again"
+    world.engine.delete(again.value.kept)
 
 
 def test_a_run_is_imported_by_its_id(world: RunsWorld) -> None:
@@ -137,6 +146,25 @@ def test_a_run_is_seen_followed_and_cancelled_by_a_person(world: RunsWorld) -> N
     ended = eventually(look.look, lambda runs: runs[0].over)
     assert ended[0].state == "CANCELED"
     assert "stopped" in _details(world.engine.refresh(made))
+    world.engine.delete(made)
+
+
+def test_a_progress_bar_of_a_task_moves_while_it_is_drawn(world: RunsWorld) -> None:
+    """No launcher is there: the log ends with the line as it stands."""
+    bar = "printf 'first\\n'; for step in $(seq 6000); do printf '\\r%s of many' $step; sleep 0.02; done"
+    tags = {"stack": "vision-dev", "job": "train", "run": "bar"}
+    made = world.engine.create(RUN, "bar", world.inputs(bar, until="started", displayName="bar", tags=tags))
+    look, seen = world.look("bar"), set[str]()
+
+    def follow() -> set[str]:
+        assert not [line for line in look.lines(look.look(), frozenset()) if "of many" in line]
+        seen.update(look.unfinished(frozenset()))
+        return seen
+
+    eventually(follow, lambda seen: len(seen) >= 3)
+    assert not [line for line in seen if not re.fullmatch(r"\[0 \S+\] \d+ of many", line)]
+    look.cancel(look.look()[0])
+    eventually(look.look, lambda runs: runs[0].over)
     world.engine.delete(made)
 
 

@@ -4,6 +4,8 @@ in an image without it; Dask too, whose nodes do not start again together."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,10 @@ import yaml
 
 from components.openpai.plan import openpai_plan
 from components.openpai.run_inputs import read_files, run_inputs
-from components.plan.build import build_plan
+from components.plan.build import plan_of
 from localcloud.control import Cloud
-from schemas.load import load_file
+from schemas.judge import judge_file
+from tests.support.framework_examples import EXAMPLES
 from tests.support.openpai_world import OpenPaiWorld, job
 
 _TORCH = """
@@ -66,7 +69,34 @@ _JOBS: Mapping[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 _SUM = "3 by 2 over eth0 ['--lr', '0.1']"
+# Ray wants ranges of ports, and OpenPAI reserves single ones. The others take minutes.
+_FRAMEWORKS = list(EXAMPLES) if os.environ.get("TRAINYARD_TORTURE") else ["ray"]
 _MODELS = {"launcher": _SUM, "plain": _SUM, "dask": "285 by 2"}
+
+
+def _submitted(cloud: Cloud, folder: Path, jobs: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+    """The names of the jobs of a stack, by those that the stack file has."""
+    (storage,) = (cloud.home / "storages").iterdir()
+    more = {"image": "example.com/team/image:1", "shape": {"name": "small"}, "runs": {"base": {}}}
+    config = {
+        "trainyard:platform": "openpai",
+        "trainyard:team": "vision",
+        "trainyard:environment": "dev",
+        "trainyard:cluster": {"uri": cloud.endpoint, "user": "user"},
+        "trainyard:skus": {"small": {"cpus": 1, "memoryGb": 2}},
+        "trainyard:storage": {"name": storage.name, "mount": "/data"},
+        "trainyard:jobs": {name: {**more, **written} for name, written in jobs.items()},
+    }
+    file = folder / "Pulumi.training.yaml"
+    file.write_text(yaml.safe_dump({"config": config}))
+    judged = judge_file(file)
+    assert not judged.errors, judged.errors
+    plan = openpai_plan(plan_of(judged))
+    world, names = OpenPaiWorld(cloud), {}
+    for name, spec in plan.jobs.items():
+        inputs = run_inputs(plan, spec, spec.runs["base"], read_files(plan, spec, folder), str)
+        names[name] = world.submitted({**inputs["protocol"], "name": f"{name}-1f2e3d4c"})
+    return names
 
 
 @pytest.fixture(scope="module")
@@ -76,30 +106,12 @@ def started(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Ma
     for name, script in {"torch": _TORCH, "dask": _DASK}.items():
         (folder / name).mkdir()
         (folder / name / "train.py").write_text(script)
-    (storage,) = (shared_cloud.home / "storages").iterdir()
-    more = {"image": "example.com/team/image:1", "shape": {"name": "small"}, "runs": {"base": {}}}
-    config = {
-        "trainyard:platform": "openpai",
-        "trainyard:team": "vision",
-        "trainyard:environment": "dev",
-        "trainyard:cluster": {"uri": shared_cloud.endpoint, "user": "user"},
-        "trainyard:skus": {"small": {"cpus": 1, "memoryGb": 2}},
-        "trainyard:storage": {"name": storage.name, "mount": "/data"},
-        "trainyard:jobs": {name: {**more, **written} for name, written in _JOBS.items()},
-    }
-    file = folder / "Pulumi.training.yaml"
-    file.write_text(yaml.safe_dump({"config": config}))
-    loaded = load_file(file)
-    assert loaded.stack is not None, loaded.findings
-    plan = openpai_plan(build_plan(loaded.stack))
-    world, names = OpenPaiWorld(shared_cloud), {}
-    for name, spec in plan.jobs.items():
-        inputs = run_inputs(plan, spec, spec.runs["base"], read_files(plan, spec, folder), str)
-        names[name] = world.submitted({**inputs["protocol"], "name": f"{name}-1f2e3d4c"})
+    names = _submitted(shared_cloud, folder, _JOBS)
     resources = {"cpu": 1, "memoryMB": 2048, "gpu": 0, "ports": {"SynPort": 1}}
     completion = {"minFailedInstances": 1, "minSucceededInstances": 2}
     role = {"instances": 2, "completion": completion, "resourcePerInstance": resources}
     image = {"name": "image", "type": "dockerimage", "uri": _IMAGE}
+    world = OpenPaiWorld(shared_cloud)
     return {**names, "example": world.submitted(job("example", _EXAMPLE, role=role, prerequisites=[image]))}
 
 
@@ -129,3 +141,22 @@ def test_tasks_run_the_commands_of_prerequisites(started: Mapping[str, str], sha
 def test_an_example_of_openpai_trains_as_its_manual_has_it(started: Mapping[str, str], shared_cloud: Cloud) -> None:
     ended = OpenPaiWorld(shared_cloud).ended(started["example"])
     assert (ended["jobStatus"]["state"], ended["jobStatus"]["retries"]) == ("SUCCEEDED", 0), ended
+
+
+@pytest.mark.parametrize("name", _FRAMEWORKS)
+def test_every_framework_trains_with_reserved_ports(name: str, shared_cloud: Cloud, tmp_path: Path) -> None:
+    """In the launcher's way of starting, which `check` lets pass for all of them."""
+    example = EXAMPLES[name]
+    example.environment()
+    shutil.copytree(example.folder, tmp_path / "code")
+    called = f"each-{name}"
+    written = {
+        "framework": example.framework, "roles": dict(example.roles), "code": "./code", "command": example.command,
+        "options": dict(example.options), **({"strategy": example.strategy} if example.strategy else {}),
+    }  # fmt: skip
+    submitted = _submitted(shared_cloud, tmp_path, {called: written})
+    ended = OpenPaiWorld(shared_cloud).ended(submitted[called])
+    assert ended["jobStatus"]["state"] == "SUCCEEDED", ended
+    (storage,) = (shared_cloud.home / "storages").iterdir()
+    left = [path.read_text() for path in (storage / "vision" / "dev" / called).glob("base/1/*/output/**/result.json")]
+    assert any(example.result in text for text in left), left

@@ -13,6 +13,9 @@ from tests.support.recorder import aws_answers
 
 NAMESPACE = "axexamplens"
 STACK_OUTPUTS = "pulumi:pulumi:readStackOutputs"
+STACK_RESOURCES = "pulumi:pulumi:readStackResourceOutputs"
+# Behind the name of a stack in `references`: the outputs of its resources, by their URNs.
+RESOURCES = "#resources"
 HOME_OF = "oci:Identity/getRegionSubscriptions:getRegionSubscriptions"
 HOME_REGION = "eu-frankfurt-1"
 
@@ -101,7 +104,7 @@ def _listed(kind: str, plural: str) -> Callable[[Mapping[str, Any]], dict[str, A
 FUNCTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "oci:ObjectStorage/getNamespace:getNamespace": lambda arguments: {**arguments, "namespace": NAMESPACE},
     "oci:Core/getServices:getServices": _services,
-    "oci:Core/getVcn:getVcn": _read,
+    "oci:Core/getVcn:getVcn": lambda arguments: {**_read(arguments), "cidrBlocks": ["10.0.0.0/16", "10.9.0.0/24"]},
     "oci:Core/getVcns:getVcns": _listed("vcn", "virtualNetworks"),
     "oci:Core/getSubnet:getSubnet": _read,
     "oci:Core/getSubnets:getSubnets": _listed("subnet", "subnets"),
@@ -127,6 +130,7 @@ class Cloud(pulumi.runtime.Mocks):
             **FUNCTIONS,
             **aws_answers.FUNCTIONS,
             STACK_OUTPUTS: self._outputs,
+            STACK_RESOURCES: self._resources,
             HOME_OF: partial(_regions, home=home),
         }
 
@@ -141,6 +145,10 @@ class Cloud(pulumi.runtime.Mocks):
         if arguments["name"] not in self.references:
             raise LookupError(f'unknown stack "{arguments["name"]}"')
         return {**arguments, "outputs": dict(self.references[arguments["name"]])}
+
+    def _resources(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        rows = self.references.get(arguments["stackName"] + RESOURCES, {})
+        return {"name": arguments["stackName"], "outputs": {urn: {"outputs": row} for urn, row in rows.items()}}
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         if args.typ == "pulumi:pulumi:StackReference":

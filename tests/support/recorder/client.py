@@ -32,6 +32,8 @@ class Resource:
     retain: bool
     delete_first: bool
     ignored: tuple[str, ...]
+    replaced_for: tuple[str, ...]
+    trigger: Any
     urn: str
 
     @property
@@ -142,6 +144,8 @@ def _recording(answer: Mapping[str, Any]) -> Recording:
             retain=row["retain"],
             delete_first=row["deleteFirst"],
             ignored=tuple(row["ignored"]),
+            replaced_for=tuple(row["replacedFor"]),
+            trigger=row["trigger"],
             urn=row["urn"],
         )
         for row in registered

@@ -60,6 +60,8 @@ class Recorder(pulumi.runtime.mocks.MockMonitor):
                 "retain": request.retainOnDelete,
                 "deleteFirst": request.deleteBeforeReplace,
                 "ignored": sorted(request.ignoreChanges),
+                "replacedFor": sorted(request.replaceOnChanges),
+                "trigger": unpack(request.replacement_trigger),
             },
         )
         return answer

@@ -12,6 +12,7 @@ import pytest
 from cli.runs_text import about, as_json, text
 from cli.runs_watch import Screen
 from provider.oci.logs import LogLine
+from provider.runs.lost import read_lost
 from provider.runs.model import NodeRun
 from runstatus.causes import find_cause
 from runstatus.history import ProgressHistory
@@ -45,6 +46,22 @@ def test_a_row_says_state_time_and_progress_of_each_rank() -> None:
     rows = [line.split(maxsplit=2) for line in shown.split("\n")[2:]]
     assert rows[0] == ["0", "worker-0", "waiting  1 min 15 s  step 12, loss 0.512346; try 2; for rank 3"]
     assert rows[1][2].startswith("FAILED"), "what the platform says of an end wins over what the launcher said last"
+
+
+def test_a_row_says_how_much_was_not_kept_and_how_a_bar_stands() -> None:
+    largest = [{"name": "a\x1b[31m.bin", "bytes": 210_000_000, "files": 1, "why": "larger than 50 MB"}]
+    lost = {"files": 3, "bytes": 212_000_000, "largest": largest, "remedy": "keep:"}
+    assert about(node(0, launcher_status={"bar": " 5%|#", "lost": lost})) == " 5%|#; 3 files (212.0 MB) not kept"
+    assert about(node(0, launcher_status={"bar": " 5%|#", "progress": {"step": 3}})) == "step 3"
+    read = read_lost({"lost": lost})
+    assert read is not None
+    (file,) = read.largest
+    assert (file.size, file.why) == (210_000_000, "larger than 50 MB")
+    wrong: list[Any] = [None, [], {"files": "x"}, {"files": -1}, {"files": True}, {"files": 2**80}]
+    assert [read_lost({"lost": one}) for one in wrong] == [None] * len(wrong)
+    strange = read_lost({"lost": {"files": 1, "bytes": None, "largest": [1, {"name": 3}] * 99, "remedy": ["x"]}})
+    assert strange is not None
+    assert len(strange.largest) == 5
 
 
 def test_programs_are_given_everything() -> None:

@@ -120,6 +120,20 @@ def test_a_lock_holds_what_was_wished_for(wishes: Path) -> None:
         assert re.search(rf"^{re.escape(name)}=={re.escape(version) if equals else ''}", lock, re.MULTILINE), wish
 
 
+def test_a_team_s_packages_find_horovod_installed() -> None:
+    one = RECIPES["horovod with tensorflow, cpu"]
+    runs = "\n".join(dockerfiles.read(PROJECT / one.dockerfile, one.arguments).stages[-1].all("RUN"))
+    assert runs.index("wheels/*.whl") < runs.index("packages.sh")
+
+
+def test_an_image_without_a_gpu_has_keras_2_and_no_second_tensorflow() -> None:
+    one = RECIPES["tensorflow, cpu"]
+    locked = {line.partition("==")[0] for line in (PROJECT / one.arguments["REQUIREMENTS"]).read_text().splitlines()}
+    assert {"tensorflow-cpu", "tf-keras"} <= locked
+    assert "tensorflow" not in locked
+    assert "tf_keras" in one.arguments["MODULES"]
+
+
 def test_no_file_names_an_index_or_a_registry_of_packages() -> None:
     for file in FOLDER.rglob("*"):
         if file.is_file() and "__pycache__" not in file.parts:
@@ -179,6 +193,8 @@ def test_a_context_holds_the_launcher_and_what_the_team_adds(tmp_path: Path) -> 
     make_context(context, additions)
     team = context / additions.arguments["TEAM"]
     assert (team / "requirements.txt").read_text() == "einops==0.8.0\n"
+    named = (team / "known_as.txt").read_text().splitlines()
+    assert {"tensorflow-cpu tensorflow", "tensorflow tensorflow-cpu"} <= set(named)
     assert [file.name for file in (team / "code").iterdir()] == ["train.py"]
     assert (context / "launcher" / "__main__.py").exists()
     assert not list(context.rglob("__pycache__"))

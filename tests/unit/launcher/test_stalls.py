@@ -116,27 +116,6 @@ def test_loopback_is_no_network(tmp_path: Path) -> None:
     assert network_bytes(tmp_path / "none") == 0
 
 
-NVML = """
-typedef struct { unsigned int gpu, memory; } utilization;
-int nvmlInit_v2(void) { return 0; }
-int nvmlDeviceGetCount_v2(unsigned int *count) { *count = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device) { *device = (void *)(index + 1UL); return 0; }
-int nvmlDeviceGetUtilizationRates(void *device, utilization *busy) { busy->gpu = 40 * (unsigned long)device; return 0; }
-"""
-
-
-def test_nvidia_gpus_are_asked_through_the_drivers_library(tmp_path: Path) -> None:
-    (tmp_path / "nvml.c").write_text(NVML)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "nvml.c"], cwd=tmp_path, check=True)
-    asks = "from launcher.gpus import Gpus; print(Gpus().readable, Gpus().busiest())"
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
-    answer = subprocess.run(
-        [sys.executable, "-c", asks], env=environment, capture_output=True, text=True, check=True,
-        cwd=Path(__file__).parents[3],
-    )  # fmt: skip
-    assert answer.stdout.split() == ["True", "80"]
-
-
 def test_amd_gpus_are_asked_through_sysfs(tmp_path: Path) -> None:
     for card, text in (("card0", "3\n"), ("card1", "71\n"), ("card2", "?")):
         folder = tmp_path / "class/drm" / card / "device"

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from localcloud.control import Cloud
-from localcloud.environments.find import Environment, MissingEnvironment
+from localcloud.environments.needed import Obstacle
 from localstacks import environments
-from localstacks.file import LocalFile, localize
+from localstacks.file import LocalFile, localize, waited_for_again
 from localstacks.oci.file import stand_in
 from localstacks.oci.stand_ins.resources import KINDS
 from tests.support.examples import EXAMPLES, STACKS, plan, stack_file
@@ -116,28 +116,24 @@ def test_secrets_get_stand_ins_that_stay_the_same() -> None:
 
 
 def test_what_this_machine_cannot_train_is_only_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = MissingEnvironment("dask-ml", "it has not been made", "trainyard environments make dask-ml")
-    monkeypatch.setattr(environments, "find_for", lambda *_, **__: missing)
+    blocked = Obstacle("dask-ml", "Python 3.9 is not on this machine", "install Python 3.9")
+    monkeypatch.setattr(environments, "obstacle", lambda _: blocked)
     found, _ = local("oci-dask-lightgbm")
     runs = found.config["trainyard:jobs"]["lightgbm"]["runs"]
     assert {run["until"] for run in runs.values()} == {"accepted"}
     assert runs["deep"]["args"] == ["--leaves", "255"]
-    assert any("accepted, because it has not been made" in line for line in found.remarks)
+    (remark,) = [line for line in found.remarks if "waits only until its runs are accepted" in line]
+    assert remark.startswith("job lightgbm is not trained on this machine")
+    assert remark.endswith(
+        "its environment `dask-ml` cannot be made on this machine: Python 3.9 is not on this machine (install "
+        "Python 3.9)"
+    )
 
 
-def test_what_this_machine_can_train_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str | None, frozenset[str]]] = []
-
-    def find_for(
-        framework: str, strategy: str | None, modules: frozenset[str], team_own: bool, packages: str
-    ) -> Environment:
-        asked.append((framework, strategy, modules & {"lightgbm"}))
-        return Environment("dask-ml", Path("/python"), "")
-
-    monkeypatch.setattr(environments, "find_for", find_for)
+def test_what_up_makes_first_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found, _ = local("oci-dask-lightgbm")
     assert found.config["trainyard:jobs"] == written("oci-dask-lightgbm")["trainyard:jobs"]
-    assert asked == [("dask", None, frozenset({"lightgbm"}))]
 
 
 def test_code_that_lies_elsewhere_is_not_trained_here() -> None:
@@ -169,3 +165,15 @@ def test_a_bucket_of_others_that_a_job_mounts_is_there_too() -> None:
     made, asked = local("oci-dask-ml")
     assert "bucket research-measurements" in asked.asked
     assert "bucket research-measurements: an empty one stands in" in made.remarks
+
+
+def test_a_job_that_up_waits_for_again_is_named() -> None:
+    def config(**until: str | None) -> dict[str, object]:
+        runs = {name: {"until": value} if value else None for name, value in until.items()}
+        return {"trainyard:jobs": {"line": {"runs": runs}}}
+
+    (remark,) = waited_for_again(config(first="accepted", second="accepted"), config(first=None, second="finished"))
+    assert remark == "job line: `up` waits for its runs from now on, which the diff shows as another `until`"
+    assert waited_for_again(config(first="accepted"), config(first="accepted")) == []
+    assert waited_for_again(config(first="started"), config(first="finished")) == []
+    assert waited_for_again({}, config(first=None)) == []

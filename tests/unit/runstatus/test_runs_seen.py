@@ -12,7 +12,7 @@ import pytest
 from provider.oci import job_runs
 from provider.oci.logs import LogLine
 from runstatus.launcher_status import parse_status
-from runstatus.oci.logs import add_prefix
+from runstatus.oci.logs import split_prefix
 from runstatus.oci.looker import _launched, _nodes, is_wanted
 from runstatus.seen import WantedRuns
 from runstatus.words import duration, progress
@@ -30,9 +30,9 @@ def test_progress_is_shown_whatever_a_script_wrote(report: Any, words: str) -> N
 
 def test_a_line_says_its_rank_once() -> None:
     named = {("run0", ""): "0 main-0", ("group", "worker/2"): "2 worker-1"}
-    assert add_prefix(LogLine(1, "a", "run0", "0", "[main-0] epoch 1"), named) == "[0 main-0] epoch 1"
-    assert add_prefix(LogLine(1, "b", "run0", "0", "epoch 1"), named) == "[0 main-0] epoch 1"
-    assert add_prefix(LogLine(1, "c", "group", "worker/2", "epoch 1"), named) == "[2 worker-1] epoch 1"
+    assert split_prefix(LogLine(1, "a", "run0", "0", "[main-0] epoch 1"), named) == ("[0 main-0] ", "epoch 1")
+    assert split_prefix(LogLine(1, "b", "run0", "0", "epoch 1"), named) == ("[0 main-0] ", "epoch 1")
+    assert split_prefix(LogLine(1, "c", "group", "worker/2", "epoch 1"), named) == ("[2 worker-1] ", "epoch 1")
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"7", b"{", b"\xff\xfe", b"[" * 60_000, b'{"a":' * 20_000, b"NaN"])

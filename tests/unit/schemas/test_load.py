@@ -116,12 +116,13 @@ def test_findings_of_the_config_door_have_the_file_s_lines(tmp_path: Path) -> No
     file = write(tmp_path, CONFIG)
     values, secret = as_pulumi(CONFIG)
     judged = judge_config({**values, "trainyard:team": "Vision"}, secret, "test", file)
-    assert [(finding.code, finding.line, finding.file) for finding in judged.findings] == [("TY014", 4, str(file))]
+    shape = [(one.code, one.line, one.file) for one in judged.findings if one.code.startswith("TY0")]
+    assert shape == [("TY014", 4, str(file))]
 
 
 def test_without_a_file_findings_name_the_stack() -> None:
     judged = judge_config({"trainyard:jobs": "no json", "trainyard:tags": "null"}, (), "test")
-    assert {finding.code for finding in judged.findings} == {"TY011", "TY012"}
+    assert {one.code for one in judged.findings if one.code.startswith("TY0")} == {"TY011", "TY012"}
     assert {finding.file for finding in judged.findings} == {"the configuration of stack test"}
 
 

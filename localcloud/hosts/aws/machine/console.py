@@ -12,6 +12,8 @@ from typing import Any
 REPORT = "\x1etrainyard "
 # The cloud takes lines of 64 KiB. JSON may write a character as six.
 PART = 8000
+# docker keeps longer lines in parts.
+_LONGEST = 16 * 1024
 
 
 def say(source: str, text: str) -> None:
@@ -26,16 +28,16 @@ def report(event: str, **details: Any) -> None:
 
 async def pass_on(source: str, stream: asyncio.StreamReader) -> None:
     """Passes on what a program prints, until it closes its output. Lines without an end are cut."""
-    async for line in lines(stream):
+    async for line in lines(stream, PART):
         say(source, line)
 
 
-async def lines(stream: asyncio.StreamReader) -> Any:
+async def lines(stream: asyncio.StreamReader, longest: int = _LONGEST) -> Any:
     """The lines of a program. One without an end comes in parts."""
     pending = b""
     while chunk := await stream.read(PART):
         *whole, pending = (pending + chunk).split(b"\n")
-        if len(pending) > PART:
+        if len(pending) > longest:
             whole, pending = [*whole, pending], b""
         for line in whole:
             yield line.decode(errors="replace")

@@ -20,7 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from localcloud.environments.imports import imported_modules
+from catalog.environments import EnvironmentFacts, Need, choose
+from catalog.imports import imported_modules
 from localcloud.hosts.aws.machine import console
 from localcloud.hosts.aws.machine.doors import Answer
 from localcloud.hosts.aws.machine.given import PACKAGE, PROGRAMS, START
@@ -30,6 +31,8 @@ FOLDER = Path("/var/lib/docker/containers")
 _LAUNCH = "TRAINYARD_LAUNCH"
 _UNUSABLE, _NOT_STARTED, _ENDED_BY_KILL = 125, 127, 137
 _STOP_SECONDS = 10.0
+# How many megabytes of its working directory a node keeps unasked (launcher/leavings.py). Storage costs nothing here.
+_KEEP_VARIABLE, _PARTS_OF_DISK = "TRAINYARD_KEEP_MEGABYTES", 4
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 # The interpreter of the machine's own programs, whatever the container's is.
 _REAPER = (sys.executable, "-I", "-S", "-c", START, PROGRAMS, f"{PACKAGE}.reaper")
@@ -106,6 +109,7 @@ class Containers:
     async def ask(self, request: Mapping[str, Any]) -> Answer:
         """`docker run|stop|kill|rm`: what changes a container."""
         verb, *words = request["arguments"]
+        FOLDER.mkdir(parents=True, exist_ok=True)
         if verb == "run":
             return await self._run(words)
         names = [word for word in words if not word.startswith("-") and not word.isdigit()]
@@ -146,7 +150,6 @@ class Containers:
         if read_state(name):
             return Answer(_UNUSABLE, errors=f"docker: Conflict. The container name {name} is already in use\n")
         state = ContainerState(name, options.image, options.command, removes_itself=options.removes_itself)
-        FOLDER.mkdir(parents=True, exist_ok=True)
         with log_file(name).open("w") as log:
             for note in (_WORDS.format(interpreter, options.image), *notes):
                 log.write(f"{now()} {note}\n")
@@ -197,24 +200,38 @@ class Containers:
         chosen = self._choose(options)
         variables = {
             "HOME": "/root", "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1", **chosen["variables"],
+            _KEEP_VARIABLE: str(shutil.disk_usage(FOLDER).free // _PARTS_OF_DISK // 1_000_000),
             "PATH": f"/.trainyard/bin:{chosen['path']}:/usr/sbin:/sbin", **options.environment,
         }  # fmt: skip
         return variables, str(chosen["name"])
 
     def _choose(self, options: RunOptions) -> Mapping[str, Any]:
         """The first environment with all that the code imports, and with the packages of its job."""
-        try:
-            digest = json.loads(options.environment.get(_LAUNCH) or "{}").get("packages") or ""
-        except (ValueError, AttributeError):
-            digest = ""
+        framework, strategy, digest = _wanted(options.environment.get(_LAUNCH, ""))
         code = [Path(source) for source, _ in options.volumes]
         modules = {name for folder in code if folder.is_dir() for name in imported_modules(folder)}
-        rows = [row for row in self._environments if row["packages"] == digest]
+        rows = {row["name"]: row for row in self._environments if row["packages"] == digest}
         if not rows:
             what = f"with the packages {digest}" if digest else "for PyTorch"
             raise OptionsError(f"this machine has no local environment {what}: trainyard environments make pytorch")
-        needed = modules & {name for row in self._environments for name in row["offers"]}
-        return next((row for row in rows if needed <= set(row["offers"])), rows[0])
+        facts = {
+            name: EnvironmentFacts(name, tuple(row["serves"]), frozenset(row["offers"]), row["provides"])
+            for name, row in rows.items()
+        }
+        lines = next(iter(rows.values()))["requirements"]
+        unknown = not any(framework in row.serves for row in facts.values())
+        choice = choose(Need(framework, strategy, modules, tuple(lines), team_own=unknown), facts)
+        best = choice.fitting[0] if choice.fitting else choice.nearest
+        return rows[best.name] if best else next(iter(rows.values()))
+
+
+def _wanted(document: str) -> tuple[str, str | None, str]:
+    """Framework, strategy and packages of a launch document; none of a container that is started otherwise."""
+    try:
+        launch = json.loads(document or "{}")
+        return str(launch.get("framework") or ""), launch.get("strategy"), str(launch.get("packages") or "")
+    except (ValueError, AttributeError):
+        return "", None, ""
 
 
 def _kill_all(reaper: int) -> None:

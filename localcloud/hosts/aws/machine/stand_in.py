@@ -16,6 +16,7 @@ from localcloud.hosts.aws.machine.given import BOOT
 _SAYS = "a stand-in on trainyard's local cloud"
 _LOOK_SECONDS = 0.05
 _CARDS = 8
+_LIBFABRIC = "1.22.0"
 
 
 def main(arguments: list[str]) -> int:
@@ -48,7 +49,10 @@ def _cards(words: Sequence[str]) -> int:
 
 
 def _fabrics(words: Sequence[str]) -> int:
-    """`fi_info` names a provider for each EFA interface of the instance."""
+    """`fi_info` names a provider for each EFA interface of the instance, and libfabric's version."""
+    if "--version" in words:
+        print(f"fi_info: {_LIBFABRIC}\nlibfabric: {_LIBFABRIC}\nlibfabric api: 1.22\n({_SAYS})")
+        return 0
     interfaces = json.loads(BOOT.read_text())["efa"]
     if not interfaces:
         print("fi_getinfo: -61 (No data available)", file=sys.stderr)
@@ -164,7 +168,7 @@ def _print_log(name: str, follows: bool, times: bool, since: str = "") -> int:
     if containers.read_state(name) is None:
         print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
         return 1
-    with containers.log_file(name).open() as log:
+    with containers.log_file(name).open(newline="\n") as log:
         while True:
             state = containers.read_state(name)
             for line in log:

@@ -157,7 +157,8 @@ class Units:
         after_success, after_failure = _RESTARTS.get(_last(service.keys, "Restart"), (False, False))
         while service.wanted:
             code = await self._run(service)
-            again = after_failure if code else after_success
+            given_up = str(code) in _last(service.keys, "RestartPreventExitStatus").split()
+            again = (after_failure if code else after_success) and not given_up
             service.state = "failed" if code else "inactive"
             if not (service.wanted and again):
                 return

@@ -3,10 +3,12 @@
 
 from typing import Any
 
+from localcloud.plugin.aws.rows import fill
 from localcloud.plugin.aws.shapes import Judged
 from localcloud.plugin.aws.table import AwsResource
-from localcloud.plugin.aws.tags import ATTEMPT, all_tags, visible
-from provider.base.errors import ProviderError
+from localcloud.plugin.aws.tags import ATTEMPT, all_tags
+from localcloud.plugin.aws.types.buckets import BUCKET_ARN
+from localcloud.plugin.table import NameTakenError
 from provider.base.resource import Call
 from provider.base.values import Properties
 
@@ -16,22 +18,22 @@ _AT_ONCE = 1000
 
 
 class BucketResource(AwsResource):
-    """A bucket. Its tags are put whole, after it was created."""
+    """A bucket. It is tagged after it was created: moto takes no tags with the creation, as S3 does since 2025."""
 
     def _create(self, call: Call, inputs: Properties, mark: str) -> Any:
         region = self.region(inputs)
         made = self.creation(Judged(self.row.renamed), inputs)
         if region != _UNNAMED:
             made["CreateBucketConfiguration"] = {"LocationConstraint": region}
-        elif not call.anew and self._get(call, inputs["bucket"], inputs) is not None:
+        elif self._get(call, inputs["bucket"], inputs) is not None:
             # This region answers with success for a bucket that is there already.
-            there = self._of_same_name(call, inputs, mark)
-            if there is None:
-                raise taken_error(call, inputs["bucket"], self._ways_out(call, inputs["bucket"]))
-            return there
+            raise taken_error(call, inputs["bucket"], self._ways_out(call, inputs["bucket"], inputs["bucket"]))
         self.write(call, inputs, self.row.create, made)
         self._put_tags(call, inputs, {ATTEMPT: mark})
         return {}
+
+    def _left_over(self, call: Call, inputs: Properties, mark: str) -> Any:
+        return self._of_same_name(call, inputs, mark) if self.region(inputs) == _UNNAMED else None
 
     def id_of(self, model: Any, inputs: Properties) -> str:
         return str(inputs["bucket"])
@@ -39,7 +41,8 @@ class BucketResource(AwsResource):
     def _put_tags(self, call: Call, inputs: Properties, more: Properties) -> None:
         tags = {**all_tags(self._session().default_tags, inputs), **more}
         pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
-        self.write(call, inputs, "PutBucketTagging", {"Bucket": inputs["bucket"], "Tagging": {"TagSet": pairs}})
+        path = fill(BUCKET_ARN, self.around(inputs["bucket"], inputs))
+        self.write(call, inputs, "s3control:TagResource", {**path, "Tags": pairs})
 
     def _of_same_name(self, call: Call, inputs: Properties, mark: str) -> Any:
         """An attempt that was killed left its mark, or an empty bucket without any tags."""
@@ -55,13 +58,6 @@ class BucketResource(AwsResource):
                 return None
             self._put_tags(call, inputs, {ATTEMPT: mark})
         return model
-
-    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
-        if {"tags", "tagsAll"} & changed.keys():
-            live = (self._get(call, id, new) or {}).get("Tags") or ()
-            marks = {one["Key"]: one["Value"] for one in live if one["Key"] not in visible({one["Key"]: ""})}
-            self._put_tags(call, new, marks)
-        super()._update(call, id, {key: value for key, value in changed.items() if key not in ("tags", "tagsAll")}, new)
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
         if inputs.get("forceDestroy") and self._get(call, id, inputs) is not None:
@@ -88,5 +84,5 @@ class VersioningResource(AwsResource):
         self._while_in_use(call, lambda: self._delete(id, {**outputs, **inputs}))
 
 
-def taken_error(call: Call, name: str, remedy: str) -> ProviderError:
-    return ProviderError(f"Create {call.name}: a bucket with the name {name} is there already.", remedy)
+def taken_error(call: Call, name: str, remedy: str) -> NameTakenError:
+    return NameTakenError(f"Create {call.name}: a bucket with the name {name} is there already.", remedy)

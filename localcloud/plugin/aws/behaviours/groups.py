@@ -75,6 +75,19 @@ class SecurityGroupResource(AwsResource):
             self._authorize(call, id, side, _list(new.get(side)), new)
         super()._update(call, id, changed, new)
 
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        if inputs.get("revokeRulesOnDelete"):
+            self._revoke_all(call, id, inputs)
+        super().delete(call, id, outputs, inputs)
+
+    def _revoke_all(self, call: Call, id: str, inputs: Properties) -> None:  # noqa: A002
+        of_group = {"Filters": [{"Name": "group-id", "Values": [id]}]}
+        rules = self.write(call, inputs, "DescribeSecurityGroupRules", of_group)["SecurityGroupRules"]
+        for side in _SIDES.values():
+            gone = [one["SecurityGroupRuleId"] for one in rules if one.get("IsEgress", False) == (side == "Egress")]
+            if gone:
+                self.write(call, inputs, f"RevokeSecurityGroup{side}", {"GroupId": id, "SecurityGroupRuleIds": gone})
+
     def _authorize(self, call: Call, id: str, side: str, rules: Iterable[Any], inputs: Properties) -> None:  # noqa: A002
         permissions = [_permission(rule, id) for rule in rules]
         if permissions:

@@ -87,7 +87,8 @@ class InstanceResource(AwsResource):
         outputs = super().shown(model, inputs)
         # What the API does not show again, or shows by number for what was asked by name, stays as it was asked.
         for key in ("launchTemplate", *_USER_DATA, "securityGroups"):
-            outputs.pop(key, None)
+            if inputs or key != "launchTemplate":  # an import has no inputs, and takes the template from AWS's tags
+                outputs.pop(key, None)
             outputs |= {key: inputs[key]} if inputs.get(key) is not None else {}
         return outputs
 
@@ -155,6 +156,17 @@ class InstanceResource(AwsResource):
             call.report.status(f"{state}, waiting until {_STATES[operation]}")
             call.stop.wait(pause)
             pause = min(pause * 1.5, 5.0)
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        """Without its protection from termination, which it loses whether it has it or not. A spot request would start
+        it again."""
+        given = {**outputs, **inputs}
+        if self._get(call, id, given) is not None:
+            unprotected = {"InstanceId": id, "DisableApiTermination": {"Value": False}}
+            self.write(call, given, "ModifyInstanceAttribute", unprotected)
+            if request := outputs.get("spotInstanceRequestId"):
+                self.write(call, given, "CancelSpotInstanceRequests", {"SpotInstanceRequestIds": [request]})
+        super().delete(call, id, outputs, inputs)
 
     def preview(self, inputs: Properties, old_outputs: Properties | None) -> Properties:
         outputs = super().preview(inputs, old_outputs)

@@ -58,7 +58,7 @@ class ObjectResource(AwsResource):
     def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
         if changed.keys() - _OTHER:
             self._create(call, new, "")
-        elif {"tags", "tagsAll"} & changed.keys():
+        if {"tags", "tagsAll"} & changed.keys():
             tags = all_tags(self._session().default_tags, new)
             pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
             path = {"Bucket": new["bucket"], "Key": new["key"]}
@@ -66,6 +66,17 @@ class ObjectResource(AwsResource):
 
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
         return model
+
+    def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
+        """In a bucket with versions all of them go, as with the real provider."""
+        if not inputs.get("versionId"):
+            return super()._delete(id, inputs)
+        path = {"Bucket": inputs["bucket"], "Key": inputs["key"]}
+        page = self.ask(inputs, "ListObjectVersions", {"Bucket": path["Bucket"], "Prefix": path["Key"]})
+        for one in (*(page.get("Versions") or ()), *(page.get("DeleteMarkers") or ())):
+            if one["Key"] == path["Key"]:
+                self.ask(inputs, "DeleteObject", {**path, "VersionId": one["VersionId"]})
+        return None
 
 
 def _of_file(inputs: Properties, model: Mapping[str, Any]) -> str:

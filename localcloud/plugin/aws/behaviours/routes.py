@@ -67,6 +67,14 @@ class RouteTableResource(AwsResource):
             self._routes(call, id, new)
         super()._update(call, id, changed, new)
 
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        table = self._get(call, id, {**outputs, **inputs}) or {}
+        for one in table.get("Associations") or ():
+            if not one.get("Main"):
+                gone = {"AssociationId": one["RouteTableAssociationId"]}
+                self.write(call, {**outputs, **inputs}, "DisassociateRouteTable", gone)
+        super().delete(call, id, outputs, inputs)
+
     def _routes(self, call: Call, id: str, new: Properties) -> None:  # noqa: A002
         """Brings the table's routes to those that the program gives; one that is there already is left."""
         there = (self._get(call, id, new) or {}).get("Routes") or ()

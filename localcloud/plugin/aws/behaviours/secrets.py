@@ -15,7 +15,7 @@ _CURRENT = "AWSCURRENT"
 class SecretResource(AwsResource):
     """A secret. Its deletion has a date, and its name stays taken until then."""
 
-    def _create_once(self, call: Call, inputs: Properties) -> Any:
+    def _create_once(self, call: Call, inputs: Properties) -> tuple[Any, bool]:
         try:
             return super()._create_once(call, inputs)
         except ProviderError as error:
@@ -69,8 +69,8 @@ class VersionResource(AwsResource):
 
     def _holder_of(self, call: Call, inputs: Properties, stage: str) -> Properties:
         """The version that has the stage now, which the API wants to be told."""
-        stages = self.write(call, inputs, "DescribeSecret", {"SecretId": inputs["secretId"]})["VersionIdsToStages"]
-        holder = next((version for version, names in stages.items() if stage in names), None)
+        listed = self.write(call, inputs, "ListSecretVersionIds", {"SecretId": inputs["secretId"]})["Versions"]
+        holder = next((one["VersionId"] for one in listed if stage in one.get("VersionStages", ())), None)
         return {"RemoveFromVersionId": holder} if holder else {}
 
     def _move(self, call: Call, inputs: Properties, parts: Properties, stage: str, how: Properties) -> None:

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from localcloud.plugin.aws.rows import AwsRow, Change, Read, Tagging, words
+from localcloud.plugin.aws.rows import AwsRow, Change, Read, Tagging, asked, words
 
 _ROLE, _PROFILE = {"RoleName": "{id}"}, {"InstanceProfileName": "{id}"}
 _TAKEN = frozenset({"EntityAlreadyExists"})
@@ -59,7 +59,12 @@ ROWS: Mapping[str, AwsRow] = {
         create="CreateRole",
         created="Role",
         id="{name}",
-        reads=(Read("GetRole", _ROLE, "Role"),),
+        reads=(
+            Read("GetRole", _ROLE, "Role"),
+            asked("ListRolePolicies", _ROLE),
+            asked("ListAttachedRolePolicies", _ROLE),
+        ),
+        before_delete=(asked("ListInstanceProfilesForRole", _ROLE),),
         delete="DeleteRole",
         delete_with=_ROLE,
         named="name",
@@ -68,7 +73,8 @@ ROWS: Mapping[str, AwsRow] = {
             Change(
                 "UpdateAssumeRolePolicy", ("assumeRolePolicy",), _ROLE, names={"assumeRolePolicy": "PolicyDocument"}
             ),
-            Change("UpdateRole", ("description", "maxSessionDuration"), _ROLE, together=True),
+            Change("UpdateRoleDescription", ("description",), _ROLE),
+            Change("UpdateRole", ("maxSessionDuration",), _ROLE),
             Change(
                 "PutRolePermissionsBoundary",
                 ("permissionsBoundary",),
@@ -84,7 +90,7 @@ ROWS: Mapping[str, AwsRow] = {
         },
         unset={"description": "", "maxSessionDuration": 3600},
         tagging=Tagging("TagRole", "UntagRole", _ROLE),
-        existing="access: {{ existing: true, role: {} }}",
+        existing="access: {{ existing: true, runs: {} }}",
         taken=_TAKEN,
         behaviour="access.RoleResource",
     ),
@@ -98,7 +104,10 @@ ROWS: Mapping[str, AwsRow] = {
         create="CreateInstanceProfile",
         created="InstanceProfile",
         id="{name}",
-        reads=(Read("GetInstanceProfile", _PROFILE, "InstanceProfile"),),
+        reads=(
+            Read("GetInstanceProfile", _PROFILE, "InstanceProfile.merge(@, {holds: Roles[0].RoleName})"),
+            asked("GetRole", {"RoleName": "{holds}"}, when="holds"),
+        ),
         delete="DeleteInstanceProfile",
         delete_with=_PROFILE,
         named="name",

@@ -4,9 +4,25 @@
 from collections.abc import Mapping
 from typing import Any
 
-from localcloud.plugin.aws.rows import AwsRow, Change, Read, words
+from localcloud.plugin.aws.rows import AwsRow, Change, Read, Tagging, asked, words
 
 _BUCKET = {"Bucket": "{id}"}
+# S3 Control names a bucket so.
+BUCKET_ARN = {"AccountId": "{account}", "ResourceArn": "arn:aws:s3:::{id}"}
+# The provider reads all settings with a bucket, and what S3 says where there is none.
+_SETTINGS = {
+    "Policy": "NoSuchBucketPolicy",
+    "Acl": "",
+    "Cors": "NoSuchCORSConfiguration",
+    "Website": "NoSuchWebsiteConfiguration",
+    "Versioning": "",
+    "AccelerateConfiguration": "",
+    "RequestPayment": "",
+    "Logging": "",
+    "LifecycleConfiguration": "NoSuchLifecycleConfiguration",
+    "Replication": "ReplicationConfigurationNotFoundError",
+    "Encryption": "ServerSideEncryptionConfigurationNotFoundError",
+}
 _BLOCKS = words("blockPublicAcls blockPublicPolicy ignorePublicAcls restrictPublicBuckets")
 
 
@@ -36,7 +52,8 @@ ROWS: Mapping[str, AwsRow] = {
         id="{bucket}",
         reads=(
             Read("HeadBucket", _BUCKET, "{bucketRegion: BucketRegion}"),
-            Read("GetBucketTagging", _BUCKET, "{Tags: TagSet}", frozenset({"NoSuchTagSet"})),
+            *(asked(f"GetBucket{name}", _BUCKET, missing) for name, missing in _SETTINGS.items()),
+            Read("s3control:ListTagsForResource", BUCKET_ARN, "{Tags: Tags}"),
             Read(
                 "GetObjectLockConfiguration",
                 _BUCKET,
@@ -49,6 +66,7 @@ ROWS: Mapping[str, AwsRow] = {
         named="bucket",
         longest_name=63,
         extra=frozenset({"forceDestroy", "tags"}),
+        tagging=Tagging("s3control:TagResource", "s3control:UntagResource", BUCKET_ARN),
         renamed={"objectLockEnabled": "ObjectLockEnabledForBucket"},
         computed={
             "arn": "arn:aws:s3:::{bucket}",

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from localcloud.plugin.aws.rows import AwsRow, Change, Read
+from localcloud.plugin.aws.rows import AwsRow, Change, Read, asked
 from localcloud.plugin.aws.types.ec2 import arn, by_field, described, tagged
 
 # What a launch template holds; a new value makes a new version.
@@ -16,6 +16,12 @@ TEMPLATE_DATA = (
 )
 _INSTANCE = {"InstanceId": "{id}"}
 _METADATA = "metadataOptions"
+# What the further calls about an instance need to know of it.
+_ASKED_BY = (
+    "{volumes: BlockDeviceMappings[].Ebs.VolumeId, template: Tags[?Key=='aws:ec2launchtemplate:id'].Value | [0], "
+    "version: Tags[?Key=='aws:ec2launchtemplate:version'].Value | [0], burstable: starts_with(InstanceType, 't')}"
+)
+_NO_TEMPLATE = "InvalidLaunchTemplateId.NotFound"
 
 ROWS: Mapping[str, AwsRow] = {
     "aws:ec2/placementGroup:PlacementGroup": tagged(
@@ -97,7 +103,31 @@ ROWS: Mapping[str, AwsRow] = {
         created="Instances[0]",
         fixed={"MinCount": 1, "MaxCount": 1},
         id="{InstanceId}",
-        reads=(described("DescribeInstances", "InstanceIds", "Reservations[].Instances[] | [0]"),),
+        reads=(
+            described("DescribeInstances", "InstanceIds", f"Reservations[].Instances[].merge(@, {_ASKED_BY}) | [0]"),
+            asked("DescribeInstanceTypes", {"InstanceTypes": ["{InstanceType}"]}),
+            *(
+                asked("DescribeInstanceAttribute", {**_INSTANCE, "Attribute": name})
+                for name in ("instanceInitiatedShutdownBehavior", "disableApiTermination", "disableApiStop", "userData")
+            ),
+            asked("DescribeVpcs", {"VpcIds": ["{VpcId}"]}, when="VpcId"),
+            asked("DescribeVolumes", {"VolumeIds": "{volumes}"}, when="volumes"),
+            asked("DescribeTags", {"Filters": [{"Name": "resource-id", "Values": ["{id}"]}]}),
+            asked("DescribeLaunchTemplates", {"LaunchTemplateIds": ["{template}"]}, _NO_TEMPLATE, "template"),
+            asked(
+                "DescribeLaunchTemplateVersions",
+                {"LaunchTemplateId": "{template}", "Versions": ["{version}"]},
+                f"{_NO_TEMPLATE} InvalidLaunchTemplateId.VersionNotFound",
+                "template",
+            ),
+            asked("DescribeInstanceCreditSpecifications", {"InstanceIds": ["{id}"]}, when="burstable"),
+            asked(
+                "DescribeSpotInstanceRequests",
+                {"SpotInstanceRequestIds": ["{SpotInstanceRequestId}"]},
+                "InvalidSpotInstanceRequestID.NotFound",
+                "SpotInstanceRequestId",
+            ),
+        ),
         delete="TerminateInstances",
         delete_with={"InstanceIds": ["{id}"]},
         extra=frozenset(
@@ -120,7 +150,10 @@ ROWS: Mapping[str, AwsRow] = {
             ),
             Change("ModifyInstanceAttribute", ("instanceInitiatedShutdownBehavior",), _INSTANCE, value="Value"),
             Change(
-                "ModifyInstanceAttribute", ("vpcSecurityGroupIds",), _INSTANCE, names={"vpcSecurityGroupIds": "Groups"}
+                "ModifyNetworkInterfaceAttribute",
+                ("vpcSecurityGroupIds",),
+                {"NetworkInterfaceId": "{primaryNetworkInterfaceId}"},
+                names={"vpcSecurityGroupIds": "Groups"},
             ),
             Change("ModifyInstanceMetadataOptions", (_METADATA,), _INSTANCE),
             Change("MonitorInstances", ("monitoring",), {"InstanceIds": ["{id}"]}),

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from localcloud.plugin.aws.rows import Added, AwsRow, Change, Read
+from localcloud.plugin.aws.rows import Added, AwsRow, Change, Read, asked
 from localcloud.plugin.aws.rows import words as names
 from localcloud.plugin.aws.types.ec2 import arn, described, ec2, filtered, tagged
 
@@ -25,6 +25,11 @@ _ASSOCIATED = "Addresses[?AssociationId=='{id}'] | [0]"
 def _attribute(name: str) -> Read:
     member = name[:1].upper() + name[1:]
     return Read("DescribeVpcAttribute", {"VpcId": "{id}", "Attribute": name}, f"{{{member}: {member}.Value}}")
+
+
+def _interfaces(name: str) -> Read:
+    """Before it deletes this, the provider removes interfaces that services of AWS have left in it."""
+    return asked("DescribeNetworkInterfaces", {"Filters": [{"Name": name, "Values": ["{id}"]}]})
 
 
 def _rule(direction: str) -> AwsRow:
@@ -99,6 +104,7 @@ ROWS: Mapping[str, AwsRow] = {
         reads=(described("DescribeSubnets", "SubnetIds", _ON_LAUNCH),),
         delete="DeleteSubnet",
         delete_with=_SUBNET,
+        before_delete=(_interfaces("subnet-id"),),
         changes=(
             Change("ModifySubnetAttribute", _FLAGS, _SUBNET, value="Value"),
             Change("ModifySubnetAttribute", ("privateDnsHostnameTypeOnLaunch",), _SUBNET),
@@ -161,7 +167,10 @@ ROWS: Mapping[str, AwsRow] = {
         "allocationId associationId privateIp publicIp",
         create="AllocateAddress",
         id="{AllocationId}",
-        reads=(described("DescribeAddresses", "AllocationIds", "Addresses[0]"),),
+        reads=(
+            described("DescribeAddresses", "AllocationIds", "Addresses[0]"),
+            asked("DescribeAddressesAttribute", {"AllocationIds": ["{id}"], "Attribute": "domain-name"}),
+        ),
         delete="ReleaseAddress",
         delete_with=_EIP,
         changes=(
@@ -241,6 +250,7 @@ ROWS: Mapping[str, AwsRow] = {
         reads=(described("DescribeSecurityGroups", "GroupIds", "SecurityGroups[0]"),),
         delete="DeleteSecurityGroup",
         delete_with={"GroupId": "{id}"},
+        before_delete=(_interfaces("group-id"),),
         named="name",
         longest_name=255,
         defaults={"description": "Managed by Pulumi"},

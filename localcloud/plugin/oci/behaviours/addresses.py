@@ -7,6 +7,8 @@ from typing import Any
 
 from localcloud.plugin.oci.convert import models_of
 from localcloud.plugin.oci.table import OciResource
+from localcloud.plugin.oci.work_requests import finished
+from localcloud.plugin.remedies import commands
 from provider.base.diff import Diff, changed_keys
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
@@ -43,10 +45,10 @@ class VcnResource(OciResource):
             self._edit(call, made, new)  # the preview already reports what prevents the change
         return diff
 
-    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> Any:  # noqa: A002
         if _BLOCKS in changed:
             self._change_blocks(call, id, new)
-        super()._update(call, id, {key: value for key, value in changed.items() if key != _BLOCKS}, new)
+        return super()._update(call, id, {key: value for key, value in changed.items() if key != _BLOCKS}, new)
 
     def _change_blocks(self, call: Call, id: str, new: Properties) -> None:  # noqa: A002
         edit = self._edit(call, id, new)
@@ -55,8 +57,8 @@ class VcnResource(OciResource):
         verb = "Modify" if "new_cidr_block" in edit else "Add" if edit["cidr_block"] in new[_BLOCKS] else "Remove"
         details = getattr(models_of("core"), f"{verb}VcnCidrDetails")(**edit)
         what = f"{verb} a block of {call.name}"
-        self._write(call, what, getattr(self.client, f"{verb.lower()}_vcn_cidr"), id, details)
-        self._wait_ready(call, id, self._get(call, id, new), new)
+        answer = self._write(call, what, getattr(self.client, f"{verb.lower()}_vcn_cidr"), id, details)
+        finished(call, self._session().client("work_requests"), answer, "vcn", "IN_PROGRESS")
 
     def _edit(self, call: Call, id: str, new: Properties) -> dict[str, str] | None:  # noqa: A002
         """The edit that is left: an interrupted update may have done it. Raises for an edit that OCI would refuse."""
@@ -90,7 +92,7 @@ class VcnResource(OciResource):
                 f"{call.name}: subnets lie outside of {', '.join(blocks)}, and OCI never removes a range that a subnet "
                 f"uses: {', '.join(left_out)}.",
                 "Choose a range that contains them too. To move the network, wait until its runs have ended, then "
-                f"replace it and everything in it: `pulumi up --replace '{call.urn}'`.",
+                f"replace it and everything in it: {commands(call.urn, 'up', '--replace', call.urn)}.",
             )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from localcloud.plugin.oci.convert import fields, from_model, models_of, to_model
 from localcloud.plugin.oci.table import OciResource
+from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
 from provider.oci.calls import attempt
@@ -80,11 +81,16 @@ class GroupRuleResource(OciResource):
     def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
         group = inputs["networkSecurityGroupId"]
         # This operation takes no retry token, so look for the rule of an earlier, interrupted attempt.
-        twin = self._find(call, group, lambda rule: self._same(rule, inputs))
+        twin = self._find(
+            call, group, lambda rule: self.id_of(rule, inputs) != call.instead_of and self._same(rule, inputs)
+        )
         if twin is not None and not call.anew:
             return twin
         batch = models_of("core").AddNetworkSecurityGroupSecurityRulesDetails(security_rules=[details])
         return self.client.add_network_security_group_security_rules(group, batch).data.security_rules[0]
+
+    def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
+        return model
 
     def _same(self, rule: Any, inputs: Properties) -> bool:
         shown = from_model(rule)
@@ -113,18 +119,21 @@ class GroupRuleResource(OciResource):
             if not page:
                 return None
 
-    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> None:  # noqa: A002
+    def _update(self, call: Call, id: str, changed: Properties, new: Properties) -> Any:  # noqa: A002
         rule_id = self.parse_id(id)["id"]
         rule = to_model("core", "UpdateSecurityRuleDetails", {**_without_any_code(new), "id": rule_id})
         batch = models_of("core").UpdateNetworkSecurityGroupSecurityRulesDetails(security_rules=[rule])
         group = new["networkSecurityGroupId"]
-        attempt(
-            call, f"Update {call.name}", lambda: self.client.update_network_security_group_security_rules(group, batch)
-        )
+        update = self.client.update_network_security_group_security_rules
+        answer = attempt(call, f"Update {call.name}", lambda: update(group, batch))
+        return answer.data.security_rules[0]
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        if self._get(call, id, inputs) is not None:  # removing a rule that is gone is refused
-            super().delete(call, id, outputs, inputs)
+        try:
+            self._while_in_use(call, lambda: self._delete(id, inputs))
+        except ProviderError:
+            if self._get(call, id, inputs) is not None:  # removing a rule that is gone is refused
+                raise
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
         parts = self.parse_id(id)

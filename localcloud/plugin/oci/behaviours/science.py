@@ -25,7 +25,7 @@ class JobResource(OciResource):
     def after_create(self, call: Call, id: str, model: Any, inputs: Properties) -> Any:  # noqa: A002
         if inputs.get("jobArtifact"):
             attempt(call, "Upload the job's artifact", lambda: self._upload(id, inputs))
-        return model
+        return super().after_create(call, id, model, inputs)
 
     def _upload(self, id: str, inputs: Properties) -> None:  # noqa: A002
         path = Path(inputs["jobArtifact"])

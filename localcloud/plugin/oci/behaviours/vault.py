@@ -29,11 +29,15 @@ class SecretResource(OciResource):
     def _going(self, inputs: Properties) -> str | None:
         named = {"vault_id": inputs["vaultId"], "name": inputs["secretName"]}
         secrets = self.client.list_secrets(inputs["compartmentId"], **named).data
-        return next((one.id for one in secrets if one.lifecycle_state in self.row.gone), None)
+        going = self.row.gone | {"SCHEDULING_DELETION"}
+        return next((one.id for one in secrets if one.lifecycle_state in going), None)
 
     def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
-        if self._get(call, id, inputs) is not None:  # a scheduled deletion cannot be scheduled again
+        try:
             super().delete(call, id, outputs, inputs)
+        except ProviderError:
+            if self._get(call, id, inputs) is not None:  # a scheduled deletion cannot be scheduled again
+                raise
 
     def _delete(self, id: str, inputs: Properties) -> None:  # noqa: A002
         self.client.schedule_secret_deletion(id, models_of("vault").ScheduleSecretDeletionDetails())

@@ -36,7 +36,7 @@ _runs = st.dictionaries(
 _clusters = st.fixed_dictionaries(
     {"ami": st.just("ami-0d11a1b2c3d4e5f60"), "efa": st.integers(1, 4), "sshPort": st.integers(1024, 29000)},
     optional={
-        "hostNic": st.sampled_from(["libfabric", "sockets"]),
+        "hostNic": st.sampled_from(["auto", "libfabric", "host-memory", "sockets"]),
         "stopWhenIdle": st.integers(0, 600),
         "spot": st.booleans(),
         "keyRotation": st.integers(1, 9),

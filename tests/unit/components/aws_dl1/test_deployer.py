@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import pytest
+
+from catalog.aws_actions import granted_on
+from catalog.tables import table
 from components.aws_dl1.deployer import deployer_policies
 from components.aws_dl1.plan import AwsDl1Plan
 from components.aws_dl1.statements import AwsStatement
-from schemas.aws_dl1.model import AwsAccess, AwsNetwork, AwsUsers
+from schemas.aws_dl1.model import AwsAccess, AwsNetwork, AwsUsers, Cluster
 from schemas.model import Bucket, Registry
-from tests.support.aws_plans import ACCOUNT, aws_plan
+from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan
 
 
 def statements(plan: AwsDl1Plan) -> list[AwsStatement]:
@@ -81,6 +85,59 @@ def test_who_makes_only_clusters_needs_no_right_to_make_anything_else() -> None:
     assert "ec2:RunInstances" in actions(plan)
     made = {"iam:CreateRole", "iam:CreatePolicy", "iam:AttachRolePolicy", "s3:CreateBucket", "ecr:CreateRepository"}
     assert not actions(plan) & {*made, "ec2:CreateSubnet", "ec2:AuthorizeSecurityGroupIngress", "ec2:CreateVpc"}
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        aws_plan(network=AwsNetwork(nat=True)),
+        aws_plan(jobs={"resnet": aws_job(cluster=Cluster(ami="ami-0a1b2c3d", efa=1, public_address="elastic"))}),
+    ],
+    ids=["the address of NAT", "the address of a node"],
+)
+def test_an_elastic_address_is_read_with_its_attributes(plan: AwsDl1Plan) -> None:
+    assert "ec2:DescribeAddressesAttribute" in actions(plan)
+    assert "ec2:DescribeAddressesAttribute" not in actions(aws_plan())
+
+
+def test_an_existing_registry_is_read_with_its_images() -> None:
+    assert "ecr:DescribeImages" in actions(aws_plan(registry=Registry(existing="company/images")))
+
+
+def test_private_names_of_endpoints_take_a_zone_of_route_53() -> None:
+    assert aws_plan().network.endpoints
+    [zones] = [one for one in statements(aws_plan()) if "route53:AssociateVPCWithHostedZone" in one.actions]
+    assert zones.resources == ("arn:aws:route53:::hostedzone/*",)
+    for network in (AwsNetwork(nat=True), AwsNetwork(vpc="vpc-0a", subnet_cidr="10.0.1.0/24")):
+        assert "route53:AssociateVPCWithHostedZone" not in actions(aws_plan(network=network))
+
+
+def test_tags_of_a_bucket_are_read_and_changed_as_s3_control_does() -> None:
+    tagging = {"s3:ListTagsForResource", "s3:TagResource", "s3:UntagResource"}
+    assert tagging <= actions(aws_plan())
+    assert not tagging & actions(aws_plan(bucket=Bucket(existing="company-data")))
+
+
+def test_code_goes_with_all_its_versions() -> None:
+    assert {"s3:ListBucketVersions", "s3:DeleteObject", "s3:DeleteObjectVersion"} <= actions(aws_plan())
+
+
+def test_zones_are_looked_up_also_for_a_stack_without_jobs() -> None:
+    assert "ec2:DescribeInstanceTypeOfferings" in actions(aws_plan(jobs={}))
+
+
+def test_a_repository_that_is_kept_cannot_be_deleted() -> None:
+    assert "ecr:DeleteRepository" not in actions(aws_plan(registry=Registry(keep=True)))
+    assert "ecr:DeleteRepository" in actions(aws_plan(registry=Registry(keep=False)))
+
+
+def test_every_call_of_every_type_has_its_resources() -> None:
+    """Also of types and inputs that no stack of ours has: who adds one need not look here first."""
+    for row in table("aws_provider_calls")["types"].values():
+        lists = [row[phase] for phase in ("create", "read", "delete")]
+        lists += [*row.get("with", {}).values(), *row.get("when", {}).values()]
+        for call in {call for calls in lists for call in calls}:
+            assert granted_on(f"{row['service']}:{call}")
 
 
 def test_who_makes_only_the_place_starts_no_machine() -> None:

@@ -28,6 +28,9 @@ from components.aws_dl1.statements import (
     too_large,
 )
 from localcloud.aws import seed
+from localcloud.aws.judge.decide import InForce, Need, decide
+from localcloud.aws.judge.documents import PolicyDocument, statements_of
+from localcloud.aws.principals import AwsPrincipal
 from schemas.aws_dl1.model import AwsAccess, AwsUsers
 from schemas.model import Bucket, Input, Was
 from tests.support.aws_plans import ACCOUNT, aws_job, aws_plan
@@ -97,6 +100,26 @@ def test_instances_are_those_of_the_stack() -> None:
             on_instances = any(":instance/" in arn for arn in one.resources)
             if on_instances and one.actions != ("ssm:UpdateInstanceInformation",):
                 assert one.condition == {"StringEquals": {"aws:ResourceTag/stack": "vision-dev"}}
+
+
+@pytest.mark.parametrize("users", [AwsUsers(group="scientists"), ROLE])
+def test_people_end_the_sessions_that_they_opened_and_no_others(users: AwsUsers) -> None:
+    """A role session has no name that a policy could use: AWS's tag on the session says who opened it."""
+    documents = tuple(
+        PolicyDocument(policy.name, statements_of(json.dumps(policy.document)))
+        for policy in of(aws_plan(access=AwsAccess(users=users)), "users")
+    )
+    ann = "AIDA1" if users.group else "AROA1:ann"
+    keys = {"aws:userid": (ann,), **({"aws:username": ("ann",)} if users.group else {})}
+    principal = AwsPrincipal(f"arn:aws:iam::{ACCOUNT}:user/ann", user="ann", id=ann)
+    for opener, name, may in (
+        (ann, "ann", True), ("AIDA2", "bob", False), ("AROA1:bob", "bob", False), ("AROA2:ann", "bob", False),
+    ):  # fmt: skip
+        session = f"arn:aws:ssm:us-east-1:{ACCOUNT}:session/{name}-0a1b2c3d5eEXAMPLE"
+        tagged = {**keys, "ssm:resourceTag/aws:ssmmessages:session-id": (opener,)}
+        for action in ("ssm:ResumeSession", "ssm:TerminateSession"):
+            need = Need(action, session, tagged)
+            assert decide(need, principal, InForce(documents, ())).allowed is may, (opener, action)
 
 
 def test_the_key_of_the_bucket_is_used_where_there_is_one() -> None:

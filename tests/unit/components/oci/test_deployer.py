@@ -8,6 +8,7 @@ from catalog.tables import table
 from components.oci.deployer import deployer_lines
 from components.oci.needs import permissions_of
 from components.oci.plan import OciPlan
+from components.oci.provider_calls import operations_of_kind
 from iam.parse import parse
 from iam.permissions import operation
 from schemas.model import Bucket, Registry, Secret
@@ -35,16 +36,16 @@ def test_the_deployer_may_do_all_that_up_and_destroy_call() -> None:
     made = plan(network=OciNetwork(nat=True), vault=VAULT, bucket=Bucket(keep=False))
     here = granted(made, iam.CompartmentId(COMPARTMENT))
     tenancy = granted(made, iam.Tenancy())
-    for kind, operations in table("oci_access")["deployer"].items():
+    for kind in table("oci_access")["deployer"]:
         allowed = tenancy if kind in ("groups", "regions") else here
-        for named in operations:
+        for named in operations_of_kind(kind):
             for resource_type, wanted, _ in permissions_of(named):
                 assert wanted <= allowed, (kind, named, resource_type)
 
 
 def test_no_circumstance_of_a_call_is_forgotten() -> None:
     """A route table that leads to a NAT gateway takes more: each such case is listed, or ruled out above."""
-    listed = {named for operations in table("oci_access")["deployer"].values() for named in operations}
+    listed = {named for kind in table("oci_access")["deployer"] for named in operations_of_kind(kind)}
     called = {named for named in listed if ":" not in named}
     cases = {f"{named}:{case}" for named in called for case in operation(named).conditional}
     assert cases - listed == NOT_OURS

@@ -44,6 +44,10 @@ _prerequisites = st.lists(
     max_size=3,
 )
 
+# Values are parts of the names of runs, and so of jobs.
+_values = st.lists(st.floats(0, 1) | st.text(max_size=5), min_size=1, max_size=2)
+_each = st.fixed_dictionaries({}, optional={"each": st.fixed_dictionaries({"lr": _values})})
+
 
 @st.composite
 def roles(draw: st.DrawFn, framework: str, strategy: str | None) -> dict[str, Any]:
@@ -72,7 +76,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
         "plugins": draw(_plugins),
         "prerequisites": draw(_prerequisites),
         "parameters": draw(st.dictionaries(_variables, texts, max_size=2)),
-        "runs": {draw(names): {"args": draw(st.lists(texts, max_size=3)), "env": draw(_env)}},
+        "runs": {draw(names): {"args": draw(st.lists(texts, max_size=3)), "env": draw(_env), **draw(_each)}},
     }
     job |= {"strategy": strategy} if strategy else {}
     return job

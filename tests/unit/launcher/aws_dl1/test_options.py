@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from components.aws_dl1.run_inputs import HOST_NIC_VARIABLE
+from launcher.aws_dl1 import host_nic
 from launcher.aws_dl1.machine import options, ssh
 
 LIBFABRIC = {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "efa", "HCCL_SOCKET_IFNAME": "ens32"}
@@ -47,6 +49,65 @@ def test_the_implementation_is_switched_by_environment(
     assert options.host_nic(kind, release, interfaces, "ens32") == variables
 
 
+def fabric(kernel: str = "5.15.0-1051-aws", libfabric: str = "1.18.1amzn1.0", efa: bool = True) -> host_nic.Fabric:
+    return host_nic.Fabric(kernel, libfabric, efa)
+
+
+DIRECT = {"RDMAV_FORK_SAFE": "1", "FI_EFA_USE_DEVICE_RDMA": "1"}
+SOCKETS = {"HCCL_OVER_OFI": "1", "FI_PROVIDER": "tcp", "HCCL_SOCKET_IFNAME": "ens32"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "there", "variables", "words"),
+    [
+        (LIBFABRIC, fabric(), {"HCCL_OVER_OFI": None, **DIRECT}, "Gaudi Direct over EFA (kernel 5.15.0-1051-aws,"),
+        (LIBFABRIC, fabric("5.12.0", "1.16.1"), {"HCCL_OVER_OFI": None, **DIRECT}, "Gaudi Direct over EFA"),
+        (
+            LIBFABRIC,
+            fabric("5.4.0-1103-aws"),
+            {},
+            "host's memory: Gaudi Direct is not possible (kernel 5.4.0-1103-aws,",
+        ),
+        (LIBFABRIC, fabric(libfabric="1.16.0"), {}, "(libfabric 1.16.0, and 1.16.1 is needed)"),
+        (LIBFABRIC, fabric(libfabric=""), {}, "the image has no fi_info"),
+        (
+            LIBFABRIC,
+            fabric(efa=False),
+            {"FI_PROVIDER": "tcp"},
+            "TCP sockets: libfabric 1.18.1amzn1.0 of the image finds",
+        ),
+        ({**LIBFABRIC, "TRAINYARD_HOST_NIC": "host-memory"}, fabric(), {}, "host's memory, as the stack file says"),
+        ({**LIBFABRIC, "TRAINYARD_HOST_NIC_OWN": "HCCL_OVER_OFI"}, fabric(), {}, "environment says (HCCL_OVER_OFI)"),
+        # What a machine of an earlier release does not tell to be the stack file's own, but what differs from its own.
+        ({**LIBFABRIC, "HCCL_OVER_OFI": "0"}, fabric(), {}, "as the environment says"),
+        (SOCKETS, fabric(), {}, "TCP sockets, over ens32 only"),
+        ({"HCCL_OVER_TCP": "1"}, fabric(), {}, "TCP sockets, over one interface only"),
+    ],
+)
+def test_the_way_between_machines_is_the_best_that_kernel_and_libfabric_allow(
+    environment: dict[str, str], there: host_nic.Fabric, variables: dict[str, str | None], words: str
+) -> None:
+    way = host_nic.way(environment, there)
+    assert way.variables == variables
+    assert words in way.words
+
+
+def test_the_fabric_is_that_of_the_image(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "fi_info"
+    assert host_nic.found("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path)}, ()) == fabric("5.15.0", "", False)
+    program.parent.mkdir()
+    says = "fi_info: 1.18.1amzn1.0\nlibfabric: 1.18.1amzn1.0\nlibfabric api: 1.18"
+    program.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo '{says}' || [ -z \"$NO_EFA\" ]\n")
+    program.chmod(0o755)
+    for more, efa in (({}, True), ({"NO_EFA": "1"}, False)):
+        there = host_nic.found("5.15.0", {"LIBFABRIC_ROOT": str(tmp_path), **more}, ())
+        assert there == fabric("5.15.0", efa=efa)
+
+
+def test_the_stack_and_the_container_call_the_choice_by_one_name() -> None:
+    assert HOST_NIC_VARIABLE == host_nic.VARIABLE
+
+
 def test_libraries_of_the_ofi_wrapper_come_first_where_an_image_has_them() -> None:
     there = ["/root/hccl_ofi_wrapper", "/opt/amazon/efa/lib"]
     assert options.library_path("/usr/lib/habanalabs:", there) == (
@@ -57,7 +118,9 @@ def test_libraries_of_the_ofi_wrapper_come_first_where_an_image_has_them() -> No
 
 def test_containers_have_the_options_of_the_gaudi_documents() -> None:
     volumes = {"/opt/trainyard/launcher": Path("/opt/trainyard/launchers/1"), "/opt/trainyard/code": Path("/code/1")}
-    words = options.run_words("trainyard-resnet-1", "image:1", "pass", 4, options.ENVIRONMENT, Path("/v"), volumes)
+    words = options.run_words(
+        "trainyard-resnet-1", "image:1", "pass", 4, options.ENVIRONMENT, Path("/v"), volumes, Path("/scratch/1")
+    )
     line = " ".join(words)
     for wanted in (
         "--runtime=habana", "-e HABANA_VISIBLE_DEVICES=all", "-e OMPI_MCA_btl_vader_single_copy_mechanism=none",
@@ -66,8 +129,9 @@ def test_containers_have_the_options_of_the_gaudi_documents() -> None:
         assert wanted in line
     assert "--volume=/opt/trainyard/launchers/1:/opt/trainyard/launcher:ro" in words
     assert "--volume=/code/1:/opt/trainyard/code:ro" in words
+    assert "--volume=/scratch/1:/opt/trainyard/scratch" in words
     assert words.index("image:1") > max(words.index(word) for word in words if word.startswith("--"))
-    without = options.run_words("n", "image:1", "pass", 0, options.ENVIRONMENT, Path("/v"), {})
+    without = options.run_words("n", "image:1", "pass", 0, options.ENVIRONMENT, Path("/v"), {}, Path("/scratch/1"))
     assert not any("infiniband" in word for word in without)
 
 

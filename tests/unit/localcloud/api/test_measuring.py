@@ -2,6 +2,8 @@
 """Metrics of runs are those of their processes, as the kernel tells them."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -41,7 +43,7 @@ def nodes(tmp_path: Path, store: StateStore) -> Iterator[dict[str, subprocess.Po
     finally:
         for process in started.values():
             for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-                subprocess.run(["kill", "-9", child], check=True)
+                os.kill(int(child), signal.SIGKILL)
             process.kill()
             process.wait()
 

@@ -76,6 +76,19 @@ def test_variables_stand_for_one_value_of_the_request() -> None:
         ("ForAllValues:StringEquals", "aws:TagKeys", ("a",), False),
         ("ForAnyValue:StringEquals", "aws:TagKeys", ("b",), True),
         ("NumericLessThan", "s3:max-keys", ("10",), True),
+        ("NumericGreaterThanEquals", "s3:max-keys", ("5",), True),
+        ("NumericLessThanIfExists", "aws:EpochTime", ("1",), True),
+        ("DateLessThanEquals", "aws:CurrentTime", ("2026-05-01T00:00:00Z",), True),
+        ("DateLessThan", "aws:CurrentTime", ("2026-05-01T00:00:00Z",), False),
+        ("DateGreaterThanEquals", "aws:CurrentTime", ("2026-05-01",), True),
+        ("DateEquals", "aws:CurrentTime", ("1777593600",), True),
+        ("DateNotEquals", "aws:CurrentTime", ("2026",), True),
+        ("ForAnyValue:StringNotEquals", "aws:ResourceTag/none", ("a",), False),
+        ("ForAnyValue:StringNotEquals", "aws:TagKeys", ("a",), True),
+        ("ForAnyValue:StringNotEquals", "aws:TagKeys", ("a", "b"), False),
+        ("ForAnyValue:StringEqualsIfExists", "aws:ResourceTag/none", ("a",), True),
+        ("ForAllValues:StringNotEquals", "aws:TagKeys", ("c",), True),
+        ("ForAllValues:StringNotEquals", "aws:TagKeys", ("a",), False),
         ("IpAddress", "aws:SourceIp", ("127.0.0.0/8",), True),
         ("ArnLike", "iam:PolicyARN", ("arn:aws:iam::123456789012:policy/team-*",), True),
     ],
@@ -85,12 +98,14 @@ def test_conditions(operator: str, key: str, wanted: tuple[str, ...], expected: 
         "aws:ResourceTag/stack": ("ours",), "aws:SecureTransport": ("true",), "aws:TagKeys": ("a", "b"),
         "s3:prefix": ("team/a",), "s3:max-keys": ("5",), "aws:SourceIp": ("127.0.0.1",),
         "iam:PolicyARN": ("arn:aws:iam::123456789012:policy/team-nodes",),
+        "aws:CurrentTime": ("2026-05-01T00:00:00+00:00",),
     }  # fmt: skip
     assert hold([(operator, key, wanted)], keys) is expected
 
 
 @pytest.mark.parametrize(
-    ("operator", "key"), [("StringIs", "s3:prefix"), ("StringEquals", "aws:MultiFactorAuthPresent")]
+    ("operator", "key"),
+    [("StringIs", "s3:prefix"), ("ForAnyValue:Null", "s3:prefix"), ("StringEquals", "aws:MultiFactorAuthPresent")],
 )
 def test_a_condition_that_nothing_here_knows_is_no_condition_that_holds(operator: str, key: str) -> None:
     with pytest.raises(UnknownConditionError):
@@ -135,6 +150,18 @@ def test_a_document_that_cannot_be_read_is_an_error_not_a_permission() -> None:
             statements_of(text)
     need = Need("s3:GetObject", OBJECT, {})
     assert not decide(need, USER, InForce((_document(ALLOW),), unreadable="a policy")).allowed
+
+
+def test_not_principal_is_everybody_else() -> None:
+    other = AwsPrincipal("arn:aws:iam::123456789012:user/other", user="other")
+    for named, denied in (
+        ({"AWS": USER.arn}, (False, True)),
+        ({"AWS": "arn:aws:iam::123456789012:root"}, (True, True)),
+    ):
+        statement = {"Effect": "Deny", "NotPrincipal": named, "Action": "s3:*", "Resource": "*"}
+        policies = InForce((_document(ALLOW),), of_resource=(_document(statement),))
+        need = Need("s3:GetObject", OBJECT, {})
+        assert tuple(not decide(need, one, policies).allowed for one in (USER, other)) == denied
 
 
 def test_trust_names_who_may_take_on_a_role() -> None:

@@ -11,14 +11,17 @@ import botocore.session
 import pytest
 
 from catalog.tables import table
+from localcloud.aws.errors import RefusalError
 from localcloud.aws.kept import KeptState
-from localcloud.aws.s3_operations import identify
+from localcloud.aws.refusals.in_use import USERS
+from localcloud.aws.s3_operations import identify, operations
 from localcloud.aws.services import SERVICES
 from tests.support.requests import request
 
 # Service Quotas and tags have other names in botocore than in signatures.
 _MODELS = {"servicequotas": "service-quotas", "tag": "resourcegroupstaggingapi"}
 CALLS = table("aws_calls")
+REFUSALS = table("aws_refusals")
 
 
 @cache
@@ -54,6 +57,20 @@ def test_resources_stand_in_parameters_that_exist() -> None:
         assert set(row["parameters"]) <= members, row
 
 
+def test_refusals_are_of_operations_and_parameters_that_exist() -> None:
+    rows = [(name, row) for row in REFUSALS["document"] for name in row["operations"]]
+    rows += [(row["operation"], row) for row in (*REFUSALS["in_use"], *REFUSALS["values"])]
+    for operation, row in rows:
+        prefix, _, name = operation.partition(".")
+        parameter = row["parameter"] or "Policy"  # of a bucket: it is the body
+        assert parameter in _model(prefix).operation_model(name).input_shape.members, operation
+    assert set(REFUSALS["limits"]) <= {row.prefix for row in SERVICES.values()}
+
+
+def test_every_user_of_something_is_asked_by_a_row() -> None:
+    assert {kind for row in REFUSALS["in_use"] for kind in row["of"]} == set(USERS)
+
+
 def test_what_ec2_makes_is_made_by_operations_that_exist() -> None:
     assert set(CALLS["ec2"]["makes"]) <= set(_model("ec2").operation_names)
     kinds = {kind for kinds in CALLS["ec2"]["makes"].values() for kind in kinds}
@@ -84,6 +101,23 @@ def test_what_ec2_makes_is_made_by_operations_that_exist() -> None:
 def test_a_request_to_s3_is_one_operation(method: str, target: str, operation: str) -> None:
     assert identify(request(method, target))[0] == operation
     assert operation in _model("s3").operation_names
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("DELETE", "/bucket?metrics&id=x"), ("GET", "/bucket?analytics"), ("DELETE", "/bucket?acl"),
+        ("DELETE", "/bucket?versioning"), ("PUT", "/bucket?requestPayment"), ("DELETE", "/bucket/a?acl"),
+        ("GET", "/bucket/a?retention"), ("PUT", "/bucket/a?policy"), ("PUT", "/bucket?uploads"),
+    ],
+)  # fmt: skip
+def test_a_request_that_moto_would_read_as_another_one_is_none(method: str, target: str) -> None:
+    with pytest.raises(RefusalError):
+        identify(request(method, target))
+
+
+def test_the_operations_of_s3_exist() -> None:
+    assert set(operations()) <= set(_model("s3").operation_names)
 
 
 def test_a_state_of_another_moto_is_set_aside(tmp_path: Path) -> None:

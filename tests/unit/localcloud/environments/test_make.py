@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.environments import cache, find, make
+from localcloud.environments import cache, find, make, needed
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.rows import EnvironmentRow
 from localcloud.environments.work import MakeError, run_watched
@@ -34,6 +35,7 @@ def with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
         table = {row.name: row for row in some}
         monkeypatch.setattr(find, "rows", lambda: table)
         monkeypatch.setattr(make, "rows", lambda: table)
+        monkeypatch.setattr(needed, "rows", lambda: table)
 
     use(TINY)
     return use
@@ -118,32 +120,28 @@ def test_one_that_does_not_prove_itself_is_not_there(with_rows: Callable[..., No
     assert isinstance(find.find("tiny"), MissingEnvironment)
 
 
-def test_a_repair_is_in_place_before_anything_is_imported(with_rows: Callable[..., None]) -> None:
-    """Of two dataclasses with defaults that cannot be hashed, only the one that is known to be harmless is let in."""
-    with_rows(replace(TINY, repair="torch_under_3_11"))
-    made = make.make("tiny", Told())
-    assert isinstance(made, Environment)
-    program = (
-        "import dataclasses\n"
-        "kind = dataclasses.make_dataclass('Kind', [])\n"
-        "kind.__module__ = 'MODULE'\n"
-        "dataclasses.make_dataclass('Owner', [('held', kind, dataclasses.field(default=kind()))])\n"
-    )
-    for module, works in (("torch.distributed._shard.sharded_tensor", True), ("team.own", False)):
-        words = [str(made.interpreter), "-c", program.replace("MODULE", module)]
-        ended = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert (ended.returncode == 0) == works, ended.stderr
-        assert works or "mutable default" in ended.stderr
+# A program of the environment calls its repairs as PyTorch does.
+CALLED = (
+    "from importlib.metadata import entry_points; print(*[one.name for one in entry_points(group='torch.backends')])"
+)
+
+
+def test_a_repair_is_found_by_its_package_also_in_an_environment_on_top(with_rows: Callable[..., None]) -> None:
+    repaired = replace(TINY, repair="torch_of_debian", repair_point="torch.backends")
+    with_rows(repaired, replace(TINY, name="above", base="tiny"))
+    for name in ("tiny", "above"):
+        words = [str(make.make(name, Told()).interpreter), "-c", CALLED]
+        assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "torch_of_debian\n"
 
 
 def test_what_is_proved_has_its_bytecode_whatever_the_caller_s_python_is_told(
     with_rows: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    with_rows(replace(TINY, repair="torch_under_3_11"))
+    with_rows(replace(TINY, repair="torch_of_debian", proof="import torch_of_debian"))
     made = make.make("tiny", Told())
     assert isinstance(made, Environment)
-    assert [*made.interpreter.parents[1].glob("lib/python*/site-packages/__pycache__/torch_under*.pyc")]
+    assert [*made.interpreter.parents[1].glob("lib/python*/site-packages/__pycache__/torch_of_debian*.pyc")]
 
 
 def test_missing_packages_are_named_with_the_command_and_not_installed_unasked(with_rows: Callable[..., None]) -> None:
@@ -151,6 +149,37 @@ def test_missing_packages_are_named_with_the_command_and_not_installed_unasked(w
     with pytest.raises(MakeError) as raised:
         make.make("tiny", Told())
     assert "apt-get install --no-install-recommends libnothing-dev tool" in str(raised.value)
+
+
+@pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="this machine has no dpkg")
+def test_a_package_that_apt_has_not_finished_is_waited_for_by_the_user(
+    with_rows: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    database = tmp_path / "dpkg"
+    (database / "info").mkdir(parents=True)
+    (database / "updates").mkdir()
+    about = "Version: 1.0\nMaintainer: x <x@y>\nArchitecture: all\nDescription: x\n"
+    (database / "status").write_text(f"Package: python3-half\nStatus: install ok unpacked\n{about}")
+    monkeypatch.setenv("DPKG_ADMINDIR", str(database))
+    row = replace(TINY, packages={"python3-half": sys.executable})
+    with_rows(row)
+    with pytest.raises(MakeError, match=r"apt has not finished installing python3-half\n.*try again"):
+        make.make("tiny", Told())
+    blocked = needed.obstacle(row)
+    assert blocked
+    assert blocked.reason == "apt has not finished installing python3-half"
+    (database / "status").write_text(f"Package: python3-half\nStatus: install ok installed\n{about}")
+    assert needed.obstacle(row) is None
+    assert isinstance(make.make("tiny", Told()), Environment)
+
+
+def test_what_does_not_work_is_said_in_a_line_without_a_traceback(with_rows: Callable[..., None]) -> None:
+    with_rows(replace(TINY, proof="import no_such_library"))
+    with pytest.raises(MakeError) as raised:
+        make.make("tiny", Told())
+    assert str(raised.value) == (
+        "tiny: made, but it does not work: ModuleNotFoundError: No module named 'no_such_library'"
+    )
 
 
 def test_another_python_than_there_is_says_so(with_rows: Callable[..., None]) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from catalog import frameworks
-from localcloud.environments.imports import imported_modules
-from localcloud.environments.rows import HERE, rows, rows_for
+from catalog.environments import Need, choose
+from catalog.imports import imported_modules
+from localcloud.environments.rows import HERE, rows
 from tests.support.examples import STACKS
 
 LOCKS = sorted((HERE / "requirements").glob("*.txt"))
@@ -30,9 +31,9 @@ CODE = {
     "examples/pytorch-ddp": ("pytorch", None, "pytorch"),
     "examples/ray": ("ray", None, "ray"),
     "examples/resnet-ddp": ("pytorch", None, "pytorch"),
-    "examples/tensorflow-mirrored": ("tensorflow", "mirrored", "tensorflow"),
-    "examples/tensorflow-multi-worker": ("tensorflow", "multi-worker-mirrored", "tensorflow"),
-    "examples/tensorflow-parameter-server": ("tensorflow", "parameter-server", "tensorflow"),
+    "examples/tensorflow-mirrored": ("tensorflow", "mirrored", "tensorflow-2.21"),
+    "examples/tensorflow-multi-worker": ("tensorflow", "multi-worker-mirrored", "tensorflow-2.21"),
+    "examples/tensorflow-parameter-server": ("tensorflow", "parameter-server", "tensorflow-2.21"),
     "examples/torchrun": ("torchrun", None, "pytorch"),
 }
 
@@ -45,7 +46,7 @@ def test_every_framework_is_served() -> None:
 @pytest.mark.parametrize("code", CODE)
 def test_an_example_gets_the_environment_that_has_its_modules(code: str) -> None:
     framework, strategy, name = CODE[code]
-    assert rows_for(framework, strategy, imported_modules(STACKS / code), team_own=False)[0].name == name
+    assert choose(Need(framework, strategy, imported_modules(STACKS / code))).fitting[0].name == name
 
 
 def test_every_example_with_code_is_in_the_table() -> None:
@@ -53,22 +54,14 @@ def test_every_example_with_code_is_in_the_table() -> None:
     assert folders - {"examples/own-framework"} <= set(CODE)
 
 
-def test_what_no_environment_offers_together_has_none() -> None:
-    assert rows_for("dask", None, frozenset({"lightgbm", "torch"}), team_own=False) == ()
-
-
-def test_a_team_s_own_framework_takes_any_environment_with_its_modules() -> None:
-    assert rows_for("script", None, frozenset({"argparse"}), team_own=True)[0].name == "own"
-    assert rows_for("script", None, frozenset({"torch"}), team_own=True)[0].name == "pytorch"
-    assert rows_for("script", None, frozenset({"torch"}), team_own=False) == ()
-
-
 def test_imports_are_read_not_run(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import os.path, numpy as np\nfrom torch.nn import Linear\nraise SystemExit\n")
     (tmp_path / "b.py").write_text("def f():\n    from . import a\n    import dask\n")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "frames.py").write_text("from dask import dataframe\n")
     (tmp_path / "broken.py").write_text("import (\n")
     (tmp_path / "notes.txt").write_text("import tensorflow\n")
-    assert imported_modules(tmp_path) == {"os", "numpy", "torch", "dask"}
+    assert imported_modules(tmp_path) == {"os", "numpy", "torch", "dask", "pandas", "pyarrow"}
     assert imported_modules(tmp_path / "b.py") == {"dask"}
     assert imported_modules(tmp_path / "none.py") == frozenset()
 

@@ -7,16 +7,21 @@ import json
 import sys
 from collections.abc import Set
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from catalog.environments import Need
+from components.openpai.code import PARAMETER, packed
 from localcloud.api.store import StateStore
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.hosts.assignment import CannotStartError
 from localcloud.hosts.images import LocalEnvironment, NodePaths, base_variables, environment_for
 from localcloud.hosts.oci import images
 from localcloud.hosts.oci.images import stand_in_name
+from localcloud.hosts.openpai.images import stand_in_name as openpai_stand_in_name
+from localcloud.openpai.tasks import TaskAttempt
 
 
 @pytest.mark.parametrize("name", ["", "own", "no-such-environment"])
@@ -40,9 +45,9 @@ def test_the_launch_document_decides_whoever_made_the_run(monkeypatch: pytest.Mo
 
     asked: list[tuple[object, ...]] = []
 
-    def find_for(framework: str, strategy: str | None, modules: Set[str], team_own: bool, packages: str) -> Environment:
-        asked.append((framework, strategy, team_own, packages))
-        return Environment(f"{framework}+{packages}", Path("/python"), "")
+    def find_for(need: Need, packages: str) -> Environment:
+        asked.append((need.framework, need.strategy, need.team_own, packages))
+        return Environment(f"{need.framework}+{packages}", Path("/python"), "")
 
     monkeypatch.setattr(images, "find_for", find_for)
     assert wanted({"torch"}, framework="pytorch", strategy=None, packages="a" * 16) == f"pytorch+{'a' * 16}"
@@ -60,3 +65,28 @@ def test_what_no_environment_has_ends_the_run_with_what_to_type() -> None:
     layer = json.dumps({"framework": "dask", "strategy": None, "packages": "0" * 16})
     with pytest.raises(CannotStartError, match=r"own\+0{16}: the packages .* environments make --stack STACK"):
         stand_in_name(cast("StateStore", None), "", layer, frozenset({"dask"}))
+
+
+def test_a_task_of_openpai_gets_what_the_code_in_its_job_imports(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    code = tmp_path / "code"
+    code.mkdir()
+
+    def chosen(script: str, parameter: str | None = None) -> str:
+        (code / "train.py").write_text(script)
+        protocol = {
+            "extras": {"trainyard": {"framework": "dask", "strategy": None}},
+            "parameters": {PARAMETER: packed(code) if parameter is None else parameter},
+        }
+        attempt = SimpleNamespace(protocol=protocol, image=SimpleNamespace(uri="dask:1"))
+        try:
+            return openpai_stand_in_name(cast("TaskAttempt", attempt))
+        except CannotStartError as refused:
+            return str(refused)
+
+    assert chosen("import dask, tqdm\n") == "own"
+    assert "needs the local environment dask-ml: it has not been made" in chosen("import sklearn\n")
+    for nonsense in ("", "no base64!", "QlpoOTFBWSZTWQ==", "QUFBQQ=="):
+        assert chosen("import sklearn\n", nonsense) == "own", "anybody may write a job"

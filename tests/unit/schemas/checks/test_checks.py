@@ -132,10 +132,10 @@ FINE: dict[str, dict[str, str]] = {
         "roles": "{ scheduler: 1, worker: 2 }",
         "job": 'ports: { worker: "8700:8703", nanny: "3000:3003" }\n      options: { workers: 4 }',
     },
-    "Dask's nanny off, its range too small": {
+    "Dask's boosting off, its range too small": {
         "framework": "dask",
         "roles": "{ scheduler: 1, worker: 2 }",
-        "job": "options: { workers: 200, nanny: false }\n      ports: { worker: 8800-9000 }",
+        "job": "options: { workers: 80 }",
     },
     "elastic Horovod": {
         "framework": "horovod",

@@ -14,6 +14,7 @@ from catalog.tables import table
 from localcloud.control import Cloud
 from localcloud.plugin.aws.types import ROWS
 from provider.base.values import Properties
+from tests.support.aws_clients import AwsClients
 from tests.support.aws_plugin_world import (
     ASSOCIATION,
     CAPACITY,
@@ -91,13 +92,16 @@ VALUES: Mapping[Key, Callable[[World], Properties]] = {
     (TEMPLATE, "ebsOptimized"): _plain(ebsOptimized="true"),
     (TEMPLATE, "instanceInitiatedShutdownBehavior"): _plain(instanceInitiatedShutdownBehavior="terminate"),
     (TEMPLATE, "instanceType"): _plain(instanceType="t3.micro"),
+    (TEMPLATE, "userData"): _plain(userData="I2Nsb3VkLWNvbmZpZwo="),
     (OBJECT, "checksumAlgorithm"): _plain(checksumAlgorithm="SHA256"),
     (OBJECT, "contentBase64"): _plain(contentBase64="cHJpbnQ=", content=None),
     (OBJECT, "serverSideEncryption"): _plain(serverSideEncryption="AES256"),
+    (OBJECT, "kmsKeyId"): lambda world: {"kmsKeyId": AwsClients(world.cloud)["kms"].create_key()["KeyMetadata"]["Arn"]},
     (OBJECT, "storageClass"): _plain(storageClass="STANDARD_IA"),
     (REPOSITORY, "imageTagMutability"): _plain(imageTagMutability="MUTABLE"),
     (PROFILE, "role"): _second("role", ROLE),
     (LOG_GROUP, "logGroupClass"): _plain(logGroupClass="INFREQUENT_ACCESS"),
+    (LOG_GROUP, "retentionInDays"): _plain(retentionInDays=60),
     (SECRET, "recoveryWindowInDays"): _plain(recoveryWindowInDays=7),
     (ROLE, "maxSessionDuration"): _plain(maxSessionDuration=7200),
     (ROLE, "assumeRolePolicy"): _plain(assumeRolePolicy=document("sts:AssumeRole", principal="ssm.amazonaws.com")),

@@ -17,7 +17,8 @@ from localcloud.plugin.oci.rows import ROWS
 from localcloud.plugin.oci.table import MAPS, OciResource
 from provider.base.values import Properties
 from provider.oci.session import Session
-from tests.contract.changed_values import JOB, NSG_RULE, OBJECT, SECRET, SUBNET, Key, changes, input_types, official
+from tests.flows.changed_values import JOB, NSG_RULE, OBJECT, SECRET, SUBNET, Key, changes, input_types, official
+from tests.support.call_record import change_of, listening
 from tests.support.plugin_world import BUCKET, CASES, VCN, World, plugin_world
 from tests.support.provider_client import Failed, Resource
 
@@ -41,7 +42,7 @@ OWN = frozenset({(JOB, "deleteRelatedJobRuns"), (OBJECT, "deleteAllObjectVersion
 # What the plugin does not take at all (test_plugin_types says why).
 NOT_TAKEN = frozenset({(BUCKET, "retentionRules"), (OBJECT, "opcSseKmsKeyId"), (OBJECT, "sourceUriDetails")})
 # Inputs whose absence neither Oracle's schema nor the API has a meaning for, once they were there.
-KEPT = frozenset({(SECRET, "rotationConfig")})
+KEPT = frozenset({(SECRET, "replicationConfig")})
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +124,11 @@ class Changing:
             self._refused(name, str(error))
 
     def _update(self, name: str, change: Properties, wanted: Properties) -> None:
-        self.made = self.world.engine.update(self.made, wanted)
+        with listening(self.world.cloud) as made:
+            self.made = self.world.engine.update(self.made, wanted)
+        expected = change_of(table("oci_provider_calls")["types"][self.token], name, wanted)
+        if (self.token, name) not in OWN and made.names not in expected:
+            self.wrong.append(f"{name}: called {sorted(made.names)}, not {expected}")
         if (self.token, name) in REFUSED:
             self.wrong.append(f"{name}: changed, though the table says that it is refused")
         elif (self.token, name) not in OWN:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the modules that a team's code imports, without running the code."""
+"""Finds the modules that a team's code imports, without running the code: all of them, also those that it may never
+reach. schemas/imports.py finds those that it certainly imports."""
 
 from __future__ import annotations
 
@@ -7,8 +8,11 @@ import ast
 import os
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from catalog.packages import modules_behind
+from catalog.syntax import parse
 
 # More files than any job's code has, and larger ones than people write. A folder with more of them holds data.
 MOST_FILES = 2000
@@ -17,8 +21,17 @@ MOST_BYTES = 1_000_000
 
 def imported_modules(code: Path) -> frozenset[str]:
     """The top-level modules that a script imports, or the scripts of a folder or of its archive. An archive of a folder
-    gives what the folder gives. What cannot be read counts as empty."""
-    return frozenset(name for source in _sources(code) for name in _of_source(source))
+    gives what the folder gives. What cannot be read counts as empty.
+
+    A module that needs others besides its own package names these too: `dask.dataframe` needs pandas.
+    """
+    return modules_of(_sources(code))
+
+
+def modules_of(sources: Iterable[bytes]) -> frozenset[str]:
+    """The top-level modules that these scripts import."""
+    named = {name for source in sources for name in _of_source(source)}
+    return frozenset(top for name in named for top in (name.partition(".")[0], *modules_behind(name)))
 
 
 def _sources(code: Path) -> Iterator[bytes]:
@@ -58,11 +71,12 @@ def _of_source(source: bytes) -> Iterator[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)

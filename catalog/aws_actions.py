@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which actions a deployer needs for what it makes, and on what: from the calls that the provider makes.
+
+catalog/aws_provider_calls.toml has the calls, aws_calls.toml their actions, and aws_dl1_access.toml what each kind of
+thing consists of, and on what an action is granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from catalog.tables import table
+
+_PHASES = ("create", "read", "delete")
+
+
+@cache
+def rows_of_kind(kind: str) -> tuple[Mapping[str, Any], ...]:
+    """What making one kind of thing takes, as rows of (resource, actions)."""
+    row = table("aws_dl1_access")["deployer"][kind]
+    actions = {
+        *(
+            action
+            for token, inputs in row.get("makes", {}).items()
+            for action in actions_of_type(token, inputs, _kept(row))
+        ),
+        *(action for token, inputs in row.get("deletes", {}).items() for action in _deleting(token, inputs)),
+        *(action for token in row.get("looks_up", ()) for action in actions_of_function(token)),
+    }
+    by_resource: dict[str, set[str]] = {}
+    for action in actions:
+        for resource in row.get("on", {}).get(action) or granted_on(action):
+            by_resource.setdefault(resource, set()).add(action)
+    for more in row.get("more", ()):
+        by_resource.setdefault(more["on"], set()).update(more["actions"])
+    return tuple({"on": resource, "actions": sorted(by_resource[resource])} for resource in sorted(by_resource))
+
+
+def granted_on(action: str) -> list[str]:
+    """The resources that an action is granted on. The longest pattern that fits it decides."""
+    rows = table("aws_dl1_access")["granted"]
+    fitting = [pattern for pattern in rows if fnmatchcase(action, pattern)]
+    if not fitting:
+        raise ValueError(f"[granted] in aws_dl1_access.toml does not say on what {action} is granted")
+    resources: list[str] = rows[max(fitting, key=len)]
+    return resources
+
+
+def _kept(row: Mapping[str, Any]) -> bool:
+    return bool(row.get("kept"))
+
+
+def actions_of_type(token: str, inputs: str, kept: bool) -> Iterator[str]:
+    """Of a whole life with these inputs, or conditions. What is kept is never deleted."""
+    row = table("aws_provider_calls")["types"][token]
+    phases = [phase for phase in _PHASES if not (kept and phase == "delete")]
+    yield from _actions(row, [*(call for phase in phases for call in row[phase]), *_for_inputs(row, inputs)])
+    for name in (*phases, *inputs.split()):
+        yield from row.get("also", {}).get(name, ())
+
+
+def _deleting(token: str, inputs: str) -> Iterator[str]:
+    row = table("aws_provider_calls")["types"][token]
+    yield from _actions(row, [*row["delete"], *_for_inputs(row, inputs)])
+    for name in ("delete", *inputs.split()):
+        yield from row.get("also", {}).get(name, ())
+
+
+def actions_of_function(token: str) -> Iterator[str]:
+    row = table("aws_provider_calls")["functions"][token]
+    yield from _actions(row, row["read"])
+
+
+def _for_inputs(row: Mapping[str, Any], inputs: str) -> Iterator[str]:
+    for name in inputs.split():
+        yield from row.get("with", {}).get(name, ())
+        yield from row.get("when", {}).get(name, ())
+
+
+def _actions(row: Mapping[str, Any], calls: Iterable[str]) -> Iterator[str]:
+    named = table("aws_calls")["actions"]
+    for call in calls:
+        service, _, operation = call.rpartition(":")
+        service = service or row["service"]
+        yield from (f"{service}:{action}" for action in named.get(service, {}).get(operation, [operation]))

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which local environment a job gets. `check` and everything that makes or starts one ask this module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from catalog.packages import brings, modules_behind, normalized, stands_for
+from catalog.tables import table
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentFacts:
+    """What an environment can run. `provides`: its packages that requirements cannot replace, with their versions."""
+
+    name: str
+    serves: tuple[str, ...]
+    offers: frozenset[str]
+    provides: Mapping[str, str]
+
+    def version_of(self, package: str) -> str | None:
+        """The version of a package, also under another name of it. It may be one of several (`versions_in`)."""
+        if package in self.provides:
+            return self.provides[package]
+        return next((version for name, version in self.provides.items() if package in stands_for(name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a job needs. `modules` are those that its code imports, `requirements` the lines of its requirements file.
+    A team's own framework fits any environment with these modules."""
+
+    framework: str
+    strategy: str | None = None
+    modules: Set[str] = frozenset()
+    requirements: tuple[str, ...] = ()
+    team_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A requirement, and the version of its package that an environment has instead."""
+
+    requirement: str
+    package: str
+    version: str
+
+    @property
+    def has(self) -> str:
+        return f"{self.package} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`fitting`: the environments that can run a job, best first. `nearest` is the first of these; without one, it is
+    the environment that comes nearest. `lacks` are the modules that it does not have and that no requirement certainly
+    brings, `conflicts` the requirements that it cannot meet. `passed_over` would be the nearest, were it not for the
+    requirements in `decisive`."""
+
+    fitting: tuple[EnvironmentFacts, ...]
+    nearest: EnvironmentFacts | None = None
+    lacks: tuple[str, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    passed_over: EnvironmentFacts | None = None
+    decisive: tuple[Conflict, ...] = ()
+
+    @property
+    def decision(self) -> str:
+        """Why a job gets another environment than its code alone would: empty if it does not."""
+        if not self.passed_over or not self.nearest:
+            return ""
+        asked = ", ".join(f"`{one.requirement}` ({one.has})" for one in self.decisive)
+        lacking = f"; it has no {', '.join(f'`{name}`' for name in self.lacks)}" if self.lacks else ""
+        return f"`{self.nearest.name}`, not `{self.passed_over.name}`, which does not meet {asked}{lacking}"
+
+
+@cache
+def environments() -> Mapping[str, EnvironmentFacts]:
+    """The rows of catalog/environments.toml, in their order."""
+    return {
+        name: EnvironmentFacts(name, tuple(row["serves"]), frozenset(row["offers"]), row["provides"])
+        for name, row in table("environments").items()
+    }
+
+
+def choose(need: Need, rows: Mapping[str, EnvironmentFacts] | None = None) -> Choice:
+    """The environments that fit a job. `rows` are the catalog's, or those rows with the versions of this machine.
+
+    A requirement that the environment's own package does not meet rules an environment out. So does a module that it
+    lacks, unless the job has requirements: these may bring it by a name that nobody knows.
+    """
+    every = environments() if rows is None else rows
+    served = [row for row in every.values() if need.team_own or _serves(row, need)]
+    asked = list(_parsed(need.requirements))
+    wanted = _modules_to_find(
+        need, [one for _, one in asked], frozenset().union(*(row.offers for row in every.values()))
+    )
+    clashing = {row.name: tuple(_conflicts(asked, row)) for row in served}
+    by_lack = sorted(served, key=lambda row: len(wanted - row.offers))
+    fitting = [row for row in by_lack if not clashing[row.name] and (need.requirements or not wanted - row.offers)]
+    if not by_lack:
+        return Choice(())
+    nearest = fitting[0] if fitting else min(by_lack, key=lambda row: len(clashing[row.name]))
+    first = by_lack[0]
+    passed_over = first if fitting and first is not nearest else None
+    lacks = tuple(sorted(wanted - nearest.offers))
+    decisive = clashing[first.name] if passed_over else ()
+    return Choice(tuple(fitting), nearest, lacks, clashing[nearest.name], passed_over, decisive)
+
+
+def versions_in(text: str) -> tuple[str, ...]:
+    """The versions of `provides`: one, or one for each interpreter."""
+    return tuple(text.split(", "))
+
+
+def requirement_of(line: str) -> str:
+    """A line of a requirements file without its hashes."""
+    return line.partition(" --hash=")[0].strip()
+
+
+def requirement_lines(text: str) -> tuple[str, ...]:
+    """The requirements in the text that pip gets, without its options and without hashes."""
+    lines = (requirement_of(line) for line in text.splitlines())
+    return tuple(line for line in lines if line and not line.startswith(("-", "#")))
+
+
+def _serves(row: EnvironmentFacts, need: Need) -> bool:
+    return bool({need.framework, f"{need.framework}/{need.strategy}"} & set(row.serves))
+
+
+def _parsed(requirements: Sequence[str]) -> Iterator[tuple[str, Requirement]]:
+    # Needed for requirements only: a process without any does not pay its import.
+    if not requirements:
+        return
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for text in requirements:
+        try:
+            yield text, Requirement(text)
+        except InvalidRequirement:
+            continue
+
+
+def _modules_to_find(need: Need, asked: Sequence[Requirement], offered: Set[str]) -> Set[str]:
+    """The modules that an environment has to offer: those imported which no requirement brings, and those behind the
+    extras of a requirement."""
+    plain = {normalized(one.name) for one in asked if not one.extras}
+    imported = {module for module in need.modules & offered if not brings(plain, module)}
+    extras = {f"{normalized(one.name)}[{extra}]" for one in asked for extra in one.extras}
+    return imported | {module for extra in extras for module in modules_behind(extra)}
+
+
+def _conflicts(asked: Sequence[tuple[str, Requirement]], row: EnvironmentFacts) -> Iterator[Conflict]:
+    for text, one in asked:
+        version = row.version_of(normalized(one.name))
+        # Whether a marker holds is pip's to say, on the interpreter itself.
+        if version is None or one.marker:
+            continue
+        fits = any(one.specifier.contains(each, prereleases=True) for each in versions_in(version))
+        if one.url or not fits:
+            yield Conflict(text, normalized(one.name), " or ".join(versions_in(version)))

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this stack's state has of AWS before an `up`: its machines by node, and what they started from."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from components.outputs import Outputs, recorded_resources
+from components.plan.model import JobPlan
+
+INSTANCE = "aws:ec2/instance:Instance"
+_NODE_JSON = "/etc/trainyard/node.json"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Resources by URN. Those of a job that was renamed have its earlier name."""
+
+    resources: Mapping[str, Outputs]
+
+    def one(self, kind: str, *names: str) -> Outputs:
+        """The outputs of the first of these that is there, by the last word of its type. Empty if none is."""
+        urn = self.urn(kind, *names)
+        return self.resources[urn] if urn else {}
+
+    def machines(self, job: JobPlan) -> dict[str, str]:
+        """The ids of a job's machines, by the names of their nodes."""
+        marks = tuple(f"{INSTANCE}::{name}/" for name in (job.name, *job.was))
+        return {
+            urn.rpartition("/")[2]: instance_id(outputs)
+            for urn, outputs in self.resources.items()
+            if any(mark in urn for mark in marks)
+        }
+
+    @property
+    def instances(self) -> frozenset[str]:
+        return frozenset(instance_id(outputs) for urn, outputs in self.resources.items() if f"{INSTANCE}::" in urn)
+
+    def urn(self, kind: str, *names: str) -> str | None:
+        """The URN that `one` gives the outputs of."""
+        found = (urn for name in names for urn in self.resources if urn.endswith(f":{kind}::{name}"))
+        return next(found, None)
+
+
+def read_recorded() -> Recorded:
+    return Recorded(recorded_resources())
+
+
+def instance_id(outputs: Outputs) -> str:
+    """Outputs have no id, but the ARN ends with it."""
+    return str(outputs.get("arn") or "").rpartition("/")[2]
+
+
+def node_settings(template: Outputs) -> Mapping[str, Any]:
+    """The node.json in a template's user data. Empty if it cannot be read there: then a change is said without it."""
+    try:
+        config = yaml.safe_load(b64decode(str(template["userData"])))
+        (text,) = [file["content"] for file in config["write_files"] if file["path"] == _NODE_JSON]
+        settings = json.loads(text)
+    except (KeyError, TypeError, ValueError, yaml.YAMLError):
+        return {}
+    return settings if isinstance(settings, dict) else {}

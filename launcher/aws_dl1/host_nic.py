@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How HCCL moves data between machines, decided where it runs: by the machine's kernel and the image's own libfabric.
+
+Source: the documents of Gaudi about scaling out by host NICs. HCCL itself takes the best way it finds, unless
+HCCL_OVER_OFI is set: that means libfabric over the host's memory. It is the container that decides, so a machine that
+an earlier release made has it, too: the launcher comes with the ticket.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+# What the stack file says, where it is not what the machine was made with.
+VARIABLE, HOST_MEMORY = "TRAINYARD_HOST_NIC", "host-memory"
+# Names among CHOSEN that the stack file's `environment` sets; machines of earlier releases do not tell.
+OWN_VARIABLE = "TRAINYARD_HOST_NIC_OWN"
+CHOSEN = ("HCCL_OVER_OFI", "HCCL_OVER_TCP", "FI_PROVIDER")
+_SOCKETS, _EFA = "tcp", "efa"
+# Gaudi Direct: the interface reads and writes the memory of the accelerators.
+_KERNEL, _LIBFABRIC = (5, 12), (1, 16, 1)
+_DIRECT = {"RDMAV_FORK_SAFE": "1", "FI_EFA_USE_DEVICE_RDMA": "1"}
+# In the order of options.LIBRARIES: the libfabric that HCCL loads.
+_FOLDERS = ("/opt/amazon/efa/bin", "/opt/habanalabs/libfabric/bin", "/usr/local/bin", "/usr/bin")
+_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """What there is to decide by. `libfabric` empty: the image has no `fi_info`, so nobody knows."""
+
+    kernel: str
+    libfabric: str
+    efa: bool
+
+
+@dataclass(frozen=True)
+class Way:
+    """`variables` with None: it must not be set. `words` are for people."""
+
+    variables: Mapping[str, str | None]
+    words: str
+
+
+def way(environment: Mapping[str, str], fabric: Fabric) -> Way:
+    """From what the machine set, which knows the stack file's `hostNic`."""
+    own = [name for name in environment.get(OWN_VARIABLE, "").split(",") if name]
+    if own:
+        return Way({}, f"as the stack file's environment says ({', '.join(own)})")
+    if "HCCL_OVER_TCP" in environment or environment.get("FI_PROVIDER") == _SOCKETS:
+        # One interface is named, so further ones carry nothing.
+        return Way({}, f"TCP sockets, over {environment.get('HCCL_SOCKET_IFNAME') or 'one interface'} only")
+    if environment.get("HCCL_OVER_OFI") != "1" or environment.get("FI_PROVIDER") != _EFA:
+        return Way({}, "as the environment says")
+    if environment.get(VARIABLE) == HOST_MEMORY:
+        return Way({}, "libfabric over the host's memory, as the stack file says")
+    if fabric.libfabric and not fabric.efa:
+        return Way({"FI_PROVIDER": _SOCKETS}, f"TCP sockets: libfabric {fabric.libfabric} of the image finds no EFA")
+    missing = _missing(fabric)
+    if missing:
+        return Way({}, f"libfabric over the host's memory: {missing}")
+    words = f"Gaudi Direct over EFA (kernel {fabric.kernel}, libfabric {fabric.libfabric})"
+    return Way({"HCCL_OVER_OFI": None, **_DIRECT}, words)
+
+
+def _missing(fabric: Fabric) -> str:
+    """Why Gaudi Direct cannot be; empty where it can."""
+    if not fabric.libfabric:
+        return "the image has no fi_info, so nobody knows whether its libfabric has Gaudi Direct"
+    lacks = [
+        f"{name} {version}, and {'.'.join(map(str, needed))} is needed"
+        for name, version, needed in (("kernel", fabric.kernel, _KERNEL), ("libfabric", fabric.libfabric, _LIBFABRIC))
+        if numbers(version) < needed
+    ]
+    return f"Gaudi Direct is not possible ({'; '.join(lacks)})" if lacks else ""
+
+
+def found(kernel: str, environment: Mapping[str, str], folders: Collection[str] = _FOLDERS) -> Fabric:
+    """Of this container."""
+    every = (environment.get("LIBFABRIC_ROOT", "") + "/bin", *folders, *environment.get("PATH", "").split(":"))
+    program = next((name for name in (f"{folder}/fi_info" for folder in every) if os.access(name, os.X_OK)), "")
+    if not program:
+        return Fabric(kernel, "", False)
+    version = re.search(r"^libfabric: *(\S+)", _said([program, "--version"], environment) or "", re.MULTILINE)
+    return Fabric(kernel, version[1] if version else "", _said([program, "-p", "efa"], environment) is not None)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The numbers that a version begins with."""
+    match = re.match(r"\d+(\.\d+)*", version.strip())
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
+
+
+def _said(words: list[str], environment: Mapping[str, str]) -> str | None:
+    """None where it fails."""
+    try:
+        done = subprocess.run(
+            words, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else None

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine's own NVMe disks: docker's folder and scratch space, much faster than the root volume.
+
+They are empty after each stop of the instance. A disk with a file system, a partition or a mount is never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from launcher.aws_dl1.machine.commands import CommandError, run
+from launcher.aws_dl1.machine.places import Places
+from launcher.say import Voice
+
+# How these disks call themselves; those of Elastic Block Store have another name.
+_MODEL = "Amazon EC2 NVMe Instance Storage"
+_LABEL, _ARRAY = "trainyard", "/dev/md/trainyard"
+_COLUMNS = "NAME,TYPE,MODEL,FSTYPE,LABEL,MOUNTPOINT"
+_DOCKER = Path("/var/lib/docker")
+_WHOLE_MACHINE = ["0", "0", "4294967295"]
+_MAKE_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Disks:
+    """`made`: what this program made at an earlier boot, and `mounted` whether it is in place. `idle`: disks that
+    nobody uses."""
+
+    made: str
+    mounted: bool
+    idle: tuple[str, ...]
+
+
+def prepare(places: Places, say: Voice) -> None:
+    """A machine without such disks, or where something goes wrong, trains on its root volume."""
+    if not _owns_the_machine(places):
+        return
+    try:
+        disks = read(run(["lsblk", "--json", f"--output={_COLUMNS}"]))
+        if not disks.mounted:
+            device = disks.made or make(disks.idle)
+            if not device:
+                return
+            mount(device, places.scratch)
+            say(f"local disk {device} is {places.scratch}")
+        _move_docker(places.scratch / "docker", say)
+    except (CommandError, OSError, ValueError) as error:
+        say(f"the local disks are not used: {error}")
+
+
+def _owns_the_machine(places: Places) -> bool:
+    """Not in a test, and not in a machine that a user namespace stands in for: the disks would be somebody else's."""
+    with suppress(OSError):
+        return str(places.root) == "/" and Path("/proc/self/uid_map").read_text().split() == _WHOLE_MACHINE
+    return False
+
+
+def read(text: str) -> Disks:
+    """From what `lsblk` says."""
+    rows = json.loads(text)["blockdevices"]
+    made = [row for row in _every(rows) if row.get("label") == _LABEL]
+    idle = [f"/dev/{row['name']}" for row in rows if _is_idle(row)]
+    # A member of an array is there beside the array, which has the label.
+    return Disks(
+        f"/dev/{made[0]['name']}" if made else "", any(row.get("mountpoint") for row in made), tuple(sorted(idle))
+    )
+
+
+def _every(rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for row in rows:
+        yield row
+        yield from _every(row.get("children") or ())
+
+
+def _is_idle(row: Mapping[str, Any]) -> bool:
+    used = row.get("fstype") or row.get("mountpoint") or row.get("children")
+    return row.get("type") == "disk" and (row.get("model") or "").strip() == _MODEL and not used
+
+
+def make(devices: Sequence[str]) -> str:
+    """The device with a new file system; empty where no disk is blank. Several become one, where mdadm is there."""
+    # lsblk asks the database of udev. This reads the disk itself, and finds tables of partitions, too.
+    blank = [device for device in devices if not run(["wipefs", "--noheadings", device]).strip()]
+    if not blank:
+        return ""
+    device = blank[0]
+    if len(blank) > 1 and _has_mdadm():
+        run(["mdadm", "--create", _ARRAY, "--run", "--level=0", f"--raid-devices={len(blank)}", *blank])
+        device = _ARRAY
+    run(["mkfs.ext4", "-q", "-F", "-m", "0", "-L", _LABEL, "-E", "nodiscard", device], _MAKE_SECONDS)
+    return device
+
+
+def mount(device: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    run(["mount", "-o", "noatime", device, str(folder)])
+
+
+def _has_mdadm() -> bool:
+    try:
+        run(["mdadm", "--version"])
+    except CommandError:
+        return False
+    return True
+
+
+def _move_docker(folder: Path, say: Voice) -> None:
+    """By a mount, which no boot keeps: after a stop the disks are empty, and docker begins in its own folder again."""
+    if os.path.ismount(_DOCKER) or run(["docker", "info", "--format={{.DockerRootDir}}"]).strip() != str(_DOCKER):
+        return
+    if run(["docker", "ps", "--all", "--quiet"]).strip() or run(["docker", "images", "--quiet"]).strip():
+        say(f"docker stays in {_DOCKER}: it has images already")
+        return
+    folder.mkdir(mode=0o710, parents=True, exist_ok=True)
+    with suppress(CommandError):
+        # It would start docker again.
+        run(["systemctl", "stop", "docker.socket"])
+    run(["systemctl", "stop", "docker.service"])
+    try:
+        run(["mount", "--bind", str(folder), str(_DOCKER)])
+        say(f"docker keeps images and containers on the local disk, {folder}")
+    finally:
+        with suppress(CommandError):
+            run(["systemctl", "start", "docker.socket"])
+        run(["systemctl", "start", "docker.service"])

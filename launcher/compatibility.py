@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Pythons before 3.9 lack. Older machines and images have 3.7 and 3.8.
+
+`vermin` holds the rest of the launcher to Python 3.7 (`make check`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Protocol  # novm
+else:
+    # Only type checkers ask whether a class fits.
+    Protocol = object
+
+# A digest that guards against mistakes is allowed where laws forbid MD5 as a secret's guard, if it says so.
+_MD5: dict[str, Any] = {"usedforsecurity": False} if sys.version_info >= (3, 9) else {}
+
+__all__ = ["Protocol", "md5", "shell_words", "unlink"]
+
+
+def md5() -> Any:
+    return hashlib.md5(**_MD5)
+
+
+def shell_words(words: Sequence[str]) -> str:
+    """As a shell takes them."""
+    return " ".join(map(shlex.quote, words))
+
+
+def unlink(file: Path) -> None:
+    """It need not be there."""
+    with suppress(FileNotFoundError):
+        file.unlink()

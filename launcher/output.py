@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the processes of a node print, passed on line by line. A line that is drawn over and over, as a progress bar is,
+comes in parts meanwhile (launcher/redraws.py)."""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Callable, Sequence
+
+from launcher.redraws import part_prefix
+
+_CHUNK = 1 << 16
+_POLL_SECONDS = 0.02
+# Each part is an entry of a cloud's log, which costs: a node passes on at most one in so many seconds.
+PART_SECONDS = 1.0
+# A line that is drawn faster than so many bytes in that time is passed on from its last drawings. docker cuts lines at
+# 16 KiB.
+_PART = 15_000
+_MOST_ROWS = 50
+# What ends a line, or moves the cursor to another row; and the beginning of such an order, where a read has ended.
+_ROWS, _BEGUN = re.compile(rb"\n|\x1b\[(\d{0,5})([ABEF])"), re.compile(rb"\x1b(\[\d{0,5})?\Z")
+# What may lead to a row above.
+_UP = re.compile(rb"\x1b(\[\d{0,5}([AF]|\Z)|\Z)")
+_BAR = 4096
+
+Take = Callable[[Sequence[bytes]], None]
+
+
+@dataclass(eq=False)
+class _Stream:
+    """What one process has printed since the last line that was passed on.
+
+    `above`: how many rows above its last one the cursor stands, so that as many line breaks end no line. `waits`: since
+    when something of a drawn line waits. `goes_on`: a part of the line has been passed on.
+    """
+
+    take: Take
+    # Empty: it draws nothing that is passed on in parts.
+    part: bytes = b""
+    parts: list[bytes] = field(default_factory=list)
+    size: int = 0
+    room: int = _PART
+    drawn: bool = False
+    above: int = 0
+    begun: bytes = b""
+    waits: float = 0.0
+    goes_on: bool = False
+    # The end of all its parts.
+    tail: bytes = b""
+
+    def add(self, data: bytes) -> list[bytes]:
+        """The lines that have ended with this."""
+        data, self.begun = self.begun + data, b""
+        if self.above or (b"\x1b" in data and _UP.search(data)):
+            return self._add_by_rows(data)
+        first, *more = data.split(b"\n")
+        self._keep(first)
+        if not more:
+            return self._cut()
+        lines = [self._end(), *more[:-1]]
+        self._keep(more[-1])
+        return lines + self._cut()
+
+    def _add_by_rows(self, data: bytes) -> list[bytes]:
+        begun = _BEGUN.search(data)
+        if begun:
+            data, self.begun = data[: begun.start()], begun[0]
+        lines, place = [], 0
+        for found in _ROWS.finditer(data):
+            if found[0] != b"\n":
+                count = max(1, int(found[1] or 1))
+                self.above = min(max(0, self.above + (count if found[2] in b"AF" else -count)), _MOST_ROWS)
+                continue
+            self._keep(data[place : found.start()])
+            place = found.end()
+            if self.above:
+                # Down to a row that is there already. A line break would end the entry.
+                self.above -= 1
+                self._keep(b"\x1b[E")
+            else:
+                lines.append(self._end())
+        self._keep(data[place:])
+        return lines + self._cut()
+
+    def _keep(self, data: bytes) -> None:
+        if not data:
+            return
+        self.parts.append(data)
+        self.size += len(data)
+        if not self.drawn and (b"\r" in data or b"\b" in data or self.above):
+            self.drawn, self.waits = True, time.monotonic()
+
+    def _end(self) -> bytes:
+        line, self.drawn, self.goes_on = self._text(), False, False
+        return line
+
+    def _cut(self) -> list[bytes]:
+        """A line without an end comes in pieces. Of one that is drawn too fast only the last drawings count."""
+        if self.drawn and self.part and self.size > self.room:
+            text = self._text()
+            self._put_back(text[max(0, text.find(b"\r", -_PART // 2, len(text.rstrip()))) :])
+        if self.size <= _CHUNK:
+            return []
+        text = self._text()
+        whole = len(text) - _open_character(text)
+        self._put_back(text[whole:])
+        self.drawn = self.goes_on = False
+        return [text[:whole]]
+
+    def close(self) -> list[bytes]:
+        """The last line, if it has no end; an empty one ends a line whose parts have been passed on."""
+        self._keep(self.begun)
+        goes_on, line = self.goes_on, self._end()
+        return [line] if line or goes_on else []
+
+    def next_part(self) -> bytes:
+        """What has come of a drawn line, up to its last whole character. Clouds cut off blanks at the end of an entry,
+        carriage returns among them: they begin the next part."""
+        text = self._text()
+        part = text[: len(text) - _open_character(text)].rstrip()
+        self._put_back(text[len(part) :])
+        self.waits = time.monotonic()
+        if part:
+            self.tail = ((self.tail if self.goes_on else b"") + part)[-_BAR:]
+            self.goes_on = True
+        return part
+
+    @property
+    def due(self) -> float:
+        """When its next part may be passed on."""
+        return self.waits + PART_SECONDS if self.part and self.drawn and self.size else float("inf")
+
+    def _text(self) -> bytes:
+        text = b"".join(self.parts)
+        self._put_back(b"")
+        return text
+
+    def _put_back(self, text: bytes) -> None:
+        self.parts, self.size = [text] if text else [], len(text)
+        self.room = max(_PART, 2 * self.size)
+
+
+class Output:
+    """Passes on, in a thread of its own, what processes print.
+
+    `complaint`: lines that processes print because they hang. They are passed on, but are no sign of work.
+    """
+
+    def __init__(self, complaint: re.Pattern[bytes] | None) -> None:
+        self._complaint = complaint
+        self._selector = selectors.DefaultSelector()
+        self._lock = threading.Lock()
+        # Those whose processes have not closed their output.
+        self._streams: tuple[_Stream, ...] = ()
+        self._passed_at = 0.0
+        self.written = 0
+        self.last = self.bar = b""
+        self._thread: threading.Thread | None = None
+
+    def show(self, process: subprocess.Popen[bytes], prefix: str) -> None:
+        """Prints the process's lines, each whole and with the prefix."""
+        mark = prefix.encode()
+        self._add(process, _Stream(lambda lines: _say(mark, lines), part_prefix(prefix).encode()))
+
+    def give(self, process: subprocess.Popen[bytes], take: Take) -> None:
+        """Gives the process's lines to `take`; none at all says that there are no more."""
+        self._add(process, _Stream(take))
+
+    def _add(self, process: subprocess.Popen[bytes], stream: _Stream) -> None:
+        assert process.stdout is not None
+        with self._lock:
+            self._streams = (*self._streams, stream)
+        self._selector.register(process.stdout, selectors.EVENT_READ, stream)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="output", daemon=True)
+            self._thread.start()
+
+    def drain(self, seconds: float) -> None:
+        """Waits until all processes have closed their output."""
+        deadline = time.monotonic() + seconds
+        while self._streams and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+
+    def _run(self) -> None:
+        while True:
+            for key, _ in self._selector.select(self._pass_on_part()):
+                data = os.read(key.fd, _CHUNK)
+                self._pass_on(key.data, data)
+                if not data:
+                    self._selector.unregister(key.fileobj)
+                    key.fileobj.close()  # type: ignore[union-attr]  # a pipe's stream, never a number
+                    with self._lock:
+                        self._streams = tuple(one for one in self._streams if one is not key.data)
+
+    def _pass_on_part(self) -> float | None:
+        """Passes on a part of the line that has waited longest, if it is time. Returns when the next one is."""
+        first = min(self._streams, key=lambda stream: stream.due, default=None)
+        if first is None or first.due == float("inf"):
+            return None
+        wait = max(first.due, self._passed_at + PART_SECONDS) - time.monotonic()
+        if wait > 0:
+            return wait
+        part = first.next_part()
+        if part:
+            self._passed_at = time.monotonic()
+            self.last, self.bar = part, first.tail
+            _say(first.part, [part])
+        return 0.0
+
+    def _pass_on(self, stream: _Stream, data: bytes) -> None:
+        went_on = stream.goes_on
+        lines = stream.add(data) if data else stream.close()
+        if went_on and lines:
+            self.bar = (stream.tail + lines[0])[-_BAR:]
+        self._listen(lines, data)
+        if lines:
+            stream.take(lines)
+        if not data:
+            stream.take(())
+
+    def _listen(self, lines: Sequence[bytes], data: bytes) -> None:
+        own = [line for line in lines if line.strip() and not (self._complaint and self._complaint.search(line))]
+        self.last = own[-1] if own else self.last
+        # Bars of progress are drawn over and over within one line; a complaint is written word by word.
+        whole = sum(map(len, own)) + data.count(b"\r")
+        self.written += whole if self._complaint else len(data)
+
+
+def _open_character(text: bytes) -> int:
+    """How many bytes at the end begin a character of UTF-8 that is not whole."""
+    for count in range(1, min(4, len(text) + 1)):
+        byte = text[-count]
+        if byte >= 0xC0:
+            return count if count < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
+        if byte < 0x80:
+            return 0
+    return 0
+
+
+def _say(prefix: bytes, lines: Sequence[bytes]) -> None:
+    _write(b"".join(prefix + line + b"\n" for line in lines))
+
+
+def _write(data: bytes) -> None:
+    with suppress(OSError):
+        while data:
+            data = data[os.write(1, data) :]

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines that a program draws over and over, as progress bars are: how they are passed on, and what a terminal would
+show of them.
+
+A node passes such a line on in parts, one a second, because each part is an entry of a cloud's log. A part has a mark
+(`[0+] ` in place of `[0] `), and the one that ends the line has none. Parts are as the program wrote them. Whoever
+shows them puts them together here, and makes the result harmless afterwards (docs/decisions/0014).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+# A line may be as long as the longest that a node passes on, and a block has as many rows as anybody can follow.
+_LONGEST, _MOST_ROWS, _TAB = 65_536, 50, 4
+# So far to the right an order may move the cursor.
+_FARTHEST = 1000
+_LABEL = re.compile(r"\[(\d+(?:\.\w+)?)(\+?)\](?: |$)")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_TOKEN = re.compile(r"[^\x00-\x1f\x7f]+|\x08+|\x1b\[([0-?]*)[ -/]*([@-~])|.", re.DOTALL)
+
+
+def part_prefix(prefix: str) -> str:
+    """The mark of a line that goes on, from the mark of the line."""
+    return prefix.replace("] ", "+] ", 1)
+
+
+class Drawing:
+    """A line, or a few, drawn as on a terminal. Carriage returns, backspaces and moves of the cursor do what they do
+    there, colours are left out. Other control characters stay, for whoever escapes the line."""
+
+    def __init__(self) -> None:
+        self._rows = [""]
+        self._row = self._column = 0
+
+    def feed(self, text: str) -> None:
+        for token in _TOKEN.finditer(text):
+            if token[2]:
+                self._order(token[1], token[2])
+            else:
+                self._take(token[0])
+
+    @property
+    def rows(self) -> list[str]:
+        """From the top; blank ones left out."""
+        return [row.rstrip() for row in self._rows if row.strip()]
+
+    def _take(self, text: str) -> None:
+        if text == "\r":
+            self._column = 0
+        elif text == "\n":
+            self._move(1)
+        elif text[0] == "\b":
+            self._column = max(0, self._column - len(text))
+        elif text == "\t":
+            self._write(" " * (_TAB - self._column % _TAB))
+        else:
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        row, begin = self._rows[self._row], self._column
+        self._column = min(begin + len(text), _LONGEST)
+        self._rows[self._row] = (row[:begin].ljust(begin) + text + row[begin + len(text) :])[:_LONGEST]
+
+    def _order(self, given: str, kind: str) -> None:
+        first = given.partition(";")[0]
+        number = int(first) if first.isdigit() and len(first) < 6 else 0
+        row, column = self._rows[self._row], self._column
+        if kind in "ABEF":
+            self._move((-1 if kind in "AF" else 1) * max(1, number), keep=kind in "AB")
+        elif kind in "CD":
+            there = column + (1 if kind == "C" else -1) * max(1, number)
+            self._column = min(max(0, there), max(column, _FARTHEST))
+        elif kind == "G":
+            self._column = min(max(0, number - 1), _FARTHEST)
+        elif kind == "K":
+            self._rows[self._row] = {0: row[:column], 1: " " * column + row[column:]}.get(number, "")
+        elif kind == "J" and number == 0:
+            # Only what is below. A program that clears the whole screen does not mean its log.
+            self._rows[self._row] = row[:column]
+            del self._rows[self._row + 1 :]
+
+    def _move(self, rows: int, keep: bool = False) -> None:
+        """Rows that are above the first one, or below the last one, are there once somebody draws on them."""
+        self._row += rows
+        above = min(max(0, -self._row), _MOST_ROWS - len(self._rows))
+        self._rows[:0] = [""] * above
+        self._row = max(0, self._row + above)
+        self._rows += [""] * min(self._row + 1 - len(self._rows), _MOST_ROWS)
+        if len(self._rows) > _MOST_ROWS:
+            self._rows = self._rows[-_MOST_ROWS:]
+        self._row = min(self._row, len(self._rows) - 1)
+        self._column = self._column if keep else 0
+
+
+@dataclass
+class Lines:
+    """Puts lines together that came in parts. `source` tells nodes apart, and the label those of a node's processes."""
+
+    _open: dict[tuple[str, str], Drawing] = field(default_factory=dict)
+
+    def add(self, source: str, text: str) -> list[str]:
+        """The lines that are whole with this one, each with its label."""
+        found = _LABEL.match(text)
+        label, goes_on = (found[1], bool(found[2])) if found else ("", False)
+        key = (source, label)
+        if not goes_on and key not in self._open and not _CONTROL.search(text):
+            return [text]
+        drawing = self._open.setdefault(key, Drawing())
+        drawing.feed(text[found.end() :] if found else text)
+        if goes_on:
+            return []
+        del self._open[key]
+        return _labelled(label, drawing)
+
+    def unfinished(self) -> list[tuple[str, str]]:
+        """The lines that go on, each with its source, as they stand now: always in the same order."""
+        drawings = sorted(self._open.items(), key=lambda item: (len(item[0][0]), item[0]))
+        return [(source, line) for (source, label), drawing in drawings for line in _labelled(label, drawing)]
+
+
+def whole_lines(texts: Iterable[str]) -> list[str]:
+    """The lines of one node. The last ones may go on: they are there as they stand."""
+    lines = Lines()
+    ended = [line for text in texts for line in lines.add("", text)]
+    return [*ended, *(line for _, line in lines.unfinished())]
+
+
+def _labelled(label: str, drawing: Drawing) -> list[str]:
+    return [f"[{label}] {row}" if label else row for row in drawing.rows]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every bucket of S3 has from its start: encryption by S3's own keys, a block of public access, and no ACLs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def install(backend: Any, response: Any) -> None:
+    """Once in a process."""
+    response.list_objects = _who_pays(response.list_objects)
+    create, get_encryption = backend.create_bucket, backend.get_bucket_encryption
+
+    def create_bucket(self: Any, bucket_name: str, *args: Any, **named: Any) -> Any:
+        from moto.s3.models import PublicAccessBlock
+
+        bucket = create(self, bucket_name, *args, **named)
+        bucket.encryption = _encryption()
+        bucket.public_access_block = PublicAccessBlock(True, True, True, True)
+        bucket.ownership_rule = "BucketOwnerEnforced"
+        return bucket
+
+    def get_bucket_encryption(self: Any, bucket_name: str) -> Any:
+        # Nobody can switch it off: without a rule of its own, a bucket has the default.
+        return get_encryption(self, bucket_name) or _encryption()
+
+    backend.create_bucket, backend.get_bucket_encryption = create_bucket, get_bucket_encryption
+
+
+def _who_pays(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """moto lists objects where somebody asks who pays for requests."""
+
+    def list_objects(self: Any) -> Any:
+        from moto.core.responses import ActionResult
+
+        if "requestPayment" not in self.querystring:
+            return original(self)
+        self.data["Action"] = "GetBucketRequestPayment"
+        return self.serialized(ActionResult({"Payer": self.backend.get_bucket(self.bucket_name).payer}))
+
+    return list_objects
+
+
+def _encryption() -> dict[str, Any]:
+    return {"Rule": {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Descriptions of a security group's rules, and changes of rules for every protocol.
+
+moto keeps only the descriptions of rules with a CIDR, and counts the description of a referenced group as a part of the
+rule. To AWS a rule is its protocol, its ports and its peer, and a rule for every protocol has no ports.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_KEY = "Description"
+
+
+class _Group(dict[str, Any]):
+    """A referenced group. The same group with another description is the same group."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, dict) and _bare(self) == _bare(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None
+
+
+def install(rule: Any, backend: Any) -> None:
+    """Once in a process."""
+    originals = rule.__init__, backend.modify_security_group_rules
+
+    def make(self: Any, *given: Any, **named: Any) -> None:
+        originals[0](self, *given, **named)
+        self.source_group = _Group(self.source_group)
+        # A prefix list is the eighth parameter.
+        prefixes = named.get("prefix_list_id") or (given[7] if len(given) > 7 else None) or {}
+        self.trainyard_description = prefixes.get(_KEY)
+
+    def modify(self: Any, group: str, rules: dict[str, dict[str, Any]]) -> None:
+        every = {"FromPort": -1, "ToPort": -1}
+        asked = {key: {**every, **rule} if rule.get("IpProtocol") == "-1" else rule for key, rule in rules.items()}
+        originals[1](self, group, asked)
+        held = self.get_security_group_by_name_or_id(group)
+        for identifier, changed in rules.items():
+            one = held.get_rule(identifier)
+            if one.ip_protocol == "-1":
+                one.from_port = one.to_port = None
+            _describe(one, changed.get(_KEY))
+
+    rule.__init__ = make
+    rule.description = property(_description)
+    backend.modify_security_group_rules = modify
+
+
+def _bare(group: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in group.items() if key != _KEY}
+
+
+def _description(rule: Any) -> str | None:
+    for text in (rule.ip_range.get(_KEY), rule.source_group.get(_KEY), getattr(rule, "trainyard_description", None)):
+        if text is not None:
+            return str(text)
+    return None
+
+
+def _describe(rule: Any, text: str | None) -> None:
+    """AWS takes a change as the whole rule: one without a description has none from then on."""
+    rule.ip_range.pop(_KEY, None)
+    rule.source_group.pop(_KEY, None)
+    rule.trainyard_description = None
+    if text is None:
+        return
+    if "CidrIp" in rule.ip_range or "CidrIpv6" in rule.ip_range:
+        rule.ip_range[_KEY] = text
+    elif rule.source_group:
+        rule.source_group[_KEY] = text
+    else:
+        rule.trainyard_description = text

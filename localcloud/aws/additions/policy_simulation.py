@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SimulatePrincipalPolicy by our judge: what a user, group or role may do by its own policies, without doing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.additions.outside import Handler
+from localcloud.aws.judge.decide import InForce, Need, decide
+from localcloud.aws.judge.documents import PolicyDocument, statements_of
+from localcloud.aws.judge.policies import attached, in_force
+from localcloud.aws.principals import AwsPrincipal
+
+_LACKING = ("ResourcePolicy", "PermissionsBoundaryPolicyInputList", "PolicyExclusionList", "ResourceHandlingOption",
+            "CallerArn")  # fmt: skip
+
+
+class PolicySimulation(Handler):
+    """Handlers of IAM."""
+
+    def simulate_principal_policy(self) -> Any:
+        from moto.core.responses import ActionResult
+
+        for name in _LACKING:
+            if self._get_param(name) is not None:
+                raise NotImplementedError(f"The parameter '{name}' for it")
+        entries = self._get_param("ContextEntries", [])
+        keys = {str(one["ContextKeyName"]): tuple(map(str, one.get("ContextKeyValues", []))) for one in entries}
+        more = [
+            PolicyDocument("PolicyInputList", statements_of(text)) for text in self._get_param("PolicyInputList", [])
+        ]
+        rows = [
+            _judged(self._get_param("PolicySourceArn"), Need(action, resource, keys), more)
+            for action in self._get_param("ActionNames", [])
+            for resource in self._get_param("ResourceArns", ["*"])
+        ]
+        return ActionResult({"EvaluationResults": rows, "IsTruncated": False})
+
+
+def _judged(source: str, need: Need, more: list[PolicyDocument]) -> dict[str, Any]:
+    principal, policies = _in_force(source, need)
+    policies = InForce((*policies.identity, *more), policies.boundaries, (), policies.unreadable)
+    decision = decide(need, principal, policies)
+    denied = "explicitDeny" if "explicit deny" in decision.why else "implicitDeny"
+    return {
+        "EvalActionName": need.action, "EvalResourceName": need.resource,
+        "EvalDecision": "allowed" if decision.allowed else denied,
+        "MatchedStatements": [{"SourcePolicyId": name} for name, _ in decision.by], "MissingContextValues": [],
+    }  # fmt: skip
+
+
+def _in_force(source: str, need: Need) -> tuple[AwsPrincipal, InForce]:
+    """The policies of the identity with this ARN. Those of resources have no part in it, as on AWS."""
+    from moto.iam.exceptions import NotFoundException
+    from moto.iam.models import iam_backends
+
+    backend = iam_backends[ACCOUNT]["aws"]
+    for user in backend.users.values():
+        if user.arn == source:
+            principal = AwsPrincipal(source, user=user.name, id=user.id)
+            return principal, in_force(principal, need)
+    for role in backend.roles.values():
+        if role.arn == source:
+            principal = AwsPrincipal(source, role=role.name)
+            return principal, in_force(principal, need)
+    for group in backend.groups.values():
+        if group.arn == source:
+            read = tuple(PolicyDocument(name, statements_of(text)) for name, text in attached(group))
+            return AwsPrincipal(source), InForce(read)
+    raise NotFoundException(f"Specified entity {source} does not exist.")

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the local AWS lacks of its services: their operations, by botocore's models, and what differs, by rows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.tables import table
+from localcloud.aws import additions, s3_operations
+from localcloud.aws.services import SERVICES, AwsService, Wire
+
+_TITLES = {
+    "ec2": "EC2", "s3": "S3", "iam": "IAM", "sts": "STS", "ssm": "Systems Manager", "ecr": "ECR", "kms": "KMS",
+    "logs": "CloudWatch Logs", "secretsmanager": "Secrets Manager", "servicequotas": "Service Quotas",
+    "tag": "Resource Groups Tagging",
+}  # fmt: skip
+_MODELS = {"servicequotas": "service-quotas"}
+
+
+@dataclass(frozen=True)
+class AwsCoverage:
+    """One service: its name, the operations that are there, and how many AWS has."""
+
+    title: str
+    there: tuple[str, ...]
+    all: int
+
+
+def coverage() -> Iterator[AwsCoverage]:
+    from moto.core.utils import get_service_model
+
+    additions.add_to_moto()
+    for service in SERVICES.values():
+        names = set(get_service_model(_MODELS.get(service.backend, service.backend)).operation_names)
+        refused = table("aws_calls")["refused"].get(service.prefix, {})
+        there = (set(s3_operations.operations()) if service.wire is Wire.S3 else set(_handled(service))) & names
+        yield AwsCoverage(_TITLES[service.prefix], tuple(sorted(there - set(refused))), len(names))
+
+
+def differences() -> Iterator[str]:
+    """What differs from AWS, a sentence each."""
+    refused = table("aws_calls")["refused"].items()
+    whys = {f"{prefix}.{operation}": why for prefix, rows in refused for operation, why in rows.items()}
+    for name, why in {**whys, **table("aws_refusals")["lacking"]}.items():
+        prefix, _, operation = name.partition(".")
+        yield f"{_TITLES[prefix]}: {operation} is refused: {why}."
+    yield from table("aws_local")["differences"]
+
+
+def _handled(service: AwsService) -> Iterator[str]:
+    """The operations that moto, or an addition of ours, has a handler for."""
+    from importlib import import_module
+
+    from moto.core.responses import BaseResponse
+    from moto.core.utils import camelcase_to_underscores, get_service_model
+
+    module = import_module(f"moto.{service.backend}.responses")
+    classes: list[Any] = [
+        one
+        for one in vars(module).values()
+        if inspect.isclass(one) and issubclass(one, BaseResponse) and one.__module__ == module.__name__
+    ]
+    for name in get_service_model(_MODELS.get(service.backend, service.backend)).operation_names:
+        if any(hasattr(one, camelcase_to_underscores(name)) for one in classes):
+            yield name

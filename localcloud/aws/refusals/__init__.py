@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What AWS refuses and moto lets through. It is asked after the judge has allowed a call, and before moto has it.
+
+| module | what it refuses | by |
+| --- | --- | --- |
+| values | values outside of their limits | botocore's models, rows `limits` and `values` |
+| in_use | deletions of what something else uses | rows `in_use` |
+| documents | policies that are malformed, too long, or name who is not there | rows `document` |
+| launches | values of launches and templates | itself |
+| filters | filters that an operation does not have | botocore's models |
+| objects | content, uploads and settings of S3 | itself |
+"""
+
+from __future__ import annotations
+
+from catalog.tables import table
+from localcloud.aws.calls import AwsCall
+from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.judge import parameters
+from localcloud.aws.principals import AwsPrincipal
+from localcloud.aws.refusals import documents, filters, in_use, launches, objects, values
+
+# Judged whole, also in a dry run (localcloud/aws/additions/launches.py).
+_JUDGED_DRY = "ec2.RunInstances"
+
+
+def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
+    """Raises AWS's refusal. A dry run ends here: moto looks at `DryRun` in some operations and carries out the rest."""
+    if call.service.prefix == "ec2" and call.name != _JUDGED_DRY and _is_dry(call):
+        message = "Request would have succeeded, but DryRun flag is set."
+        raise RefusalError(Reason.REFUSED, message, "DryRunOperation", 412)
+    if why := table("aws_refusals")["lacking"].get(call.name):
+        raise RefusalError(Reason.UNKNOWN_OPERATION, f"The local AWS does not implement {call.name}: {why}")
+    values.refuse(call, caller)
+    in_use.refuse(call)
+    documents.refuse(call)
+    if call.service.prefix == "ec2":
+        filters.refuse(call)
+        launches.refuse(call)
+    if call.service.prefix == "s3":
+        objects.refuse(call, caller)
+
+
+def _is_dry(call: AwsCall) -> bool:
+    return parameters.of_operation(call).text("DryRun").lower() == "true"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policy documents that AWS does not take: their grammar, their length, and principals that are not there.
+
+moto reads the grammar of most of IAM's documents itself. What it leaves out is here: those of resources, and trust.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from catalog.tables import table
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.calls import AwsCall
+from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.judge.conditions import is_operator
+from localcloud.aws.judge.patterns import fits
+
+_OF_STATEMENTS = frozenset({
+    "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal", "NotPrincipal",
+})  # fmt: skip
+_SPACE = re.compile(r"\s")
+_ENTITY = re.compile(r"arn:aws:iam::(\d{12}):(user|role)/(.+)")
+_ACCOUNT = re.compile(r"\d{12}|arn:aws:iam::\d{12}:root|arn:aws:sts::\d{12}:[a-z-]+/.+|A[A-Z]{2}A[A-Z0-9]{12,}|\*")
+
+
+class _MalformedError(Exception):
+    """What is wrong with a document, in AWS's words."""
+
+
+def refuse(call: AwsCall) -> None:
+    """Raises AWS's refusal of a document that the call brings."""
+    for row in table("aws_refusals")["document"]:
+        if call.name not in row["operations"]:
+            continue
+        if row.get("optional") and not call.text(row["parameter"]):
+            continue
+        text = call.body.decode(errors="replace") if row["parameter"] == "" else call.text(row["parameter"])
+        try:
+            _check(text, row["kind"], call)
+        except _MalformedError as problem:
+            raise RefusalError(Reason.REFUSED, str(problem), row["code"], 400) from None
+        _check_length(call, text, row)
+
+
+def _check(text: str, kind: str, call: AwsCall) -> None:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise _MalformedError("Policies must be valid JSON and the first byte must be '{'")
+    if unknown := document.keys() - {"Version", "Id", "Statement"}:
+        raise _MalformedError(f"Unknown field {min(unknown)}")
+    statements = document.get("Statement")
+    statements = [statements] if isinstance(statements, dict) else statements
+    if not isinstance(statements, list) or not statements:
+        raise _MalformedError("Missing required field Statement")
+    for statement in statements:
+        if not isinstance(statement, dict):
+            raise _MalformedError("Invalid policy syntax.")
+        _check_statement(statement, kind)
+        if kind != "identity":
+            _check_principals(statement)
+        if kind == "bucket":
+            _check_resources(statement, call.text("Bucket"))
+
+
+def _check_statement(statement: Mapping[str, Any], kind: str) -> None:
+    if unknown := statement.keys() - _OF_STATEMENTS:
+        raise _MalformedError(f"Unknown field {min(unknown)}")
+    if any(one in statement and f"Not{one}" in statement for one in ("Action", "Resource", "Principal")):
+        raise _MalformedError("Invalid policy syntax.")
+    if "Effect" not in statement:
+        raise _MalformedError("Missing required field Effect")
+    if statement["Effect"] not in ("Allow", "Deny"):
+        raise _MalformedError(f"Invalid effect: {statement['Effect']}")
+    if not _texts(statement.get("Action", statement.get("NotAction"))):
+        raise _MalformedError("Missing required field Action")
+    _check_fields(statement, kind)
+    _check_conditions(statement.get("Condition", {}))
+
+
+def _check_fields(statement: Mapping[str, Any], kind: str) -> None:
+    """Identities have no principal, trust has no resource: both are what the document is about."""
+    named = "Principal" in statement or "NotPrincipal" in statement
+    if kind == "identity" and named:
+        raise _MalformedError("Policy document should not specify a principal.")
+    if kind != "identity" and not named:
+        raise _MalformedError("Missing required field Principal")
+    resources = _texts(statement.get("Resource", statement.get("NotResource")))
+    actions = _texts(statement.get("Action", statement.get("NotAction")))
+    if kind == "trust" and not all(one.lower().startswith("sts:") for one in actions):
+        raise _MalformedError("AssumeRole policy may only specify STS AssumeRole actions.")
+    if kind == "trust" and resources:
+        raise _MalformedError("Has prohibited field Resource")
+    if kind not in ("trust", "repository") and not resources:
+        raise _MalformedError("Missing required field Resource")
+
+
+def _check_conditions(conditions: Any) -> None:
+    if not isinstance(conditions, dict):
+        raise _MalformedError("Invalid policy syntax.")
+    for operator, keys in conditions.items():
+        if not is_operator(operator):
+            raise _MalformedError(f"Invalid Condition type : {operator}")
+        if not isinstance(keys, dict) or not all(_is_value(one) for one in keys.values()):
+            raise _MalformedError("Invalid policy syntax.")
+
+
+def _is_value(value: Any) -> bool:
+    return all(isinstance(one, str | bool | int | float) for one in (value if isinstance(value, list) else [value]))
+
+
+def _check_principals(statement: Mapping[str, Any]) -> None:
+    """Users and roles of the account must be there. moto keeps them by their names."""
+    principals = statement.get("Principal", statement.get("NotPrincipal"))
+    if principals == "*":
+        return
+    if not isinstance(principals, dict) or not principals:
+        raise _MalformedError("Invalid principal in policy")
+    for kind, names in principals.items():
+        if kind not in ("AWS", "Service", "Federated", "CanonicalUser") or not _texts(names):
+            raise _MalformedError("Invalid principal in policy")
+        for name in _texts(names) if kind == "AWS" else ():
+            if not _is_there(name):
+                raise _MalformedError(f'Invalid principal in policy: "AWS":"{name}"')
+
+
+def _is_there(name: str) -> bool:
+    from moto.iam.models import iam_backends
+
+    entity = _ENTITY.fullmatch(name)
+    if entity is None:
+        return _ACCOUNT.fullmatch(name) is not None
+    backend = iam_backends[ACCOUNT]["aws"]
+    owners = backend.users if entity[2] == "user" else backend.roles
+    return entity[1] != ACCOUNT or any(one.arn == name for one in list(owners.values()))
+
+
+def _check_resources(statement: Mapping[str, Any], bucket: str) -> None:
+    for name in _texts(statement.get("Resource", statement.get("NotResource"))):
+        own = name == "*" or (name.startswith("arn:aws:s3:::") and fits(name[13:].partition("/")[0], bucket))
+        if not own:
+            raise _MalformedError("Policy has invalid resource")
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts of a field that is one or a list. None if it is something else."""
+    values = value if isinstance(value, list) else [value]
+    return values if all(isinstance(one, str) for one in values) else []
+
+
+def _check_length(call: AwsCall, text: str, row: Mapping[str, Any]) -> None:
+    """White space does not count. Policies that a user, group or role has itself count together."""
+    if not (most := row.get("most", {}).get(call.operation)):
+        return
+    length = sum(len(_SPACE.sub("", one)) for one in (text, *_others(call)))
+    if length > most:
+        owner = next((call.text(name) for name in ("RoleName", "GroupName", "UserName") if call.text(name)), "")
+        kind = call.operation.removeprefix("Put").removesuffix("Policy").lower()
+        message = row["too_long"].format(most=most, kind=kind, owner=owner)
+        raise RefusalError(Reason.REFUSED, message, "LimitExceeded", 409)
+
+
+def _others(call: AwsCall) -> Iterator[str]:
+    from moto.iam.models import iam_backends
+
+    backend = iam_backends[ACCOUNT]["aws"]
+    owners = {"PutRolePolicy": backend.roles, "PutGroupPolicy": backend.groups, "PutUserPolicy": backend.users}
+    name = call.text("RoleName") or call.text("GroupName") or call.text("UserName")
+    owner = next((one for one in owners.get(call.operation, {}).values() if one.name == name), None)
+    for policy, document in (owner.policies if owner is not None else {}).items():
+        if policy != call.text("PolicyName"):
+            yield document if isinstance(document, str) else json.dumps(document)

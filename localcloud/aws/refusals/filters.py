@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filters that an operation of EC2 does not have. Their names stand in the documentation of botocore's own models."""
+
+from __future__ import annotations
+
+import html
+import re
+from functools import cache
+
+from localcloud.aws.calls import AwsCall
+from localcloud.aws.errors import Reason, RefusalError
+
+# Names stand in lists, other spellings of them in sentences. That some values stand there too does no harm.
+_NAMED = re.compile(r"<code>([^<]+)</code>")
+_GIVEN = re.compile(r"Filter\.\d+\.Name")
+
+
+def refuse(call: AwsCall) -> None:
+    """Raises EC2's refusal of a filter. What moto lacks of the others, it says itself."""
+    given = [str(value) for name, value in call.parameters.items() if _GIVEN.fullmatch(name)]
+    known = _names(call.operation) if given else frozenset()
+    for name in given:
+        # Some operations take tags, and their pages do not list them.
+        if known and name not in known and not name.startswith("tag"):
+            raise RefusalError(Reason.REFUSED, f"The filter '{name}' is invalid")
+
+
+@cache
+def _names(operation: str) -> frozenset[str]:
+    """The names of its filters. None if the model lists none: nothing is refused then."""
+    from moto.core.utils import get_service_model
+
+    model = get_service_model("ec2")
+    shape = model.operation_model(operation).input_shape if operation in model.operation_names else None
+    members = shape.members if shape is not None else {}
+    text = next((members[name].documentation for name in ("Filters", "Filter") if name in members), "")
+    return frozenset(html.unescape(name) for name in _NAMED.findall(text))

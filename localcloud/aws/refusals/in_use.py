@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deletions of what something else uses. catalog/aws_refusals.toml says what is asked, this module finds the users."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from catalog.tables import table
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.calls import AwsCall
+from localcloud.aws.errors import Reason, RefusalError
+
+log = logging.getLogger("localcloud")
+
+
+def refuse(call: AwsCall) -> None:
+    """Raises AWS's refusal if a row says that the call's resource must not be in use, and it is."""
+    for row in table("aws_refusals")["in_use"]:
+        if row["operation"] != call.name:
+            continue
+        resource = _resource(call, row["parameter"])
+        users = [user for kind in row["of"] for user in USERS[kind](_backend(call), resource)]
+        if users:
+            # AWS does not say by what. Whoever looks for it finds it here.
+            log.info("refused %s of %s, which is used by %s", call.name, resource, ", ".join(users[:5]))
+            message = row["message"].replace("{id}", resource)
+            raise RefusalError(Reason.REFUSED, message, row["code"], row.get("status", 400))
+
+
+def _resource(call: AwsCall, parameter: str) -> str:
+    """The id that a call names. A security group may also be named by its name."""
+    if call.name == "ec2.DeleteSecurityGroup" and not call.text(parameter):
+        group = _backend(call).get_security_group_by_name_or_id(call.text("GroupName"))
+        return str(group.id) if group is not None else ""
+    return call.text(parameter)
+
+
+def _backend(call: AwsCall) -> Any:
+    from moto.ec2.models import ec2_backends
+    from moto.iam.models import iam_backends
+
+    return ec2_backends[ACCOUNT][call.region] if call.service.prefix == "ec2" else iam_backends[ACCOUNT]["aws"]
+
+
+def _interfaces(backend: Any) -> Iterator[Any]:
+    """Those that are there. moto keeps the ones of gateways that were deleted."""
+    gone = {gateway._eni.id for gateway in backend.nat_gateways.values() if gateway.state == "deleted"}
+    for interface in list(backend.enis.values()):
+        owner = interface.instance
+        ended = owner is not None and owner.state == "terminated" and interface.delete_on_termination
+        if interface.id not in gone and not ended:
+            yield interface
+
+
+def _interfaces_of_subnet(backend: Any, subnet: str) -> Iterator[str]:
+    yield from (one.id for one in _interfaces(backend) if one.subnet.id == subnet)
+
+
+def _interfaces_of_group(backend: Any, group: str) -> Iterator[str]:
+    yield from (one.id for one in _interfaces(backend) if group in {member.id for member in one.group_set})
+
+
+def _endpoints(backend: Any) -> list[Any]:
+    return [one for one in backend.vpc_end_points.values() if one.state != "deleted"]
+
+
+def _endpoints_of_subnet(backend: Any, subnet: str) -> Iterator[str]:
+    yield from (one.id for one in _endpoints(backend) if subnet in (one.subnet_ids or ()))
+
+
+def _endpoints_of_group(backend: Any, group: str) -> Iterator[str]:
+    yield from (one.id for one in _endpoints(backend) if group in one.security_group_ids)
+
+
+def _rules_about_group(backend: Any, group: str) -> Iterator[str]:
+    """Rules of other groups. A group's rules about itself go with it."""
+    for groups in list(backend.groups.values()):
+        for other in list(groups.values()):
+            if other.id != group:
+                rules = (*other.ingress_rules, *other.egress_rules)
+                yield from (rule.id for rule in rules if (rule.source_group or {}).get("GroupId") == group)
+
+
+def _network_of_default_group(backend: Any, group: str) -> Iterator[str]:
+    found = backend.get_security_group_from_id(group)
+    yield from [found.vpc_id] if found is not None and found.name == "default" else []
+
+
+def _network_of_main_table(backend: Any, table: str) -> Iterator[str]:
+    found = backend.route_tables.get(table)
+    yield from [found.vpc_id] if found is not None and found.main_association_id else []
+
+
+def _subnets_of_network(backend: Any, network: str) -> Iterator[str]:
+    yield from (one.id for one in backend.describe_subnets() if one.vpc_id == network)
+
+
+def _gateways_of_network(backend: Any, network: str) -> Iterator[str]:
+    yield from (one.id for one in backend.internet_gateways.values() if one.vpc and one.vpc.id == network)
+
+
+def _endpoints_of_network(backend: Any, network: str) -> Iterator[str]:
+    yield from (one.id for one in _endpoints(backend) if one.vpc_id == network)
+
+
+def _groups_of_network(backend: Any, network: str) -> Iterator[str]:
+    yield from (one.id for one in dict.get(backend.groups, network, {}).values() if one.name != "default")
+
+
+def _route_tables_of_network(backend: Any, network: str) -> Iterator[str]:
+    tables = (one for one in backend.route_tables.values() if one.vpc_id == network)
+    yield from (one.id for one in tables if not one.main_association_id)
+
+
+def _public_addresses_of_network(backend: Any, network: str) -> Iterator[str]:
+    yield from (one.public_ip for one in _interfaces(backend) if one.subnet.vpc_id == network and one.public_ip)
+
+
+def _owner_of_interface(backend: Any, identifier: str) -> Iterator[str]:
+    for interface in _interfaces(backend):
+        if interface.id == identifier:
+            owners = [interface.instance.id] if interface.instance else []
+            gateways = (one.id for one in backend.nat_gateways.values() if one._eni.id == identifier)
+            endpoints = (one.id for one in _endpoints(backend) if identifier in one.network_interface_ids)
+            yield from (*owners, *gateways, *endpoints)
+
+
+def _interface_of_address(backend: Any, allocation: str) -> Iterator[str]:
+    there = {one.id for one in _interfaces(backend)}
+    for address in backend.addresses:
+        if address.allocation_id == allocation and address.eni and address.eni.id in there:
+            yield address.eni.id
+
+
+def _attachments_of_policy(backend: Any, arn: str) -> Iterator[str]:
+    for owners in (backend.users, backend.groups, backend.roles):
+        yield from (one.name for one in list(owners.values()) if arn in one.managed_policies)
+
+
+def _older_versions_of_policy(backend: Any, arn: str) -> Iterator[str]:
+    policy = backend.managed_policies.get(arn)
+    versions = policy.versions if policy is not None else ()
+    yield from (one.version_id for one in versions if one.version_id != policy.default_version_id)
+
+
+def _members_of_group(backend: Any, name: str) -> Iterator[str]:
+    yield from (user.name for user in getattr(backend.groups.get(name), "users", ()))
+
+
+def _attached_policies_of_group(backend: Any, name: str) -> Iterator[str]:
+    yield from getattr(backend.groups.get(name), "managed_policies", ())
+
+
+def _own_policies_of_group(backend: Any, name: str) -> Iterator[str]:
+    yield from getattr(backend.groups.get(name), "policies", ())
+
+
+def _groups_of_user(backend: Any, name: str) -> Iterator[str]:
+    yield from (group.name for group in backend.groups.values() if name in {user.name for user in group.users})
+
+
+def _access_keys_of_user(backend: Any, name: str) -> Iterator[str]:
+    yield from (key.access_key_id for key in getattr(backend.users.get(name), "access_keys", ()))
+
+
+USERS: Mapping[str, Callable[[Any, str], Iterator[str]]] = {
+    "interfaces of subnet": _interfaces_of_subnet,
+    "endpoints of subnet": _endpoints_of_subnet,
+    "interfaces of group": _interfaces_of_group,
+    "endpoints of group": _endpoints_of_group,
+    "rules about group": _rules_about_group,
+    "network of default group": _network_of_default_group,
+    "network of main table": _network_of_main_table,
+    "subnets of network": _subnets_of_network,
+    "gateways of network": _gateways_of_network,
+    "endpoints of network": _endpoints_of_network,
+    "groups of network": _groups_of_network,
+    "route tables of network": _route_tables_of_network,
+    "public addresses of network": _public_addresses_of_network,
+    "owner of interface": _owner_of_interface,
+    "interface of address": _interface_of_address,
+    "attachments of policy": _attachments_of_policy,
+    "older versions of policy": _older_versions_of_policy,
+    "members of group": _members_of_group,
+    "attached policies of group": _attached_policies_of_group,
+    "own policies of group": _own_policies_of_group,
+    "groups of user": _groups_of_user,
+    "access keys of user": _access_keys_of_user,
+}

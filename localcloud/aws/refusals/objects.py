@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What S3 refuses: content that is not what its sender says, uploads that have ended, objects whose absence is nobody's
+business, public policies, ACLs, and keys that are out of use."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from localcloud.aws.account import ACCOUNT
+from localcloud.aws.calls import AwsCall
+from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.judge import s3_needs
+from localcloud.aws.judge.decide import Need, decide
+from localcloud.aws.judge.needs import common_keys
+from localcloud.aws.judge.policies import in_force
+from localcloud.aws.principals import AwsPrincipal
+
+# moto computes CRC64NVME with a library that is not here.
+_CHECKSUMS = ("CRC32", "CRC32C", "SHA1", "SHA256")
+_OF_THE_OWNER = "bucket-owner-full-control"
+_OF_UPLOADS = frozenset({"UploadPart", "UploadPartCopy", "ListParts"})
+# What a policy must ask of everybody, for S3 not to call it public.
+_FIXED_KEYS = frozenset({
+    "aws:sourceip", "aws:sourcearn", "aws:sourcevpc", "aws:sourcevpce", "aws:sourceowner", "aws:sourceaccount",
+    "aws:principalorgid", "aws:principalorgpaths", "aws:principalaccount", "aws:principalarn", "aws:userid",
+    "s3:dataaccesspointarn", "s3:dataaccesspointaccount", "s3:x-amz-server-side-encryption-aws-kms-key-id",
+})  # fmt: skip
+
+
+def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
+    """Raises S3's refusals."""
+    bucket = _bucket(call)
+    if bucket is None:
+        return
+    if "aws-chunked" not in call.request.headers.get("content-encoding", ""):
+        _check_content(call)
+    if call.operation in _OF_UPLOADS:
+        _check_upload(call, bucket)
+    if call.operation in ("GetObject", "HeadObject") and not call.text("versionId"):
+        _check_absence(call, bucket, caller)
+    if call.operation == "PutBucketPolicy":
+        _check_public(call, bucket, caller)
+    _check_acl(call, bucket)
+    _check_keys(call)
+
+
+def _bucket(call: AwsCall) -> Any:
+    from moto.s3.models import s3_backends
+
+    return s3_backends[ACCOUNT]["aws"].buckets.get(call.text("Bucket"))
+
+
+def _check_content(call: AwsCall) -> None:
+    """The digests that a sender states must be those of what arrived."""
+    headers = call.request.headers
+    if (stated := headers.get("content-md5")) is not None:
+        if not _is_base64(stated, 16):
+            raise RefusalError(Reason.REFUSED, "The Content-MD5 you specified was invalid.", "InvalidDigest")
+        digest = hashlib.md5(call.body, usedforsecurity=False).digest()
+        if not hmac.compare_digest(base64.b64decode(stated), digest):
+            message = "The Content-MD5 you specified did not match what we received."
+            raise RefusalError(Reason.REFUSED, message, "BadDigest")
+    for algorithm in _CHECKSUMS:
+        stated = headers.get(f"x-amz-checksum-{algorithm.lower()}")
+        # The checksum of a whole upload is stated when it is completed, and its body is a list of parts.
+        if stated is not None and call.operation != "CompleteMultipartUpload" and _checksum(call, algorithm) != stated:
+            message = f"The {algorithm} you specified did not match the calculated checksum."
+            raise RefusalError(Reason.REFUSED, message, "BadDigest")
+
+
+def _is_base64(text: str, length: int) -> bool:
+    try:
+        return len(base64.b64decode(text, validate=True)) == length
+    except binascii.Error:
+        return False
+
+
+def _checksum(call: AwsCall, algorithm: str) -> str:
+    from moto.s3.utils import compute_checksum
+
+    return str(compute_checksum(call.body, algorithm), "ascii")
+
+
+def _check_upload(call: AwsCall, bucket: Any) -> None:
+    upload = bucket.multiparts.get(call.text("uploadId"))
+    if upload is None or upload.key_name != call.text("Key"):
+        raise RefusalError(
+            Reason.REFUSED,
+            "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or"
+            " completed.", "NoSuchUpload", 404,
+        )  # fmt: skip
+
+
+def _check_absence(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
+    """Only who may list a bucket learns that an object is not there."""
+    if bucket.keys.get(call.text("Key")) is not None:
+        return
+    need = Need("s3:ListBucket", f"arn:aws:s3:::{bucket.name}", common_keys(call, caller))
+    decision = decide(need, caller, in_force(caller, need))
+    if not decision.allowed:
+        raise RefusalError(
+            Reason.DENIED,
+            f"User: {caller.arn} is not authorized to perform: {need.action} on resource: {need.resource}"
+            f" {decision.why}",
+        )
+
+
+def _check_public(call: AwsCall, bucket: Any, caller: AwsPrincipal) -> None:
+    block = bucket.public_access_block
+    if block is not None and block.block_public_policy and any(_public_statements(call.body)):
+        raise RefusalError(
+            Reason.DENIED,
+            f"User: {caller.arn} is not authorized to perform: s3:PutBucketPolicy on resource:"
+            f" arn:aws:s3:::{bucket.name} because public policies are prevented by the BlockPublicPolicy setting in S3"
+            " Block Public Access.",
+        )
+
+
+def _public_statements(policy: bytes) -> Iterator[Mapping[str, Any]]:
+    """Those that allow everybody something, without a condition on a fixed value. The policy's grammar holds."""
+    statements = json.loads(policy)["Statement"]
+    for statement in statements if isinstance(statements, list) else [statements]:
+        principal = statement.get("Principal", "*")
+        names = principal.get("AWS", []) if isinstance(principal, dict) else principal
+        everybody = "*" in (names if isinstance(names, list) else [names])
+        keys = {key.lower() for keys in statement.get("Condition", {}).values() for key in keys}
+        if statement["Effect"] == "Allow" and everybody and not keys & _FIXED_KEYS:
+            yield statement
+
+
+def _check_acl(call: AwsCall, bucket: Any) -> None:
+    """A bucket whose owner owns every object has no ACLs, as new buckets are."""
+    named = call.request.headers.get("x-amz-acl", _OF_THE_OWNER)
+    asks = call.operation in ("PutObjectAcl", "PutBucketAcl") or named != _OF_THE_OWNER
+    if bucket.ownership_rule == "BucketOwnerEnforced" and asks:
+        raise RefusalError(Reason.REFUSED, "The bucket does not allow ACLs", "AccessControlListNotSupported")
+
+
+def _check_keys(call: AwsCall) -> None:
+    """A key of KMS that is out of use neither encrypts nor decrypts."""
+    from moto.kms.models import kms_backends
+
+    for need in s3_needs.needs_of_encryption(call, call.text("Bucket"), call.text("Key"), {}):
+        _, _, _, region, _, name = need.resource.split(":", 5)
+        backend = kms_backends[ACCOUNT][region]
+        key = backend.keys.get(backend.any_id_to_key_id(name.removeprefix("key/")))
+        if key is None:
+            raise RefusalError(Reason.REFUSED, f"Key '{need.resource}' does not exist", "KMS.NotFoundException")
+        if key.key_state == "Disabled":
+            raise RefusalError(Reason.REFUSED, f"{key.arn} is disabled.", "KMS.DisabledException")
+        if key.key_state != "Enabled":
+            raise RefusalError(Reason.REFUSED, f"{key.arn} is pending deletion.", "KMS.KMSInvalidStateException")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values outside of their limits. The limits are those of botocore's models: lengths, patterns and enumerations, which
+botocore itself leaves to AWS. The few that no model has are rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from catalog.tables import table
+from localcloud.aws.additions.log_filters import read_pattern
+from localcloud.aws.calls import AwsCall
+from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.judge.policies import role_named
+from localcloud.aws.principals import AwsPrincipal
+from localcloud.aws.services import Wire
+
+_HOUR = 3600
+
+
+def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
+    """Raises AWS's refusal of the first value that does not fit."""
+    code = table("aws_refusals")["limits"].get(call.service.prefix)
+    problems = [*_by_model(call), *_by_rows(call)] if code else []
+    if problems:
+        found = "1 validation error" if len(problems) == 1 else f"{len(problems)} validation errors"
+        raise RefusalError(Reason.REFUSED, f"{found} detected: {'; '.join(problems)}", code or "")
+    if call.name == "logs.FilterLogEvents":
+        read_pattern(call.text("filterPattern"))
+    if call.name == "sts.AssumeRole":
+        _check_duration(call, caller)
+
+
+def _by_model(call: AwsCall) -> Iterator[str]:
+    from moto.core.utils import get_service_model
+
+    model = get_service_model(call.service.backend)
+    if call.operation not in model.operation_names:
+        return
+    shape = model.operation_model(call.operation).input_shape
+    for name, member in (shape.members if shape is not None else {}).items():
+        if name in call.parameters:
+            yield from _problems(call.parameters[name], member, _first_small(name), call.service.wire)
+
+
+def _problems(value: Any, shape: Any, path: str, wire: Wire) -> Iterator[str]:
+    """What is wrong with a value, in AWS's words. Parameters of a query are flat: only texts and numbers are read."""
+    kind = shape.type_name
+    if kind in ("integer", "long") and wire is Wire.QUERY and str(value).isdecimal():
+        value = int(value)
+    if kind == "structure" and isinstance(value, Mapping):
+        for name, member in shape.members.items():
+            if name in value:
+                yield from _problems(value[name], member, f"{path}.{_first_small(name)}", wire)
+    elif kind == "list" and isinstance(value, list):
+        yield from _outside(len(value), shape, path, value, "have length")
+        for number, item in enumerate(value, 1):
+            yield from _problems(item, shape.member, f"{path}.{number}.member", wire)
+    elif kind == "string" and isinstance(value, str):
+        yield from _outside(len(value), shape, path, value, "have length")
+        yield from _misfits(value, shape, path)
+    elif kind in ("integer", "long") and isinstance(value, int):
+        yield from _outside(value, shape, path, value, "have value")
+
+
+def _outside(size: int, shape: Any, path: str, value: Any, what: str) -> Iterator[str]:
+    least, most = shape.metadata.get("min"), shape.metadata.get("max")
+    if least is not None and size < least:
+        yield _problem(value, shape, path, f"Member must {what} greater than or equal to {least}")
+    if most is not None and size > most:
+        yield _problem(value, shape, path, f"Member must {what} less than or equal to {most}")
+
+
+def _misfits(value: str, shape: Any, path: str) -> Iterator[str]:
+    pattern = shape.metadata.get("pattern")
+    if pattern and (compiled := _compiled(pattern)) is not None and not compiled.fullmatch(value):
+        yield _problem(value, shape, path, f"Member must satisfy regular expression pattern: {pattern}")
+    if shape.enum and value not in shape.enum:
+        yield _problem(value, shape, path, f"Member must satisfy enum value set: [{', '.join(shape.enum)}]")
+
+
+def _problem(value: Any, shape: Any, path: str, constraint: str) -> str:
+    text = "***" if shape.metadata.get("sensitive") else str(value)[:200]
+    return f"Value '{text}' at '{path}' failed to satisfy constraint: {constraint}"
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """None for a pattern that Python does not read, such as one of Unicode's classes."""
+    try:
+        return re.compile(pattern, re.ASCII)
+    except re.error:
+        return None
+
+
+def _first_small(name: str) -> str:
+    return name[:1].lower() + name[1:]
+
+
+def _by_rows(call: AwsCall) -> Iterator[str]:
+    for row in table("aws_refusals")["values"]:
+        value = call.parameters.get(row["parameter"])
+        if row["operation"] == call.name and value is not None and value not in row["values"]:
+            values = ", ".join(map(str, row["values"]))
+            yield f"Value '{value}' at '{row['parameter']}' failed to satisfy constraint: Member must satisfy enum" \
+                  f" value set: [{values}]"  # fmt: skip
+
+
+def _check_duration(call: AwsCall, caller: AwsPrincipal) -> None:
+    """A session lasts no longer than its role says, and an hour if a session of a role asks for it."""
+    text, role = call.text("DurationSeconds"), role_named(call.text("RoleArn").rpartition("/")[2])
+    if not text.isdecimal() or role is None:
+        return
+    if int(text) > int(role.max_session_duration or _HOUR):
+        message = "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
+        raise RefusalError(Reason.REFUSED, message)
+    if caller.role and int(text) > _HOUR:
+        message = "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining."
+        raise RefusalError(Reason.REFUSED, message)

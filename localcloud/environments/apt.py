@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Debian packages for one folder, without root: apt with a state of its own fetches them, dpkg-deb unpacks them.
+
+The machine's own lists name the mirror, and its keyring verifies what comes from there. No package's scripts are run.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcloud.environments.work import MakeError, MakeProgress, run_watched
+
+_STATUS = Path("/var/lib/dpkg/status")
+_KEYRINGS = tuple(
+    Path(f"/usr/share/keyrings/debian-archive-keyring.{ending}") for ending in ("pgp", "gpg")
+)  # Debian 13 has both names, Debian 12 the second
+_NO_LISTS = (
+    "no mirror of Debian in this machine's lists of packages\n"
+    "Name one in /etc/apt/sources.list, or in a file of /etc/apt/sources.list.d"
+)
+_KEYS_REMEDY = "As root: apt-get install debian-archive-keyring"
+# What the machine's lists name, also if nothing of it was ever fetched.
+_LISTED = ("indextargets", "--no-release-info", "Created-By: Packages")
+_FORMAT = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
+# What apt must know of a package to take it for installed. It asks for nothing that the package depends on.
+_ASSUMED = ("Package", "Version", "Architecture", "Multi-Arch", "Provides")
+# After the machine's own settings, so that its proxy counts and its hooks, which expect root, are not run.
+_SETTINGS = """#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+#clear DPkg::Pre-Install-Pkgs;
+#clear DPkg::Pre-Invoke;
+#clear DPkg::Post-Invoke;
+APT::Sandbox::User "";
+APT::Install-Recommends "false";
+APT::Status-Fd "1";
+APT::Get::List-Cleanup "false";
+Acquire::Languages "none";
+Acquire::Retries "2";
+Acquire::http::Timeout "20";
+Acquire::https::Timeout "20";
+Dir::Cache "{room}/cache";
+Dir::State "{room}/state";
+Dir::State::status "{room}/status";
+"""
+_ONLY_OURS = """Dir::Etc::SourceList "/dev/null";
+Dir::Etc::SourceParts "{room}/sources";
+"""
+
+
+@dataclass(frozen=True)
+class _Apt:
+    """An apt whose state is in the folder `room`."""
+
+    room: Path
+
+    def run(self, words: Sequence[str], tell: MakeProgress, title: str) -> None:
+        run_watched(["apt-get", *self._settings(), "-q", "-y", *words], tell, title, {"LC_ALL": "C.UTF-8"})
+
+    def show(self, packages: Sequence[str]) -> str:
+        return _ask(["apt-cache", *self._settings(), "show", "--no-all-versions", *packages])
+
+    def _settings(self) -> list[str]:
+        return ["-c", str(self.room / "apt.conf")]
+
+
+def fetch(
+    packages: Sequence[str], into: Path, tell: MakeProgress, suite: str = "", assumed: Sequence[str] = ()
+) -> None:
+    """Unpacks packages, and what they depend on, into the folder `into`.
+
+    Without a suite they are of the machine's own release, and what the machine has already is not fetched again. With
+    one, e.g. trixie, they are of that suite of Debian, and complete: what comes from there uses nothing of the machine.
+    `assumed` names packages to leave out although others depend on them.
+    """
+    require_apt(suite)
+    room = into / ".apt"
+    shutil.rmtree(room, ignore_errors=True)
+    for folder in ("state/lists/partial", "cache/archives/partial", "sources"):
+        (room / folder).mkdir(parents=True)
+    try:
+        apt = _Apt(room)
+        _settle(apt, suite)
+        trouble = _update(apt, tell, suite)
+        if assumed:
+            _assume(apt, assumed)
+        try:
+            apt.run(["install", "--download-only", "--reinstall", *packages], tell, "fetching Debian packages")
+        except MakeError as error:
+            raise MakeError(f"{trouble}\n{error}".strip()) from None
+        for archive in sorted((room / "cache" / "archives").glob("*.deb")):
+            run_watched(["dpkg-deb", "-x", str(archive), str(into)], tell, "unpacking Debian packages")
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+
+
+def require_apt(suite: str = "") -> None:
+    """MakeError if this machine cannot fetch packages, of a suite of Debian or of its own release. Asks no mirror."""
+    for program in ("apt-get", "dpkg-deb"):
+        if not shutil.which(program):
+            raise MakeError(f"{program} not found: this needs Debian, or a system that is made from it")
+    if suite:
+        sources(suite)
+
+
+def _settle(apt: _Apt, suite: str) -> None:
+    """Writes apt's settings, and which packages are there already."""
+    settings = _SETTINGS + (_ONLY_OURS if suite else "") + "".join(_unwanted_indexes())
+    (apt.room / "apt.conf").write_text(settings.replace("{room}", str(apt.room)), "utf-8")
+    present = "" if suite or not _STATUS.exists() else _STATUS.read_text("utf-8")
+    (apt.room / "status").write_text(present, "utf-8")
+
+
+def _assume(apt: _Apt, packages: Sequence[str]) -> None:
+    """Takes packages for installed, in the version that the index has. On hold: apt would replace them, because their
+    stanzas are shorter than those of the index."""
+    stanzas = apt.show(packages).split("\n\n")
+    with (apt.room / "status").open("a", encoding="utf-8") as status:
+        for stanza in filter(None, stanzas):
+            lines = [line for line in stanza.splitlines() if line.partition(":")[0] in _ASSUMED]
+            status.write("\n".join([*lines, "Status: hold ok installed\n\n"]))
+
+
+def _unwanted_indexes() -> Iterator[str]:
+    """Desktops fetch icons and descriptions beside the packages' index. They are many times its size."""
+    for line in _ask(["apt-config", "dump"]).splitlines():
+        name, _, _value = line.partition(" ")
+        parts = name.split("::")
+        if parts[:3] == ["Acquire", "IndexTargets", "deb"] and len(parts) == 4 and parts[3] != "Packages":
+            yield f'{name}::DefaultEnabled "false";\n'
+
+
+def sources(suite: str) -> list[str]:
+    """What apt's lists would say of a suite of Debian, by each mirror that the machine's own lists name.
+
+    apt reads those, which have two formats. Lists of other vendors may look alike: the likeliest mirror comes first.
+    """
+    release = platform.freedesktop_os_release()
+    if release.get("ID") != "debian":
+        raise MakeError(f"this machine is {release.get('NAME', 'not Debian')}: its lists name no mirror of Debian")
+    own = {release.get("VERSION_CODENAME", ""), release.get("VERSION_ID", ""), "stable", "oldstable", "testing", "sid"}
+    rows = [line.split() for line in _ask(["apt-get", *_LISTED, "--format", _FORMAT]).splitlines()]
+    mirrors = dict.fromkeys(mirror for mirror, named, part in rows if named in own and part == "main")
+    if not mirrors:
+        raise MakeError(_NO_LISTS)
+    keyring = next(filter(Path.exists, _KEYRINGS), None)
+    if keyring is None:
+        raise MakeError(f"Debian's keys are missing, which verify its packages\n{_KEYS_REMEDY}")
+    likely = sorted(mirrors, key=lambda mirror: "debian" not in mirror.split("/", 3)[-1])
+    return [f"Types: deb\nURIs: {one}\nSuites: {suite}\nComponents: main\nSigned-By: {keyring}\n" for one in likely]
+
+
+def _update(apt: _Apt, tell: MakeProgress, suite: str) -> str:
+    """Fetches the index. Returns what went wrong if that may not matter: lists of other vendors that do not answer."""
+    if not suite:
+        if not _ask(["apt-get", *_LISTED]):
+            raise MakeError(_NO_LISTS)
+        return _failure(apt, tell)
+    failures = []
+    for text in sources(suite):
+        (apt.room / "sources" / "suite.sources").write_text(f"{text}Targets: Packages\n", "utf-8")
+        failures.append(_failure(apt, tell))
+        if not failures[-1]:
+            return ""
+    raise MakeError("\n".join(failures))
+
+
+def _failure(apt: _Apt, tell: MakeProgress) -> str:
+    try:
+        apt.run(["-o", "APT::Update::Error-Mode=any", "update"], tell, "fetching the index of Debian's packages")
+    except MakeError as error:
+        return str(error)
+    return ""
+
+
+def _ask(command: Sequence[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout

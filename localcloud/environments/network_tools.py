@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs `ip` and `nft`, which make the nodes' networks and enforce their rules: the machine's own, else ours.
+
+A machine that lacks one gets it unpacked into the cache, of its own release, without root.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from localcloud.environments import apt, cache
+from localcloud.environments.work import MakeError, MakeProgress
+
+# The Debian package of each program.
+PACKAGES: Mapping[str, str] = {"ip": "iproute2", "nft": "nftables"}
+_SHOWS_VERSION = {"ip": "-V", "nft": "--version"}
+# Debian keeps both where only root's PATH leads.
+_PATH = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin"
+# Where packages of Debian have programs. `sbin/ip` is a link that leads to the machine's own `/bin/ip`.
+_FOLDERS = ("bin", "usr/bin", "sbin", "usr/sbin")
+# How apt's own reason begins, after lines of what it did.
+_APT_ERROR = "  E: "
+# Starts the program with the libraries that came with it.
+_WRAPPER = '#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {program} "$@"\n'
+
+
+def find(program: str) -> str | None:
+    """The path of a program: the machine's own, else the one in the cache."""
+    if own := shutil.which(program, path=_PATH):
+        return own
+    made = _folder() / "bin" / program
+    return str(made) if made.exists() and not cache.why_not_trusted(_folder(), made.parent, made) else None
+
+
+def make(tell: MakeProgress) -> None:
+    """Fetches what is missing. MakeError if this machine offers no way to."""
+    if all(map(find, PACKAGES)):
+        return
+    folder = _folder()
+    with cache.locked(folder, tell.say):
+        if all(map(find, PACKAGES)):
+            return
+        if why := cache.why_not_trusted(folder):
+            raise MakeError(why)
+        missing = [program for program in PACKAGES if not shutil.which(program, path=_PATH)]
+        packages = [PACKAGES[program] for program in missing]
+        cache.clear_folder(folder)
+        (root := folder / "root").mkdir(parents=True)
+        words = " and ".join(packages)
+        tell.say(f"fetching {words}, which enforce security rules: 15 MB with Debian's index, once per machine")
+        apt.fetch(packages, root, tell)
+        _wrap(missing, root, folder / "wrappers")
+        (folder / "wrappers").rename(folder / "bin")
+        tell.say(f"{words}: ready")
+
+
+def make_if_possible(tell: MakeProgress) -> None:
+    """The same before a cloud starts. A machine that cannot have them is told so; its runs then say what that means."""
+    try:
+        make(tell)
+    except (MakeError, OSError) as error:
+        lines = str(error).splitlines()
+        why = next((line.strip() for line in lines if line.startswith(_APT_ERROR)), lines[0])
+        tell.say(f"{' and '.join(PACKAGES.values())} are not here and cannot be fetched: {why}")
+
+
+def _folder() -> Path:
+    """Libraries fit one release of a system. What is unpacked for another one is not used."""
+    release = platform.freedesktop_os_release()
+    recipe = repr((release.get("ID"), release.get("VERSION_ID"), platform.machine(), sorted(PACKAGES.items())))
+    return cache.cache_folder() / f"network-tools-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+
+
+def _wrap(programs: Sequence[str], root: Path, into: Path) -> None:
+    """Writes a script for each program, and starts it once."""
+    libraries = {str(file.parent) for place in ("lib", "usr/lib") for file in root.glob(f"{place}/*/lib*.so*")}
+    into.mkdir()
+    for program in programs:
+        places = [root / place / program for place in _FOLDERS]
+        real = next((place for place in places if place.is_file() and not place.is_symlink()), None)
+        if real is None:
+            raise MakeError(f"the package {PACKAGES[program]} has no program {program}")
+        words = {"libraries": shlex.quote(":".join(sorted(libraries))), "program": shlex.quote(str(real))}
+        script = into / program
+        script.write_text(_WRAPPER.format(**words), "utf-8")
+        script.chmod(0o755)
+        tried = subprocess.run([script, _SHOWS_VERSION[program]], capture_output=True, text=True, check=False)
+        if tried.returncode:
+            raise MakeError(f"{program} was unpacked, but does not start: {tried.stderr.strip()[-300:]}")

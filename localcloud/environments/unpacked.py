@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An environment that is a small Debian of its own: its C library, its Python, and packages made for these.
+
+It is unpacked without root, and needs no namespaces: its own loader starts its Python and finds its libraries. The
+machine's libraries are older or newer, and would fit by chance.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from catalog.packages import normalized
+from localcloud.environments import apt
+from localcloud.environments.rows import EnvironmentRow
+from localcloud.environments.work import MakeError, MakeProgress
+
+# The parts of /usr that programs use. The rest is documents.
+_PARTS = ("bin", "lib", "lib64")
+# Where the real interpreter is, and a link to the loader. The link has the name that `ps` shows for every process.
+_STARTED, _STARTER = "lib/trainyard/interpreter", "lib/trainyard/python"
+_NAMES = ("python", "python3")
+_MODULES = "lib/python3/dist-packages"
+_ASKS = "Requires-Dist: "
+# Both ways to the machine's libraries are closed: its cache, and LD_LIBRARY_PATH. The folders that the loader knows by
+# itself come last. `$0` is what the process was called by: Python finds its modules, or a venv, beside it.
+_PROGRAM = """#!/bin/sh
+exec {starter} --inhibit-cache --library-path {libraries} --argv0 "$0" {started} "$@"
+"""
+# Added to the proof of such an environment.
+ONLY_OWN_LIBRARIES = """
+with open("/proc/self/maps") as maps:
+    libraries = {line.split(maxsplit=5)[5].strip() for line in maps if ".so" in line}
+strange = sorted(path for path in libraries if not path.startswith(sys.prefix + "/"))
+assert libraries and not strange, f"libraries of this machine are used: {strange}"
+"""
+
+
+def fill(row: EnvironmentRow, folder: Path, tell: MakeProgress) -> None:
+    """Unpacks the packages, and writes the programs that start its Python."""
+    room = folder / ".unpacked"
+    room.mkdir(parents=True)
+    try:
+        apt.fetch(row.unpacked, room, tell, row.suite, row.assumed)
+    except MakeError as error:
+        raise MakeError(f"{row.name}: {error}\nOr: {own_packages(row)}") from None
+    for part in _PARTS:
+        (room / "usr" / part).rename(folder / part)
+    shutil.rmtree(room)
+    _start_by_own_loader(folder)
+    for modules in folder.glob(_MODULES):
+        _accept_own_versions(modules)
+
+
+def obstacle(row: EnvironmentRow) -> str:
+    """Why this machine cannot unpack it. Empty if nothing stands in the way so far."""
+    try:
+        apt.require_apt(row.suite)
+    except MakeError as error:
+        return str(error).partition("\n")[0]
+    return ""
+
+
+def own_packages(row: EnvironmentRow) -> str:
+    """The command that gives this checkout's interpreter what the environment has, on machines that are not Debian."""
+    packages = dict.fromkeys(name.partition(".")[0] for name in row.imports)
+    return shlex.join([sys.executable, "-m", "pip", "install", *packages])
+
+
+def _start_by_own_loader(folder: Path) -> None:
+    [loader] = [*folder.glob("lib64/ld-linux-*.so.*"), *folder.glob("lib/ld-linux-*.so.*")][:1]
+    interpreter = (folder / "bin" / "python3").resolve()
+    started, starter = folder / _STARTED, folder / _STARTER
+    started.parent.mkdir()
+    interpreter.rename(started)
+    starter.symlink_to(loader)
+    text = _PROGRAM.format(
+        starter=shlex.quote(str(starter)),
+        libraries=shlex.quote(":".join(map(str, _library_folders(folder)))),
+        started=shlex.quote(str(started)),
+    )
+    for program in (folder / "bin" / name for name in (*_NAMES, interpreter.name)):
+        program.unlink(missing_ok=True)
+        program.write_text(text, "utf-8")
+        program.chmod(0o755)
+    for script in (folder / "bin").iterdir():
+        _lead_to(folder / "bin" / "python", script)
+
+
+def _library_folders(folder: Path) -> Iterator[Path]:
+    """The folders with shared libraries. A package's scripts would have put links to some of them (BLAS, LAPACK) where
+    the loader looks."""
+    [common] = {path.parent for path in folder.glob("lib/*/libc.so.6")}
+    special = {path.parent for path in common.glob("*/lib*.so.*")}
+    return iter([common, *sorted(special), folder / "lib"])
+
+
+def _lead_to(python: Path, script: Path) -> None:
+    """Lets a script of the packages start by this Python, not by the machine's."""
+    if script.is_symlink():
+        return
+    first, newline, rest = script.read_bytes().partition(b"\n")
+    if first.startswith(b"#!/usr/bin/python3"):
+        script.write_bytes(b"#!" + bytes(python) + newline + rest)
+
+
+def _accept_own_versions(modules: Path) -> None:
+    """pip compares what packages ask of one another, also when it installs others over them. These fit: Debian has
+    tested its own versions, and what was left out is not needed. So no package asks for more than is here."""
+    versions = {normalized(one.name): one.version for one in metadata.distributions(path=[str(modules)])}
+    for file in (*modules.glob("*.dist-info/METADATA"), *modules.glob("*.egg-info/PKG-INFO")):
+        head, blank, description = file.read_text("utf-8").partition("\n\n")
+        lines = [line for line in head.splitlines() if not _is_unmet(line, versions)]
+        file.write_text("\n".join(lines) + blank + description, "utf-8")
+
+
+def _is_unmet(line: str, versions: Mapping[str, str]) -> bool:
+    if not line.startswith(_ASKS):
+        return False
+    asked = Requirement(line.removeprefix(_ASKS))
+    if "extra" in str(asked.marker):
+        return False
+    version = versions.get(normalized(asked.name))
+    return version is None or not asked.specifier.contains(version, prereleases=True)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which ids of a resource the engine's state has.
+
+A create may find that what it asks for is there already. Then an earlier one was killed before the engine heard of it,
+and the resource is taken up; or the engine replaces what it has by its like (`--replace`, `pulumi state taint`), and
+taking that up would be fatal, because the engine deletes it next. The engine's calls are the same both times. Only the
+state tells them apart: it is on disk before a create begins.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from provider.base.errors import ProviderError
+
+_ENGINES = ("pulumi", "pulumi.exe")
+_SECONDS = 120.0
+_SECONDS_OF_WRITING, _PAUSE = 20.0, 0.1
+# What this operation deleted, by URN.
+_DELETED: dict[str, set[str]] = {}
+
+
+def recorded_ids(urn: str) -> frozenset[str]:
+    """The ids that the state of the resource's stack has for it. Empty if no engine runs this plugin."""
+    engine = _engine()
+    before = _ids_before(engine, *_stack_of(urn)).get(urn, frozenset()) if engine else frozenset()
+    return before - _DELETED.get(urn, set())
+
+
+def note_deleted(urn: str, id: str) -> None:  # noqa: A002
+    """The engine had it when the operation began, and has it no longer."""
+    _DELETED.setdefault(urn, set()).add(id)
+
+
+@cache
+def _ids_before(engine: str, stack: str, project: str) -> Mapping[str, frozenset[str]]:
+    """By URN. The engine starts a plugin for each operation, and replaces only what it had at the beginning."""
+    ids: dict[str, frozenset[str]] = {}
+    for row in _rows(_export(engine, stack, project)):
+        if row.get("id"):
+            ids[row["urn"]] = ids.get(row["urn"], frozenset()) | {str(row["id"])}
+    return ids
+
+
+def recorded_parent(urn: str) -> str:
+    """The URN of the component that the resource is a child of; empty if it has none, or there are several such."""
+    engine, (head, chain, _) = _engine(), urn.rsplit("::", 2)
+    above = f"{head}::{chain.rpartition('$')[0]}::"
+    rows = _rows(_export(engine, *_stack_of(urn))) if engine and "$" in chain else []
+    parents = [str(row["urn"]) for row in rows if str(row["urn"]).startswith(above)]
+    return parents[0] if len(parents) == 1 else ""
+
+
+def _engine() -> str:
+    """The program that started this process, if it is Pulumi's."""
+    try:
+        program = psutil.Process(os.getppid()).exe()
+    except psutil.Error:
+        return ""
+    return program if Path(program).name in _ENGINES else ""
+
+
+def _stack_of(urn: str) -> tuple[str, str]:
+    stack, project = urn.removeprefix("urn:pulumi:").split("::")[:2]
+    return stack, project
+
+
+def _export(engine: str, stack: str, project: str) -> str:
+    until = time.monotonic() + _SECONDS_OF_WRITING
+    while True:
+        reason = ""
+        # The first is the name in a backend of files, wherever this runs; the second is one in the service.
+        for name in (f"organization/{project}/{stack}", stack):
+            words = [engine, "stack", "export", "--stack", name, "--non-interactive"]
+            done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_SECONDS)
+            if done.returncode == 0:
+                return done.stdout
+            reason = reason or done.stderr.strip()
+        # The engine writes the file while this reads it, several times a second.
+        if "failed to load checkpoint" not in reason or time.monotonic() > until:
+            raise ProviderError(
+                f"something is there already, and whether the stack {stack} has it cannot be read: {reason}",
+                "`pulumi stack export` must work; then run this again.",
+            )
+        time.sleep(_PAUSE)
+
+
+def _rows(exported: str) -> list[dict[str, Any]]:
+    return list((json.loads(exported).get("deployment") or {}).get("resources") or ())

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The errors of one `pulumi up`, from the event log that the engine writes: its output shows them among all else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# What the engine says beside the errors of resources, and what it puts before those of a provider.
+_SUMMARY = "update failed"
+_ONE_REASON = "1 error occurred:\n\t* "
+
+
+@dataclass(frozen=True)
+class EngineError:
+    """`urn` is empty if the error is of no resource."""
+
+    urn: str
+    message: str
+
+    @property
+    def title(self) -> str:
+        """The resource, as the engine's own output calls it."""
+        if not self.urn:
+            return "up"
+        *_, kinds, name = self.urn.split("::", 3)
+        package, module, kind = kinds.rpartition("$")[2].split(":")
+        return f"{package}:{module.partition('/')[0]}:{kind} ({name})"
+
+
+def errors_in(log: Path) -> list[EngineError]:
+    """Each error once; none if the engine ended before it wrote anything."""
+    if not log.exists():
+        return []
+    events = (_event(line) for line in log.read_text("utf-8", "replace").splitlines())
+    return list(dict.fromkeys(error for event in events for error in _errors(event)))
+
+
+def _event(line: str) -> Mapping[str, Any]:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {}  # the last line of an engine that was killed
+    return event if isinstance(event, Mapping) else {}
+
+
+def _errors(event: Mapping[str, Any]) -> Iterator[EngineError]:
+    said = event.get("diagnosticEvent") or {}
+    text = str(said.get("message", "")).strip().removeprefix(_ONE_REASON)
+    if said.get("severity") == "error" and text != _SUMMARY:
+        yield EngineError(str(said.get("urn") or ""), text)
+    policy = event.get("policyEvent") or {}
+    if policy.get("enforcementLevel") == "mandatory":
+        rule = f"the policy {policy.get('policyName')} refuses this: {str(policy.get('message', '')).strip()}"
+        yield EngineError(str(policy.get("resourceUrn") or ""), rule)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which failed runs the next `up` starts again although no input changed, and what the preview says of them."""
+
+import os
+
+from provider.base.values import Properties
+from provider.runs.model import never_began
+
+# The state key of a run that `up` saw fail before it began. Nothing ran, so the next `up` always starts it again.
+UNBEGUN = "__unbegun"
+# The state key of a run that `up` saw fail later than that. It may have trained for hours, so the next `up` starts it
+# again only where RETRY_FAILED is 1. Programs see neither key.
+FAILED = "__failed"
+RETRY_FAILED = "TRAINYARD_RETRY_FAILED"
+
+_NOT_BEGUN = (
+    "The run had not begun. Correct the cause, or give new policies a minute to take effect; the next `up` starts it."
+)
+_NEXT_TIME = "Correct the cause; the next `up` starts the run again."
+_WHEN_ASKED = (
+    "Correct the cause. A higher `attempt`, or a change in what the run runs, starts it again; "
+    f"so does `up` with {RETRY_FAILED}=1 in its environment."
+)
+_STOPPED = "A higher `attempt`, or a change in what the run runs, starts it again."
+
+
+def retries_failed() -> bool:
+    """Whether this `up` starts again what an earlier one saw fail."""
+    return os.environ.get(RETRY_FAILED) == "1"
+
+
+def failure_mark(state: Properties) -> Properties:
+    """What the state of a run that `up` has just seen end notes for the next `up`. A run that somebody cancelled, or
+    whose record somebody deleted, gets no mark: nobody wants it back unasked."""
+    if never_began(state):
+        return {UNBEGUN: True}
+    return {FAILED: True} if state.get("state") == "FAILED" else {}
+
+
+def marks_of(state: Properties) -> Properties:
+    """The marks of a run that is still the same failed one."""
+    return {key: state[key] for key in (UNBEGUN, FAILED) if key in state}
+
+
+def remedy(mark: Properties) -> str:
+    if UNBEGUN in mark:
+        return _NOT_BEGUN
+    if FAILED not in mark:
+        return _STOPPED
+    return _NEXT_TIME if retries_failed() else _WHEN_ASKED
+
+
+def reason_to_start(state: Properties, inputs: Properties) -> str:
+    """Why the next `up` starts a failed run again, and what that costs at most. Empty if it does not."""
+    if state.get(UNBEGUN):
+        return f"failed before it began: starts again, {_cost(inputs)}"
+    if state.get(FAILED) and retries_failed():
+        return f"failed in an earlier `up`: starts again, {_cost(inputs)}"
+    return ""
+
+
+def _cost(inputs: Properties) -> str:
+    # A node that stands for several like it says so. What is not known yet counts once.
+    nodes = sum(many if isinstance(many := node.get("replicas"), int) else 1 for node in inputs["nodes"])
+    minutes = inputs.get("maximumRuntimeMinutes")
+    each = _count(nodes, "node")
+    if not isinstance(minutes, int):
+        return f"without a limit in time ({each}, no maximum runtime)"
+    return f"at most {_count(nodes * minutes / 60, 'node-hour')} ({each} x {_count(minutes / 60, 'hour')})"
+
+
+def _count(number: float, what: str) -> str:
+    shown = f"{number:,.2f}".rstrip("0").rstrip(".")
+    return f"{shown} {what}{'' if shown == '1' else 's'}"

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Oracle's provider called when Terraform ran it on the local OCI, held to the table of its calls.
+
+oci_provider_seen.json was written from the cloud's log: each type made, read, changed, moved and removed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from catalog.tables import table
+
+SEEN: Mapping[str, Mapping[str, Sequence[str]]] = json.loads(
+    Path(__file__).with_name("oci_provider_seen.json").read_text("utf-8")
+)["types"]
+TYPES = table("oci_provider_calls")["types"]
+
+
+def test_every_type_was_seen() -> None:
+    assert set(SEEN) == set(TYPES)
+
+
+@pytest.mark.parametrize("token", SEEN)
+def test_what_was_seen_is_what_the_table_says(token: str) -> None:
+    row = TYPES[token]
+    for what, calls in SEEN[token].items():
+        step, _, given = what.partition(" with ")
+        step, _, changed = step.partition(" ")
+        expected = row["given"][given].get(step, row[step]) if given else row.get("changed", {}).get(changed, row[step])
+        assert set(calls) == set(expected), what

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that the real AWS provider was seen to make, held to our table of its calls and to the deployer's policy.
+
+tests/contract/recorded holds what HashiCorp's provider, which Pulumi's wraps, called on a local AWS: all three
+examples, made, read, changed and deleted. `examples` has each example's calls, without deletions of what it keeps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.tables import table
+from components.aws_dl1.deployer import deployer_policies
+from components.aws_dl1.plan import aws_dl1_plan
+from components.plan.build import plan_of
+from schemas.judge import judge_file
+from tests.support.examples import stack_file
+
+HERE = Path(__file__).parent
+RECORDED: Mapping[str, Any] = json.loads((HERE / "recorded" / "aws-provider-5.52.json").read_text("utf-8"))
+CALLS: Mapping[str, Any] = table("aws_provider_calls")
+
+
+def rows() -> Iterator[tuple[str, Mapping[str, Any], set[str]]]:
+    """Each recorded type and function, its row of the table, and its recorded calls."""
+    for token, phases in RECORDED["types"].items():
+        yield token, CALLS["types"][token], {call for calls in phases.values() for call in calls}
+    for token, calls in RECORDED["functions"].items():
+        yield token, CALLS["functions"][token], set(calls)
+
+
+def calls_in(value: Any) -> Iterator[str]:
+    """All calls that a part of a row names, whether a list or by input."""
+    if isinstance(value, str):
+        yield value
+    else:
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from calls_in(one)
+
+
+def older() -> set[str]:
+    """Calls that only older providers make: newer policies need not allow them."""
+    parts = [*CALLS["types"].values(), *CALLS["functions"].values()]
+    return {named(row, call) for row in parts for call in calls_in(row.get("before", ()))}
+
+
+def named(row: Mapping[str, Any], call: str) -> str:
+    return call if ":" in call else f"{row['service']}:{call}"
+
+
+@pytest.mark.parametrize(
+    ("token", "row", "seen"), list(rows()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_the_table_has_every_call_that_was_seen(token: str, row: Mapping[str, Any], seen: set[str]) -> None:
+    parts = ("create", "read", "delete", "with", "when", "before", "tolerated")
+    known = {named(row, call) for part in parts for call in calls_in(row.get(part, ()))}
+    assert seen - known == set(), token
+
+
+@pytest.mark.parametrize("name", RECORDED["examples"])
+def test_the_deployer_may_make_every_call_that_was_seen(name: str) -> None:
+    statements = [
+        statement
+        for policy in deployer_policies(aws_dl1_plan(plan_of(judge_file(stack_file(name)))))
+        for statement in (policy.document or {}).get("Statement", ())
+        if statement["Effect"] == "Allow"
+    ]
+    patterns = {
+        one for row in statements for one in ([row["Action"]] if isinstance(row["Action"], str) else row["Action"])
+    }
+    actions = table("aws_calls")["actions"]
+    missing = set()
+    for call in RECORDED["examples"][name]:
+        service, _, operation = call.partition(":")
+        for action in actions.get(service, {}).get(operation, [operation]):
+            if call not in older() and not any(fnmatchcase(f"{service}:{action}", one) for one in patterns):
+                missing.add(call)
+    assert missing == set()

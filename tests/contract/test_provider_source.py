@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of the provider's calls against the provider's own source, where a checkout of it is at hand."""
+
+import os
+from pathlib import Path
+
+from tests.support.provider_source import VARIABLE, ProviderSource
+
+PLACE = os.environ.get(VARIABLE, "")
+
+if PLACE:
+
+    def test_every_call_in_the_source_is_in_the_table() -> None:
+        assert list(ProviderSource(Path(PLACE)).missing()) == []

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever OCI can state, nft takes."""
+
+from dataclasses import replace
+from ipaddress import IPv4Network
+from itertools import count
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localcloud.environments import network_tools
+from localcloud.hosts.firewall import TABLE, rulesets
+from localcloud.hosts.rules import FirewallRule
+from localcloud.hosts.site import Namespace, Site, SiteTask
+from tests.support.firewall_rules import rules
+from tests.support.programs import require_program
+
+
+def _give(nft: str, site: Site, namespace: Namespace, some: list[FirewallRule], generation: int) -> None:
+    for text in rulesets(some, generation):
+        site.run([SiteTask([nft, "-f", "-"], text, namespace.number)])
+
+
+def test_nft_takes_whatever_oci_can_state_again_and_again() -> None:
+    nft = network_tools.find("nft") or require_program("nft")
+    site = Site()
+    try:
+        site.prepare()
+        (namespace,) = site.open(1)
+
+        generations = count()
+
+        @given(st.lists(rules(), min_size=20, max_size=40))
+        def taken(some: list[FirewallRule]) -> None:
+            apart = [replace(rule, peers=rule.peers[:1]) for rule in some]
+            _give(nft, site, namespace, apart, next(generations))
+
+        taken()
+        # As many as five lists of OCI's limit hold.
+        many = [
+            FirewallRule(
+                "list",
+                "ingress",
+                n,
+                6,
+                "10.0.0.0/8",
+                (IPv4Network("10.0.0.0/8"),),
+                ports=(n + 1, n + 1),
+                key=f"{n:016x}",
+            )
+            for n in range(1000)
+        ]
+        _give(nft, site, namespace, many, next(generations))
+        (listed,) = site.run([SiteTask([nft, "list", "table", *TABLE.split()], "", namespace.number)])
+        assert listed.count("goto ingress_allowed") == 1000
+    finally:
+        site.close()

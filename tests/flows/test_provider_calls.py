@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local plugin `oci` makes the calls that catalog/oci_provider_calls.toml says of Oracle's, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from catalog.tables import table
+from localcloud.control import Cloud
+from localcloud.plugin.oci.functions import FUNCTIONS
+from localcloud.plugin.oci.rows import ROWS
+from tests.support.call_record import listening, step_of
+from tests.support.plugin_world import BUCKET, CASES, World, plugin_world
+
+TYPES = table("oci_provider_calls")["types"]
+OBJECT = "oci:ObjectStorage/storageObject:StorageObject"
+
+
+@pytest.fixture(scope="module")
+def world(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with plugin_world(shared_cloud, tmp_path_factory.mktemp("world")) as made:
+        yield made
+
+
+def test_every_type_and_function_has_a_row() -> None:
+    assert set(TYPES) == set(ROWS)
+    assert set(table("oci_provider_calls")["functions"]) == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("token", TYPES)
+def test_each_step_of_a_life_makes_the_calls_of_its_row(world: World, token: str) -> None:
+    row, case, engine = TYPES[token], CASES[token], world.engine
+    inputs = case.inputs(world)
+    with listening(world.cloud) as created:
+        made = engine.create(token, "it", inputs)
+    try:
+        with listening(world.cloud) as read:
+            assert engine.refresh(made)
+        with listening(world.cloud) as imported:
+            assert engine.import_(token, "it", case.import_id(made))
+        with listening(world.cloud) as updated:
+            made = engine.update(made, {**inputs, **case.change}) if case.change else made
+    finally:
+        with listening(world.cloud) as deleted:
+            engine.delete(made)
+    assert created.names == step_of(row, "create", inputs)
+    assert read.names == step_of(row, "read", inputs)
+    # An import knows no inputs, so no content either.
+    assert imported.names == (set(row["read"]) if token != OBJECT else {"HeadObject"})
+    assert updated.names == (step_of(row, "update", inputs) if case.change else set())
+    assert deleted.names == step_of(row, "delete", inputs)
+
+
+def test_an_object_from_a_file_and_all_its_versions(world: World) -> None:
+    bucket = world.resource(BUCKET).outputs["name"]
+    (world.folder / "code.py").write_text("print(1)\n")
+    inputs = {
+        "namespace": world.cloud.namespace, "bucket": bucket, "object": "code.py",
+        "source": str(world.folder / "code.py"), "deleteAllObjectVersions": True,
+    }  # fmt: skip
+    with listening(world.cloud) as created:
+        made = world.engine.create(OBJECT, "file", inputs)
+    with listening(world.cloud) as deleted:
+        world.engine.delete(made)
+    assert created.names == step_of(TYPES[OBJECT], "create", inputs)
+    assert deleted.names == step_of(TYPES[OBJECT], "delete", inputs)
+    assert world.engine.refresh(made) is None

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The deployer's policy of each example grants every call that the real provider makes for what the example makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+import pytest
+
+import iam
+from catalog.aws_actions import actions_of_function, actions_of_type
+from catalog.tables import table
+from components.aws_dl1.deployer import deployer_policies
+from components.aws_dl1.plan import aws_dl1_plan
+from components.oci.deployer import deployer_lines
+from components.oci.needs import permissions_of
+from components.oci.plan import OciPlan
+from components.oci.provider_calls import STEPS, calls_of_type
+from components.plan.build import plan_of
+from schemas.judge import judge_file
+from tests.programs.conftest import Record
+from tests.support.examples import DL1_EXAMPLES, EXAMPLES, PLATFORM, plan, stack_file
+from tests.support.recorder.client import Recording
+
+TYPES = table("oci_provider_calls")["types"]
+FUNCTIONS = table("oci_provider_calls")["functions"]
+AWS = table("aws_provider_calls")
+
+
+def calls(recording: Recording) -> Iterator[tuple[str, str, str]]:
+    """What calls, what it calls, and the compartment that it is in, where its inputs say."""
+    for made in recording.made():
+        if made.type in TYPES:
+            stays = made.retain or made.protect
+            for call in calls_of_type(made.type, STEPS[:-1] if stays else STEPS):
+                yield made.name, call, str(made.inputs.get("compartmentId", ""))
+    for asked in recording.invokes:
+        for call in FUNCTIONS.get(asked["function"], {}).get("read", ()):
+            yield asked["function"], call, str(asked["arguments"].get("compartmentId", ""))
+
+
+def granted(of: OciPlan, place: str) -> frozenset[str]:
+    """What the deployer may do in a compartment; without one, in any of the stack's, as an OCID may lie in each."""
+    places = (iam.Tenancy(), *([iam.CompartmentId(place)] if place else ()))
+    lines = [line.statement for line in deployer_lines(of, "deployers")]
+    return frozenset().union(*(iam.grants(line.grant) for line in lines if not place or line.location in places))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_examples_deployer_may_do_all_that_the_provider_calls(name: str, record: Record) -> None:
+    references = {PLATFORM: record("oci-platform").exports} if name == "oci-team" else {}
+    refused = {
+        (who, call, place)
+        for who, call, place in calls(record(name, references=references))
+        for _, needed, _ in permissions_of(call)
+        if not needed <= granted(plan(name), place)
+    }
+    assert not refused
+
+
+def aws_actions(recording: Recording) -> Iterator[tuple[str, str]]:
+    """What needs an action, and the action. What the stack keeps is not deleted."""
+    for made in recording.made():
+        if made.type in AWS["types"]:
+            given = " ".join(AWS["types"][made.type].get("with", {}).keys() & made.inputs.keys())
+            for action in actions_of_type(made.type, given, kept=made.retain or made.protect):
+                yield made.name, action
+    for asked in recording.invokes:
+        if asked["function"] in AWS["functions"]:
+            for action in actions_of_function(asked["function"]):
+                yield asked["function"], action
+
+
+@pytest.mark.parametrize("name", DL1_EXAMPLES)
+def test_an_aws_examples_deployer_may_do_all_that_the_provider_calls(name: str, record: Record) -> None:
+    made = aws_dl1_plan(plan_of(judge_file(stack_file(name))))
+    may = {action for policy in deployer_policies(made) for one in policy.statements for action in one.actions}
+    needed = {(who, action) for who, action in aws_actions(record(name)) if action != "sts:GetCallerIdentity"}
+    assert {"ec2:RunInstances", "ec2:DescribeImages"} <= {action for _, action in needed}
+    assert not {one for one in needed if not any(fnmatchcase(one[1], pattern) for pattern in may)}

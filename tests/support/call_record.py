@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls that a local cloud got, by its log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from localcloud.control import Cloud
+from provider.base.values import Properties
+
+_CALL = re.compile(r"^\S+ \S+ INFO [A-Z]+ /\S* \d{3} \S+ms ([A-Z]\w+)\b")
+
+
+@dataclass
+class Calls:
+    """The names of the operations that were called while it listened."""
+
+    names: set[str] = field(default_factory=set)
+
+
+@contextmanager
+def listening(cloud: Cloud) -> Iterator[Calls]:
+    """Collects what is called until the end. Whoever else calls the cloud then is heard, too."""
+    calls, log = Calls(), cloud.home / "server.log"
+    begin = log.stat().st_size
+    try:
+        yield calls
+    finally:
+        with log.open() as file:
+            file.seek(begin)
+            calls.names |= {found[1] for line in file if (found := _CALL.match(line))}
+
+
+def step_of(row: Mapping[str, Any], step: str, inputs: Properties) -> set[str]:
+    """The calls of a step by a row of catalog/oci_provider_calls.toml, and those that only the local plugin makes."""
+    given = [one[step] for name, one in row.get("given", {}).items() if inputs.get(name) and step in one]
+    return {*(given[0] if given else row[step]), *row.get("stand_in", {}).get(step, ())}
+
+
+def change_of(row: Mapping[str, Any], name: str, inputs: Properties) -> list[set[str]]:
+    """The calls of a change of one input: one of these."""
+    own = row.get("stand_in", {}).get(name, ())
+    named = [{*calls, *own} for key, calls in row.get("changed", {}).items() if key.partition(":")[0] == name]
+    return named or [step_of(row, "update", inputs)]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stack file of docs/first-hour.md, and the same file on another platform, as somebody types what `check` names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from schemas.findings import Finding
+from schemas.judge import judge_file
+from tests.support.pages import Block, read_sections
+
+PAGE = Path(__file__).parents[2] / "docs" / "first-hour.md"
+SCRIPTS = PAGE.with_suffix("")
+_MOVING = "The same file on another platform"
+_RESULT = re.compile(r"^    results/(\w+)/first/workdir/(\S+)$", re.MULTILINE)
+_STACK_FILE = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
+_NOT_TRAINED_THERE = "TY903"
+_TYPED = re.compile(r"(add|such as) `([^`]+)`")
+
+
+def blocks() -> list[Block]:
+    """Those that a reader types who stays on OCI."""
+    return [block for section, blocks in read_sections(PAGE).items() if section != _MOVING for block in blocks]
+
+
+def moving_blocks() -> list[Block]:
+    """Those that move the stack file to another platform: before what `check` says is typed, and afterwards."""
+    return read_sections(PAGE)[_MOVING]
+
+
+def promised() -> list[tuple[str, str]]:
+    """The job and the name of each file that the page promises."""
+    return [(job, file) for job, file in _RESULT.findall(PAGE.read_text("utf-8"))]
+
+
+def read_stack(jobs: Sequence[str] = ()) -> dict[str, Any]:
+    """The page's stack file with these jobs, or with all of them."""
+    found = _STACK_FILE.search(PAGE.read_text("utf-8"))
+    assert found is not None
+    data: dict[str, Any] = yaml.safe_load(found[1])
+    every = data["config"]["trainyard:jobs"]
+    data["config"]["trainyard:jobs"] = {name: job for name, job in every.items() if not jobs or name in jobs}
+    return data
+
+
+def write_stack(data: dict[str, Any], file: Path) -> None:
+    file.write_text(yaml.safe_dump(data, sort_keys=False), "utf-8")
+
+
+def obey_check(file: Path) -> tuple[Finding, ...]:
+    """Types all that one `check` of a stack file says, and leaves out the jobs that its platform does not train. What
+    `check` had said."""
+    data, errors = yaml.safe_load(file.read_text("utf-8")), judge_file(file).errors
+    for error in errors:
+        if error.code == _NOT_TRAINED_THERE:
+            del data["config"]["trainyard:jobs"][error.path[2]]
+        else:
+            _type(data, error)
+    write_stack(data, file)
+    return errors
+
+
+def _type(data: Any, finding: Finding) -> None:
+    """What a person types who obeys a remedy: a key of the whole stack, or one at the place of the finding."""
+    typed = _TYPED.search(finding.remedy)
+    assert typed is not None, finding
+    snippet: dict[str, Any] = yaml.safe_load(typed[2])
+    place = data["config"]
+    if not all(":" in key for key in snippet):
+        for step in finding.path[1:] if typed[1] == "add" else finding.path[1:-1]:
+            place = place[step]
+    place.update(snippet)

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of the system that some tests use. Where one is missing they are skipped, with the package that has it."""
+
+import shutil
+
+import pytest
+
+# Debian keeps some where only root's PATH leads.
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def require_program(name: str) -> str:
+    """The path of a program. Skips the test without it."""
+    found = shutil.which(name) or shutil.which(name, path=_PATH)
+    if found is None:
+        pytest.skip(f"no {name} on this machine; tests/apt-packages.txt names the packages that tests use")
+    return found

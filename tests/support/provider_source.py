@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tests.support.provider_source PATH`: the calls in the source of terraform-provider-aws that
+catalog/aws_provider_calls.toml does not name. PATH: a checkout, or a bare repository, of it.
+
+It follows names of functions through a package, so it finds what a waiter or a helper calls. It may find too much: a
+row then says under `unreached` why no input of ours leads there.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from catalog.tables import table
+
+# Where a checkout is, for the test that reads it.
+VARIABLE = "TRAINYARD_PROVIDER_SOURCE"
+_FUNCTION = re.compile(r"^func (?:\([^)]*\) )?(\w+)\(.*?^}", re.MULTILINE | re.DOTALL)
+_CALL = re.compile(r"\b\w*[cC]onn\.([A-Z]\w*?)(?:PagesWithContext|WithContext|Pages)?\(ctx|\.New(\w+?)Paginator\(")
+_PHASE = re.compile(
+    r"^func (?:\([^)]*\) )?((?:data|resource)\w*(?:Create|Put|Upload|Read|Update|Delete))\(", re.MULTILINE
+)
+_METHODS = frozenset({"create", "read", "update", "delete"})
+_WORD = re.compile(r"\b\w+\b")
+
+
+class ProviderSource:
+    """The packages of one checkout."""
+
+    def __init__(self, place: Path) -> None:
+        self._git = ["git", f"--git-dir={place / '.git' if (place / '.git').exists() else place}"]
+
+    def missing(self) -> Iterator[str]:
+        """What the table lacks, a line for each file."""
+        rows = table("aws_provider_calls")
+        for token, row in {**rows["types"], **rows["functions"]}.items():
+            if more := sorted(self.calls(row["source"]) - named_in(row)):
+                yield f"{token} ({row['source']}): {' '.join(more)}"
+
+    def calls(self, file: str) -> set[str]:
+        package, text = file.split("/")[0], self._read(f"internal/service/{file}")
+        return {call for name in _PHASE.findall(text) for call in self._reached(package, name, set())}
+
+    def _reached(self, package: str, name: str, seen: set[str]) -> set[str]:
+        functions = self._functions(package)
+        if name in seen or name not in functions:
+            return set()
+        seen.add(name)
+        body = functions[name].partition("{")[2]
+        # Methods of many types have these names: only functions of the package itself are followed.
+        further = {word for word in _WORD.findall(body) if word in functions and word.lower() not in _METHODS}
+        found = {one or other for one, other in _CALL.findall(body)}
+        return found.union(*(self._reached(package, word, seen) for word in further))
+
+    @cache  # noqa: B019 - there is one in a process
+    def _functions(self, package: str) -> Mapping[str, str]:
+        listed = self._ask("ls-tree", "--name-only", f"HEAD:internal/service/{package}").split()
+        files = [name for name in listed if name.endswith(".go") and not name.endswith("_test.go")]
+        texts = [self._read(f"internal/service/{package}/{name}") for name in files]
+        return {match[1]: match[0] for text in texts for match in _FUNCTION.finditer(text)}
+
+    @cache  # noqa: B019
+    def _read(self, path: str) -> str:
+        return self._ask("show", f"HEAD:{path}")
+
+    def _ask(self, *words: str) -> str:
+        return subprocess.run([*self._git, *words], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def named_in(row: Mapping[str, Any]) -> set[str]:
+    """Every call that a row names, also those that it says are not reached."""
+    lists = [row.get(phase, ()) for phase in ("create", "read", "delete")]
+    for part in ("with", "when", "before", "unreached"):
+        lists += row.get(part, {}).values()
+    return {call for calls in lists for call in calls}
+
+
+if __name__ == "__main__":
+    lines = list(ProviderSource(Path(sys.argv[1])).missing())
+    print("\n".join(lines) or "nothing is missing")
+    sys.exit(bool(lines))

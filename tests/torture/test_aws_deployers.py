@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks on AWS come up, change and go down as the deployer that `trainyard access` prints policies for.
+
+The local AWS refuses everything else. Each example, and ten variations of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.support.aws_deployer import Deployer
+from tests.support.counts import FIRST, wanted
+from tests.support.local_team import Team
+
+pytestmark = [pytest.mark.engine, pytest.mark.torture]
+
+CHANGES = wanted(sample=3, full=25)
+RESNET = "aws-dl1-resnet"
+EXAMPLES = (RESNET, "aws-dl1-single-node", "aws-dl1-existing-vpc")
+# What a variation says otherwise than the example: of the stack, and of its job's cluster.
+VARIATIONS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    "1 EFA, an address for each": ({}, {"efa": 1, "publicAddress": "automatic"}),
+    "2 EFA, an Elastic IP": ({}, {"efa": 2, "publicAddress": "elastic"}),
+    "3 EFA behind NAT": ({"network": {"cidr": "10.40.0.0/16", "nat": True}}, {"efa": 3}),
+    "an existing VPC": ({"network": {"vpc": "vpc-0c0a1b2c3d4e5f607", "subnetCidr": "10.60.1.0/24"}}, {}),
+    "an existing registry": ({"registry": {"existing": "company/gaudi"}}, {}),
+    "an existing bucket": ({"bucket": {"existing": "company-training"}}, {}),
+    "spot": ({}, {"spot": True}),
+    "reserved": ({}, {"reservation": "cr-0c0a1b2c3d4e5f603"}),
+    "documented": ({"access": {"mode": "documented", "users": {"role": "vision-scientist"}}}, {}),
+    "proof of concept": (
+        {"environment": "dev", "access": {"mode": "proof-of-concept", "users": {"group": "vision-scientists"}}}, {},
+    ),
+}  # fmt: skip
+# Values to choose from, by key of the stack file. What a variation sets stays.
+VALUES: Mapping[str, tuple[Any, ...]] = {
+    "logs": ({"retentionDays": 30}, {"retentionDays": 60}, {"retentionDays": 90}),
+    "tags": ({"cost": "1"}, {"cost": "2"}, {"cost": "1", "owner": "ana"}, {}),
+    "network": ({"cidr": "10.40.0.0/16", "nat": True}, {"cidr": "10.40.0.0/16"}),
+    "access": (
+        {"mode": "least-privilege", "users": {"group": "vision-scientists"}},
+        {"mode": "documented", "users": {"group": "vision-scientists"}},
+    ),
+}
+WORKERS, PORTS, DISKS = (1, 2), (3022, 4022), (500, 600)
+
+
+def _life(team: Team, fixed: Mapping[str, Any], random: Random, note: Callable[[str, object], None]) -> None:
+    deployer = Deployer(team, stands_in=True)
+    try:
+        deployer.trainyard("up", deployer.name)
+        for _ in range(CHANGES):
+            note(*_changed(team, fixed, random))
+            deployer.trainyard("up", deployer.name)
+            assert deployer.refused() == set()
+        assert "unchanged" in deployer.trainyard("preview", deployer.name, "--expect-no-changes")
+        deployer.trainyard("down", deployer.name, "--yes")
+        assert deployer.refused() == set()
+    finally:
+        team.end()
+
+
+def _changed(team: Team, fixed: Mapping[str, Any], random: Random) -> tuple[str, object]:
+    """Draws a change of the stack file, and makes it."""
+    own = team.file.stem != f"Pulumi.{RESNET}"
+    free = [key for key in VALUES if key not in fixed and not (own and key in ("network", "access"))]
+    key = random.choice([*free, "jobs"])
+    if key != "jobs":
+        value = random.choice(VALUES[key])
+        team.configure(key, value)
+        return key, value
+    [(name, job)] = team.written("jobs").items()
+    if random.random() < 0.5 and "worker" in job["roles"]:
+        job["roles"]["worker"] = random.choice(WORKERS)
+    elif random.random() < 0.5:
+        job["cluster"]["sshPort"] = random.choice(PORTS)
+    else:
+        job["blockStorageGb"] = random.choice(DISKS)
+    team.configure("jobs", {name: job})
+    return name, job
+
+
+def _without_runs(team: Team, cluster: Mapping[str, Any]) -> None:
+    """What runs take is the users' part; `rehearse` judges it. The account has room for a machine more."""
+    team.configure("quota", {"vcpus": 480})
+    [(name, job)] = team.written("jobs").items()
+    team.configure("jobs", {name: {**job, "cluster": {**job["cluster"], **cluster}, "runs": {}}})
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example(name: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    team = Team(tmp_path, name)
+    _without_runs(team, {})
+    _life(team, {}, Random(FIRST), record_property)
+
+
+@pytest.mark.parametrize("name", VARIATIONS)
+def test_a_variation(name: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    stack, cluster = VARIATIONS[name]
+    team = Team(tmp_path, RESNET)
+    for key, value in stack.items():
+        team.configure(key, value)
+    _without_runs(team, cluster)
+    _life(team, stack, Random(FIRST), record_property)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What frameworks have to be told of the machine, and a launch document cannot know."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from importlib.machinery import ModuleSpec
+
+import pytest
+
+from launcher import frameworks
+from launcher.document import Launch, read
+from launcher.gpus import Gpus
+from tests.support.examples import plan
+
+
+def launch(example: str) -> Launch:
+    (job,) = plan(example).jobs.values()
+    return read({"TRAINYARD_LAUNCH": json.dumps(dict(job.runs["base"].nodes[0].launch))})
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    found = [False]
+    monkeypatch.setattr(Gpus, "readable", property(lambda _: found[0]))
+    return found
+
+
+def test_accelerate_is_told_that_there_is_no_gpu(gpus: list[bool]) -> None:
+    job = launch("oci-accelerate")
+    assert frameworks.variables(job, {}) == {"ACCELERATE_USE_CPU": "true"}
+    assert frameworks.variables(job, {"ACCELERATE_USE_CPU": "false"}) == {}, "what the job says counts"
+    gpus[0] = True
+    assert frameworks.variables(job, {}) == {}
+
+
+def test_keras_2_trains_on_several_workers_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    several, one = launch("oci-tensorflow-multi-worker"), launch("oci-tensorflow-mirrored")
+    installed = [ModuleSpec("tf_keras", None)]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: next(iter(installed), None))
+    assert frameworks.variables(several, {}) == {"TF_USE_LEGACY_KERAS": "1"}
+    assert frameworks.variables(several, {"TF_USE_LEGACY_KERAS": "0"}) == {}, "what the job says counts"
+    assert frameworks.variables(one, {}) == {}, "Keras 3 trains there"
+    installed.clear()
+    assert frameworks.variables(several, {}) == {}
+
+
+def test_others_are_told_nothing(gpus: list[bool]) -> None:
+    assert not gpus[0]
+    assert frameworks.variables(launch("oci-pytorch-ddp"), {}) == {}
