@@ -7,27 +7,30 @@ thing consists of, and on what an action is granted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
 from catalog.tables import table
 
-_PHASES = ("create", "read", "delete")
+LIFE = ("create", "read", "delete")
 
 
 @cache
 def rows_of_kind(kind: str) -> tuple[Mapping[str, Any], ...]:
     """What making one kind of thing takes, as rows of (resource, actions)."""
     row = table("aws_dl1_access")["deployer"][kind]
+    # What is kept is never deleted.
+    whole_life = LIFE[:-1] if row.get("kept") else LIFE
+    phases_of = {"makes": whole_life, "deletes": ("delete",)}
     actions = {
         *(
             action
-            for token, inputs in row.get("makes", {}).items()
-            for action in actions_of_type(token, inputs, _kept(row))
+            for key, phases in phases_of.items()
+            for token, inputs in row.get(key, {}).items()
+            for action in actions_of_type(token, inputs, phases)
         ),
-        *(action for token, inputs in row.get("deletes", {}).items() for action in _deleting(token, inputs)),
         *(action for token in row.get("looks_up", ()) for action in actions_of_function(token)),
     }
     by_resource: dict[str, set[str]] = {}
@@ -49,23 +52,11 @@ def granted_on(action: str) -> list[str]:
     return resources
 
 
-def _kept(row: Mapping[str, Any]) -> bool:
-    return bool(row.get("kept"))
-
-
-def actions_of_type(token: str, inputs: str, kept: bool) -> Iterator[str]:
-    """Of a whole life with these inputs, or conditions. What is kept is never deleted."""
+def actions_of_type(token: str, inputs: str, phases: Sequence[str]) -> Iterator[str]:
+    """Of these phases of a life with these inputs, or conditions."""
     row = table("aws_provider_calls")["types"][token]
-    phases = [phase for phase in _PHASES if not (kept and phase == "delete")]
     yield from _actions(row, [*(call for phase in phases for call in row[phase]), *_for_inputs(row, inputs)])
     for name in (*phases, *inputs.split()):
-        yield from row.get("also", {}).get(name, ())
-
-
-def _deleting(token: str, inputs: str) -> Iterator[str]:
-    row = table("aws_provider_calls")["types"][token]
-    yield from _actions(row, [*row["delete"], *_for_inputs(row, inputs)])
-    for name in ("delete", *inputs.split()):
         yield from row.get("also", {}).get(name, ())
 
 

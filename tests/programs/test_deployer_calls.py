@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 import iam
-from catalog.aws_actions import actions_of_function, actions_of_type
+from catalog.aws_actions import LIFE, actions_of_function, actions_of_type
 from catalog.tables import table
 from components.aws_dl1.deployer import deployer_policies
 from components.aws_dl1.plan import aws_dl1_plan
@@ -64,7 +64,7 @@ def aws_actions(recording: Recording) -> Iterator[tuple[str, str]]:
     for made in recording.made():
         if made.type in AWS["types"]:
             given = " ".join(AWS["types"][made.type].get("with", {}).keys() & made.inputs.keys())
-            for action in actions_of_type(made.type, given, kept=made.retain or made.protect):
+            for action in actions_of_type(made.type, given, LIFE[:-1] if made.retain or made.protect else LIFE):
                 yield made.name, action
     for asked in recording.invokes:
         if asked["function"] in AWS["functions"]:

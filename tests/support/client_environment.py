@@ -35,9 +35,23 @@ def environment(lock: Path) -> Path:
     with open_lock(folder.with_name(f".{folder.name}.lock")) as held:
         fcntl.flock(held, fcntl.LOCK_EX)  # a worker that comes second waits, and finds it made
         if not (folder / _READY).exists():
-            _make(folder, lock)
+            _make_once(folder, lock)
         require_own(folder)
     return folder / "bin"
+
+
+def _make_once(folder: Path, lock: Path) -> None:
+    """Where an index cannot be reached, one test finds out: each try takes more than a minute."""
+    this_run, failed = os.environ.get("PYTEST_XDIST_TESTRUNUID", ""), folder.with_name(f".{folder.name}.failed")
+    run, _, why = failed.read_text().partition("\n") if failed.exists() else ("", "", "")
+    if this_run and run == this_run:
+        raise RuntimeError(why)
+    try:
+        _make(folder, lock)
+    except RuntimeError as error:
+        failed.write_text(f"{this_run}\n{error}")
+        raise
+    failed.unlink(missing_ok=True)
 
 
 def _make(folder: Path, lock: Path) -> None:
