@@ -17,17 +17,13 @@ OCI = [name for name in EXAMPLES if name.startswith("oci-")]
 # Those whose way up differs: another stack comes first, stand-ins for what exists.
 ALWAYS = ["oci-existing", "oci-existing-vcn", "oci-team"]
 USES = {"oci-team": "oci-platform"}
-# Eight nodes of two processes train for minutes, and everything beside them waits.
-LONG = ["oci-pytorch-multi-node"]
 
 
 def _groups() -> list[list[str]]:
-    """`make test`: a few, others with another seed and the same for everybody; torture: all at once, and pairs."""
+    """`make test`: a few, in another order with another seed; torture: all at once, and pairs."""
     count = wanted(0, 18)
     if not count:
-        short = [name for name in OCI if name not in (*ALWAYS, *LONG)]
-        few = sorted({*ALWAYS, *drawn(short, 1)})
-        return [drawn(few, len(few))]
+        return [drawn(ALWAYS, len(ALWAYS))]
     chance = random.Random(FIRST)
     return [chance.sample(OCI, 2 if number else len(OCI)) for number in range(count)]
 

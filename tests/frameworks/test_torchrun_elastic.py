@@ -53,6 +53,7 @@ def beginnings(run: Run, rank: int) -> list[int]:
     return [int(epoch) for epoch in re.findall(r"begins after epoch (\d+)", "\n".join(run.lines(rank)))]
 
 
+@pytest.mark.torture
 def test_training_goes_on_in_a_smaller_world_when_a_node_is_lost(field: Field) -> None:
     one = example()
     with field.run(one.job(3), one.folder, one.environment()) as run:
