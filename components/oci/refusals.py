@@ -85,7 +85,10 @@ def _subnet_range(plan: OciPlan, recorded: Recorded, subnet: Outputs) -> Iterato
     if old.network_address == new.network_address:
         if new.prefixlen > old.prefixlen:
             message = f"{change} takes addresses away. {_refusal('subnet-range')}"
-            remedy = "first let the runs in the subnet end, also those of stacks that use it (`trainyard runs`)"
+            remedy = (
+                "first let the runs in the subnet end, also those of stacks that use it (`trainyard runs`); "
+                f"or keep its range: `subnetCidr: {old}`"
+            )
             yield Wrong(at("network", "subnetCidr"), message, remedy)
         return
     keep = f"choose a range that begins at {old.network_address}"
