@@ -4,18 +4,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import pulumi
 
 from components.plan.model import Plan
-from schemas.checks.registry import Wrong
 
 Outputs = Mapping[str, Any]
+T = TypeVar("T")
 PROTECTED = (
     "It is protected, so Pulumi refuses to delete it. "
     "After `pulumi state unprotect` it stays as it is, but no longer belongs to this stack"
 )
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What this stack's state has before an `up`: the outputs of its resources, by URN."""
+
+    resources: Mapping[str, Outputs]
+
+    def one(self, kind: str, *names: str) -> Outputs:
+        """The outputs of the first of these that is there, by the last word of its type. Empty if none is."""
+        urn = self.urn(kind, *names)
+        return self.resources[urn] if urn else {}
+
+    def urn(self, kind: str, *names: str) -> str | None:
+        """The URN that `one` gives the outputs of."""
+        found = (urn for name in names for urn in self.resources if urn.endswith(f":{kind}::{name}"))
+        return next(found, None)
 
 
 def _stack() -> str:
@@ -40,7 +58,7 @@ def recorded_resources() -> Mapping[str, Outputs]:
     return {urn: row.get("outputs") or {} for urn, row in (answer.get("outputs") or {}).items()}
 
 
-def unless_refused(look: Callable[[], Iterable[Wrong]]) -> list[Wrong]:
+def unless_refused(look: Callable[[], Iterable[T]]) -> list[T]:
     """What a look-up in the cloud finds. Nothing if the cloud refuses it."""
     try:
         return list(look())

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from components.outputs import Outputs, recorded_resources
+from components import outputs
+from components.outputs import Outputs
 from components.plan.model import JobPlan
 
 INSTANCE = "aws:ec2/instance:Instance"
@@ -19,42 +20,30 @@ _NODE_JSON = "/etc/trainyard/node.json"
 
 
 @dataclass(frozen=True)
-class Recorded:
+class Recorded(outputs.Recorded):
     """Resources by URN. Those of a job that was renamed have its earlier name."""
-
-    resources: Mapping[str, Outputs]
-
-    def one(self, kind: str, *names: str) -> Outputs:
-        """The outputs of the first of these that is there, by the last word of its type. Empty if none is."""
-        urn = self.urn(kind, *names)
-        return self.resources[urn] if urn else {}
 
     def machines(self, job: JobPlan) -> dict[str, str]:
         """The ids of a job's machines, by the names of their nodes."""
         marks = tuple(f"{INSTANCE}::{name}/" for name in (job.name, *job.was))
         return {
-            urn.rpartition("/")[2]: instance_id(outputs)
-            for urn, outputs in self.resources.items()
+            urn.rpartition("/")[2]: instance_id(machine)
+            for urn, machine in self.resources.items()
             if any(mark in urn for mark in marks)
         }
 
     @property
     def instances(self) -> frozenset[str]:
-        return frozenset(instance_id(outputs) for urn, outputs in self.resources.items() if f"{INSTANCE}::" in urn)
-
-    def urn(self, kind: str, *names: str) -> str | None:
-        """The URN that `one` gives the outputs of."""
-        found = (urn for name in names for urn in self.resources if urn.endswith(f":{kind}::{name}"))
-        return next(found, None)
+        return frozenset(instance_id(machine) for urn, machine in self.resources.items() if f"{INSTANCE}::" in urn)
 
 
 def read_recorded() -> Recorded:
-    return Recorded(recorded_resources())
+    return Recorded(outputs.recorded_resources())
 
 
-def instance_id(outputs: Outputs) -> str:
+def instance_id(machine: Outputs) -> str:
     """Outputs have no id, but the ARN ends with it."""
-    return str(outputs.get("arn") or "").rpartition("/")[2]
+    return str(machine.get("arn") or "").rpartition("/")[2]
 
 
 def node_settings(template: Outputs) -> Mapping[str, Any]:

@@ -22,8 +22,10 @@ from components.oci.logs import Logs, LogsArgs
 from components.oci.network import Network, NetworkArgs
 from components.oci.outputs import outputs
 from components.oci.plan import OciPlan
+from components.oci.refusals import find_refusals
 from components.oci.storage import Storage, StorageArgs
 from components.oci.uses import TAKEN
+from components.outputs import Recorded, recorded_resources
 from components.run import RunProvider
 from components.voice import warn
 from schemas.findings import dotted
@@ -36,7 +38,7 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
     """Makes every resource of the plan and returns the stack's outputs. Paths in the plan start at `folder`."""
     make_lean()
     plan = resolve_existing(plan)
-    for wrong in find_departures(plan):
+    for wrong in (*find_refusals(plan, Recorded(recorded_resources())), *find_departures(plan)):
         warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
     borrowed = Borrowed(plan, TAKEN)
     prefix = f"{plan.team}-{plan.environment}"

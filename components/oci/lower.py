@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.tables import table
-from components.oci.plan import OciAccessPlan, OciLogsPlan, OciNetworkPlan, OciPlan, ProjectPlan, VaultPlan
+from components.oci.plan import OciAccessPlan, OciJobPlan, OciLogsPlan, OciNetworkPlan, OciPlan, ProjectPlan, VaultPlan
 from components.plan.access import grants
 from components.plan.model import Grant, Plan, extend
 from components.plan.resolved import ResolvedJob
@@ -34,6 +34,10 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
             create=stack.makes("project"),
             project=stack.project.existing,
         ),
+        jobs={
+            name: extend(OciJobPlan, job, capacity_reservation=stack.jobs[name].capacity_reservation)
+            for name, job in plan.jobs.items()
+        },
         vault=VaultPlan(stack.vault.vault, stack.vault.key, stack.vault.secrets) if stack.vault else None,
     )
 

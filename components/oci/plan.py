@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from components.plan.model import AccessPlan, LogsPlan, NetworkPlan, Plan
+from components.plan.model import AccessPlan, JobPlan, LogsPlan, NetworkPlan, Plan
 from schemas.model import Secret
 
 
@@ -53,6 +53,11 @@ class VaultPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OciJobPlan(JobPlan):
+    capacity_reservation: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OciPlan(Plan):
     network: OciNetworkPlan
     access: OciAccessPlan
@@ -61,6 +66,7 @@ class OciPlan(Plan):
     tenancy: str | None
     project: ProjectPlan
     vault: VaultPlan | None
+    jobs: Mapping[str, OciJobPlan] = field(default_factory=dict)
 
 
 def oci_plan(plan: Plan) -> OciPlan:

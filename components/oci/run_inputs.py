@@ -36,6 +36,7 @@ def job_tags(plan: OciPlan, job: JobPlan) -> dict[str, str]:
 
 
 def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: Filler) -> dict[str, Any]:
+    reservation = plan.jobs[job.name].capacity_reservation
     return {
         "platform": "oci",
         "job": where.job,
@@ -49,6 +50,8 @@ def run_inputs(plan: OciPlan, job: JobPlan, run: RunPlan, where: Where, filler: 
         "maximumRuntimeMinutes": job.maximum_runtime_minutes,
         "logGroup": where.log_group,
         "log": where.log,
+        # Earlier releases had no such input, and their runs are not to start again.
+        **({"capacityReservation": reservation} if reservation else {}),
         "until": run.until,
         "attempt": run.attempt,
     }

@@ -19,6 +19,8 @@ def _failures(inputs: Properties) -> Iterator[InputFailure]:
         yield InputFailure("layout", f"`{layout}` is not one of {', '.join(LAYOUTS)}.")
     if inputs.get("log") and not inputs.get("logGroup"):
         yield InputFailure("log", "`log` is given without its `logGroup`; give both.")
+    if inputs.get("capacityReservation") and layout == "node-groups":
+        yield InputFailure("capacityReservation", "Only job runs of one node start in a reservation.")
     nodes = inputs.get("nodes")
     for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
         for key in _OF_GROUPS if isinstance(node, Mapping) else ():
@@ -40,6 +42,7 @@ INPUTS = OwnInputs(
         "layout": RunInput({**_TEXT, "default": LAYOUTS[0]}, default=LAYOUTS[0]),
         "logGroup": RunInput(_TEXT),
         "log": RunInput(_TEXT),
+        "capacityReservation": RunInput(_TEXT),
     },
     stands_on="job",
     node=dict.fromkeys(_OF_GROUPS, _NUMBER),

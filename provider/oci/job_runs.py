@@ -123,6 +123,7 @@ def request(spec: RunSpec, node: NodeSpec | None, job: Any, work: str, main: str
         details["job_environment_configuration_override_details"] = _image_override(
             spec, job.job_environment_configuration_details
         )
+        details["job_infrastructure_configuration_override_details"] = _reserved(spec, job)
     return of.CreateJobRunDetails(**details)
 
 
@@ -182,6 +183,17 @@ def _image_override(spec: RunSpec, of_job: Any) -> Any:
     )
 
 
+def _reserved(spec: RunSpec, job: Any) -> Any:
+    """The job's machines in the run's reservation, which Oracle's Pulumi provider cannot write into the job."""
+    reservation = spec.own.get("capacityReservation")
+    if not reservation:
+        return None
+    # An override replaces the whole setting.
+    of_job = job.job_infrastructure_configuration_details
+    same = {field: getattr(of_job, field) for field in of_job.swagger_types}
+    return type(of_job)(**same | {"capacity_reservation_id": reservation})
+
+
 def node_run(run: Any, name: str | None = None) -> NodeRun:
     """From a job run, or from its summary in a list."""
     return NodeRun(
@@ -230,6 +242,8 @@ def described_inputs(runs: Sequence[Any]) -> Properties:
             None,
         ),
     }
+    machines = main.job_infrastructure_configuration_override_details
+    inputs["capacityReservation"] = getattr(machines, "capacity_reservation_id", None)
     logs = main.job_log_configuration_override_details
     if logs is not None and logs.enable_logging:
         inputs |= {"logGroup": logs.log_group_id, "log": logs.log_id}

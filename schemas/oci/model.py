@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from schemas.model import Access, Logs, NamedAlike, Network, Secret, Stack, StackPlace
+from schemas.model import Access, Job, Logs, NamedAlike, Network, Secret, Stack, StackPlace
 
 # `${secret.<name>}` is the OCID of a secret of trainyard:vault.
 SECRET = "secret."
@@ -96,6 +96,11 @@ class Vault:
     secrets: Mapping[str, Secret] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class OciJob(Job):
+    capacity_reservation: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OciStack(Stack):
     compartment: str | None = None
@@ -105,6 +110,7 @@ class OciStack(Stack):
     logs: OciLogs = OciLogs()
     project: Project = Project()
     vault: Vault | None = None
+    jobs: Mapping[str, OciJob] = field(default_factory=dict)
 
     variables: ClassVar[Mapping[str, str]] = VARIABLES
     system_folders: ClassVar[tuple[str, ...]] = ("/home/datascience/decompressed_artifact",)

@@ -110,7 +110,7 @@ VALUES: Mapping[Key, Any] = {
     ("", "routeTableId"): _second(ROUTES),
     ("", "securityAttributes"): {"Oracle-ZPR.MaxEgressCount": "42"},
     (VCN, "cidrBlocks"): ["10.0.0.0/16", "10.1.0.0/16"],
-    (SUBNET, "cidrBlock"): "10.0.2.0/23",
+    (SUBNET, "cidrBlock"): "10.0.1.0/25",
     (SUBNET, "dhcpOptionsId"): _dhcp,
     (SUBNET, "securityListIds"): lambda world: [world.id(RULES), world.another(RULES).id],
     (RULES, "ingressSecurityRules"): [_OTHER_RULE],

@@ -249,6 +249,26 @@ def test_subnets_do_not_overlap(world: World) -> None:
     assert refused.value.status == 400
 
 
+def test_a_subnet_keeps_its_first_address(world: World) -> None:
+    client = world.clients.network
+    subnet = client.create_subnet(_in_vcn(core.CreateSubnetDetails, cidr_block="10.0.64.0/24")(world)).data.id
+    for cidr in ("10.0.64.0/23", "10.0.64.0/25"):
+        assert client.update_subnet(subnet, core.UpdateSubnetDetails(cidr_block=cidr)).data.cidr_block == cidr
+    with pytest.raises(oci.exceptions.ServiceError, match="same network address") as refused:
+        client.update_subnet(subnet, core.UpdateSubnetDetails(cidr_block="10.0.65.0/24"))
+    assert refused.value.status == 400
+
+
+def test_versioning_of_a_bucket_is_not_suspended_before_it_was_on(world: World) -> None:
+    storage = oci.object_storage.models
+    details = storage.CreateBucketDetails(name="suspended", compartment_id=world.compartment)
+    details._versioning = "Suspended"  # the SDK's own model refuses it
+    namespace = world.clients.storage.get_namespace().data
+    with pytest.raises(oci.exceptions.ServiceError) as refused:
+        world.clients.storage.create_bucket(namespace, details)
+    assert refused.value.status == 400
+
+
 def test_blocks_of_a_vcn_change(world: World) -> None:
     client = world.clients.network
     vcn = client.create_vcn(_in_compartment(core.CreateVcnDetails, cidr_blocks=["10.20.0.0/16"])(world)).data.id

@@ -74,13 +74,21 @@ def test_a_run_runs_to_its_end_and_the_second_up_changes_nothing(world: World) -
 
 def test_every_node_learns_of_the_main_one(world: World) -> None:
     nodes = [node("main", 0), node("worker-0", 1, "worker"), node("worker-1", 2, "worker")]
-    made = world.engine.create(RUN, "run", world.inputs(nodes=nodes))
+    reservation = "ocid1.capacityreservation.oc1.iad.ours"
+    made = world.engine.create(RUN, "run", world.inputs(nodes=nodes, capacityReservation=reservation))
     main, *workers = (node["id"] for node in made.outputs["nodeRuns"])
     client = world.session.client("data_science")
     for worker in workers:
         configuration = client.get_job_run(worker).data.job_configuration_override_details
         assert configuration.environment_variables["MAIN_JOB_RUN_OCID"] == main
     assert len(world.runs()) == 3
+    # Each job run is of one node, so each starts in the reservation.
+    machines = [client.get_job_run(one).data.job_infrastructure_configuration_details for one in (main, *workers)]
+    assert {machine.capacity_reservation_id for machine in machines} == {reservation}
+    assert {machine.shape_name for machine in machines} == {"VM.Standard2.1"}
+    seen = world.engine.refresh(made)
+    assert seen is not None
+    assert seen.inputs["capacityReservation"] == reservation
 
 
 def test_until_started_does_not_wait_for_the_end_and_delete_cancels(world: World) -> None:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from components.oci.plan import OciPlan
 from schemas.model import Job, Role, Run, Shape
-from schemas.oci.model import OciAccess, OciStack, Users
+from schemas.oci.model import OciAccess, OciJob, OciStack, Users
 from tests.support.oci_plans import oci_plan
 
 COMPARTMENT = "ocid1.compartment.oc1..vision"
@@ -29,6 +29,11 @@ def job(framework: str = "pytorch", roles: Mapping[str, int] | None = None, **ch
     return replace(sample, **changes)
 
 
+def own(job: Job) -> OciJob:
+    """The job with OCI's own keys, which it leaves out."""
+    return job if isinstance(job, OciJob) else OciJob(**{one.name: getattr(job, one.name) for one in fields(job)})
+
+
 def stack(*, jobs: Mapping[str, Job] | None = None, **changes: Any) -> OciStack:
     sample = OciStack(
         name="vision-dev",
@@ -38,7 +43,7 @@ def stack(*, jobs: Mapping[str, Job] | None = None, **changes: Any) -> OciStack:
         compartment=COMPARTMENT,
         tenancy=TENANCY,
         access=OciAccess(users=Users(group="scientists")),
-        jobs={"train": job()} if jobs is None else jobs,
+        jobs={name: own(made) for name, made in ({"train": job()} if jobs is None else jobs).items()},
     )
     return replace(sample, **changes)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from components.oci.artifact import artifact_name
+from components.oci.plan import OciJobPlan
 from components.plan.model import JobPlan
 from provider.oci.session import Session
 from tries.model import PlannedTry
@@ -38,6 +39,8 @@ def _of_job(session: Session, job: JobPlan, deployed: Deployed, folder: Path) ->
         yield "shape"
     if job.block_storage_gb != getattr(infrastructure, "block_storage_size_in_gbs", None):
         yield "blockStorageGb"
+    if deployed.like and _reservation(job) != deployed.like.get("capacityReservation"):
+        yield "capacityReservation"
     minutes = (deployed.like or {}).get("maximumRuntimeMinutes")
     if job.maximum_runtime_minutes != (minutes or getattr(configuration, "maximum_runtime_in_minutes", None)):
         yield "maximumRuntimeMinutes"
@@ -88,6 +91,10 @@ def _shape_of(infrastructure: Any) -> tuple[Any, ...]:
         getattr(size, "ocpus", None),
         getattr(size, "memory_in_gbs", None),
     )
+
+
+def _reservation(job: JobPlan) -> str | None:
+    return job.capacity_reservation if isinstance(job, OciJobPlan) else None
 
 
 def _mounted(mount: Any) -> tuple[str, str]:

@@ -54,6 +54,8 @@ def _ocids(stack: OciStack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
     for name, job in stack.jobs.items():
         if job.code and job.code.git and job.code.git.secret and "${" not in job.code.git.secret:
             yield at("jobs", name, "code", "git", "secret"), job.code.git.secret, ("vaultsecret",)
+        if job.capacity_reservation:
+            yield at("jobs", name, "capacityReservation"), job.capacity_reservation, ("capacityreservation",)
 
 
 @rule("TY601", "a bucket name that OCI would refuse")

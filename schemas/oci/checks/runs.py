@@ -17,6 +17,9 @@ from schemas.oci.model import OciStack
 SHORTEST, LONGEST = 10, 30 * 24 * 60
 SMALLEST_DISK, LARGEST_DISK = 50, 10_240
 MOST_MOUNTS = 5
+# docs.oracle.com/iaas/Content/data-science/using/bring-your-own-reservations.htm, although the API's model of node
+# groups has a field for them.
+_RESERVATIONS = '"BYOR doesn\'t support Pipelines or multi-node Job Runs" (Oracle, Bring Your Own Reservations)'
 _MOUNTED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -87,6 +90,15 @@ def mount_name(stack: OciStack, _: Facts) -> Iterator[Wrong]:
                 message = f"`{item.mount}` ends in a name that OCI does not allow"
                 remedy = "use letters, digits, `-` and `_`, beginning with a letter or digit"
                 yield Wrong(at("jobs", name, "inputs", index, "mount"), message, remedy)
+
+
+@rule("TY829", "a capacity reservation for node groups")
+def reservation_of_groups(stack: OciStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.capacity_reservation and job.layout == "node-groups":
+            message = f"OCI takes reservations for job runs of one node: {_RESERVATIONS}"
+            remedy = "remove `layout: node-groups`, so that each node is a job run of its own; or the reservation"
+            yield Wrong(at("jobs", name, "capacityReservation"), message, remedy)
 
 
 @rule("TY866", "runs that take many machines at once", severity="note")

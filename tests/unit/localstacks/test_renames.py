@@ -10,8 +10,8 @@ from components.plan.build import build_plan
 from components.plan.model import Plan
 from localstacks.oci.platform import OciLocalPlatform
 from localstacks.renames import words
-from schemas.model import Job, Role, Run, Shape, Was
-from schemas.oci.model import OciStack
+from schemas.model import Role, Run, Shape, Was
+from schemas.oci.model import OciJob, OciStack
 
 OWN = {
     "mine": {
@@ -25,10 +25,12 @@ OWN = {
         "environment": {"LEAD": "{address.lead}"},
     }
 }
-JOB = Job("mine", "${registry}:1", Shape("VM.Standard3.Flex", 1, 8), {"main": Role(1), "worker": Role(2)}, "train.py")
+JOB = OciJob(
+    "mine", "${registry}:1", Shape("VM.Standard3.Flex", 1, 8), {"main": Role(1), "worker": Role(2)}, "train.py"
+)
 
 
-def _plan(**jobs: Job) -> Plan:
+def _plan(**jobs: OciJob) -> Plan:
     return build_plan(OciStack(name="s", team="team", environment="dev", region="us-ashburn-1", jobs=jobs), OWN)
 
 
@@ -47,7 +49,7 @@ BEFORE = _rows(_plan(line=replace(JOB, runs={"base": Run(), "tuned": Run()})))
 BOTH = {"base": Run(), "tuned": Run()}
 
 
-def _with_role(role: Role) -> Job:
+def _with_role(role: Role) -> OciJob:
     return replace(JOB, roles={"lead": role, "worker": Role(2)}, runs=BOTH)
 
 
@@ -69,7 +71,7 @@ def _with_role(role: Role) -> Job:
         ({"line": _with_role(Role(1, was=Was(("main",))))}, []),
     ],
 )
-def test_words(jobs: dict[str, Job], parts: list[str]) -> None:
+def test_words(jobs: dict[str, OciJob], parts: list[str]) -> None:
     told = list(words(BEFORE, _plan(**jobs), OciLocalPlatform()))
     assert bool(told) == bool(parts)
     assert all(part in told[0] for part in parts), told

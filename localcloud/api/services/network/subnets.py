@@ -55,10 +55,12 @@ def _addresses(call: ApiCall, vcn: StoredResource, cidr: str, own_id: str) -> Js
 
 
 def _updated(call: ApiCall, subnet: StoredResource, body: Json) -> Json:
-    """Refuses a new block that lacks an address of one of the subnet's VNICs."""
-    vcn, cidr = call.store.get(subnet.parent), body["cidrBlock"]
-    if vcn is None or cidr == subnet.body["cidrBlock"]:
+    """Refuses a new block that begins elsewhere, or lacks an address of one of the subnet's VNICs."""
+    vcn, cidr, before = call.store.get(subnet.parent), body["cidrBlock"], subnet.body["cidrBlock"]
+    if vcn is None or cidr == before:
         return _require_same_vcn(call, body)
+    if parse_block(cidr).network_address != parse_block(before).network_address:
+        raise invalid(f"cidrBlock {cidr} must have the same network address as {before}")
     moved = _addresses(call, vcn, cidr, subnet.id)
     for vnic in call.store.live(VNIC.name, parent=subnet.id):
         if IPv4Address(vnic.body["privateIp"]) not in parse_block(cidr):

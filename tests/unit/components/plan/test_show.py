@@ -10,15 +10,15 @@ import pytest
 
 from components.oci.plan import OciPlan
 from components.plan import show
-from schemas.model import Bucket, Code, Git, Input, Job, PortRange, Role, Run, Secret, Shape, Uses
-from schemas.oci.model import OciAccess, OciNetwork, OciStack, Users, Vault
+from schemas.model import Bucket, Code, Git, Input, PortRange, Role, Run, Secret, Shape, Uses
+from schemas.oci.model import OciAccess, OciJob, OciNetwork, OciStack, Users, Vault
 from tests.support.oci_plans import oci_plan
 
 TOKEN = "hf_do-not-print-me"
 
 
 def stack() -> OciStack:
-    job = Job(
+    job = OciJob(
         framework="pytorch",
         image="${registry}:1.4",
         shape=Shape("VM.Standard.E4.Flex", 4.0, 64.0),

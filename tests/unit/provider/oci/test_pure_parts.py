@@ -312,6 +312,22 @@ def test_an_image_override_keeps_the_job_s_command() -> None:
     assert job_runs.request(spec, spec.nodes[0], same, "").job_environment_configuration_override_details is None
 
 
+def test_a_reservation_keeps_the_job_s_machine_and_reads_back() -> None:
+    machine = job_runs.models().StandaloneJobInfrastructureConfigurationDetails(
+        shape_name="VM.GPU.A10.1", subnet_id="s", block_storage_size_in_gbs=100
+    )
+    job = _job()
+    job.job_infrastructure_configuration_details = machine
+    inputs, spec = _described(capacityReservation="ocid1.capacityreservation.oc1.iad.a")
+    requests = [job_runs.request(spec, node, job, "") for node in spec.nodes]
+    for made in (one.job_infrastructure_configuration_override_details for one in requests):
+        assert (made.job_infrastructure_type, made.shape_name, made.subnet_id) == ("STANDALONE", "VM.GPU.A10.1", "s")
+        assert (made.block_storage_size_in_gbs, made.capacity_reservation_id) == (100, inputs["capacityReservation"])
+    back = job_runs.described_inputs([_as_run(one, number) for number, one in enumerate(requests)])
+    assert back["capacityReservation"] == inputs["capacityReservation"]
+    assert machine.capacity_reservation_id is None
+
+
 def test_times_sort_as_the_moments_do() -> None:
     second = datetime(2026, 11, 22, 11, 30, 48, tzinfo=UTC)
     run = SimpleNamespace(
