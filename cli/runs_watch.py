@@ -115,9 +115,11 @@ class Screen:
         seen = self._seen.get(start)
         if seen is None:
             return "  connections: not known here"
-        rules = f"{plural(seen.used_rules, 'rule')} used, {seen.unused_rules} not"
         packets = sum(one.packets for one in seen.dropped)
         dropped = f"{plural(packets, 'packet')} dropped" if packets else "nothing dropped"
+        if seen.count is None:
+            return f"  {dropped}, as the subnet's flow log told some minutes ago"
+        rules = f"{plural(seen.used_rules, 'rule')} used, {seen.unused_rules} not"
         return f"  {plural(seen.count, 'connection')}, {rules}; {dropped}"
 
     def _changes(self, runs: Iterable[RunStatus], now: datetime) -> Iterator[str]:

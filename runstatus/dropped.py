@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rules let through and stopped in a run. Only the firewalls of the local cloud tell."""
+"""What the rules let through and stopped in a run. The firewalls of the local cloud tell all of it."""
 
 from __future__ import annotations
 

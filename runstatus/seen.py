@@ -33,17 +33,20 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionsSeen:
-    """What the firewalls of a run's nodes counted: `count` connections, and the packets that no rule let through."""
+    """What the firewalls of a run's nodes counted: the packets that no rule let through, and `count` connections.
+
+    `count` is None where only the packets are known, some minutes late: flow logs do not say which rule was used.
+    """
 
     dropped: tuple[DroppedResult, ...]
-    count: int
-    used_rules: int
-    unused_rules: int
+    count: int | None = None
+    used_rules: int = 0
+    unused_rules: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """`connections`: what firewalls counted. None where nobody can tell, as on a real cloud.
+    """`connections`: what firewalls counted. None where nobody can tell, as in a subnet without a flow log.
 
     `folder`: the address of the folder where this start of the run keeps its files. None if no launcher was told one.
     """

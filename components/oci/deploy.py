@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from components.oci.departures import find_departures
 from components.oci.existing import resolve_existing
 from components.oci.jobs import Job, JobArgs, JobPlace
 from components.oci.lean import make_lean
-from components.oci.logs import Logs, LogsArgs
+from components.oci.logs import Logs, LogsArgs, make_flow_log
 from components.oci.network import Network, NetworkArgs
 from components.oci.outputs import outputs
 from components.oci.plan import OciPlan
@@ -52,8 +53,12 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
         subnet=network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
         **_logs(plan, borrowed),
     )
-    jobs = _jobs(plan, here, place, folder, (storage, *access))
-    return outputs(here, network, place, jobs)
+    # Before the runs: what their first packets meet is recorded, too.
+    flow_logs = tuple(_flow_log(plan, place))
+    jobs = _jobs(plan, here, place, folder, (storage, *access, *flow_logs))
+    # Stacks that take this one's network name its flow log.
+    made = {"flowLogGroupId": place.log_group, "flowLogId": flow_logs[0].id} if flow_logs else {}
+    return {**outputs(here, network, place, jobs), **made}
 
 
 def _storage(plan: OciPlan, prefix: str, namespace: pulumi.Output[str], access: tuple[pulumi.Resource, ...]) -> Storage:
@@ -91,6 +96,11 @@ def _logs(plan: OciPlan, borrowed: Borrowed) -> dict[str, Any]:
         "log_group": borrowed.get("logs", "logGroupId") or plan.logs.group,
         "log": borrowed.get("logs", "logId") or plan.logs.log,
     }
+
+
+def _flow_log(plan: OciPlan, place: JobPlace) -> Iterator[oci.logging.Log]:
+    if isinstance(plan.network.flow_log, str) and place.log_group is not None:
+        yield make_flow_log(plan, place.log_group, place.subnet)
 
 
 def _jobs(

@@ -11,6 +11,7 @@ from components.oci.needs import Need, permissions_of, smallest_grant, weakest_t
 from components.oci.plan import OciPlan
 from components.oci.provider_calls import operations_of_kind
 from components.oci.statements import Line, group_named, place_of, policy_lines, verb_grant
+from schemas.oci.model import FlowLog
 from schemas.oci.ocids import is_ocid
 
 # Where, what, for which kinds of thing, and how certain that is.
@@ -53,6 +54,7 @@ def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
     makes_network = plan.network.create and plan.network.vcn is None
     groups = plan.access.make_runs_group or plan.access.make_notebooks_group
     runs = any(job.runs for job in plan.jobs.values())
+    makes_flow_log = isinstance(plan.network.flow_log, str)
     root_policies = any(line.attached_to_tenancy for line in policy_lines(plan))
     makes: list[tuple[bool, str, iam.Location]] = [
         (makes_network, "network", network),
@@ -66,6 +68,8 @@ def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
         (plan.bucket.create and plan.bucket.key is not None, "key", here),
         (plan.registry.create, "registry", here),
         (plan.logs.create, "logs", here),
+        (makes_flow_log, "flow log", here),
+        (makes_flow_log, "flow log subnet", network),
         (plan.vault is not None, "secrets", here),
         (plan.project.create, "project", here),
         (bool(plan.jobs), "job", here),
@@ -80,10 +84,13 @@ def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
 
 def _looks_at(plan: OciPlan, here: iam.Location, network: iam.Location) -> Iterator[tuple[str, iam.Location]]:
     """What the deployer looks up, by OCID or by name (components/oci/existing.py does it)."""
+    flow_log = plan.network.flow_log if isinstance(plan.network.flow_log, FlowLog) else None
     taken = (
         (plan.network.vcn, "VCN", network),
         (plan.network.subnet, "subnet", network),
         (plan.network.route_table, "route table", network),
+        (flow_log.group if flow_log else None, "log group", network),
+        (flow_log.log if flow_log else None, "log", network),
         (plan.logs.group, "log group", here),
         (plan.logs.log, "log", here),
         (plan.project.project, "project", here),

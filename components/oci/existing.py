@@ -16,6 +16,7 @@ from schemas.addresses import lies_outside
 from schemas.checks.registry import Wrong, at
 from schemas.findings import Path
 from schemas.names import nearest
+from schemas.oci.model import FlowLog
 from schemas.oci.ocids import is_ocid
 
 GONE = frozenset({"TERMINATING", "TERMINATED", "DELETING", "DELETED"})
@@ -80,6 +81,8 @@ def resolve_existing(plan: OciPlan) -> OciPlan:
 
 def _network(search: _Search, network: OciNetworkPlan, place: str) -> OciNetworkPlan:
     vcn = search.one(VCN, network.vcn, at("network", "vcn"), place)
+    if isinstance(network.flow_log, FlowLog):
+        _log(search, network.flow_log.group, network.flow_log.log, at("network", "flowLog"), place)
     if vcn and not network.subnet:
         search.addresses(vcn, network.subnet_cidr)
     return replace(
@@ -91,12 +94,16 @@ def _network(search: _Search, network: OciNetworkPlan, place: str) -> OciNetwork
 
 
 def _logs(search: _Search, logs: OciLogsPlan, place: str) -> OciLogsPlan:
+    group, log = _log(search, logs.group, logs.log, at("logs", "existing"), place)
+    return replace(logs, group=group, log=log)
+
+
+def _log(search: _Search, group: str | None, log: str | None, path: Path, place: str) -> tuple[str | None, str | None]:
     before = len(search.wrongs)
-    group = search.one(LOG_GROUP, logs.group, at("logs", "existing", "group"), place)
+    group = search.one(LOG_GROUP, group, (*path, "group"), place)
     # Without the group, the log cannot be looked up.
     has_group = len(search.wrongs) == before
-    log = search.one(LOG, logs.log, at("logs", "existing", "log"), group or "") if has_group else logs.log
-    return replace(logs, group=group, log=log)
+    return group, search.one(LOG, log, (*path, "log"), group or "") if has_group else log
 
 
 class _Search:

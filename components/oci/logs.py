@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log group and log that runs write to. Both are resources, so that destroy deletes them."""
+"""The log group and log that runs write to, and the flow log of their subnet. Destroy deletes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
-from components.oci.plan import OciLogsPlan
+from components.oci.plan import OciLogsPlan, OciPlan
 
 
 @dataclass(frozen=True)
@@ -52,3 +52,20 @@ class Logs(pulumi.ComponentResource):
             freeform_tags=dict(args.tags),
             opts=inside,
         ).id
+
+
+def make_flow_log(plan: OciPlan, group: pulumi.Input[str], subnet: pulumi.Input[str]) -> oci.logging.Log:
+    """Records what the rules of the subnet let through and refuse. OCI writes it, so nobody else needs access to it."""
+    source = oci.logging.LogConfigurationSourceArgs(
+        source_type="OCISERVICE", service="flowlogs", category="all", resource=subnet
+    )
+    return oci.logging.Log(
+        "flow-log",
+        log_group_id=group,
+        display_name=plan.network.flow_log,
+        log_type="SERVICE",
+        configuration=oci.logging.LogConfigurationArgs(source=source),
+        is_enabled=True,
+        retention_duration=plan.logs.retention_days,
+        freeform_tags=dict(plan.tags),
+    )

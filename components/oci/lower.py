@@ -10,7 +10,7 @@ from components.oci.plan import OciAccessPlan, OciJobPlan, OciLogsPlan, OciNetwo
 from components.plan.access import grants
 from components.plan.model import Grant, Plan, extend
 from components.plan.resolved import ResolvedJob
-from schemas.oci.model import OciStack
+from schemas.oci.model import FlowLog, OciStack
 
 
 def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
@@ -24,6 +24,7 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
             vcn=network.vcn,
             route_table=network.route_table,
             compartment=network.compartment,
+            flow_log=stack.physical("flows") if network.flow_log is True else network.flow_log or None,
         ),
         access=_access(stack, plan, jobs),
         logs=extend(OciLogsPlan, plan.logs, group=logs.group if logs else None, log=logs.log if logs else None),
@@ -69,6 +70,7 @@ def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant
         "secrets": bool(secrets),
         "ads-driver": any(job.options.get("adsDriver") and job.spec.layout == "run-per-node" for job in jobs.values()),
         "key": key is not None and stack.bucket.existing is None,
+        "existing-flow-log": isinstance(stack.network.flow_log, FlowLog),
     }
     words = frozenset(word for word, true in holds.items() if true)
     return tuple(grants(table("oci_access")["grant"], words, {"secrets": secrets, "key": (key or "",)}))

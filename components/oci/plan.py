@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from components.plan.model import AccessPlan, JobPlan, LogsPlan, NetworkPlan, Plan
 from schemas.model import Secret
+from schemas.oci.model import FlowLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +16,8 @@ class OciNetworkPlan(NetworkPlan):
     vcn: str | None
     route_table: str | None
     compartment: str | None
+    # Its name if one is made, or the one that is there.
+    flow_log: str | FlowLog | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

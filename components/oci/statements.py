@@ -31,7 +31,7 @@ VARIABLES = {
     "key": "target.key.id",
 }
 SECRET_ID = "target.secret.id"
-BEYOND_DOCUMENTS = ("secrets", "key")
+BEYOND_DOCUMENTS = ("secrets", "key", "flow-log")
 KINDS_OF_RESOURCE = {
     "proof-of-concept": ("datasciencenotebooksession", "datasciencejobrun", "datasciencemodeldeployment"),
     "runs": ("datasciencejobrun",),
@@ -219,7 +219,7 @@ def _condition(grant: Grant) -> tuple[str, str] | None:
 
 
 def _network_compartment(plan: OciPlan, grant: Grant) -> str | None:
-    return plan.network.compartment if grant.what == "subnet" else None
+    return plan.network.compartment if grant.what in ("subnet", "flow-log") else None
 
 
 def verb_grant(words: str) -> iam.VerbGrant:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from components.oci.plan import OciPlan
 from components.plan.platform import Row, Words
 from components.plan.show import made_or_not, name_or_owner
+from schemas.oci.model import FlowLog
 
 
 def words(plan: OciPlan) -> Words:
     return Words(
         place=[("compartment", plan.compartment or ""), ("tenancy", plan.tenancy or "")],
         principals=tuple(_principals(plan)),
-        network=tuple(_network(plan)),
+        network=(*_network(plan), *_flow_log(plan.network.flow_log)),
         storage=tuple(_storage(plan)),
     )
 
@@ -40,6 +41,13 @@ def _network(plan: OciPlan) -> Iterator[Row]:
     yield ("in VCN", network.vcn) if network.vcn else ("network", network.cidr)
     yield "subnet", network.subnet_cidr
     yield "way out", "where the route table of that VCN leads" if network.vcn else own
+
+
+def _flow_log(flow_log: str | FlowLog | None) -> Iterator[Row]:
+    if isinstance(flow_log, FlowLog):
+        yield "flow log", f"{flow_log.log}, not made"
+    elif flow_log:
+        yield "flow log", f"{flow_log}, made; OCI charges for what a tenancy's logs store beyond 10 GB a month"
 
 
 def _storage(plan: OciPlan) -> Iterator[Row]:

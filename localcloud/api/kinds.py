@@ -69,6 +69,8 @@ class ResourceKind:
     unique_in: str = ""
     # Fields that the local cloud does not support, with the reason. A request that sets one is refused.
     unserved: Mapping[str, str] = field(default_factory=dict)
+    # Further filters of a list, and the column of each.
+    filters: Mapping[str, str] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
     held_by: tuple[str, ...] = ()
     brings: tuple[str, ...] = ()
@@ -223,7 +225,10 @@ def list_(kind: ResourceKind, call: ApiCall) -> Reply:
     everywhere = subtree == "true" and query.get("compartmentId") == tenancy.TENANCY
     if everywhere:
         del query["compartmentId"]
-    columns = {name: "parent" for name in (kind.parent_field, kind.parent_param) if name} | {kind.key: "id"}
+    columns = {name: "parent" for name in (kind.parent_field, kind.parent_param) if name} | {
+        kind.key: "id",
+        **kind.filters,
+    }
     page = page_of(call.store, kind.name, query, columns, live_only=query.get("lifecycleState") != kind.lifecycle.gone)
     seen = [item for item in page.items if not everywhere or may_see(call, item)]
     items = [render(kind, item, model=kind.summary) for item in seen]

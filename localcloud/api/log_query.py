@@ -21,6 +21,12 @@ _COLUMNS = {
     "data.message": "data",
     "data": "data",
 }
+# Fields of an entry that is JSON: those of VCN flow logs, which are texts or numbers.
+_OF_RECORD = "CASE WHEN json_valid(data) THEN json_extract(data, '$.{}') END"
+_TEXTS = ("action", "sourceAddress", "destinationAddress", "protocolName")
+_NUMBERS = ("data.sourcePort", "data.destinationPort", "data.protocol")
+_COLUMNS |= {f"data.{name}": f"coalesce('' || {_OF_RECORD.format(name)}, '')" for name in _TEXTS}
+_COLUMNS |= {name: _OF_RECORD.format(name.removeprefix("data.")) for name in _NUMBERS}
 _TIMES = ("datetime", "logcontent.time", "time")
 # The SQL function that matches a wildcard pattern.
 FITS = "fits"
@@ -31,13 +37,13 @@ class LogQuery:
     """A parsed search, ready for SQL."""
 
     scopes: tuple[tuple[str, ...], ...]
-    conditions: tuple[tuple[str, str], ...] = ()
+    conditions: tuple[tuple[str, str | int], ...] = ()
     order: str = "DESC"
     limit: int = 0
     joins: tuple[str, ...] = ()
 
     @property
-    def where(self) -> tuple[str, list[str]]:
+    def where(self) -> tuple[str, list[str | int]]:
         """The SQL condition and its values."""
         if not self.conditions:
             return "1", []
@@ -106,14 +112,19 @@ def _where(query: LogQuery, reader: Reader) -> LogQuery:
             return replace(query, conditions=tuple(conditions), joins=tuple(joins))
 
 
-def _condition(reader: Reader) -> tuple[str, str]:
-    name = reader.take("word", "the field of a condition")
-    column = _COLUMNS.get(name.removeprefix("logContent."))
+def _condition(reader: Reader) -> tuple[str, str | int]:
+    name = reader.take("word", "the field of a condition").removeprefix("logContent.")
+    column = _COLUMNS.get(name)
     if column is None:
         raise reader.unreadable(f"unknown field {name[:40]}: one of {', '.join(_COLUMNS)}")
     operator = reader.accept_sign("=", "!=") or reader.accept_word("like")
     if not operator:
         raise reader.expected("=, != or like")
+    if name in _NUMBERS:
+        number = whole_number(reader.take("word", "a number"))
+        if number is None or operator == "like":
+            raise reader.unreadable(f"{name} is compared with a whole number, by = or !=")
+        return f"{column} {operator} ?", number
     value = reader.take("text", "a quoted text")
     negation = "NOT " if operator == "!=" else ""
     return (f"{negation}{FITS}(?, {column})" if "*" in value else f"{negation}{column} = ?"), value

@@ -62,6 +62,8 @@ class LocalCloud:
     faults: Faults = field(init=False)
     # The decisions of other APIs on the same endpoint, by the name of the API.
     records: dict[str, CallRecord] = field(default_factory=dict)
+    # What flow logs say already of the flows of each living job run.
+    recorded_flows: dict[str, dict[tuple[Any, ...], int]] = field(default_factory=dict)
 
     @property
     def objects(self) -> Path:

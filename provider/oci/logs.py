@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs printed, from OCI Logging."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -76,17 +76,35 @@ def lines_since(session: Session, call: Call, place: str, sources: Sequence[str]
                 break
 
 
+def entries(
+    session: Session, call: Call, query: str, what: str, since: datetime, most: int
+) -> Iterator[Mapping[str, Any]]:
+    """The first entries that a search finds, each with what OCI wraps around its data."""
+    since = max(since, datetime.now(UTC) - SPAN)
+    page: str | None = None
+    while most > 0:
+        found, page = _search(session, call, query, what, since, min(most, _PAGE), page)
+        yield from (entry.get("logContent", entry) for entry in found if isinstance(entry, dict))
+        most = most - _PAGE if page else 0
+
+
 def _page(
     session: Session, call: Call, query: str, since: datetime, limit: int, page: str | None = None
 ) -> tuple[list[LogLine], str | None]:
+    found, following = _search(session, call, query, "Read the run's log", since, limit, page)
+    return [line for line in map(_line, found) if line is not None], following
+
+
+def _search(
+    session: Session, call: Call, query: str, what: str, since: datetime, limit: int, page: str | None
+) -> tuple[list[Any], str | None]:
     details = sdk.module("loggingsearch.models").SearchLogsDetails(
         time_start=since, time_end=datetime.now(UTC) + _AHEAD, search_query=query
     )
     client = session.client("log_search")
     options: dict[str, Any] = {"limit": limit, **({"page": page} if page else {})}
-    answer = attempt(call, "Read the run's log", partial(client.search_logs, details, **options))
-    lines = (_line(result.data) for result in answer.data.results or [])
-    return [line for line in lines if line is not None], answer.headers.get("opc-next-page")
+    answer = attempt(call, what, partial(client.search_logs, details, **options))
+    return [result.data for result in answer.data.results or []], answer.headers.get("opc-next-page")
 
 
 def _line(entry: Any) -> LogLine | None:

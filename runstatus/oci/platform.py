@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from provider.base.asking import call_of
+from provider.base.resource import Call
 from provider.oci.caller import compartment_of_caller, session_of_caller
 from provider.oci.platform import OciRunPlatform
+from provider.oci.session import Session
 from provider.oci.status_place import StatusFolder, parse_folder
 from runstatus.dropped import Witness
 from runstatus.looks import FIRST_PATIENCE, Look
+from runstatus.oci.flows import FlowWitness
 from runstatus.oci.logs import LogMerger
 from runstatus.oci.looker import Looker
 from runstatus.platform import Question, UnknownPlaceError
@@ -45,6 +50,11 @@ def make(question: Question) -> OciLook:
         )
     call = call_of("runs", question.tell)
     looker = Looker(session, replace(call, patience=FIRST_PATIENCE), compartment, question.wanted)
-    if cloud is not None:
-        looker.witness = Witness(cloud)
+    looker.witness = Witness(cloud) if cloud is not None else _flow_witness(config, session, looker.call)
     return OciLook(looker, call.patience, cloud)
+
+
+def _flow_witness(config: Mapping[str, Any], session: Session, call: Call) -> FlowWitness:
+    stated = (config.get("trainyard:network") or {}).get("flowLog")
+    named = stated if isinstance(stated, Mapping) and {"group", "log"} <= stated.keys() else None
+    return FlowWitness(session, call, named, expected=bool(stated))

@@ -14,7 +14,7 @@ from schemas.facts import Facts
 from schemas.model import Stack
 
 # Keys that a stack may set although it takes the concern from another stack.
-_OWN_ANYWAY = {("access", "mode"), ("access", "users")}
+_OWN_ANYWAY = {("access", "mode"), ("access", "users"), ("network", "flow_log")}
 _STACK = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 

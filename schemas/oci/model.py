@@ -58,15 +58,24 @@ class OciAccess(Access):
 
 
 @dataclass(frozen=True, slots=True)
+class FlowLog:
+    """A VCN flow log that records the subnet already."""
+
+    group: str
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
 class OciNetwork(Network):
     vcn: str | None = None
     route_table: str | None = None  # for a subnet made in an existing VCN
     compartment: str | None = None  # where an existing network lives, when not beside the jobs
+    flow_log: bool | FlowLog = False  # true: made; else the one that is there
 
     prefixes: ClassVar[tuple[int, int]] = (16, 30)
     # The first two addresses and the last one of every subnet.
     reserved_addresses: ClassVar[int] = 3
-    beside_subnet: ClassVar[tuple[str, ...]] = ("subnet", "compartment")
+    beside_subnet: ClassVar[tuple[str, ...]] = ("subnet", "compartment", "flow_log")
     inside_key: ClassVar[str] = "vcn"
 
 

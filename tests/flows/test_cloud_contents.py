@@ -9,6 +9,7 @@ import pytest
 
 from localcloud import admin
 from tests.support.cloud_world import World
+from tests.support.network_world import Network
 
 
 def test_log_groups_and_logs_answer_with_work_requests(world: World) -> None:
@@ -39,6 +40,38 @@ def test_log_groups_and_logs_answer_with_work_requests(world: World) -> None:
     with pytest.raises(oci.exceptions.ServiceError) as gone:
         client.get_log_group(group)
     assert gone.value.status == 404
+
+
+def test_the_only_service_log_is_the_flow_log_of_a_subnet(world: World) -> None:
+    client, models, search = world.clients.logging, oci.logging.models, oci.loggingingestion.models
+    subnet = Network(world).subnet("10.0.9.0/24", [], [])
+
+    def details(kind: str = "SERVICE", **source: str) -> Any:
+        of = models.OciService(**{"service": "flowlogs", "category": "all", "resource": subnet, **source})
+        named = f"flows-{'-'.join(source.values())[-60:]}"
+        return models.CreateLogDetails(
+            display_name=named, log_type=kind, configuration=models.Configuration(source=of)
+        )  # fmt: skip
+
+    log = world.made(client.create_log(world.log_group, details()))
+    assert client.get_log(world.log_group, log).data.configuration.source.resource == subnet
+    for chosen, found in ({"source_resource": subnet}, [log]), ({"source_service": "objectstorage"}, []):
+        assert [item.id for item in client.list_logs(world.log_group, log_type="SERVICE", **chosen).data] == found
+    entry = search.LogEntry(data="mine", id="1", time="2026-01-01T00:00:00Z")
+    batch = search.LogEntryBatch(entries=[entry], source="me", type="t", defaultlogentrytime="2026-01-01T00:00:00Z")
+    put = search.PutLogsDetails(specversion="1.0", log_entry_batches=[batch])
+    refused_calls: tuple[Callable[[], Any], ...] = (
+        lambda: client.create_log(world.log_group, details(service="objectstorage", category="read")),
+        lambda: client.create_log(world.log_group, details(category="vcn")),
+        lambda: client.create_log(world.log_group, details(resource=f"{subnet}none")),
+        lambda: client.create_log(world.log_group, details("CUSTOM", category="all")),
+        lambda: client.create_log(world.log_group, models.CreateLogDetails(display_name="bare", log_type="SERVICE")),
+        lambda: world.clients.log_ingestion.put_logs(log, put),
+    )
+    for number, call in enumerate(refused_calls):
+        with pytest.raises(oci.exceptions.ServiceError) as refused:
+            call()
+        assert refused.value.status in (400, 404), number
 
 
 def test_entries_put_are_entries_found(world: World) -> None:

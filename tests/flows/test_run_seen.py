@@ -136,6 +136,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRun]:
     team.change("roles: { main: 1 }", "roles: { main: 1, worker: 1 }")
     team.change("command: train.py --epochs 5", "command: train.py")
     team.change("base: { until: finished }", "base: { until: started }")
+    team.change("network: { cidr: 10.20.0.0/16 }", "network: { cidr: 10.20.0.0/16, flowLog: true }")
     try:
         team.trainyard("up", "local")
         live = LiveRun(team)
@@ -282,6 +283,19 @@ def _watch(live: LiveRun, columns: int, wanted: str, **environment: str) -> str:
         process.wait()
         os.close(ours)
     return drawn.decode(errors="replace")
+
+
+def test_the_flow_log_of_the_stack_names_what_was_dropped_to_its_users(live: LiveRun) -> None:
+    """As in OCI: the command knows no local cloud, only Oracle's SDK, the stack file and a user's credentials."""
+    words = ["runs", "list", "local", "--stacks", str(live.team.stacks), "--format", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", *words], cwd=ROOT, env={**os.environ, **live.cloud.env_for("user")},
+        capture_output=True, text=True, timeout=LONGEST_SECONDS,
+    )  # fmt: skip
+    assert not done.returncode, done.stderr
+    ((dropped,),) = (run["dropped"] for run in json.loads(done.stdout))
+    assert dropped["pair"] == "worker-0 -> main-0 tcp 7999"
+    assert dropped["packets"] >= 1
 
 
 def test_a_terminal_shows_curves_and_connections(live: LiveRun) -> None:

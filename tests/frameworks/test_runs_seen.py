@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import oci
 import pytest
 
 from tests.support.field import STACK, Field, Run
@@ -43,6 +45,29 @@ def runs(field: Field, run: Run, command: str, *more: str) -> str:
     return done.stdout
 
 
+def record_flows(field: Field, run: Run) -> None:
+    """The flow log of the run's subnet, in the log group of the run's own log."""
+    models, clients = oci.logging.models, field.world.clients
+    job = clients.data_science.get_job(run.nodes[0].job_id).data
+    source = models.OciService(
+        service="flowlogs", category="all", resource=job.job_infrastructure_configuration_details.subnet_id
+    )
+    configuration = models.Configuration(source=source)
+    details = models.CreateLogDetails(display_name=f"{run.name}-flows", log_type="SERVICE", configuration=configuration)
+    field.world.made(clients.logging.create_log(field.world.log_group, details))
+
+
+def dropped_as_on_oci(field: Field, run: Run) -> list[dict[str, Any]]:
+    """What the command tells where it knows nothing of a local cloud: only Oracle's SDK and the compartment."""
+    cloud = field.world.clients.cloud
+    words = [sys.executable, "-m", "cli", "runs", "list", "--place", cloud.compartment, "--format", "json"]
+    environment = {**os.environ, **cloud.env_for("deployer")}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST_SECONDS)
+    assert not done.returncode, done.stderr
+    told = next(one for one in strict(done.stdout) if one["run"] == run.name)
+    return list(told["dropped"])
+
+
 def strict(text: str) -> Any:
     def refuse(name: str) -> None:
         pytest.fail(f"{name} is not JSON")
@@ -55,6 +80,7 @@ def test_who_failed_first_and_what_was_dropped_are_named(field: Field, tmp_path:
     (tmp_path / "train.py").write_text(SCRIPT)
     job = replace(example.job(2), command="train.py")
     with field.run(job, tmp_path, example.environment(), without=["29500-29563"]) as run:
+        record_flows(field, run)
         assert run.finished() == ["FAILED", "FAILED"]
         (told,) = strict(runs(field, run, "list", "--format", "json"))
         assert told["firstFailure"] == {"rank": 1, "node": "worker-0", "reason": "ended with code 3"}
@@ -70,4 +96,7 @@ def test_who_failed_first_and_what_was_dropped_are_named(field: Field, tmp_path:
             assert "dropped: worker-0 -> main-0 tcp 29510, " in text
             assert dropped["missing"] in text
             assert "\x1b" not in text
+        (recorded,) = dropped_as_on_oci(field, run)
+        assert (recorded["pair"], recorded["packets"]) == (dropped["pair"], dropped["packets"])
+        assert recorded["missing"] == "no egress rule of worker-0, or no ingress rule of main-0, lets it through"
         assert "exited with code" not in shown, "that every launcher ended says nothing of why"

@@ -27,3 +27,28 @@ def test_rules_beyond_the_limit_go_into_another_list_of_the_same_subnet(changed:
     assert found["rules-2"].inputs["ingressSecurityRules"]
     [subnet] = recording.of("Subnet").values()
     assert len(subnet.inputs["securityListIds"]) == 2
+
+
+def test_a_flow_log_records_the_subnet_in_the_stacks_log_group(changed: Written) -> None:
+    def recorded(config: Config) -> None:
+        config["trainyard:network"] = {**config.get("trainyard:network", {}), "flowLog": True}
+
+    recording = changed("oci-pytorch-ddp", recorded)
+    logs = recording.of("Log")
+    assert set(logs) == {"log", "flow-log"}
+    flow_log = logs["flow-log"].inputs
+    assert flow_log["logType"] == "SERVICE"
+    assert flow_log["logGroupId"] == logs["log"].inputs["logGroupId"]
+    source = flow_log["configuration"]["source"]
+    assert (source["service"], source["category"], source["sourceType"]) == ("flowlogs", "all", "OCISERVICE")
+    assert source["resource"] == recording.exports["subnetId"]
+    assert set(changed("oci-pytorch-ddp", lambda config: None).of("Log")) == {"log"}
+
+
+def test_a_flow_log_that_is_there_is_looked_for_and_not_made(changed: Written) -> None:
+    there = {"group": "ocid1.loggroup.oc1.iad.networks", "log": "ocid1.log.oc1.iad.flows"}
+
+    def named(config: Config) -> None:
+        config["trainyard:network"] = {**config.get("trainyard:network", {}), "flowLog": there}
+
+    assert set(changed("oci-pytorch-ddp", named).of("Log")) == {"log"}

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging: log groups and logs (202, a work request, an empty body), and their lines: put and search."""
+"""Logging: log groups and logs (202, a work request, an empty body), and their lines: put, search, flow records."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from localcloud.api import clock, kinds, lifecycles, tenancy
 from localcloud.api.errors import invalid, not_found
 from localcloud.api.http import Json, Reply
 from localcloud.api.kinds import Receipts, ResourceKind
+from localcloud.api.lifecycles import RUN_ACTIVE
 from localcloud.api.log_query import LogQuery, parse
-from localcloud.api.operations import ApiCall, ApiOperation
+from localcloud.api.operations import ApiCall, ApiOperation, LocalCloud
 from localcloud.api.paging import limit_of, read_page, write_page
+from localcloud.api.services import flow_logs
 from localcloud.api.store import StateStore, StoredResource
 
 SERVICE = "logging"
@@ -43,10 +45,13 @@ LOG = ResourceKind(
     defaults={"isEnabled": True, "retentionDuration": 30, "tenancyId": tenancy.TENANCY},
     receipts=Receipts("log", "{verb}_LOG", silent=True), asynchronous=_CHANGES,
     verbs=("Create", "Get", "List", "Update", "Delete"),
-    on_create=lambda call, body: _enabled_state(body),
-    on_update=lambda call, resource, body: _enabled_state(body),
+    filters={
+        "sourceService": "json_extract(body, '$.configuration.source.service')",
+        "sourceResource": "json_extract(body, '$.configuration.source.resource')",
+    },
+    on_create=lambda call, body: _enabled_state(flow_logs.require_source(call, body)),
+    on_update=lambda call, resource, body: _enabled_state(flow_logs.keep_source(resource, body)),
     on_delete=_forget_lines,
-    unserved={"configuration": "it has no service logs, only logs that programs write"},
 )  # fmt: skip
 
 
@@ -61,10 +66,22 @@ def write_lines(
     )
 
 
+def record_flows(cloud: LocalCloud, run: StoredResource, document: Mapping[str, Any]) -> None:
+    """Appends to the flow logs of a run's subnet what its firewalls counted since the last time."""
+    moment = clock.now()
+    records = list(flow_logs.new_records(document, cloud.recorded_flows.setdefault(run.id, {}), moment))
+    for log in flow_logs.logs_of_subnet(cloud.store, str(run.body.get("subnet", ""))):
+        for vnic, data in records:
+            line = (moment, uuid.uuid4().hex[:8], json.dumps(data))
+            write_lines(cloud.store, log.id, "-", vnic, flow_logs.RECORD, [line])
+
+
 def _put_logs(call: ApiCall) -> Reply:
     log = call.store.get(call.params["logId"])
     if log is None or log.kind != LOG.name or not log.live:
         raise not_found("log")
+    if log.body.get("logType") == flow_logs.SERVICE_LOG:
+        raise invalid("only the service itself writes to a log of the type SERVICE")
     for batch in call.details().get("logEntryBatches", []):
         default = clock.parse_rfc3339(batch["defaultlogentrytime"]) if "defaultlogentrytime" in batch else clock.now()
         lines = [
@@ -80,14 +97,34 @@ def _put_logs(call: ApiCall) -> Reply:
 
 
 def _search(call: ApiCall) -> Reply:
+    """Answers at once, or where a flow log is searched after the nodes that live were asked."""
     details = call.details()
     query = parse(details["searchQuery"])
     logs = _logs_in_scope(call.store, query)
+    subnets = {subnet for log in logs.values() if (subnet := flow_logs.subnet_of(log))}
+    runs = [run for run in call.store.live("job-run") if run.state in RUN_ACTIVE and run.body.get("subnet") in subnets]
+    if not runs:
+        return _found(call, details, query, logs)
+
+    async def search() -> Reply:
+        for run in runs:
+            document = await call.cloud.evidence(run.id)
+            current = call.store.get(run.id)
+            # A run that ended meanwhile has recorded the rest itself.
+            if current is not None and current.state in RUN_ACTIVE:
+                with call.store.transaction():
+                    record_flows(call.cloud, current, document)
+        return _found(call, details, query, logs)
+
+    return Reply(later=search)
+
+
+def _found(call: ApiCall, details: Json, query: LogQuery, logs: Mapping[str, StoredResource]) -> Reply:
     limit = min(limit_of(call.request.query, 500), query.limit or 1000)
     page = call.request.query.get("page")
     offset = _offset(page) if page else 0
     rows = _select_lines(call.store, query, logs, details, limit + 1, offset)
-    results = [{"data": _entry(row, logs[row[0]])} for row in rows[:limit]]
+    results = [{"data": _entry(call.store, row, logs[row[0]])} for row in rows[:limit]]
     body: dict[str, Any] = {"results": results, "summary": {"resultCount": len(results), "fieldCount": 0}}
     if details.get("isReturnFieldInfo"):
         body["fields"] = []
@@ -128,8 +165,11 @@ def _select_lines(
     ).fetchall()
 
 
-def _entry(row: tuple[Any, ...], log: StoredResource) -> Json:
+def _entry(store: StateStore, row: tuple[Any, ...], log: StoredResource) -> Json:
     identifier, time, ingested, entry, source, subject, type_, data = row
+    oracle: Json = {}
+    if type_ == flow_logs.RECORD:
+        oracle, subject = flow_logs.oracle_of(store, log, subject), "-"
     return {
         "datetime": int(time * 1000),
         "logContent": {
@@ -141,6 +181,7 @@ def _entry(row: tuple[Any, ...], log: StoredResource) -> Json:
                 "loggroupid": log.parent,
                 "logid": identifier,
                 "tenantid": tenancy.TENANCY,
+                **oracle,
             },
             "source": source,
             "specversion": "1.0",

@@ -10,8 +10,10 @@ from typing import Any
 from localcloud.api import clock
 from localcloud.api.lifecycles import RUN_ACTIVE, RUN_TERMINAL
 from localcloud.api.operations import LocalCloud
+from localcloud.api.services.logs import record_flows
 from localcloud.api.services.network import vnics
 from localcloud.api.store import StoredResource
+from localcloud.hosts import evidence
 from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict
 from localcloud.hosts.oci import run_principal
 from localcloud.hosts.oci.assignments import assignment_of
@@ -57,8 +59,17 @@ class JobRuns:
             more["nodeGroupDetailsList"] = [
                 {"name": name, "lifecycleState": _GROUP_STATES.get(state, "ACTIVE")} for name, state in verdict.groups
             ]
+        self._record_flows(run, folder)
         self._change(run, verdict.state, verdict.details, **more)
         run_principal.forget(folder)
+
+    def _record_flows(self, run: str, folder: Path) -> None:
+        """Before the run's VNICs go. A flow log keeps what it recorded."""
+        document, current = evidence.read(folder), self._cloud.store.get(run)
+        if document is not None and current is not None:
+            with self._cloud.store.transaction():
+                record_flows(self._cloud, current, document)
+        self._cloud.recorded_flows.pop(run, None)
 
     def _change(self, run_id: str, state: str, details: str, **more: Any) -> None:
         with self._cloud.store.transaction():

@@ -33,6 +33,8 @@ _KINDS: tuple[tuple[Path, tuple[str, ...]], ...] = (
     (("network", "subnet"), ("subnet",)),
     (("network", "route_table"), ("routetable",)),
     (("network", "compartment"), ("compartment", "tenancy")),
+    (("network", "flow_log", "group"), ("loggroup",)),
+    (("network", "flow_log", "log"), ("log",)),
     (("bucket", "key"), ("key",)),
     (("logs", "existing", "group"), ("loggroup",)),
     (("logs", "existing", "log"), ("log",)),

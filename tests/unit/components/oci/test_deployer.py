@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import iam
 from catalog.tables import table
 from components.oci.deployer import deployer_lines
@@ -12,8 +14,8 @@ from components.oci.provider_calls import operations_of_kind
 from iam.parse import parse
 from iam.permissions import operation
 from schemas.model import Bucket, Registry, Secret
-from schemas.oci.model import ExistingLog, OciAccess, OciLogs, OciNetwork, Project, Users, Vault
-from tests.support.samples import COMPARTMENT, plan
+from schemas.oci.model import ExistingLog, FlowLog, OciAccess, OciLogs, OciNetwork, Project, Users, Vault
+from tests.support.samples import COMPARTMENT, NETWORKS, plan
 
 OTHER_TARGETS = ("internet gateway", "private ip", "local peering")
 VAULT = Vault("ocid1.vault.a", "ocid1.key.a", {"token": Secret()})
@@ -137,3 +139,15 @@ def test_what_exists_is_read_by_its_ocid_and_listed_by_its_name() -> None:
     assert {"VCN by name", "route table by name", "log group by name", "log by name", "project by name"} <= asked
     assert "BUCKET_READ" in granted(by_name, iam.CompartmentId(COMPARTMENT))
     assert "DATA_SCIENCE_PROJECT_INSPECT" in granted(by_name, iam.CompartmentId(COMPARTMENT))
+
+
+def test_a_flow_log_takes_the_right_to_update_the_subnet_and_one_that_is_there_only_a_look() -> None:
+    vcn = OciNetwork(subnet="ocid1.subnet.a", compartment=NETWORKS, flow_log=True)
+    there, here = iam.CompartmentId(NETWORKS), iam.CompartmentId(COMPARTMENT)
+    made = plan(network=vcn)
+    assert "SUBNET_UPDATE" in granted(made, there)
+    assert "SUBNET_UPDATE" not in granted(plan(network=replace(vcn, flow_log=False)), there)
+    assert "LOG_GROUP_CREATE" in granted(made, here)
+    named = granted(plan(network=replace(vcn, flow_log=FlowLog("ocid1.loggroup.a", "ocid1.log.a"))), there)
+    assert "LOG_GROUP_READ" in named
+    assert not named & {"SUBNET_UPDATE", "LOG_GROUP_CREATE"}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -18,7 +19,7 @@ from components.oci.statements import STATEMENTS_PER_POLICY, Line, matching_rule
 from iam.matching import parse_rule
 from iam.parse import parse
 from schemas.model import AccessMode, Bucket, Code, Git, Input, Registry, Secret, Uses
-from schemas.oci.model import Narrow, OciAccess, OciLogs, OciNetwork, Users, Vault
+from schemas.oci.model import FlowLog, Narrow, OciAccess, OciLogs, OciNetwork, Users, Vault
 from tests.support.samples import COMPARTMENT, NETWORKS, TENANCY, job, plan
 
 USERS = Users(group="scientists")
@@ -291,3 +292,14 @@ def test_every_grant_of_the_catalog_is_translated() -> None:
     for row in table("access")["grant"]:
         words = f"{row['does']} {row['what']}"
         assert (words in tables["operations"]) != (words in tables["verbs"]), words
+
+
+@pytest.mark.parametrize("mode", ["least-privilege", "documented"])
+def test_users_read_the_flow_log_that_is_there_where_it_is(mode: AccessMode) -> None:
+    network = OciNetwork(subnet="ocid1.subnet.a", compartment=NETWORKS)
+    named = replace(network, flow_log=FlowLog("ocid1.loggroup.a", "ocid1.log.a"))
+    before, after = (texts(plan(access=access(mode=mode), network=one)) for one in (network, named))
+    more = [parse(text) for text in after if text not in before]
+    assert {one.location for one in more} == {iam.CompartmentId(NETWORKS)}
+    assert {one.subject.kind for one in more} == {"group"}
+    assert {"LOG_CONTENT_READ", "LOG_GROUP_READ"} <= frozenset().union(*(iam.grants(one.grant) for one in more))

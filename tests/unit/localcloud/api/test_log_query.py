@@ -49,6 +49,23 @@ def test_conditions(condition: str, matched: bool) -> None:
     assert _matches(f'search "c" | where {condition}', source="run", subject="0", data="loss | 0.5") == matched
 
 
+RECORD = '{"action": "REJECT", "sourceAddress": "10.0.0.2", "destinationPort": 29500}'
+
+
+@pytest.mark.parametrize(
+    ("condition", "matched"),
+    [
+        ("data.action = 'REJECT' and data.destinationPort = 29500", True),
+        ("data.action = 'REJECT' and data.destinationPort != 29500", False),
+        ("logContent.data.sourceAddress = '10.0.0.*'", True),
+        ("data.protocolName = 'TCP'", False),
+    ],
+)
+def test_conditions_on_a_flow_record(condition: str, matched: bool) -> None:
+    assert _matches(f'search "c" | where {condition}', data=RECORD) == matched
+    assert not _matches(f'search "c" | where {condition}', data="a line of text, no record")
+
+
 def test_two_stages_of_conditions_both_hold() -> None:
     assert not _matches("search \"c\" | where source = 'a' | where source = 'b'", source="a")
 
@@ -62,6 +79,9 @@ def test_two_stages_of_conditions_both_hold() -> None:
         'search "c" | stats count',
         'search "c" | where x = 1',
         "search \"c\" | where x = '1'",
+        "search \"c\" | where data.destinationPort = '1'",
+        'search "c" | where data.destinationPort like 1',
+        'search "c" | where data.destinationPort = 1.5',
         "search \"c\" | where source = 'a' and",
         "search \"c\" | where source = 'a' nonsense",
         'search "c" | where source = \'a',
