@@ -24,12 +24,15 @@ _FILE = "node_modules/@microsoft/openpai-js-sdk/lib/src/api/v2/swagger.yaml"
 FORGOTTEN = {
     "InvalidProtocolError": "the middleware that reads a job before it is submitted",
 }
+_TASK = "/api/v2/jobs/{user}~{job}/attempts/{jobAttemptId}/taskRoles/{taskRoleName}/taskIndex/{taskIndex}/attempts"
 # Answers of OpenPAI's own code (v1.8.0) that the description has otherwise, by operation and status. None: no code.
 BY_SOURCE: Mapping[tuple[str, int], str | None] = {
     # A text that is not YAML: the middleware fails at it, and config/express.js answers.
     ("POST /api/v2/jobs", 500): None,
     # controllers/v2/user.js
     ("GET /api/v2/users/{user}", 400): "NoUserError",
+    # models/v2/task.js
+    (f"GET {_TASK}", 404): "NoJobError",
 }
 # Properties whose type a later edition of the description corrects: 2.2.6 has the task's id as a text.
 CORRECTED = {"taskUid": {"type": "string"}}
