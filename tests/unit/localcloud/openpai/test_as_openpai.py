@@ -21,7 +21,7 @@ from localcloud.api.errors import ApiError
 from localcloud.openpai.accounts import person
 from localcloud.openpai.storages import DEFAULT, storages_folder
 from localcloud.openpai.submitting import admitted, judged_and_masked
-from provider.openpai.protocol import NotYamlError, parse
+from provider.openpai.protocol import NotYamlError, entrypoint, parse, refusals
 from provider.openpai.protocol.scalars import Moment
 
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text(encoding="utf-8"))
@@ -105,6 +105,18 @@ def test_a_bare_value_of_yaml_is_read_as_javascript_reads_it(text: str, kind: st
     if isinstance(read, float) and not math.isfinite(read):
         read = {math.inf: "Infinity", -math.inf: "-Infinity"}.get(read, "NaN")
     assert read == value
+
+
+@pytest.mark.parametrize(("text", "command"), RECORDED["templates"])
+def test_a_command_is_filled_in_as_openpai_does(text: str, command: str | None) -> None:
+    """`null`: its template engine fails at the text."""
+    job = {key: value for key, value in RECORDED["job"].items() if key not in ("deployments", "defaults")}
+    job["parameters"] = {**job["parameters"], **RECORDED["parameters"]}
+    job["taskRoles"] = {"worker": {**job["taskRoles"]["worker"], "commands": [text]}}
+    if command is None:
+        assert [each.unhandled for each in refusals(job)] == [True]
+    else:
+        assert entrypoint(job, "worker") == command
 
 
 def test_a_key_of_a_job_stands_once(home: Path) -> None:
