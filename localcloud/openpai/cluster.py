@@ -81,7 +81,7 @@ class OpenPaiCluster:
                 return await self._log(request)
             return await self._call(request, body)
         except ApiError as error:
-            return Reply(error.status, {"code": _code(error), "message": error.message}), str(error)
+            return _refusal(error), str(error)
         except faults.DroppedError:
             raise
         except Exception as problem:
@@ -113,6 +113,12 @@ class OpenPaiCluster:
         reply = logs.read_log(self.parts.home, self.parts.tokens, request)
         faults.strike_after(self.parts.faults, operation)
         return reply, operation
+
+
+def _refusal(error: ApiError) -> Reply:
+    """An answer without a code is the REST server's own failure."""
+    code = {"code": _code(error)} if error.code else {}
+    return Reply(error.status, {**code, "message": error.message})
 
 
 def _code(error: ApiError) -> str:

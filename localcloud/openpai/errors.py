@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPAI's refusals, as its published description names them: a status, a code and a message."""
+"""OpenPAI's refusals, as the source of its REST server has them (v1.8.0): a status, a code and a message."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ def no_attempt(name: str, number: str) -> ApiError:
     return ApiError(404, "NoJobError", f"Attempt {number} of job {name} is not found.")
 
 
-def no_task(role: str, index: str) -> ApiError:
-    return ApiError(404, "NoTaskError", f"Task {role}-{index} is not found.")
+def no_task(name: str, role: str, index: str) -> ApiError:
+    """The published description calls it NoTaskError; models/v2/task.js does not."""
+    return ApiError(404, "NoJobError", f"Task {role}-{index} is not found in job {name}.")
 
 
 def no_task_log() -> ApiError:
@@ -34,12 +35,13 @@ def no_storage(name: str) -> ApiError:
     return ApiError(404, "NoStorageError", f"Storage {name} is not found.")
 
 
-def no_user(name: str, status: int = 404) -> ApiError:
-    return ApiError(status, "NoUserError", f"User {name} is not found.")
+def no_user(name: str) -> ApiError:
+    """400, and not the 404 of the published description: controllers/v2/user.js and token.js."""
+    return ApiError(400, "NoUserError", f"User {name} is not found.")
 
 
-def no_virtual_cluster(name: str, status: int) -> ApiError:
-    return ApiError(status, "NoVirtualClusterError", f"Virtual cluster {name} is not found.")
+def no_virtual_cluster(name: str) -> ApiError:
+    return ApiError(404, "NoVirtualClusterError", f"Vc {name} not found")
 
 
 def job_exists(name: str) -> ApiError:
@@ -54,12 +56,13 @@ def unauthorized(message: str) -> ApiError:
     return ApiError(401, "UnauthorizedUserError", message)
 
 
-def too_much(message: str) -> ApiError:
-    return ApiError(403, "NoEnoughQuotaError", message)
-
-
 def invalid_protocol(message: str) -> ApiError:
     return ApiError(400, "InvalidProtocolError", message)
+
+
+def unhandled(message: str) -> ApiError:
+    """Where the REST server itself fails: its error handler (config/express.js) answers without a code."""
+    return ApiError(500, "", message)
 
 
 def invalid_parameters(message: str) -> ApiError:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from localcloud.openpai.policies import ATTEMPT_OVER, STOP_ASKED, SUCCEEDED, JobPolicy, RolePolicy, retry
+from localcloud.openpai.policies import ATTEMPT_OVER, STOP_ASKED, SUCCEEDED, JobPolicy, Refusal, RolePolicy, retry
 
 # The states of a task's attempt, in the controller's words.
 PENDING = "AttemptCreationPending"
@@ -106,7 +106,9 @@ class Framework:
             return COMPLETED
         if self.attempt.end is not None:
             return DELETING
-        if self._states[RUNNING] or self._states[COMPLETED]:
+        # Once a task has run, the attempt runs, whatever its tasks do: the controller asks `IsAnyTaskRunning` only
+        # while it prepares (frameworkcontroller/pkg/controller/controller.go).
+        if self.attempt.launched or self._states[RUNNING] or self._states[COMPLETED]:
             return RUNNING
         return PREPARING if self._states[PREPARING] else PENDING
 
@@ -132,8 +134,17 @@ class Framework:
             for role in self.policy.roles
             for index in range(role.instances)
         ]
+        if refusal := self.policy.refusal:
+            self._refuse(refusal, now)
+            return
         self.take(tasks)
         self.changed.update((task.last.id, (task, task.last)) for task in tasks)
+
+    def _refuse(self, refusal: Refusal, now: float) -> None:
+        """The job ends without any task."""
+        self.take([])
+        self.attempt.end = AttemptEnd(refusal.code, refusal.details)
+        self._settle(now)
 
     def place(self, task: Task, address: str, ports: Mapping[str, tuple[int, ...]]) -> None:
         """The task has an address and ports, and goes to the hosts."""

@@ -57,8 +57,7 @@ def execute(call: RestCall) -> Reply:
 
 def add_tag(call: RestCall) -> Reply:
     tag = call.text("value")
-    if len(tag) > _LONGEST_TAG:
-        raise invalid_parameters(f'"value" must have at most {_LONGEST_TAG} characters')
+    _require_tag(tag)
     job = _own_job(call, "add tag to")
     with call.parts.store.transaction():
         call.parts.store.tag(job.name, tag)
@@ -67,6 +66,7 @@ def add_tag(call: RestCall) -> Reply:
 
 def delete_tag(call: RestCall) -> Reply:
     tag = call.text("value")
+    _require_tag(tag)
     job = _own_job(call, "delete tag from")
     with call.parts.store.transaction():
         was_there = call.parts.store.untag(job.name, tag)
@@ -85,9 +85,10 @@ def events(call: RestCall) -> Reply:
 
 
 def job_attempts(call: RestCall) -> Reply:
+    """The latest attempt, then those before it, the first one first: models/v2/job-attempt.js."""
     job = _job(call)
     attempts = call.parts.store.attempts(job.name)
-    return Reply(200, [_job_attempt(call, job, attempt) for attempt in reversed(attempts)])
+    return Reply(200, [_job_attempt(call, job, attempt) for attempt in (*attempts[-1:], *attempts[:-1])])
 
 
 def get_job_attempt(call: RestCall) -> Reply:
@@ -103,7 +104,7 @@ def healthy(call: RestCall) -> Reply:
 def get_task(call: RestCall) -> Reply:
     job, tries = _tries(call)
     if not tries:
-        raise no_task(call.params["role"], call.params["index"])
+        raise no_task(call.job, call.params["role"], call.params["index"])
     return Reply(200, views.task_detail(job, tries))
 
 
@@ -139,6 +140,14 @@ def _own_job(call: RestCall, what: str) -> JobRow:
     if job.user != person.name and not person.admin:
         raise forbidden(f"User {person.name} is not allowed to {what} job {job.name}.")
     return job
+
+
+def _require_tag(tag: str) -> None:
+    """config/v2/tag.js: lists of tags are separated by commas. Its tables hold no longer one."""
+    if "," in tag:
+        raise invalid_parameters(f'"value" with value "{tag[:60]}" fails to match the value pattern')
+    if len(tag) > _LONGEST_TAG:
+        raise invalid_parameters(f'"value" must have at most {_LONGEST_TAG} characters')
 
 
 def _tags(call: RestCall, job: JobRow) -> list[str]:

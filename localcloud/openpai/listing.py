@@ -17,6 +17,7 @@ _FILTERS = {"username": "user", "vc": "cluster", "state": "state"}
 _ORDERS = {
     "jobName": "job", "submissionTime": "submitted", "username": "user", "vc": "cluster", "retries": "attempt",
     "totalTaskNumber": "tasks", "totalGpuNumber": "gpus", "state": "state", "completionTime": "completed",
+    "jobPriority": "priority",
 }  # fmt: skip
 _TAGGED = "name IN (SELECT job FROM tags WHERE tag IN ({marks}))"
 
@@ -52,9 +53,28 @@ def _where(query: Mapping[str, str]) -> tuple[str, list[str]]:
         add(_TAGGED, query["tagsContain"].split(","))
     if "tagsNotContain" in query:
         add(f"NOT {_TAGGED}", query["tagsNotContain"].split(","))
-    if keyword := query.get("keyword"):
-        add("(instr(user, ?) OR instr(job, ?) OR instr(cluster, ?))", [keyword] * 3)
+    priorities = query["jobPriority"].split(",") if "jobPriority" in query else []
+    if priorities and "default" not in priorities:
+        add("priority IN ({marks})", priorities)
+    either, words = _either(query)
+    if either:
+        add(f"({' OR '.join(either)})", words)
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
+
+
+def _either(query: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """A keyword, and jobs that name no priority: controllers/v2/job.js joins these by OR."""
+    either: list[str] = []
+    words: list[str] = []
+    if keyword := query.get("keyword"):
+        either += ["instr(user, ?)", "instr(job, ?)", "instr(cluster, ?)"]
+        words += [keyword] * 3
+    priorities = query.get("jobPriority", "").split(",")
+    if "default" in priorities:
+        others = [each for each in priorities if each != "default"]
+        either += ["priority IS NULL", *["priority = ?"] * len(others)]
+        words += others
+    return either, words
 
 
 def _order(query: Mapping[str, str]) -> str:

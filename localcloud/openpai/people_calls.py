@@ -27,7 +27,7 @@ def login(call: RestCall) -> Reply:
     name, password = call.text("username"), call.text("password")
     person = accounts.person(name)
     if person is None:
-        raise no_user(name, 400)
+        raise no_user(name)
     expected = accounts.read_accounts(call.parts.home).passwords[name]
     if not hmac.compare_digest(password.encode(), expected.encode()):
         raise wrong_password()
@@ -87,7 +87,7 @@ def get_cluster(call: RestCall) -> Reply:
     name = call.params["cluster"]
     cluster = next((each for each in VIRTUAL_CLUSTERS if each.name == name), None)
     if cluster is None:
-        raise no_virtual_cluster(name, 404)
+        raise no_virtual_cluster(name)
     return Reply(200, _cluster(call.parts, cluster))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provider.openpai.exits import exit_of
-from provider.openpai.protocol import controller_name
+from provider.openpai.protocol import controller_name, obstacles, shown
 
 SUCCEEDED = 0
 STOP_ASKED = -210  # of a job that its user stopped
@@ -61,6 +61,14 @@ class RolePolicy:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """How a job ends that the REST server has taken, and Kubernetes does not start."""
+
+    code: int
+    details: str
+
+
+@dataclass(frozen=True)
 class JobPolicy:
     """What the controller needs to know of a job."""
 
@@ -68,6 +76,7 @@ class JobPolicy:
     retry: RetryPolicy
     gang: bool
     virtual_cluster: str
+    refusal: Refusal | None = None
 
     @property
     def tasks(self) -> int:
@@ -83,8 +92,15 @@ def policy_of(protocol: Mapping[str, Any]) -> JobPolicy:
     gang = (protocol.get("extras") or {}).get("gangAllocation") is not False
     most = protocol.get("jobRetryCount") or 0
     roles = tuple(_role_policy(name, row, gang) for name, row in protocol["taskRoles"].items())
-    cluster = (protocol.get("defaults") or {}).get("virtualCluster") or "default"
-    return JobPolicy(roles, RetryPolicy(most != -2, most), gang, cluster)
+    cluster = (protocol.get("defaults") or {}).get("virtualCluster")
+    name = "default" if cluster is None else shown(cluster)
+    return JobPolicy(roles, RetryPolicy(most != -2, most), gang, name, _refusal(protocol))
+
+
+def _refusal(protocol: Mapping[str, Any]) -> Refusal | None:
+    """Frameworks come before their pods."""
+    first = min(obstacles(protocol), key=lambda each: each.code, default=None)
+    return None if first is None else Refusal(first.code, str(first))
 
 
 def _role_policy(name: str, row: Mapping[str, Any], gang: bool) -> RolePolicy:

@@ -11,8 +11,10 @@ from typing import Any
 
 from localcloud.openpai.errors import no_storage
 from localcloud.openpai.tasks import TaskStorage
+from provider.openpai.protocol import named_storages, shown
 
 DEFAULT = "shared"
+_PLUGINS = "com.microsoft.pai.runtimeplugin"
 
 
 def storages_folder(home: Path) -> Path:
@@ -35,28 +37,42 @@ def storage_names(home: Path) -> list[str]:
 
 def require_storages(home: Path, protocol: Mapping[str, Any]) -> None:
     for row in _rows(home, protocol):
-        if storage_folder(home, row["name"]) is None:
-            raise no_storage(row["name"])
+        if storage_folder(home, shown(row["name"])) is None:
+            raise no_storage(shown(row["name"]))
 
 
 def task_storages(home: Path, protocol: Mapping[str, Any], user: str) -> tuple[TaskStorage, ...]:
     """What the tasks of a job see of the storages. One that is gone by now is not among them."""
-    shown = []
+    seen = []
     for row in _rows(home, protocol):
-        if folder := storage_folder(home, row["name"]):
+        name = shown(row["name"])
+        if folder := storage_folder(home, name):
             if row.get("share") is False:
                 folder = folder / user
                 # What else tasks put there under this name, the hosts refuse.
                 with suppress(OSError):
                     folder.mkdir()
-            mount = row.get("mountPath") or f"/mnt/{row['name']}"
-            shown.append(TaskStorage(row["name"], mount, folder, row.get("readOnly") is True))
-    return tuple(shown)
+            seen.append(TaskStorage(name, row.get("mountPath") or f"/mnt/{name}", folder, row.get("readOnly") is True))
+    return tuple(seen)
 
 
 def _rows(home: Path, protocol: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The storages that a job asks for. An empty list asks for the default ones."""
-    rows = (protocol.get("extras") or {}).get("storages")
-    if rows == []:
+    """The storages that a job asks for: models/v2/job/k8s.js. An empty list asks for the default ones."""
+    extras = protocol.get("extras") or {}
+    if extras.get("storages"):
+        return named_storages(protocol)
+    names = [] if extras.get("storages") == [] else _of_older_plugin(extras.get(_PLUGINS))
+    if names == []:
         return [{"name": DEFAULT}] if storage_folder(home, DEFAULT) else []
-    return [row for row in rows or () if row.get("name")]
+    return [{"name": name} for name in names or () if name]
+
+
+def _of_older_plugin(plugins: Any) -> list[Any] | None:
+    """What the plugin teamwise_storage asks for, which came before `storages`. None without it."""
+    names: list[Any] | None = None
+    for row in plugins if isinstance(plugins, list) else ():
+        if isinstance(row, Mapping) and row.get("plugin") == "teamwise_storage":
+            given = row.get("parameters")
+            asked = given.get("storageConfigNames") if isinstance(given, Mapping) else None
+            names = asked if isinstance(asked, list) else []
+    return names

@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     uid TEXT NOT NULL, cluster TEXT NOT NULL, submitted REAL NOT NULL, execution TEXT NOT NULL, state TEXT NOT NULL,
     sub_state TEXT NOT NULL, attempt INTEGER NOT NULL, counted INTEGER NOT NULL, launched REAL, completed REAL,
     code INTEGER, tasks INTEGER NOT NULL, roles INTEGER NOT NULL, gpus INTEGER NOT NULL, config TEXT NOT NULL,
-    protocol TEXT NOT NULL);
+    protocol TEXT NOT NULL, priority TEXT);
 CREATE INDEX IF NOT EXISTS by_completed ON jobs (completed);
 CREATE TABLE IF NOT EXISTS job_attempts (
     job TEXT NOT NULL, number INTEGER NOT NULL, uid TEXT NOT NULL, started REAL NOT NULL, launched REAL, ended REAL,
@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS tokens (token TEXT NOT NULL PRIMARY KEY, user TEXT NO
 """
 _JOB = (
     "name, user, job, uid, cluster, submitted, execution, state, sub_state, attempt, counted, launched, completed,"
-    " code, tasks, roles, gpus"
+    " code, tasks, roles, gpus, priority"
 )
 _LONGEST_DETAILS = 16_384
 
@@ -68,6 +68,7 @@ class JobRow:
     tasks: int = 0
     roles: int = 0
     gpus: int = 0
+    priority: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,9 @@ class JobStore:
         # What is removed here may have been a secret.
         settings = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON;"
         self.connection.executescript(f"{settings} {_SCHEMA}")
+        columns = {row[1] for row in self.connection.execute("PRAGMA table_info(jobs)")}
+        if "priority" not in columns:  # a cloud that an earlier release has started
+            self.connection.execute("ALTER TABLE jobs ADD COLUMN priority TEXT")
 
     def close(self) -> None:
         self.connection.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes a job: its text, its rules, what its user may use, and whether it can ever have a place."""
+"""Takes a job as the REST server does: its text, the rules that are the server's own, and what its user may use."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import asyncio
 import json
 import sqlite3
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from localcloud.api import clock
 from localcloud.api.http import Reply
 from localcloud.openpai.accounts import VIRTUAL_CLUSTERS, Person
 from localcloud.openpai.environment import MOST_PORTS
-from localcloud.openpai.errors import forbidden, invalid_protocol, job_exists, no_virtual_cluster, too_much
-from localcloud.openpai.places import needs, needs_of_job
+from localcloud.openpai.errors import forbidden, invalid_protocol, job_exists, unhandled
+from localcloud.openpai.places import Places, needs_of_job
 from localcloud.openpai.policies import JobPolicy, policy_of
-from localcloud.openpai.rest import Parts, RestCall
+from localcloud.openpai.rest import RestCall
 from localcloud.openpai.storages import require_storages
-from localcloud.openpai.store import JobRow
-from provider.openpai.protocol import LONGEST_TEXT, NotAJobError, masked, parse, problems
+from localcloud.openpai.store import JobRow, JobStore
+from provider.openpai.protocol import LONGEST_TEXT, NotAJobError, NotYamlError, Problem, masked, parse, refusals
 
 # YAML can say "the same again", so a short text can be an endless job: too many values, or a long text too often.
 _MOST_VALUES = 200_000
@@ -39,13 +40,12 @@ async def _submit(call: RestCall) -> Reply:
     # A hostile text takes seconds to read. Nobody else waits for that.
     protocol, config = await asyncio.to_thread(judged_and_masked, text)
     person, parts = call.by.person, call.parts
+    _require_room(parts.places, protocol)
     name = f"{person.name}~{protocol['name']}"
     if parts.store.job(name):
         raise job_exists(protocol["name"])
-    policy = policy_of(protocol)
-    _require_cluster(parts, person, policy)
-    require_storages(parts.home, protocol)
-    _keep(parts, name, policy, protocol, config)
+    policy = admitted(parts.home, person, protocol)
+    _keep(parts.store, name, policy, protocol, config)
     parts.controller.submitted(name)
     message = f"Update job {protocol['name']} for user {person.name} successfully."
     return Reply(202, {"status": 202, "message": message})
@@ -64,16 +64,25 @@ def judged(text: str) -> dict[str, Any]:
     """The job in a text. Refused unless it is valid."""
     try:
         protocol = parse(text)
+    except NotYamlError as error:
+        raise unhandled(str(error)) from None
     except NotAJobError as error:
         raise invalid_protocol(str(error)) from None
     _require_plain(protocol)
-    if wrong := problems(protocol):
-        more = f"; and {len(wrong) - _SHOWN_PROBLEMS} more" if len(wrong) > _SHOWN_PROBLEMS else ""
-        raise invalid_protocol("; ".join(str(each) for each in wrong[:_SHOWN_PROBLEMS]) + more)
+    if wrong := refusals(protocol):
+        # The server's own failures come after what it refuses.
+        named = [each for each in wrong if not each.unhandled]
+        raise (invalid_protocol if named else unhandled)(_sentences(named or wrong))
     for role, row in protocol["taskRoles"].items():
-        if sum((row["resourcePerInstance"].get("ports") or {}).values()) > MOST_PORTS:
+        ports = row["resourcePerInstance"].get("ports")
+        if isinstance(ports, Mapping) and sum(ports.values()) > MOST_PORTS:
             raise invalid_protocol(f"taskRoles.{role}.resourcePerInstance.ports: a task gets {MOST_PORTS} at the most")
     return protocol
+
+
+def _sentences(wrong: Sequence[Problem]) -> str:
+    more = f"; and {len(wrong) - _SHOWN_PROBLEMS} more" if len(wrong) > _SHOWN_PROBLEMS else ""
+    return "; ".join(str(each) for each in wrong[:_SHOWN_PROBLEMS]) + more
 
 
 def _decoded(body: bytes) -> str:
@@ -93,8 +102,6 @@ def _require_plain(protocol: Mapping[str, Any]) -> None:
         if count > _MOST_VALUES or letters > _MOST_LETTERS:
             raise invalid_protocol("the job repeats itself too often")
         if isinstance(value, dict):
-            if not all(isinstance(key, str) for key in value):
-                raise invalid_protocol("a key is not a text")
             letters += sum(map(len, value))
             left += value.values()
         elif isinstance(value, list):
@@ -105,31 +112,41 @@ def _require_plain(protocol: Mapping[str, Any]) -> None:
             raise invalid_protocol("a number is too large, or is none")
 
 
-def _require_cluster(parts: Parts, person: Person, policy: JobPolicy) -> None:
-    """The virtual cluster, if it is there, the user may take it, and it is large enough. A job for which it is too full
-    at the moment waits."""
-    name = policy.virtual_cluster
-    cluster = next((each for each in VIRTUAL_CLUSTERS if each.name == name), None)
-    if cluster is None:
-        raise no_virtual_cluster(name, 400)
-    if name not in person.virtual_clusters:
-        raise forbidden(f"User {person.name} is not allowed to do operation in {name}")
-    total = parts.places.total(cluster)
-    wanted = [needs_of_job(policy)] if policy.gang else [needs(role) for role in policy.roles]
-    for need in wanted:
-        if lacking := total.lacks(need):
-            what = ", ".join(f"{key} {getattr(need, key)} of {getattr(total, key)}" for key in lacking)
-            raise too_much(f"The job needs more than virtual cluster {name} has: {what}")
+def _require_room(places: Places, protocol: Mapping[str, Any]) -> None:
+    """The whole virtual cluster is large enough for a gang: middlewares/v2/hived.js. Any other job is taken, and waits,
+    as does one for which the cluster is too full at the moment."""
+    policy = policy_of(protocol)
+    cluster = next((each for each in VIRTUAL_CLUSTERS if each.name == policy.virtual_cluster), None)
+    if cluster is None or not policy.gang or _hived(protocol).get("jobPriorityClass") == "oppo":
+        return
+    total, need = places.total(cluster), needs_of_job(policy)
+    if lacking := total.lacks(need):
+        what = ", ".join(f"{getattr(need, key)} {key}, exceeds maximum {getattr(total, key)} {key}" for key in lacking)
+        raise invalid_protocol(f"Job requests {what} in VC {cluster.name}.")
 
 
-def _keep(parts: Parts, name: str, policy: JobPolicy, protocol: Mapping[str, Any], config: str) -> None:
+def _hived(protocol: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (protocol.get("extras") or {}).get("hivedScheduler") or {}
+
+
+def admitted(home: Path, person: Person, protocol: Mapping[str, Any]) -> JobPolicy:
+    """What a valid job asks for, if its user may have it: `put` of models/v2/job/k8s.js. A virtual cluster that is not
+    there is like one that others have."""
+    policy = policy_of(protocol)
+    if policy.virtual_cluster not in person.virtual_clusters:
+        raise forbidden(f"User {person.name} is not allowed to do operation in {policy.virtual_cluster}")
+    require_storages(home, protocol)
+    return policy
+
+
+def _keep(store: JobStore, name: str, policy: JobPolicy, protocol: Mapping[str, Any], config: str) -> None:
     user, _, job = name.partition("~")
     row = JobRow(
         name, user, job, str(uuid.uuid4()), policy.virtual_cluster, clock.now(), tasks=policy.tasks,
-        roles=len(policy.roles), gpus=policy.gpus,
+        roles=len(policy.roles), gpus=policy.gpus, priority=_hived(protocol).get("jobPriorityClass"),
     )  # fmt: skip
     try:
-        with parts.store.transaction():
-            parts.store.add(row, config, protocol)
+        with store.transaction():
+            store.add(row, config, protocol)
     except sqlite3.IntegrityError:
         raise job_exists(job) from None

@@ -27,7 +27,7 @@ def summary(job: JobRow, tags: Sequence[str]) -> Json:
         "createdTime": _time(job.submitted), "launchedTime": _time(job.launched or job.completed),
         "completedTime": _time(job.completed), "appExitCode": job.code, "virtualCluster": job.cluster,
         "totalGpuNumber": job.gpus, "totalTaskNumber": job.tasks, "totalTaskRoleNumber": job.roles,
-        "jobPriority": None,
+        "jobPriority": job.priority,
     }  # fmt: skip
 
 

@@ -162,7 +162,7 @@ def test_the_client_logs_in_and_looks_around(sdk: JavaScript, world: OpenPaiWorl
         (("job", "getJob", USER, "nobody-s"), "NoJobError", 404, "NoJobError"),
         (("job", "createJob", job("good")), "PAIBaseError", 409, "ConflictJobError"),
         (("job", "updateJobExecutionType", ADMIN, "running", "STOP"), "ForbiddenUserError", 403, "ForbiddenUserError"),
-        (("user", "getUser", "nobody"), "NoUserError", 404, "NoUserError"),
+        (("user", "getUser", "nobody"), "NoUserError", 400, "NoUserError"),
         (("storage", "getStorage", "none"), "PAIBaseError", 404, "NoStorageError"),
         (("virtualCluster", "getVirtualCluster", "none"), "PAIBaseError", 404, "NoVirtualClusterError"),
     ],
@@ -226,7 +226,7 @@ ROWS = (
     Row("GET", "/api/v2/users", 200, user=ADMIN),
     Row("GET", "/api/v2/users/user", 200),
     Row("GET", "/api/v2/users/user", 401, "UnauthorizedUserError", token=NO_TOKEN),
-    Row("GET", "/api/v2/users/nobody", 404, "NoUserError"),
+    Row("GET", "/api/v2/users/nobody", 400, "NoUserError"),
     Row("GET", "/api/v2/virtual-clusters", 200),
     Row("GET", "/api/v2/virtual-clusters/default", 200),
     Row("GET", "/api/v2/virtual-clusters/none", 404, "NoVirtualClusterError"),
@@ -235,11 +235,12 @@ ROWS = (
     Row("GET", "/api/v2/storages/none", 404, "NoStorageError"),
     _submits("", 202, job("described")),
     _submits("UnauthorizedUserError", 401, job("described"), token=NO_TOKEN),
-    _submits("NoVirtualClusterError", 400, job("elsewhere", defaults={"virtualCluster": "none"})),
+    _submits("ForbiddenUserError", 403, job("elsewhere", defaults={"virtualCluster": "none"})),
     _submits("InvalidProtocolError", 400, {**job("wrong"), "protocolVersion": 1}),
-    _submits("InvalidProtocolError", 400, b"{"),
+    _submits("InvalidProtocolError", 400, b"[1]"),
+    _submits("", 500, b"{"),
     _submits("ForbiddenUserError", 403, job("another-s", defaults={"virtualCluster": "reserved"})),
-    _submits("NoEnoughQuotaError", 403,
+    _submits("InvalidProtocolError", 400,
              job("vast", role={"resourcePerInstance": {"cpu": 1, "memoryMB": 512, "gpu": 10**6}})),
     _submits("ConflictJobError", 409, job("good")),
     Row("GET", "/api/v2/jobs", 200),
@@ -269,7 +270,7 @@ ROWS = (
     Row("GET", "/api/v2/jobs/<bad>/job-attempts/0", 200),
     Row("GET", "/api/v2/jobs/<bad>/job-attempts/9", 404, "NoJobError"),
     Row("GET", _TASK, 200),
-    Row("GET", _TASK.replace("worker", "ps"), 404, "NoTaskError"),
+    Row("GET", _TASK.replace("worker", "ps"), 404, "NoJobError"),
     Row("GET", f"{_TASK}/0/logs", 200),
     Row("GET", f"{_TASK}/9/logs", 404, "NoTaskLogError"),
 )  # fmt: skip
@@ -345,6 +346,7 @@ def test_every_refusal_of_the_description_is_met() -> None:
     unreachable = {
         ("GET /api/v2/storages/{storage}", 403): "every user may use every storage",
         ("POST /api/v2/authn/basic/login", 404): "OpenPAI's code answers 400, as the description says elsewhere",
+        ("GET /api/v2/users/{user}", 404): "OpenPAI's code answers 400",
     }
     assert described - met == unreachable.keys()
 

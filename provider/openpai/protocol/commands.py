@@ -7,17 +7,32 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provider.openpai.protocol.template import render
+from provider.openpai.protocol.text import shown
+
 # `<% $parameters.model %>`, `<% $data.uri[0] %>`
 _REFERENCE = re.compile(r"<%\s*\$([^%\s]*)\s*%>")
 _PREREQUISITES = ("script", "output", "data")
 
 
 def entrypoint(job: Mapping[str, Any], role: str) -> str:
-    """The command of a role's tasks: `USER_CMD`. References to secrets stay; each task's runtime fills them in."""
-    task_role = job["taskRoles"][role]
+    """The command of a role's tasks: `USER_CMD`. References to secrets stay; each task's runtime fills them in.
+
+    Raises `TemplateError` where the REST server cannot read it.
+    """
+    return _rendered(written(job, role), _scope(job, role))
+
+
+def written(job: Mapping[str, Any], role: str) -> str:
+    """The commands of a role's tasks before anything is filled in."""
     own = _deployment(job).get(role, {})
-    commands = [*own.get("preCommands", ()), *task_role["commands"], *own.get("postCommands", ())]
-    return filled("\n".join(one.strip() for one in commands), _scope(job, role)).strip()
+    commands = [*own.get("preCommands", ()), *job["taskRoles"][role]["commands"], *own.get("postCommands", ())]
+    return "\n".join(one.strip() for one in commands)
+
+
+def require_readable(text: str) -> None:
+    """Raises `TemplateError` where the REST server cannot read a text."""
+    render(text, lambda name: None)
 
 
 def with_secrets(text: str, secrets: Mapping[str, Any] | None) -> str:
@@ -35,9 +50,19 @@ def filled(text: str, scope: Mapping[str, Any]) -> str:
 
     def fill(reference: re.Match[str]) -> str:
         value = looked_up(scope, reference[1])
-        return reference[0] if value is None else _shown(value)
+        return reference[0] if value is None else shown(value)
 
     return _REFERENCE.sub(fill, text)
+
+
+def _rendered(text: str, scope: Mapping[str, Any]) -> str:
+    """As the REST server fills in a text. It hides `$` before the names of what it knows."""
+
+    def fill(name: str) -> str | None:
+        value = looked_up(scope, name.removeprefix("$")) if name.startswith("$") else None
+        return None if value is None else shown(value)
+
+    return render(text, fill)
 
 
 def references(text: str) -> Iterator[str]:
@@ -69,26 +94,11 @@ def _scope(job: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _prerequisite(job: Mapping[str, Any], kind: str, name: str | None) -> Any:
-    rows = job.get("prerequisites", ())
+    rows = job.get("prerequisites") or ()
     return next((row for row in rows if row["type"] == kind and row["name"] == name), None)
 
 
 def _deployment(job: Mapping[str, Any]) -> Mapping[str, Any]:
     name = job.get("defaults", {}).get("deployment")
-    rows = job.get("deployments", ())
-    return next((row.get("taskRoles", {}) for row in rows if row["name"] == name), {})
-
-
-def _shown(value: Any) -> str:
-    """A value as JavaScript writes it into a text."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case float() if value.is_integer():
-            return str(int(value))
-        case list():
-            return ",".join(_shown(one) for one in value)
-        case Mapping():
-            return "[object Object]"
-        case _:
-            return str(value)
+    found = next((row["taskRoles"] for row in job.get("deployments", ()) if row["name"] == name), None)
+    return found if isinstance(found, Mapping) else {}

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a job is valid: by the protocol's shape first, then by the rules that no schema can say."""
+"""Whether a job is valid: by the protocol's shape first, then by the rules that no schema can say.
+
+A cluster's REST server refuses less than we do: `refusals` is its judge, and `obstacles` is what then keeps a job from
+running.
+"""
 
 from __future__ import annotations
 
@@ -10,33 +14,54 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provider.openpai.protocol.rules import RULES, Problem
+from provider.openpai.protocol.rules import ADVICE, OBSTACLES, POD_REFUSED, REFUSED, Problem, Rules, retry_reason
+from provider.openpai.protocol.scalars import Moment
 
 if TYPE_CHECKING:  # the library takes as long as the rest of a program that judges nothing
     from jsonschema.exceptions import ValidationError
 
-_SCHEMA = Path(__file__).parent / "schema.json"
+_FOLDER = Path(__file__).parent
 # A value of a job may be a secret, so a sentence about it shows only so much.
 _LONGEST = 200
-_AGAIN_AFTER_SUCCESS = (
-    "is -2, which starts the job again also after it succeeded, on paid GPUs, until somebody stops it: "
-    "give the number of retries"
-)
-_ENDLESS = "is -1, and the protocol counts from 0: give the number of retries"
+# What a schema says of a value itself.
+_OF_VALUES = ("type", "anyOf", "not")
 
 
 def problems(job: Mapping[str, Any]) -> list[Problem]:
-    """All that is wrong with a job. The meaning is judged only where the shape is right."""
-    shape = [_problem(error) for error in _validator().iter_errors(dict(job))]
-    return shape or [problem for rule in RULES for problem in rule(job)]
+    """All that is wrong with a job, for those who submit it. The meaning is judged only where the shape is right."""
+    return refusals(job) or _misfits("runnable.json", job) or _broken((*OBSTACLES, *ADVICE), job)
+
+
+def refusals(job: Mapping[str, Any]) -> list[Problem]:
+    """Why a cluster's REST server refuses a job."""
+    return _misfits("schema.json", job) or _broken(REFUSED, job)
+
+
+def obstacles(job: Mapping[str, Any]) -> list[Problem]:
+    """What keeps a job from running that the REST server has taken."""
+    shape = _misfits("runnable.json", job)
+    return [each._replace(code=each.code or POD_REFUSED) for each in shape] or _broken(OBSTACLES, job)
+
+
+def _misfits(schema: str, job: Mapping[str, Any]) -> list[Problem]:
+    return [_problem(error) for error in _validator(schema).iter_errors(dict(job))]
+
+
+def _broken(rules: Rules, job: Mapping[str, Any]) -> list[Problem]:
+    return [problem for rule in rules for problem in rule(job)]
 
 
 @cache
-def _validator() -> Any:
+def _validator(schema: str) -> Any:
     from jsonschema.validators import Draft202012Validator, extend
 
-    kind: Any = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
-    return kind(json.loads(_SCHEMA.read_text(encoding="utf-8")))
+    texts = Draft202012Validator.TYPE_CHECKER.redefine("string", _is_text)
+    kind: Any = extend(Draft202012Validator, {"pattern": _pattern}, type_checker=texts)  # type: ignore[no-untyped-call]
+    return kind(json.loads((_FOLDER / schema).read_text(encoding="utf-8")))
+
+
+def _is_text(_: Any, value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, Moment)
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
@@ -48,14 +73,11 @@ def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[Va
 
 
 def _problem(error: ValidationError) -> Problem:
-    path = tuple(error.absolute_path)
-    if path and path[-1] in ("jobRetryCount", "taskRetryCount") and error.validator == "minimum":
-        return Problem(path, _AGAIN_AFTER_SUCCESS if error.instance == -2 else _retry_reason(error))
-    return Problem(path, _sentence(error))
-
-
-def _retry_reason(error: ValidationError) -> str:
-    return _ENDLESS if error.instance == -1 else f"is {error.instance}, and retries are counted from 0"
+    path, rule = tuple(error.absolute_path), error.schema if isinstance(error.schema, Mapping) else {}
+    if path[-1:] in (("jobRetryCount",), ("taskRetryCount",)) and error.validator == "minimum":
+        return Problem(path, retry_reason(int(str(error.instance))))
+    unhandled = bool(rule.get("unhandled")) and error.validator in _OF_VALUES
+    return Problem(path, _sentence(error), unhandled=unhandled, code=rule.get("code", 0))
 
 
 def _sentence(error: ValidationError) -> str:
@@ -66,7 +88,9 @@ def _sentence(error: ValidationError) -> str:
         case "minItems" | "minProperties":
             return "is empty"
         case "not":
-            return "is 0: give -1 or at least 1"
+            return "is null"
+        case "anyOf":
+            return "has no value that OpenPAI can read"
         case "maxLength":
             return f"is longer than {error.validator_value} characters"
         case _:

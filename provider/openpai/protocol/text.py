@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job as text: YAML, as a cluster's REST server takes it."""
+"""A job as text: YAML, as a cluster's REST server takes it, and values as JavaScript writes them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
+
+from provider.openpai.protocol.scalars import RESOLVERS, Moment, moment, number
 
 # The REST server refuses a longer body with 413.
 LONGEST_TEXT = 100 * 1024
@@ -24,6 +26,10 @@ class NotAJobError(ValueError):
     """A text that is not one YAML mapping."""
 
 
+class NotYamlError(NotAJobError):
+    """A text that is not even YAML."""
+
+
 def text_of(job: Mapping[str, Any]) -> str:
     """The job as a cluster takes it.
 
@@ -34,11 +40,11 @@ def text_of(job: Mapping[str, Any]) -> str:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The job in a text. Raises `NotAJobError`."""
+    """The job in a text, read as the REST server reads it. Raises `NotAJobError`."""
     try:
         job = yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise NotAJobError(f"this is not YAML: {' '.join(str(error).split())[:300]}") from None
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        raise NotYamlError(f"this is not YAML: {' '.join(str(error).split())[:300]}") from None
     if not isinstance(job, dict):
         raise NotAJobError("this is not a job: a job is a YAML mapping")
     return job
@@ -47,6 +53,23 @@ def parse(text: str) -> dict[str, Any]:
 def masked(text: str) -> str:
     """The text without its secrets, as a cluster gives it back."""
     return _SECRETS.sub(rf"\1 {_MASK}\n", text)
+
+
+def shown(value: Any) -> str:
+    """A value as JavaScript writes it into a text."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case float() if value.is_integer():
+            return str(int(value))
+        case list():
+            return ",".join("" if one is None else shown(one) for one in value)
+        case Mapping():
+            return "[object Object]"
+        case _:
+            return str(value)
 
 
 class _Text(str):
@@ -59,7 +82,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 class _Loader(yaml.SafeLoader):
-    """Texts that look like dates stay texts: no field of a job is a date.
+    """Reads bare values as js-yaml does.
 
     `<<` takes keys over from other mappings. Chained, it doubles them at each step, so what one text may take over is
     bounded.
@@ -78,16 +101,46 @@ class _Loader(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(None, None, "it repeats itself too often", node.start_mark)
         super().flatten_mapping(node)
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Keys are texts, and none stands twice: js-yaml's loader.js."""
+        if not isinstance(node, yaml.MappingNode):
+            return super().construct_mapping(node, deep)
+        own = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
+        if twice := _twice(own):
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[:60]!r} stands twice", node.start_mark)
+        self.flatten_mapping(node)
+        pairs = [(shown(self.construct_object(key, deep=True)), value) for key, value in node.value]
+        return {key: self.construct_object(value, deep=deep) for key, value in pairs}
+
+    def construct_moment(self, node: Any) -> Moment:
+        return moment(self.construct_text(node))
+
+    def construct_text(self, node: Any) -> str:
+        return str(self.construct_scalar(node))
+
+    def construct_number(self, node: Any) -> float:
+        return number(self.construct_yaml_float(node))
+
+
+def _twice(keys: list[str]) -> str | None:
+    """The first key that stood before."""
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            return key
+        seen.add(key)
+    return None
+
 
 def _merged(value: yaml.Node) -> list[yaml.MappingNode]:
     nodes = value.value if isinstance(value, yaml.SequenceNode) else [value]
     return [one for one in nodes if isinstance(one, yaml.MappingNode)]
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in rows if tag != "tag:yaml.org,2002:timestamp"]
-    for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+_Loader.yaml_implicit_resolvers = {None: list(RESOLVERS)}
+_Loader.add_constructor(_MERGE, _Loader.construct_text)  # as a value it is one
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_moment)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
 _Dumper.add_representer(_Text, lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", data, style='"'))
 
 

@@ -85,7 +85,8 @@ def test_a_virtual_cluster_with_room_again_takes_what_waits(cloud: Cloud) -> Non
     admin.add_fault(cloud, kind="limit", limit="openpai.default.gpu", value=1)
     # A gang needs room for all. Tasks that go alone take turns.
     refused = world.submit(job("large", role={**_WITH_GPU, "instances": 2}))
-    assert (refused.status, refused.body["code"]) == (403, "NoEnoughQuotaError")
+    assert (refused.status, refused.body["code"]) == (400, "InvalidProtocolError")
+    assert "2 gpu, exceeds maximum 1 gpu in VC default" in refused.body["message"]
     both = {**_WITH_GPU, "instances": 2, "completion": {"minFailedInstances": 1, "minSucceededInstances": 2}}
     turns = world.submitted(job("turns", "sleep 0.2", role=both, **_ALONE))
     detail = world.ended(turns)

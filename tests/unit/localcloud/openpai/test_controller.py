@@ -6,13 +6,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from localcloud.api.errors import ApiError
 from localcloud.api.http import Request
-from localcloud.openpai import accounts, job_calls, pruning
+from localcloud.openpai import accounts, job_calls, people_calls, pruning
 from localcloud.openpai.attempts import logs_folder
 from localcloud.openpai.controller import Controller
 from localcloud.openpai.places import Places
@@ -60,7 +63,7 @@ class Cluster:
         self.controller.close()
         self.store.close()
 
-    def submit(self, name: str, instances: int = 1, **more: Any) -> str:
+    def submit(self, name: str, instances: int = 1, priority: str | None = None, **more: Any) -> str:
         resources = {"cpu": 1, "memoryMB": 1, "gpu": 0, "ports": {"data": 2}}
         role = {"dockerImage": "image", "commands": ["true"], "instances": instances, "resourcePerInstance": resources}
         image = {
@@ -69,15 +72,16 @@ class Cluster:
         }  # fmt: skip
         protocol = {"prerequisites": [image], "secrets": _SECRETS, "taskRoles": {"Work_er": role}, **more}
         policy = policy_of(protocol)
-        row = JobRow(f"user~{name}", "user", name, name, "default", 1.0, tasks=policy.tasks, roles=1)
+        row = JobRow(f"user~{name}", "user", name, name, "default", 1.0, tasks=policy.tasks, roles=1, priority=priority)
         with self.store.transaction():
             self.store.add(row, json.dumps({**protocol, "secrets": "******"}), protocol)
         self.controller.submitted(row.name)
         return row.name
 
-    def call(self, **params: str) -> RestCall:
+    def call(self, *, body: Any = None, query: Mapping[str, str] | None = None, **params: str) -> RestCall:
         caller = Caller(accounts.PEOPLE[0], "", True)
-        return RestCall(self.parts, Request("GET", "/", "/", {}, {}), params, {}, caller)
+        request = Request("GET", "/", "/", {}, {})
+        return RestCall(self.parts, request, params, query or {}, caller, json.dumps(body).encode())
 
     def state(self, name: str) -> str:
         row = self.store.job(name)
@@ -149,6 +153,13 @@ def test_another_attempt_has_another_address_and_other_ports(tmp_path: Path) -> 
         cluster.controller.ended(first.id, TaskExit(0))
         cluster.controller.running(first.id)
         assert cluster.state(name) == "WAITING"
+        # Once a task has run, the job runs, also while that task is tried again.
+        cluster.controller.running(again.id)
+        cluster.controller.ended(again.id, TaskExit(137))
+        again = cluster.desk.begun[3]
+        row = cluster.store.job(name)
+        assert row is not None
+        assert (row.state, row.sub_state) == ("RUNNING", "AttemptRunning")
         for each in (second, again):
             cluster.controller.ended(each.id, TaskExit(0))
         assert cluster.state(name) == "SUCCEEDED"
@@ -226,5 +237,92 @@ def test_old_jobs_are_forgotten_with_their_logs_and_living_ones_are_not(tmp_path
         pruning.remove_strange_logs(tmp_path, cluster.store)
         kept = {each.id for each in cluster.desk.begun} - set(forgotten)
         assert {path.name for path in logs_folder(tmp_path).iterdir()} == kept
+
+    _on_loop(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        ({"extras": {"storages": [{"name": "a"}, {"name": "a"}]}}, -200, "`a` stands 2 times"),
+        ({"jobRetryCount": 1 << 31}, -1100, "jobRetryCount"),
+    ],
+)
+def test_what_openpai_takes_and_kubernetes_does_not_start_ends_at_once(
+    more: dict[str, Any], code: int, words: str, tmp_path: Path
+) -> None:
+    def work(cluster: Cluster) -> None:
+        name = cluster.submit("taken", **more)
+        row = cluster.store.job(name)
+        assert row is not None
+        assert (row.state, row.code, row.attempt, cluster.desk.begun) == ("FAILED", code, 0, [])
+        answer = job_calls.get_job(cluster.call(job=name)).body
+        assert words in answer["jobStatus"]["appExitDiagnostics"]
+        assert answer["taskRoles"] == {}
+
+    _on_loop(tmp_path, work)
+
+
+def test_the_rest_server_answers_as_its_source_does(tmp_path: Path) -> None:
+    """Where its published description says otherwise, or nothing: controllers/v2 and models/v2 of v1.8.0."""
+
+    def work(cluster: Cluster) -> None:
+        name = cluster.submit("again", jobRetryCount=2)
+        for each in range(2):
+            cluster.controller.ended(cluster.desk.begun[each].id, TaskExit(1))
+        attempts = job_calls.job_attempts(cluster.call(job=name)).body
+        assert [(each["attemptIndex"], each["isLatest"]) for each in attempts] == [(2, True), (0, False), (1, False)]
+        comma = cluster.call(job=name, body={"value": "a,b"})
+        refused: list[tuple[Callable[[RestCall], object], RestCall, int, str]] = [
+            (job_calls.get_task, cluster.call(job=name, attempt="2", role="worker", index="7"), 404, "NoJobError"),
+            (people_calls.get_user, cluster.call(user="nobody"), 400, "NoUserError"),
+            (job_calls.add_tag, comma, 400, "InvalidParametersError"),
+            (job_calls.delete_tag, comma, 400, "InvalidParametersError"),
+        ]
+        for ask, call, status, code in refused:
+            with pytest.raises(ApiError) as refusal:
+                ask(call)
+            assert (refusal.value.status, refusal.value.code) == (status, code)
+
+    _on_loop(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({"jobPriority": "prod"}, "p"),
+        ({"jobPriority": "test,oppo"}, "t"),
+        ({"jobPriority": "crit"}, ""),
+        ({"jobPriority": "default"}, "d"),
+        ({"jobPriority": "default,prod"}, "dp"),
+        ({"jobPriority": "default", "keyword": "p"}, "dp"),
+        ({"jobPriority": "prod", "keyword": "t"}, "p"),
+        ({"jobPriority": "test", "keyword": "p"}, ""),
+        ({"order": "jobPriority,ASC"}, "ptd"),
+    ],
+)
+def test_jobs_are_listed_by_their_priority(query: Mapping[str, str], names: str, tmp_path: Path) -> None:
+    def work(cluster: Cluster) -> None:
+        for name, priority in (("d", None), ("p", "prod"), ("t", "test")):
+            cluster.submit(name, priority=priority)
+        rows = job_calls.list_jobs(cluster.call(query=query)).body
+        found = "".join(row["name"] for row in rows)
+        assert (found if "order" in query else "".join(sorted(found))) == names
+
+    _on_loop(tmp_path, work)
+
+
+def test_a_cloud_of_an_earlier_release_keeps_its_jobs(tmp_path: Path) -> None:
+    """Its table of jobs has no priorities."""
+
+    def work(cluster: Cluster) -> None:
+        name = cluster.submit("kept")
+        cluster.store.connection.execute("ALTER TABLE jobs DROP COLUMN priority")
+        cluster.close()
+        with closing(Cluster(tmp_path)) as after:
+            row = after.store.job(name)
+            assert row is not None
+            assert row.priority is None
+            assert after.submit("new", priority="prod")
 
     _on_loop(tmp_path, work)

@@ -11,7 +11,7 @@ import pytest
 from localcloud.api.errors import ApiError
 from localcloud.openpai.environment import MOST_PORTS, ports_of
 from localcloud.openpai.submitting import judged, judged_and_masked
-from provider.openpai.protocol import text_of
+from provider.openpai.protocol import problems, text_of
 
 _ROLE = {"dockerImage": "image", "commands": ["true"], "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}}
 _JOB = {
@@ -20,6 +20,7 @@ _JOB = {
     "type": "job",
     "prerequisites": [{"type": "dockerimage", "name": "image", "uri": "python:3.11"}],
 }
+_OF_MORE = "prerequisites.0.auth.more: has no value that OpenPAI can read"
 _NESTED = [f"a{index}: &a{index} [{','.join([f'*a{index - 1}'] * 10)}]" for index in range(1, 9)]
 
 _MERGED = [f"a{index}: &a{index} {{<<: [*a{index - 1}, *a{index - 1}]}}" for index in range(1, 60)]
@@ -35,16 +36,11 @@ def _job(**resources: Any) -> dict[str, Any]:
     [
         ("", "a YAML mapping"),
         ("[1, 2]", "a YAML mapping"),
-        ("a: " + "[" * 2000, "not YAML"),
-        ("x: !!python/object:os.system {}", "not YAML"),
         ("x: !!binary aGVsbG8=", "type bytes"),
-        ("x: {1: 2}", "a key is not a text"),
         ("a: &a [*a]", "repeats itself"),
         ("\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *_NESTED]), "repeats itself"),
         (f"a: &a {'x' * 40_000}\nb: [{','.join(['*a'] * 9000)}]", "repeats itself"),
         (f"a: &a {{{'x' * 1000}: 1}}\nb: [{','.join(['*a'] * 9000)}]", "repeats itself"),
-        ("\n".join(["a0: &a0 {x: 1}", *_MERGED]), "repeats itself"),
-        ("a: &a {<<: *a}", "not YAML"),
         ("x: " + "1:" * 20_000 + "1", "too large"),
         ("x: .nan", "or is none"),
         ("x: 1.0e+999", "too large"),
@@ -55,6 +51,34 @@ def test_a_hostile_text_is_refused_with_its_reason(text: str, reason: str) -> No
     with pytest.raises(ApiError, match=reason) as refusal:
         judged(text)
     assert (refusal.value.status, refusal.value.code) == (400, "InvalidProtocolError")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "not YAML"),
+        ("a: " + "[" * 2000, "not YAML"),
+        ("x: !!python/object:os.system {}", "not YAML"),
+        ("\n".join(["a0: &a0 {x: 1}", *_MERGED]), "repeats itself"),
+        ("a: &a {<<: *a}", "not YAML"),
+        (json.dumps(_job() | {"taskRoles": None}), "taskRoles: is not of type object"),
+    ],
+)
+def test_where_the_rest_server_itself_fails_the_answer_has_no_code(text: str, reason: str) -> None:
+    with pytest.raises(ApiError, match=reason) as refusal:
+        judged(text)
+    assert (refusal.value.status, refusal.value.code) == (500, "")
+
+
+def test_more_in_auth_than_openpai_reads_is_no_traceback() -> None:
+    """OpenPAI fails at a number there, and takes another text."""
+    auth = {"username": "ann", "password": "<% $secrets.word %>", "more": 1}
+    for more, accepted in ((1, False), ("word", True), (None, True)):
+        image = {"type": "dockerimage", "name": "image", "uri": "python:3.11", "auth": {**auth, "more": more}}
+        job = {**_job(), "prerequisites": [image], "secrets": {"word": "sesame"}}
+        assert [str(each) for each in problems(job)] == ([] if accepted else [_OF_MORE])
+        if accepted:
+            assert judged(json.dumps(job)) == job
 
 
 def test_a_job_that_is_none_without_its_secrets_is_refused() -> None:
