@@ -250,7 +250,8 @@ def _run(job: JobPlan, run: RunPlan) -> Iterator[str]:
         yield f"    {one.name}: {one.role}, rank {one.rank}{group}"
         command = one.launch.get("command") or one.launch.get("start") or ()
         if command:
-            yield f"      $ {' '.join(map(str, command))}"
+            lines = " ".join(map(str, command)).rstrip().splitlines()
+            yield from (f"      {'$' if number == 0 else ' '} {line}" for number, line in enumerate(lines))
         yield from (f"      {name}={_shown(value)}" for name, value in one.environment.items())
 
 
