@@ -18,7 +18,7 @@ _END = "TRAINYARD_COMMAND"
 _STRICT = "-o errexit -o nounset -o pipefail"
 
 
-def commands(launch: Mapping[str, Any], store: str, before: str, limit: int) -> Iterator[str]:
+def as_is_commands(launch: Mapping[str, Any], store: str, before: str, limit: int) -> Iterator[str]:
     """`store`: the folder of the storage, as tasks see it; empty if there is none. `before`: words before the program,
     as `timeout 60m`, which end it after `limit` seconds."""
     if store:

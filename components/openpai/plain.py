@@ -137,25 +137,6 @@ class PlainCommand:
         return _port(self.listeners[label][0], 0, label)
 
 
-def own_rank(launch: Mapping[str, Any]) -> str:
-    """Roles in the file's order, and in each its tasks by their index."""
-    return f"trainyard_rank=$(({_first_ranks(launch)[launch['role']]} + {INDEX}))"
-
-
-def folders(launch: Mapping[str, Any], store: str) -> Iterator[str]:
-    """What the launcher gives programs too: where checkpoints and results go. Each attempt has its own results."""
-    run = f"{store}/{launch['job']}/{launch['run']}"
-    yield 'trainyard_start="${PAI_JOB_NAME##*~}"'
-    yield f'[ ${{#trainyard_start}} -le {_LETTERS} ] || trainyard_start="${{trainyard_start: -{_LETTERS}}}"'
-    yield "while [[ $trainyard_start == [-_]* ]]; do trainyard_start=${trainyard_start:1}; done"
-    yield "trainyard_output=output"
-    yield '[ "$trainyard_rank" = 0 ] || trainyard_output="output/rank-$trainyard_rank"'
-    start = '"$trainyard_start-${FC_FRAMEWORK_ATTEMPT_ID:-0}/$trainyard_output"'
-    yield exported("TRAINYARD_CHECKPOINTS", quoted(f"{run}/checkpoints"))
-    yield exported("TRAINYARD_OUTPUT", f"{quoted(run)}/{launch['attempt']}/{start}")
-    yield 'mkdir -p "$TRAINYARD_CHECKPOINTS" "$TRAINYARD_OUTPUT"'
-
-
 def _start(processes: int) -> Iterator[str]:
     """The first process that fails ends the others: they would wait for it for ever."""
     if processes == 1:
@@ -187,6 +168,25 @@ def _first_ranks(launch: Mapping[str, Any]) -> dict[str, int]:
         ranks[row["name"]] = first
         first += row["replicas"]
     return ranks
+
+
+def own_rank(launch: Mapping[str, Any]) -> str:
+    """Roles in the file's order, and in each its tasks by their index."""
+    return f"trainyard_rank=$(({_first_ranks(launch)[launch['role']]} + {INDEX}))"
+
+
+def folders(launch: Mapping[str, Any], store: str) -> Iterator[str]:
+    """What the launcher gives programs too: where checkpoints and results go. Each attempt has its own results."""
+    run = f"{store}/{launch['job']}/{launch['run']}"
+    yield 'trainyard_start="${PAI_JOB_NAME##*~}"'
+    yield f'[ ${{#trainyard_start}} -le {_LETTERS} ] || trainyard_start="${{trainyard_start: -{_LETTERS}}}"'
+    yield "while [[ $trainyard_start == [-_]* ]]; do trainyard_start=${trainyard_start:1}; done"
+    yield "trainyard_output=output"
+    yield '[ "$trainyard_rank" = 0 ] || trainyard_output="output/rank-$trainyard_rank"'
+    start = '"$trainyard_start-${FC_FRAMEWORK_ATTEMPT_ID:-0}/$trainyard_output"'
+    yield exported("TRAINYARD_CHECKPOINTS", quoted(f"{run}/checkpoints"))
+    yield exported("TRAINYARD_OUTPUT", f"{quoted(run)}/{launch['attempt']}/{start}")
+    yield 'mkdir -p "$TRAINYARD_CHECKPOINTS" "$TRAINYARD_OUTPUT"'
 
 
 def _address(role: str, index: int) -> str:

@@ -7,7 +7,8 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.openpai import as_is, shell
+from components.openpai import shell
+from components.openpai.as_is import as_is_commands
 from components.openpai.code import PARAMETER, clone, unpack
 from components.openpai.plain import PlainCommand
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
@@ -167,15 +168,15 @@ def _commands(
     launch = {**node.launch, "node": node.role, "rank": None}
     if has_code:
         yield from unpack()
-    if job.start != "launcher":
-        yield from clone(git) if git else ()
-    store = plan.store.uri.removeprefix(_FILE)
     if job.start == "as-is":
+        yield from clone(git) if git else ()
         # `command` is not filled in: all of it is bash's.
-        minutes = job.maximum_runtime_minutes
-        yield from as_is.commands(launch, store if plan.store.storage else "", limited(minutes), minutes * 60)
+        folder, minutes = plan.store.uri.removeprefix(_FILE), job.maximum_runtime_minutes
+        yield from as_is_commands(launch, folder if plan.store.storage else "", limited(minutes), minutes * 60)
         return
     if job.start == "plain":
+        yield from clone(git) if git else ()
+        store = plan.store.uri.removeprefix(_FILE)
         yield from PlainCommand(
             _filled(launch, values), _listeners(job, launch), store, limited(job.maximum_runtime_minutes)
         ).commands()
