@@ -111,6 +111,17 @@ def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands
     }
 
 
+def _hived(job: OpenPaiJobPlan) -> Protocol:
+    """What the hived scheduler is told: the job's priority, and where the tasks of each role go."""
+    rows: dict[str, Protocol] = {}
+    for name, role in job.task_roles.items():
+        named = {"skuType": role.sku.sku, "pinnedCellId": role.sku.pinned_cell_id}
+        if chosen := {key: value for key, value in named.items() if value is not None}:
+            rows[name] = {**chosen, "skuNum": max(1, role.sku.gpus)}
+    priority: Protocol = {"jobPriorityClass": job.priority} if job.priority else {}
+    return {**priority, **({"taskRoles": rows} if rows else {})}
+
+
 def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
     # By the last three the local cluster chooses what stands in for the image.
     own = {
@@ -139,17 +150,6 @@ def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
             for one in job.plugins
         ]
     return extras
-
-
-def _hived(job: OpenPaiJobPlan) -> Protocol:
-    """What the hived scheduler is told: the job's priority, and where the tasks of each role go."""
-    rows: dict[str, Protocol] = {}
-    for name, role in job.task_roles.items():
-        named = {"skuType": role.sku.sku, "pinnedCellId": role.sku.pinned_cell_id}
-        if chosen := {key: value for key, value in named.items() if value is not None}:
-            rows[name] = {**chosen, "skuNum": max(1, role.sku.gpus)}
-    priority: Protocol = {"jobPriorityClass": job.priority} if job.priority else {}
-    return {**priority, **({"taskRoles": rows} if rows else {})}
 
 
 def _commands(
