@@ -93,6 +93,10 @@ class Facts:
 
     def framework(self, job: Job) -> frameworks.Framework | None:
         """The framework of a job. None if it or its strategy is unknown, which other checks report."""
+        row = self._row(job)
+        return None if row is None else job.adapted(row)
+
+    def _row(self, job: Job) -> frameworks.Framework | None:
         own = self.own_frameworks.get(job.framework)
         if own is not None:
             return own.rows.get(job.strategy)

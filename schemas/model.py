@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from catalog.platforms import default_platform
+
+if TYPE_CHECKING:
+    from catalog.frameworks import Framework
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -268,6 +271,15 @@ class Job:
     @property
     def nodes(self) -> int:
         return sum(role.replicas for role in self.roles.values())
+
+    @property
+    def by_shell(self) -> bool:
+        """Whether a shell reads its commands as they are written."""
+        return False
+
+    def adapted(self, framework: Framework) -> Framework:
+        """Its framework, as this job has it: a platform's job may bring roles of its own."""
+        return framework
 
 
 class StackPlace(NamedTuple):

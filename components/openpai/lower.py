@@ -57,15 +57,15 @@ def _store(stack: OpenPaiStack) -> StorePlan:
 
 
 def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobPlan) -> OpenPaiJobPlan:
-    # A plain command finds the others by variables that exist only where all tasks start together.
-    gang = resolved.framework.gang or spec.start == "plain"
+    # Without the launcher tasks find the others by variables that exist only where all of them start together.
+    gang = resolved.framework.gang or spec.start != "launcher"
     counts = [_count(spec.roles[role.name]) for role in job.roles]
     services = {name for name, row in resolved.framework.roles.items() if row.service}
     return extend(
         OpenPaiJobPlan,
         job,
         start=spec.start,
-        sku=stack.skus[spec.shape.name],
+        priority=spec.job_priority_class,
         gang=gang or not any(counts),
         retry_count=max(counts, default=0) if gang else 0,
         task_roles={
@@ -73,7 +73,8 @@ def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobP
                 retry_count=0 if gang else _count(spec.roles[role.name]),
                 min_failed=spec.roles[role.name].completion.min_failed,
                 min_succeeded=_enough(spec, role.name, services),
-                labels=tuple(label.replace("-", "_") for label in role.reserved),
+                sku=stack.skus[spec.sku_name(role.name)],
+                ports={label.replace("-", "_"): spec.roles[role.name].ports.get(label, 1) for label in role.reserved},
             )
             for role in job.roles
         },
@@ -81,7 +82,7 @@ def _job(stack: OpenPaiStack, spec: OpenPaiJob, resolved: ResolvedJob, job: JobP
         plugins=spec.plugins,
         prerequisites=spec.prerequisites,
         parameters=spec.parameters,
-        runs={key: _run(run) for key, run in job.runs.items()},
+        runs={key: _run(run, _commands(resolved, key)) for key, run in job.runs.items()},
     )
 
 
@@ -102,10 +103,20 @@ def _enough(spec: OpenPaiJob, role: str, services: set[str]) -> int:
     return spec.roles[role].replicas if leads else -1
 
 
-def _run(run: RunPlan) -> RunPlan:
+def _commands(job: ResolvedJob, run: str) -> Mapping[str, list[str]]:
+    """By the roles' names on the nodes: a command for bash as it is written, and the run's arguments."""
+    spec = job.spec
+    if not spec.by_shell:
+        return {}
+    args = spec.runs[run].args
+    return {job.called(name): [role.command or spec.command, *args] for name, role in spec.roles.items()}
+
+
+def _run(run: RunPlan, commands: Mapping[str, list[str]]) -> RunPlan:
     """OpenPAI tries again, so the launcher must not."""
-    return replace(run, nodes=tuple(_node(node) for node in run.nodes))
+    return replace(run, nodes=tuple(_node(node, commands.get(node.role)) for node in run.nodes))
 
 
-def _node(node: NodePlan) -> NodePlan:
-    return replace(node, launch={**node.launch, "retry": {"count": 0}})
+def _node(node: NodePlan, command: list[str] | None) -> NodePlan:
+    own = {"command": command} if command else {}
+    return replace(node, launch={**node.launch, "retry": {"count": 0}, **own})

@@ -47,8 +47,7 @@ class PlainCommand:
 
     def commands(self) -> Iterator[str]:
         launch, role = self.launch, controller_name(self.launch["role"])
-        ranks = _first_ranks(launch)
-        yield f"trainyard_rank=$(({ranks[launch['role']]} + {INDEX}))"
+        yield own_rank(launch)
         yield f'trainyard_variable="PAI_HOST_IP_{role}_${INDEX}"; trainyard_address="${{!trainyard_variable}}"'
         for label, listeners in self.listeners.items():
             if launch["role"] in listeners:
@@ -56,22 +55,9 @@ class PlainCommand:
                 yield f'trainyard_variable="PAI_PORT_LIST_{role}_${{{INDEX}}}_{name}"'
                 yield f'trainyard_port_{name}="${{!trainyard_variable}}"'
         yield f'trainyard_interface="$("$trainyard_python" -c \'{_INTERFACE}\' "$trainyard_address")"'
-        yield from self._folders()
+        yield from folders(launch, self.store)
         yield self._process()
         yield from _start(1 if launch["wrap"] else launch["processes"])
-
-    def _folders(self) -> Iterator[str]:
-        """What the launcher gives programs too: where checkpoints and results go. Each attempt has its own results."""
-        run = f"{self.store}/{self.launch['job']}/{self.launch['run']}"
-        yield 'trainyard_start="${PAI_JOB_NAME##*~}"'
-        yield f'[ ${{#trainyard_start}} -le {_LETTERS} ] || trainyard_start="${{trainyard_start: -{_LETTERS}}}"'
-        yield "while [[ $trainyard_start == [-_]* ]]; do trainyard_start=${trainyard_start:1}; done"
-        yield "trainyard_output=output"
-        yield '[ "$trainyard_rank" = 0 ] || trainyard_output="output/rank-$trainyard_rank"'
-        start = '"$trainyard_start-${FC_FRAMEWORK_ATTEMPT_ID:-0}/$trainyard_output"'
-        yield exported("TRAINYARD_CHECKPOINTS", quoted(f"{run}/checkpoints"))
-        yield exported("TRAINYARD_OUTPUT", f"{quoted(run)}/{self.launch['attempt']}/{start}")
-        yield 'mkdir -p "$TRAINYARD_CHECKPOINTS" "$TRAINYARD_OUTPUT"'
 
     def _process(self) -> str:
         """One process, as a function of its number on the node."""
@@ -182,6 +168,25 @@ def _first_ranks(launch: Mapping[str, Any]) -> dict[str, int]:
         ranks[row["name"]] = first
         first += row["replicas"]
     return ranks
+
+
+def own_rank(launch: Mapping[str, Any]) -> str:
+    """Roles in the file's order, and in each its tasks by their index."""
+    return f"trainyard_rank=$(({_first_ranks(launch)[launch['role']]} + {INDEX}))"
+
+
+def folders(launch: Mapping[str, Any], store: str) -> Iterator[str]:
+    """What the launcher gives programs too: where checkpoints and results go. Each attempt has its own results."""
+    run = f"{store}/{launch['job']}/{launch['run']}"
+    yield 'trainyard_start="${PAI_JOB_NAME##*~}"'
+    yield f'[ ${{#trainyard_start}} -le {_LETTERS} ] || trainyard_start="${{trainyard_start: -{_LETTERS}}}"'
+    yield "while [[ $trainyard_start == [-_]* ]]; do trainyard_start=${trainyard_start:1}; done"
+    yield "trainyard_output=output"
+    yield '[ "$trainyard_rank" = 0 ] || trainyard_output="output/rank-$trainyard_rank"'
+    start = '"$trainyard_start-${FC_FRAMEWORK_ATTEMPT_ID:-0}/$trainyard_output"'
+    yield exported("TRAINYARD_CHECKPOINTS", quoted(f"{run}/checkpoints"))
+    yield exported("TRAINYARD_OUTPUT", f"{quoted(run)}/{launch['attempt']}/{start}")
+    yield 'mkdir -p "$TRAINYARD_CHECKPOINTS" "$TRAINYARD_OUTPUT"'
 
 
 def _address(role: str, index: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from components.plan.model import JobPlan, Plan
 from schemas.model import Secret
-from schemas.openpai.model import ImageAuth, Plugin, Prerequisite, Sku, Start
+from schemas.openpai.model import ImageAuth, Plugin, Prerequisite, Priority, Sku, Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,13 @@ class StorePlan:
 
 @dataclass(frozen=True, slots=True)
 class TaskRolePlan:
-    """How often its tasks are tried again, when it is complete, and the labels of its ports."""
+    """What its tasks get, how often they are tried again, when it is complete, and its ports: label -> how many."""
 
     retry_count: int
     min_failed: int
     min_succeeded: int
-    labels: tuple[str, ...]
+    sku: Sku
+    ports: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class OpenPaiJobPlan(JobPlan):
     """`gang`: no task goes on without the others, so OpenPAI starts all of them, again too."""
 
     start: Start
-    sku: Sku
+    priority: Priority | None
     gang: bool
     retry_count: int
     task_roles: Mapping[str, TaskRolePlan]

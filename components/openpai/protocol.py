@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.openpai import shell
+from components.openpai.as_is import as_is_commands
 from components.openpai.code import PARAMETER, clone, unpack
 from components.openpai.plain import PlainCommand
 from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
@@ -92,13 +93,12 @@ def _password(job: OpenPaiJobPlan) -> dict[str, Secret]:
 
 
 def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands: list[str]) -> Protocol:
-    resources: Protocol = {
-        "cpu": job.sku.cpus,
-        "memoryMB": int(job.sku.memory_gb * 1024),
-        "gpu": job.sku.gpus,
-    }
-    if plan.labels:
-        resources["ports"] = dict.fromkeys(plan.labels, 1)
+    sku = plan.sku
+    resources: Protocol = {"cpu": sku.cpus, "memoryMB": sku.memory_mb, "gpu": sku.gpus}
+    if plan.ports:
+        resources["ports"] = dict(plan.ports)
+    options: Protocol = {"shmMB": sku.shm_mb} if sku.shm_mb else {}
+    options |= {"infiniband": True} if sku.infiniband else {}
     return {
         "instances": instances,
         "completion": {"minFailedInstances": plan.min_failed, "minSucceededInstances": plan.min_succeeded},
@@ -106,8 +106,20 @@ def _task_role(job: OpenPaiJobPlan, instances: int, plan: TaskRolePlan, commands
         "dockerImage": _IMAGE,
         **_needed(job),
         "resourcePerInstance": resources,
+        **({"extraContainerOptions": options} if options else {}),
         "commands": commands,
     }
+
+
+def _hived(job: OpenPaiJobPlan) -> Protocol:
+    """What the hived scheduler is told: the job's priority, and where the tasks of each role go."""
+    rows: dict[str, Protocol] = {}
+    for name, role in job.task_roles.items():
+        named = {"skuType": role.sku.sku, "pinnedCellId": role.sku.pinned_cell_id}
+        if chosen := {key: value for key, value in named.items() if value is not None}:
+            rows[name] = {**chosen, "skuNum": max(1, role.sku.gpus)}
+    priority: Protocol = {"jobPriorityClass": job.priority} if job.priority else {}
+    return {**priority, **({"taskRoles": rows} if rows else {})}
 
 
 def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
@@ -125,9 +137,8 @@ def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
         extras["gangAllocation"] = False
     if plan.store.storage is not None:
         extras["storages"] = [{"name": plan.store.storage.name, "mountPath": plan.store.storage.mount}]
-    if job.sku.sku is not None:
-        row = {"skuType": job.sku.sku, "skuNum": max(1, job.sku.gpus)}
-        extras["hivedScheduler"] = {"taskRoles": {role.called: dict(row) for role in job.roles}}
+    if hived := _hived(job):
+        extras["hivedScheduler"] = hived
     if job.plugins:
         extras[_RUNTIME_PLUGINS] = [
             {
@@ -157,6 +168,12 @@ def _commands(
     launch = {**node.launch, "node": node.role, "rank": None}
     if has_code:
         yield from unpack()
+    if job.start == "as-is":
+        yield from clone(git) if git else ()
+        # `command` is not filled in: all of it is bash's.
+        folder, minutes = plan.store.uri.removeprefix(_FILE), job.maximum_runtime_minutes
+        yield from as_is_commands(launch, folder if plan.store.storage else "", limited(minutes), minutes * 60)
+        return
     if job.start == "plain":
         yield from clone(git) if git else ()
         store = plan.store.uri.removeprefix(_FILE)
@@ -178,7 +195,7 @@ def limited(minutes: int) -> str:
 def _listeners(job: OpenPaiJobPlan, launch: Mapping[str, Any]) -> dict[str, list[str]]:
     reserved = {label: label.replace("-", "_") for label, row in launch["ports"].items() if row.get("reserved")}
     return {
-        label: [role.called for role in job.roles if name in job.task_roles[role.called].labels]
+        label: [role.called for role in job.roles if name in job.task_roles[role.called].ports]
         for label, name in reserved.items()
     }
 

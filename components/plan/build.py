@@ -32,7 +32,7 @@ def build_plan(
     jobs = {
         name: ResolvedJob(
             with_each(job),
-            rows[job.framework, job.strategy],
+            job.adapted(rows[job.framework, job.strategy]),
             stack.pins_ports,
             stack.reserves_ports,
             name=name,

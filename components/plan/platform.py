@@ -43,7 +43,7 @@ class Words:
     storage: Sequence[Row]
     # Of each job, by its name: the machines in the platform's own words.
     jobs: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    # `bucket` and `registry`, as far as a stack has none of them.
+    # `bucket`, `registry` and `block storage`, as far as a stack has none of them.
     without: frozenset[str] = frozenset()
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from math import isfinite, isnan
 from typing import Any, TypeVar
@@ -177,7 +177,7 @@ def _jobs(plan: Plan, words: Words) -> Iterator[str]:
     has_layouts = "node-groups" not in platforms()[plan.platform].get("lacks", {})
     for name, job in plan.jobs.items():
         yield ""
-        yield from _job(job, (*words.jobs.get(name, ()), *_together(plan, job)), has_layouts)
+        yield from _job(job, (*words.jobs.get(name, ()), *_together(plan, job)), has_layouts, words.without)
         for run in job.runs.values():
             yield from _run(job, run)
 
@@ -194,7 +194,7 @@ def _together(plan: Plan, job: JobPlan) -> Iterator[Row]:
         yield "at once", f"{plural(job.nodes, 'node')}: its runs use them one after the other"
 
 
-def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool) -> Iterator[str]:
+def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: Set[str]) -> Iterator[str]:
     strategy = f" ({job.strategy})" if job.strategy else ""
     nodes = f"{job.nodes} node{'s' if job.nodes != 1 else ''}"
     size = "".join(
@@ -202,12 +202,13 @@ def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool) -> Iterato
         for amount, unit in ((job.shape.ocpus, "OCPU"), (job.shape.memory_gb, "GB of memory"))
         if amount is not None
     )
+    disk = "" if "block storage" in without else f", {job.block_storage_gb} GB of block storage"
     yield f"Job {job.name}: {job.framework}{strategy}, {nodes} of {job.shape.name}{size}"
     rows = [
         ("name", job.display_name),
         ("image", job.image),
         *([("layout", job.layout)] if has_layouts else []),
-        ("limits", f"{_minutes(job)}, {job.block_storage_gb} GB of block storage"),
+        ("limits", f"{_minutes(job)}{disk}"),
     ]
     if job.code:
         git = job.code.git
@@ -249,7 +250,8 @@ def _run(job: JobPlan, run: RunPlan) -> Iterator[str]:
         yield f"    {one.name}: {one.role}, rank {one.rank}{group}"
         command = one.launch.get("command") or one.launch.get("start") or ()
         if command:
-            yield f"      $ {' '.join(map(str, command))}"
+            lines = " ".join(map(str, command)).rstrip().splitlines()
+            yield from (f"      {'$' if number == 0 else ' '} {line}" for number, line in enumerate(lines))
         yield from (f"      {name}={_shown(value)}" for name, value in one.environment.items())
 
 

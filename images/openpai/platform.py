@@ -46,15 +46,14 @@ class OpenPaiImages:
         return images_wanted.wanted_images(plan, names, self._plain, only)
 
     def _plain(self, job: JobPlan) -> str:
-        """Images of plain starts are other people's: what we build has the launcher."""
-        if isinstance(job, OpenPaiJobPlan) and job.start == "plain":
-            return (
-                f"{job.name}: `start: plain` takes an image without the launcher; trainyard builds those that have it"
-            )
+        """Images of starts without the launcher are other people's: what we build has it."""
+        if isinstance(job, OpenPaiJobPlan) and job.start != "launcher":
+            start = f"{job.name}: `start: {job.start}`"
+            return f"{start} takes an image without the launcher; trainyard builds those that have it"
         return ""
 
     def recipe(self, job: JobPlan, gpu: bool | None) -> Recipe:
-        has_gpu = isinstance(job, OpenPaiJobPlan) and job.sku.gpus > 0
+        has_gpu = isinstance(job, OpenPaiJobPlan) and any(role.sku.gpus for role in job.task_roles.values())
         return recipe(job.framework, job.strategy, has_gpu if gpu is None else gpu)
 
     def is_arm(self, shape: str) -> bool:

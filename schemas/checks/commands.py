@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of commands: no shell reads them, and the launcher starts the processes itself."""
+"""Checks of commands: no shell reads them, and the launcher starts the processes itself. Where a shell does read them,
+they are the team's own affair."""
 
 from __future__ import annotations
 
@@ -45,6 +46,10 @@ def commands(name: str, job: Job) -> Iterator[tuple[Path, str]]:
             yield at("jobs", name, "roles", role, "command"), part.command
 
 
+def _without_shell(stack: Stack) -> Iterator[tuple[str, Job]]:
+    return ((name, job) for name, job in stack.jobs.items() if not job.by_shell)
+
+
 @lru_cache(maxsize=64)
 def words_of(command: str) -> tuple[str, ...]:
     """The words of a command; none where it cannot be split (TY810 says so)."""
@@ -56,7 +61,7 @@ def words_of(command: str) -> tuple[str, ...]:
 
 @rule("TY818", "a launcher inside the launcher", severity="warning")
 def launcher_inside(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
+    for name, job in _without_shell(stack):
         framework = facts.framework(job)
         for where, command in commands(name, job) if framework else ():
             program = _program(words_of(command))
@@ -89,7 +94,7 @@ def _program(words: tuple[str, ...]) -> str:
 
 @rule("TY819", "a command that only a shell would understand")
 def needs_shell(stack: Stack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
+    for name, job in _without_shell(stack):
         for where, command in commands(name, job):
             syntax = _shell_syntax(command)
             if syntax:
@@ -133,7 +138,7 @@ def _instead_of_shell(syntax: str) -> str:
 
 @rule("TY824", "an unknown placeholder")
 def unanswered(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
+    for name, job in _without_shell(stack):
         framework = facts.framework(job)
         if framework is None:
             continue

@@ -69,6 +69,9 @@ def reference(stack: Stack, _: Facts) -> Iterator[Wrong]:
     references = [*REFERENCES, *stack.references()]
     yield from _unknown_each(stack)
     for path, text in _texts(stack):
+        if path[-1] == "command" and stack.jobs[str(path[2])].by_shell:
+            # To a shell it is a variable.
+            continue
         for name in dict.fromkeys(names_in(each.without_references(text))):
             if name not in references:
                 remedy = suggestion(name, references)

@@ -122,6 +122,8 @@ def _script(command: str) -> str | None:
 def unreadable_command(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
         for where, command in commands(name, job):
+            if job.by_shell and command.strip():
+                continue
             try:
                 words = shlex.split(command)
             except ValueError as problem:

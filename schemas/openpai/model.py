@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from schemas.model import Bucket, Job, NamedAlike, Secret, Stack, StackPlace
+from catalog.frameworks import Framework, PortRow, RoleRow
+from schemas.model import Bucket, Job, NamedAlike, Role, Secret, Stack, StackPlace
 
 VARIABLES = {
     "PAI_": "OpenPAI sets it: a task knows itself and the others by it",
@@ -18,7 +19,8 @@ VARIABLES = {
 IMAGE_NAME = "image"
 # In a command, this line ends the text of a parameter.
 END_OF_PARAMETER = "TRAINYARD_PARAMETER"
-Start = Literal["launcher", "plain"]
+Start = Literal["launcher", "plain", "as-is"]
+Priority = Literal["crit", "prod", "test", "oppo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,19 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Sku:
-    """What each task of a job gets. `sku`: the type of machine, for the hived scheduler."""
+    """What each task gets. `sku` and `pinned_cell_id`: the type of machine, or the cell, for the hived scheduler."""
 
     cpus: int
     memory_gb: float
     gpus: int = 0
     sku: str | None = None
+    pinned_cell_id: str | None = None
+    shm_mb: int | None = None
+    infiniband: bool = False
+
+    @property
+    def memory_mb(self) -> int:
+        return int(self.memory_gb * 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +101,50 @@ class Prerequisite:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenPaiRole(Role):
+    """`shape`: its own SKU. `ports`: how many ports a task gets for each label; only where a job starts as it is."""
+
+    shape: str | None = None
+    ports: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class OpenPaiJob(Job):
+    roles: Mapping[str, OpenPaiRole]
     start: Start = "launcher"
+    job_priority_class: Priority | None = None
     image_auth: ImageAuth | None = None
     plugins: tuple[Plugin, ...] = ()
     prerequisites: tuple[Prerequisite, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def by_shell(self) -> bool:
+        return self.start == "as-is"
+
+    def adapted(self, framework: Framework) -> Framework:
+        """Started as it is, a job has the roles and ports that it names, and its program does all the rest."""
+        if self.start != "as-is":
+            return framework
+        labels = dict.fromkeys(label for role in self.roles.values() for label in role.ports)
+        return replace(
+            framework,
+            roles={name: RoleRow(0, "WORKER", "a role of the job's own", runs_command=True, carries=False)
+                   for name in self.roles},
+            ports=tuple(self._port(label) for label in labels),
+            rank="the program reads OpenPAI's variables",
+            environment={}, start_options=(), reserved=(), ads=None, processes=None, gang=False, wraps=(),
+            stands_for=(),
+        )  # fmt: skip
+
+    def _port(self, label: str) -> PortRow:
+        listens = tuple(name for name, role in self.roles.items() if label in role.ports)
+        why = "a label of the job's own"
+        return PortRow(label, listens, tuple(self.roles), default="all", why=why, evidence="inferred")
+
+    def sku_name(self, role: str) -> str:
+        """What tasks of a role get: the role's own SKU, or the job's."""
+        return self.roles[role].shape or self.shape.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

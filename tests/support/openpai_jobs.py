@@ -71,6 +71,7 @@ def variables(job: Mapping[str, Any], role: str, index: int) -> dict[str, str]:
         "PAI_JOB_NAME": f"vision-bot~{job['name']}",
         "PAI_CURRENT_TASK_ROLE_NAME": role,
         "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": str(index),
+        "PAI_TASK_INDEX": str(index),
         "FC_FRAMEWORK_ATTEMPT_ID": "0",
     }
     for number, (name, row) in enumerate(job["taskRoles"].items()):
@@ -78,7 +79,8 @@ def variables(job: Mapping[str, Any], role: str, index: int) -> dict[str, str]:
         for task in range(row["instances"]):
             known[f"PAI_HOST_IP_{short}_{task}"] = "127.0.0.1"
             for place, label in enumerate(row["resourcePerInstance"].get("ports", ())):
-                known[f"PAI_PORT_LIST_{short}_{task}_{label}"] = str(20000 + 1000 * number + 10 * task + place)
+                port = str(20000 + 1000 * number + 10 * task + place)
+                known[f"PAI_PORT_LIST_{short}_{task}_{label}"] = known[f"PAI_{short}_{task}_{label}_PORT"] = port
     return known
 
 

@@ -11,6 +11,7 @@ from catalog.tables import table
 from schemas.checks.env import owner, set_by
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
+from schemas.findings import Path
 from schemas.model import Shape
 from schemas.names import listing, suggestion
 from schemas.openpai.checks.registry import rule
@@ -23,18 +24,27 @@ _ROLE = re.compile(r"[a-z][a-z0-9]*")
 
 @rule("TY880", "a shape that `trainyard:skus` does not have")
 def sku(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
-    missing = {name: job.shape for name, job in stack.jobs.items() if job.shape.name not in stack.skus}
+    missing = {path: shape for path, shape in _shapes(stack) if shape.name not in stack.skus}
     if missing and not stack.skus:
         # One key answers all of them.
         shapes = {shape.name: _proposed(shape) for shape in missing.values()}
         message = f"`trainyard:skus` is missing, so nothing says what tasks of {listing(shapes)} get"
         remedy = f"add `trainyard:skus: {{ {', '.join(f'{name}: {row}' for name, row in shapes.items())} }}`"
-        yield Wrong(at("jobs", next(iter(missing)), "shape"), message, remedy)
+        yield Wrong(next(iter(missing)), message, remedy)
         return
-    for name, shape in missing.items():
+    for path, shape in missing.items():
         message = f"`{shape.name}` is not one of `trainyard:skus`, so nothing says what its tasks get"
         remedy = f"{suggestion(shape.name, stack.skus)}, or add `{shape.name}: {_proposed(shape)}` there"
-        yield Wrong(at("jobs", name, "shape"), message, remedy)
+        yield Wrong(path, message, remedy)
+
+
+def _shapes(stack: OpenPaiStack) -> Iterator[tuple[Path, Shape]]:
+    """The shapes of jobs and of roles with one of their own, each with its path."""
+    for name, job in stack.jobs.items():
+        yield at("jobs", name, "shape"), job.shape
+        for role, spec in job.roles.items():
+            if spec.shape is not None:
+                yield at("jobs", name, "roles", role, "shape"), Shape(spec.shape)
 
 
 def _proposed(shape: Shape) -> str:
@@ -50,11 +60,24 @@ def _proposed(shape: Shape) -> str:
 @rule("TY889", "GPUs are needed, but the SKU has none")
 def without_gpu(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        row = stack.skus.get(job.shape.name)
-        if row is not None and row.gpus == 0 and job.options.get("backend") == "nccl":
-            message = f"NCCL needs GPUs, and `{job.shape.name}` has none"
+        names = (job.sku_name(role) for role, spec in job.roles.items() if spec.replicas)
+        without = next((sku for sku in names if sku in stack.skus and stack.skus[sku].gpus == 0), None)
+        if without is not None and job.options.get("backend") == "nccl":
+            message = f"NCCL needs GPUs, and `{without}` has none"
             remedy = "use `backend: gloo`, or a SKU with `gpus`"
             yield Wrong(at("jobs", name, "options", "backend"), message, remedy)
+
+
+@rule("TY911", "a SKU that contradicts itself")
+def contradicting(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, row in stack.skus.items():
+        if row.sku is not None and row.pinned_cell_id is not None:
+            message = "the hived scheduler takes a type of machine or a pinned cell, and refuses both"
+            remedy = "remove `sku`: the cell's machines have their type"
+            yield Wrong(at("skus", name, "pinnedCellId"), message, remedy)
+        if row.shm_mb is not None and row.shm_mb > row.memory_mb:
+            message = f"shared memory is part of the task's memory, which is {row.memory_mb} MB"
+            yield Wrong(at("skus", name, "shmMb"), message, "give the task more `memoryGb`, or use a smaller number")
 
 
 @rule("TY881", "a job that begins again after it succeeded")
@@ -70,7 +93,8 @@ def again(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 @rule("TY882", "a role's name that OpenPAI changes")
 def role_name(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        for role, spec in job.roles.items():
+        # As it is, a script knows the names that OpenPAI gives it.
+        for role, spec in {}.items() if job.start == "as-is" else job.roles.items():
             called = spec.was.first(role)
             if not _ROLE.fullmatch(called):
                 message = (
@@ -172,7 +196,11 @@ def fixed_ports(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             message = (
                 "tasks share the network of their hosts, so OpenPAI chooses the ports: these numbers have no effect"
             )
-            yield Wrong(at("jobs", name, "ports"), message, "remove them, unless the file also serves another platform")
+            remedy = "remove them, unless the file also serves another platform"
+            if job.start == "as-is":
+                labels = ", ".join(f"{label}: 1" for label in job.ports)
+                remedy = f"give a role `ports: {{ {labels} }}`: OpenPAI reserves as many for each of its tasks"
+            yield Wrong(at("jobs", name, "ports"), message, remedy)
 
 
 @rule("TY888", "a size that the SKU says already", severity="warning")

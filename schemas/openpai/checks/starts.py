@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of how a task starts: by the launcher, which needs a newer Python, or by a plain command, which does less."""
+"""Checks of how a task starts: by the launcher, which needs a newer Python, or without it, which does less."""
 
 from __future__ import annotations
 
@@ -47,13 +47,34 @@ def plain_bucket(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
             yield Wrong(at("jobs", name, "start"), message, "use `trainyard:storage`, or an image with the launcher")
 
 
+@rule("TY912", "port labels of a role that trainyard names itself")
+def own_labels(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        for role, spec in {}.items() if job.start == "as-is" else job.roles.items():
+            if spec.ports:
+                message = f"with `start: {job.start}` the framework's own ports are reserved, and no others"
+                remedy = "remove it, or add `start: as-is`: then programs read OpenPAI's variables themselves"
+                yield Wrong(at("jobs", name, "roles", role, "ports"), message, remedy)
+
+
+@rule("TY913", "an option that a command as it is does not know", severity="warning")
+def options_as_is(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
+    for name, job in stack.jobs.items():
+        if job.start == "as-is" and job.options:
+            message = "with `start: as-is` nothing starts but the command: options have no effect"
+            remedy = "remove them, and write what they say into `command`"
+            yield Wrong(at("jobs", name, "options"), message, remedy)
+
+
 @rule("TY893", "what only the launcher does", severity="warning")
 def launchers_work(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
-    for name, job in _plain(stack):
+    for name, job in stack.jobs.items():
+        if job.start == "launcher":
+            continue
         if job.keep:
             message = "a plain command keeps only what the program writes below TRAINYARD_OUTPUT"
             yield Wrong(at("jobs", name, "keep"), message, "write these files there, or use an image with the launcher")
-        if job.stall_minutes not in (0, STALL_MINUTES):
+        if job.start == "plain" and job.stall_minutes not in (0, STALL_MINUTES):
             message = "nothing but the launcher sees that all nodes do nothing"
             remedy = "remove it, and use `maximumRuntimeMinutes`, or use an image with the launcher"
             yield Wrong(at("jobs", name, "stallMinutes"), message, remedy)
