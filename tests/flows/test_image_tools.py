@@ -108,9 +108,7 @@ class Yard:
 def yard(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     folder = tmp_path_factory.mktemp("images")
     (folder / "code").mkdir()
-    write_shadows(folder / "code", folder / "code" / "library")
-    for file in (folder / "code").rglob("socket*"):  # this script needs Python's own
-        shutil.rmtree(file) if file.is_dir() else file.unlink()
+    write_shadows(folder / "code", folder / "code" / "library", ("socket", "struct", "usercustomize"))
     (folder / "code" / "train.py").write_text(TRAIN)
     shutil.copy(ROOT / "stacks" / "examples" / "own-framework" / "script.toml", folder)
     (folder / "Pulumi.own.yaml").write_text(STACK.format(cloud=shared_cloud))

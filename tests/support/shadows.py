@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 # What a program prints, and only with code 0, that runs in place of ours.
@@ -12,9 +12,10 @@ _NAMES = ("launcher", "json", "logging", "socket", "struct", "tarfile", "usercus
 _CONTENT = f"import sys\nprint({PLANTED!r}, flush=True)\nsys.exit(0)\n"
 
 
-def write_shadows(code: Path, library: Path) -> Mapping[str, str]:
-    """Modules in the folder of the code, and packages in a library. Returns the variables that lead to the library."""
-    for name in _NAMES:
+def write_shadows(code: Path, library: Path, without: Collection[str] = ()) -> Mapping[str, str]:
+    """Modules in the folder of the code, and packages in a library. Returns the variables that lead to the library.
+    `without`: what training itself has to find elsewhere."""
+    for name in (one for one in _NAMES if one not in without):
         code.mkdir(parents=True, exist_ok=True)
         (code / f"{name}.py").write_text(_CONTENT)
         package = library / name

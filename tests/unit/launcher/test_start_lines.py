@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -105,3 +106,16 @@ def test_a_task_of_openpai_starts_ours_and_training_gets_its_pythonpath(tmp_path
     assert f"{library} found 0" in done.stdout, done.stdout + done.stderr
     (library / "launcher.py").write_text("print('planted')\n")
     assert "found 0" in carry_out(job, "main", 0, tmp_path).stdout
+
+
+def test_a_plain_task_of_openpai_runs_no_module_of_the_team_in_place_of_ours(tmp_path: Path, team: Team) -> None:
+    """Python says which interface has the task's address, and unpacks the code."""
+    (team.code / "train.py").write_text(
+        "import os\nprint(os.environ['GLOO_SOCKET_IFNAME'], os.environ['PYTHONPATH'])\n"
+    )
+    own = {"roles": {"main": 1}, "env": {"PYTHONPATH": team.environment["PYTHONPATH"]}}
+    for name in ("struct", "usercustomize"):  # Python itself may import these as training starts
+        shutil.rmtree(tmp_path / "library" / name)
+    job = job_of(tmp_path, {"code": "./code", "start": "plain", "command": "train.py", **own})
+    done = carry_out(job, "main", 0, tmp_path)
+    assert done.stdout == f"lo {team.environment['PYTHONPATH']}\n", done.stdout + done.stderr
