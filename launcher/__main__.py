@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One entry: `python -m launcher` starts this node's part of a run."""
+"""One entry: `python -I -m launcher` starts this node's part of a run."""
 
 import sys
 

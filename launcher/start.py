@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m launcher`: what it is told, what it is asked, and a node put together from that."""
+"""`python -I -m launcher`: what it is told, what it is asked, and a node put together from that."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from launcher.say import Voice, secret_values
 from launcher.surroundings import require_packages
 
 _HELP = """\
-python -m launcher            start this node's part of a run
-python -m launcher --check    say what it would start, and start nothing
-python -m launcher --help     this page
+python -I -m launcher            start this node's part of a run
+python -I -m launcher --check    say what it would start, and start nothing
+python -I -m launcher --help     this page
+
+-I: neither the folder it starts in, which is the team's, nor PYTHONPATH may hold modules that run in place of its own.
 
 What to start is read from TRAINYARD_LAUNCH, which the platform sets (schemas/launch.schema.json describes it).
 These variables change how (docs/launcher.md explains them):
@@ -53,7 +55,7 @@ def main(arguments: list[str]) -> int:
         return 0
     if arguments not in ([], ["--check"]):
         shown = terminal(" ".join(arguments))
-        print(f"launcher: unknown arguments `{shown}`: see python -m launcher --help", file=sys.stderr)
+        print(f"launcher: unknown arguments `{shown}`: see python -I -m launcher --help", file=sys.stderr)
         return 64
     environment = dict(os.environ)
     try:

@@ -54,7 +54,7 @@ class PlainCommand:
                 name = _port_name(label)
                 yield f'trainyard_variable="PAI_PORT_LIST_{role}_${{{INDEX}}}_{name}"'
                 yield f'trainyard_port_{name}="${{!trainyard_variable}}"'
-        yield f'trainyard_interface="$("$trainyard_python" -c \'{_INTERFACE}\' "$trainyard_address")"'
+        yield f'trainyard_interface="$("$trainyard_python" -I -c \'{_INTERFACE}\' "$trainyard_address")"'
         yield from folders(launch, self.store)
         yield self._process()
         yield from _start(1 if launch["wrap"] else launch["processes"])

@@ -184,7 +184,7 @@ def _commands(
     # How long transient failures are worth another try.
     yield shell.exported("TRAINYARD_MAXIMUM_MINUTES", str(job.maximum_runtime_minutes))
     yield shell.exported("TRAINYARD_LAUNCH", shell.document(_filled(launch, values)))
-    yield f'exec {limited(job.maximum_runtime_minutes)} "$trainyard_python" -m launcher'
+    yield f'exec {limited(job.maximum_runtime_minutes)} "$trainyard_python" -I -m launcher'
 
 
 def limited(minutes: int) -> str:

@@ -61,7 +61,7 @@ def main() -> int:
     except (LaunchError, MissingError, OSError) as error:
         say(str(error))
         return 78
-    os.execve(sys.executable, [sys.executable, "-c", options.program("launcher.start", "[]")], environment)
+    os.execve(sys.executable, [sys.executable, "-I", "-c", options.program("launcher.start", "[]")], environment)
     return 0
 
 

@@ -269,8 +269,7 @@ def main(words: list[str]) -> int:
             place, certain = unpacked(identity, settings["bucket"], settings["launcher"], Path(root + PROGRAMS)), True
             problem = flaw(str(place)) if serves else ""
             if not problem:
-                os.environ["PYTHONPATH"] = str(place)
-                os.execv(sys.executable, [sys.executable, "-m", PROGRAM, *words])
+                os.execv(sys.executable, program_words(str(place), *words))
         except Exception as error:
             problem = f"the launcher {settings['launcher']} cannot be fetched: {error!a}"
             certain = getattr(error, "status", 0) == 404
@@ -286,10 +285,15 @@ def main(words: list[str]) -> int:
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 
+def program_words(place: str, *words: str) -> list[str]:
+    """The machine's program, isolated: neither PYTHONPATH nor the folder where somebody types has modules for it."""
+    start = f"import runpy, sys; sys.path.insert(0, {place!r}); runpy.run_module({PROGRAM!r}, None, '__main__', True)"
+    return [sys.executable, "-I", "-c", start, *words]
+
+
 def flaw(place: str) -> str:
     """Why the program does not start here; it ends with 64 where it is asked for nothing."""
-    told = {**os.environ, "PYTHONPATH": place}
-    done = subprocess.run([sys.executable, "-m", PROGRAM], env=told, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    done = subprocess.run(program_words(place), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     version = sys.version.partition(" ")[0]
     return "" if done.returncode == 64 else f"the launcher does not start on Python {version}: {last}"

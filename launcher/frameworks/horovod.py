@@ -32,5 +32,5 @@ def helpers(launch: Launch, place: Place, environment: Mapping[str, str], folder
 
 
 def begun(launch: Launch, words: Sequence[str]) -> list[str]:
-    """An elastic worker joins the others before it becomes the command."""
-    return [sys.executable, "-u", str(_SERVERS / "horovod_join.py"), *words] if launch.elastic else list(words)
+    """An elastic worker joins the others before it becomes the command, which gets PYTHONPATH unchanged."""
+    return [sys.executable, "-I", "-u", str(_SERVERS / "horovod_join.py"), *words] if launch.elastic else list(words)

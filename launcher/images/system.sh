@@ -49,6 +49,10 @@ chown -R $USER_ID:$USER_ID $HOME_FOLDER
 
 # What the base has stays visible: some bring their framework along.
 "$python" -m venv --system-site-packages $ENVIRONMENT
-# The launcher is found from every folder, without a variable that training processes would inherit.
-site=$($ENVIRONMENT/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-echo /opt/trainyard > "$site/trainyard.pth"
+# The launcher is found from every folder, without a variable that training processes would inherit. The launcher itself
+# runs isolated (-I) and comes before a package of its name that the team installs. In training that package comes first.
+site=$($ENVIRONMENT/bin/python -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+cat > "$site/trainyard.pth" <<'END'
+/opt/trainyard
+import sys; sys.flags.isolated and sys.path.insert(0, '/opt/trainyard')
+END

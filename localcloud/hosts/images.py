@@ -46,14 +46,14 @@ def environment_for(name: str) -> LocalEnvironment | MissingEnvironment:
     return LocalEnvironment(environment.path, environment.interpreter, variables)
 
 
-def base_variables(environment: LocalEnvironment, seen: NodePaths) -> Mapping[str, str]:
-    """The variables of a node's process before those of the job. The cloud's own environment does not leak in."""
+def base_variables(environment: LocalEnvironment, seen: NodePaths, programs: str = "") -> Mapping[str, str]:
+    """The variables of a node's process before those of the job. The cloud's own environment does not leak in.
+    `programs` is a folder that comes before the environment's own."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         "LANG": "C.UTF-8",
         **passed,
-        "PATH": environment.path,
-        "PYTHONPATH": seen.project,
+        "PATH": os.pathsep.join(filter(None, (programs, environment.path))),
         "PYTHONUNBUFFERED": "1",
         "HOME": seen.home,
         "TMPDIR": seen.temporary,

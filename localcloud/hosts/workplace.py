@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud.environments.find import MissingEnvironment
-from localcloud.hosts import images, inside, rootfs, shown, unpacking
+from localcloud.hosts import image_python, images, inside, rootfs, shown, unpacking
 from localcloud.hosts.assignment import Assignment, CannotStartError, NodeWork, RunCode, WholeMachine
 from localcloud.hosts.fabric import NodePlace
 from localcloud.hosts.images import NodePaths
@@ -107,7 +107,9 @@ def _node(assignment: Assignment, rank: int, place: NodePlace) -> NodeSetup:
     environment = _environment(work)
     if work.machine:
         return _machine(assignment, rank, place, work, work.machine, environment)
-    base = images.base_variables(environment, seen)
+    python = f"python-{rank}"
+    image_python.write(given / python, environment.interpreter, seen.project)
+    base = images.base_variables(environment, seen, f"{seen.given}/{python}/bin")
     own = {**place.variables, _KEEP_VARIABLE: str(_megabytes_to_keep(assignment.folder))}
     variables = {**base, **own, **work.environment(place.endpoints, seen.given)}
     code = _unpacked(assignment.code, folder)

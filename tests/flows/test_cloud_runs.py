@@ -4,7 +4,9 @@
 import io
 import json
 import tarfile
+import tempfile
 import zipfile
+from pathlib import Path
 
 import oci
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from localcloud import admin, processes
 from tests.support import traces
 from tests.support.cloud_world import World, variables
+from tests.support.shadows import write_shadows
 from tests.support.waiting import eventually
 
 REGISTRY = "iad.ocir.io/trainyardlocal"
@@ -132,6 +135,26 @@ def test_an_image_is_a_local_environment_to_runs_that_may_pull_it(world: World) 
     run = world.run(job)
     assert world.finished(run).lifecycle_state == "SUCCEEDED"
     assert world.lines(run) == ["from an image"]
+    _starts_the_launcher(world, f"{REGISTRY}/vision/run:1")
+
+
+def _starts_the_launcher(world: World, image: str) -> None:
+    """Not what the team has by its name, in the folder of the code or in PYTHONPATH."""
+    job = world.job(variables={"PYTHONPATH": "library"}, job_environment_configuration_details=_container(image))
+    world.upload(job, _shadows(), "code.zip")
+    arguments = oci.data_science.models.DefaultJobConfigurationDetails(command_line_arguments="--help")
+    run = world.run(job, job_configuration_override_details=arguments)
+    assert world.finished(run).lifecycle_state == "SUCCEEDED"
+    assert world.lines(run)[0].startswith("python -I -m launcher "), world.lines(run)
+
+
+def _shadows() -> bytes:
+    buffer = io.BytesIO()
+    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(buffer, "w") as archive:
+        write_shadows(Path(place), Path(place, "library"))
+        for file in sorted(Path(place).rglob("*.py")):
+            archive.write(file, file.relative_to(place))
+    return buffer.getvalue()
 
 
 def test_an_image_nobody_pushed_fails_the_run(world: World) -> None:

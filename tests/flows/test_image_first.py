@@ -40,7 +40,7 @@ def test_the_repository_comes_first_then_its_image_then_the_runs(team: Team) -> 
     assert "Run" not in first.stdout
     repository = plan(STACK).registry.repository
     pushed = Tool.signed_in(cloud).push(
-        f"{cloud.namespace}/{repository}", "0.1", Entrypoint=["python", "-m", "launcher"]
+        f"{cloud.namespace}/{repository}", "0.1", Entrypoint=["python", "-I", "-m", "launcher"]
     )
     assert pushed.status == 201
     rest = team.attempt("up", STACK)

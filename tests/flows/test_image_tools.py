@@ -28,12 +28,15 @@ from provider.oci.session import Session
 from tests.support.cloud_fixture import Clients
 from tests.support.machine_base import VERSION as PYTHON
 from tests.support.machine_base import MachineBase
+from tests.support.shadows import write_shadows
 from tests.support.wheels import write_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "localhost/machine:1"
 BUILDAH = TOOLS[NAMES.index("buildah")]
 LONGEST_SECONDS = 900.0
+# Modules of the team by the names of ours and of Python's own, as the image sees them.
+SHADOWS = "/home/datascience/code/library"
 STACK = """\
 config:
   oci:region: us-ashburn-1
@@ -105,6 +108,7 @@ class Yard:
 def yard(shared_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     folder = tmp_path_factory.mktemp("images")
     (folder / "code").mkdir()
+    write_shadows(folder / "code", folder / "code" / "library", ("socket", "struct", "usercustomize"))
     (folder / "code" / "train.py").write_text(TRAIN)
     shutil.copy(ROOT / "stacks" / "examples" / "own-framework" / "script.toml", folder)
     (folder / "Pulumi.own.yaml").write_text(STACK.format(cloud=shared_cloud))
@@ -173,7 +177,7 @@ def test_a_build_shows_its_progress_and_what_comes_next(yard: Yard, built: str) 
 
 def test_a_built_image_says_what_it_is(yard: Yard, built: str) -> None:
     config = _described(yard)["OCIv1"]["config"]
-    assert (config["User"], config["Entrypoint"]) == ("1000:1000", ["python", "-m", "launcher"])
+    assert (config["User"], config["Entrypoint"]) == ("1000:1000", ["python", "-I", "-m", "launcher"])
     assert config["Labels"]["org.opencontainers.image.version"] == "1.4"
     assert config["Labels"]["org.opencontainers.image.base.name"] == BASE
     assert config["Labels"]["trainyard.framework"] == "own"
@@ -189,8 +193,18 @@ def test_the_launcher_runs_the_teams_code_in_it(yard: Yard, built: str) -> None:
     container = yard.buildah("from", yard.address)
 
     def launched(document: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
-        told = f"TRAINYARD_LAUNCH={json.dumps(document)}"
-        return yard.run("buildah", "run", "--env", told, container, "--", "python", "-m", "launcher")
+        told = [f"TRAINYARD_LAUNCH={json.dumps(document)}", f"PYTHONPATH={SHADOWS}"]
+        return yard.run(
+            "buildah",
+            "run",
+            *(f"--env={variable}" for variable in told),
+            container,
+            "--",
+            "python",
+            "-I",
+            "-m",
+            "launcher",
+        )
 
     stale = launched({**document, "packages": "0" * 16})
     assert "the job's `requirements:` have changed since this image was built" in stale.stdout + stale.stderr

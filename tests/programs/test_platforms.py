@@ -42,7 +42,7 @@ def test_the_same_jobs_are_jobs_of_openpai(changed: Written) -> None:
         assert inputs["cluster"] == _OF_OPENPAI["trainyard:cluster"]
         assert problems(job) == []
         for role in job["taskRoles"]:
-            assert entrypoint(job, role).endswith('"$trainyard_python" -m launcher')
+            assert entrypoint(job, role).endswith('"$trainyard_python" -I -m launcher')
     assert {one.type for one in recorded.resources if one.custom} == {
         "trainyard:index:Run",
         "pulumi:providers:trainyard",

@@ -72,13 +72,13 @@ def run_words(
         "docker", "run", "--detach", f"--name={name}", f"--runtime={RUNTIME}",
         *(word for item in environment.items() for word in ("-e", "=".join(item))),
         *_ALWAYS, *(_EFA if efa_interfaces else ()), f"--env-file={file}", *shown, "--entrypoint=python3", image,
-        "-c", program,
+        "-I", "-c", program,
     ]  # fmt: skip
 
 
 def program(module: str, arguments: str = "") -> str:
-    """A program of the launcher for `python -c`. Neither PYTHONPATH nor the working folder, which are the image's, nor
-    what training imports change by it."""
+    """A program of the launcher for `python -I -c`: what lies in PYTHONPATH or the working folder, which are the
+    image's and the team's, cannot run in its place. Training gets both unchanged."""
     return f"import sys; sys.path.insert(0, {LAUNCHER!r}); from {module} import main; sys.exit(main({arguments}))"
 
 

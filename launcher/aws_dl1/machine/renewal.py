@@ -9,7 +9,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from launcher.aws_dl1.fetch import PROGRAM, AwsError, flaw, unpacked
+from launcher.aws_dl1.fetch import AwsError, flaw, program_words, unpacked
 from launcher.aws_dl1.machine import record
 from launcher.aws_dl1.machine.starting import Machine
 from launcher.aws_dl1.machine.tickets import Ticket
@@ -37,5 +37,4 @@ def renew(machine: Machine, ticket: Ticket) -> None:
         machine.say(f"the program of {ticket.start} is not taken: {problem}")
         return
     machine.say(f"{ticket.start} names a newer program: goes on as {folder.name}")
-    os.environ["PYTHONPATH"] = str(folder)
-    os.execv(sys.executable, [sys.executable, "-m", PROGRAM, "serve"])
+    os.execv(sys.executable, program_words(str(folder), "serve"))

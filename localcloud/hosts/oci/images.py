@@ -19,7 +19,7 @@ from localcloud.hosts.assignment import CannotStartError
 MayPull = Callable[[StoredResource], bool]
 # The entrypoint of trainyard's own images. An image may be pushed with an entrypoint of its own.
 _DIGEST = re.compile(r"[0-9a-f]{16}")
-DEFAULT_ENTRYPOINT = ("python", "-m", "launcher")
+DEFAULT_ENTRYPOINT = ("python", "-I", "-m", "launcher")
 
 
 def stand_in_name(store: StateStore, address: str, document: str, modules: frozenset[str]) -> str:

@@ -82,12 +82,12 @@ def test_a_newer_program_comes_with_a_ticket_and_one_that_does_not_start_is_not_
         assert machine.console().count("names a newer program") == 1
         assert "s00000001 names a newer program: goes on as newer" in machine.console()
         assert "the program of s00000003 is not taken: the launcher does not start on Python" in machine.console()
-        assert f"PYTHONPATH={machine.root}/opt/trainyard/launchers/newer" in process_environment(machine)
+        assert f"{machine.root}/opt/trainyard/launchers/newer" in process_words(machine)
 
 
-def process_environment(machine: MachineProcess) -> list[str]:
+def process_words(machine: MachineProcess) -> str:
     assert machine.process is not None
-    return Path(f"/proc/{machine.process.pid}/environ").read_text().split("\0")
+    return Path(f"/proc/{machine.process.pid}/cmdline").read_text()
 
 
 def test_a_launcher_that_is_missing_is_reported_until_it_is_there(

@@ -64,7 +64,7 @@ def test_what_is_in_an_image_is_imported_when_it_is_built() -> None:
     for title, module in (("dask", "dask_ml"), ("pytorch", "torch.distributed"), ("tensorflow", "tensorflow")):
         one = RECIPES[f"{title}, cpu"]
         runs = dockerfiles.read(PROJECT / one.dockerfile, one.arguments).stages[-1].all("RUN")
-        assert any(run.startswith('python -c "import launcher') and module in run for run in runs)
+        assert any(run.startswith('python -I -c "import launcher.start"') and module in run for run in runs)
 
 
 def test_what_a_dockerfile_copies_is_in_its_context(chosen: Recipe, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_bases_have_a_version(chosen: Recipe) -> None:
 def test_an_image_is_not_root_and_starts_the_launcher(chosen: Recipe) -> None:
     last = dockerfiles.read(PROJECT / chosen.dockerfile, chosen.arguments).stages[-1]
     assert last.all("USER") == ["1000:1000"]
-    assert last.all("ENTRYPOINT") == ['["python", "-m", "launcher"]']
+    assert last.all("ENTRYPOINT") == ['["python", "-I", "-m", "launcher"]']
     assert "trainyard.framework=" in last.all("LABEL")[0]
     order = [one.word for one in last.instructions]
     assert "RUN" not in order[order.index("USER") :]

@@ -123,7 +123,7 @@ def test_what_is_checked_gives_no_orders() -> None:
 def test_what_is_not_understood_is_refused() -> None:
     assert orders(run("--\x1b[31m").stderr.encode()) == []
     done = run("--chek")
-    assert (done.returncode, "see python -m launcher --help" in done.stderr) == (64, True)
+    assert (done.returncode, "see python -I -m launcher --help" in done.stderr) == (64, True)
 
 
 def test_a_document_that_is_wrong_ends_with_78_and_no_traceback() -> None:

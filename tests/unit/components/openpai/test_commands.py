@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from localcloud.hosts import image_python
 from tests.support.openpai_jobs import carry_out, job_of
 
 SHOWS = """\
@@ -104,13 +106,15 @@ def test_roles_may_have_different_secrets_under_one_name(tmp_path: Path) -> None
 
 
 def test_the_launcher_gets_its_document_and_the_code(tmp_path: Path) -> None:
-    (tmp_path / "stand-in" / "launcher").mkdir(parents=True)
-    (tmp_path / "stand-in" / "launcher" / "__main__.py").write_text(
+    stand_in = tmp_path / "stand-in" / "launcher"
+    stand_in.mkdir(parents=True)
+    (stand_in / "__main__.py").write_text(
         "import json, os\nprint(json.dumps([sorted(os.listdir()), json.loads(os.environ['TRAINYARD_LAUNCH'])]))\n"
     )
+    image_python.write(tmp_path, Path(sys.executable), str(stand_in.parent))
     runs = {"base": {"args": ["--text", "it's <% $secrets.x %>"]}}
     job = with_code(tmp_path, "", start="launcher", runs=runs, env={"KEY": {"secure": "x"}})
-    done = carry_out(job, "worker", 0, tmp_path, PYTHONPATH=str(tmp_path / "stand-in"))
+    done = carry_out(job, "worker", 0, tmp_path)
     assert done.returncode == 0, done.stderr
     files, launch = json.loads(done.stdout)
     assert files == ["train.py"]

@@ -170,12 +170,37 @@ FINE: dict[str, dict[str, str]] = {
         "job": "code: { git: { url: 'https://git.example.com/x.git', commit: '1234567' } }",
     },
     "a module rather than a script": {"command": "python -m training.main"},
+    "a network that Oracle published for the shape": {
+        "shape": "BM.GPU.H200.8",
+        "job": "env: { NCCL_IB_HCA: '=mlx5_0,mlx5_3:1', NCCL_IB_TC: '41', NCCL_IB_TIMEOUT: '25', NCCL_NET: IB }",
+    },
+    "virtual functions of such a network": {"shape": "BM.GPU4.8", "job": "env: { NCCL_IB_HCA: mlx5 }"},
+    "no network but the subnet": {"job": "env: { NCCL_IB_DISABLE: '1', NCCL_NET: Socket, FI_PROVIDER: tcp }"},
+    "AWS's image without its library": {
+        "image": "${registry}:1.13.1-gpu-py38-cu117-ubuntu20.04-sagemaker",
+        "job": "env: { NCCL_NET_PLUGIN: none }",
+    },
 }
 
 
 @pytest.mark.parametrize("parts", FINE.values(), ids=FINE.keys())
 def test_what_is_fine_is_not_complained_about(parts: dict[str, str], tmp_path: Path) -> None:
     assert codes(tmp_path, **parts) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "variables", "code"),
+    [
+        ("VM.GPU.A10.1", "NCCL_IB_HCA: mlx5", "TY839"),
+        ("BM.GPU.H100.8", "NCCL_IB_TC: '106'", "TY839"),
+        ("BM.GPU.H100.8", "NCCL_IB_HCA: 'mlx5_2,mlx5_3'", "TY839"),
+        ("BM.GPU.H100.8", "NCCL_NET: AWS Libfabric", "TY838"),
+        ("VM.GPU.A10.1", "NCCL_NET: IB", "TY838"),
+    ],
+)
+def test_what_nccl_is_told_fits_the_network(shape: str, variables: str, code: str, tmp_path: Path) -> None:
+    assert codes(tmp_path, shape=shape, job=f"env: {{ {variables} }}") == [code]
+    assert codes(tmp_path, shape=shape, run=f"{{ env: {{ {variables} }} }}") == [code]
 
 
 def test_a_code_folder_that_is_too_large(tmp_path: Path) -> None:
