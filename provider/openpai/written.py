@@ -18,6 +18,11 @@ _CARRIED = re.compile(r'trainyard_command="\$\(printf %s (?P<text>[A-Za-z0-9+/=]
 # The last line of a task with the launcher: the time limit, and how Python starts it.
 _LAUNCHES = re.compile(r"(?:exec )?timeout [^\n]* -m (?:launcher|trainyard_launcher)")
 _MINUTES = re.compile(r" ([0-9]+)m ")
+# Lines that run a little Python of ours, by how they begin, and words for them.
+_OWN_PYTHON = {
+    '"$trainyard_python" ': "unpacks the code",
+    "trainyard_interface=": "finds the interface",
+}
 # The function of a plain start, and what follows it: so many processes begin, and so they end.
 _PROCESS = "trainyard_process() {\n"
 _NUMBERS = re.compile(r"seq 0 ([0-9]+)")
@@ -51,7 +56,8 @@ def _role(row: Any) -> Any:
 
 
 def _started(commands: Sequence[str]) -> list[str]:
-    """The commands, with a word for how the training starts and ends."""
+    """The commands, with words for our own Python, and for how the training starts and ends."""
+    commands = [next((w for begins, w in _OWN_PYTHON.items() if one.startswith(begins)), one) for one in commands]
     if commands and _LAUNCHES.fullmatch(commands[-1]):
         limit = _MINUTES.search(commands[-1])
         return [*commands[:-1], f"launcher, {limit[1] if limit else 'no'} minutes"]
