@@ -327,6 +327,8 @@ class Stack:
     pins_ports: ClassVar[bool] = True
     # Whether the platform chooses the numbers of ports and keeps them free for a node.
     reserves_ports: ClassVar[bool] = False
+    # Whether an image may be named by its digest.
+    takes_digests: ClassVar[bool] = True
     # Folders of a node that are the platform's own.
     system_folders: ClassVar[tuple[str, ...]] = ()
 

@@ -42,8 +42,9 @@ class PlainCommand:
     launch: Mapping[str, Any]
     listeners: Mapping[str, Sequence[str]]
     store: str
-    # Words before the program, as `timeout 60m`.
+    # Words before the program, as `timeout 60m`, and the seconds after which they end it.
     before: str
+    limit: int
 
     def commands(self) -> Iterator[str]:
         launch, role = self.launch, controller_name(self.launch["role"])
@@ -57,7 +58,7 @@ class PlainCommand:
         yield f'trainyard_interface="$("$trainyard_python" -I -c \'{_INTERFACE}\' "$trainyard_address")"'
         yield from folders(launch, self.store)
         yield self._process()
-        yield from _start(1 if launch["wrap"] else launch["processes"])
+        yield _start(1 if launch["wrap"] else launch["processes"], self.limit)
 
     def _process(self) -> str:
         """One process, as a function of its number on the node."""
@@ -137,14 +138,22 @@ class PlainCommand:
         return _port(self.listeners[label][0], 0, label)
 
 
-def _start(processes: int) -> Iterator[str]:
+def _start(processes: int, limit: int) -> str:
+    """Starts the processes, and ends as they did. One that its time limit had to kill ends with 124: OpenPAI would try
+    137 again, and not count it."""
+    begins = f"trainyard_until=$((SECONDS + {limit})); trainyard_code=0"
+    ends = """\
+if [ "$trainyard_code" = 137 ] && [ "$SECONDS" -ge "$trainyard_until" ]; then trainyard_code=124; fi
+exit "$trainyard_code\""""
+    runs = "( trainyard_process 0 ) || trainyard_code=$?" if processes == 1 else _together(processes)
+    return "\n".join((begins, runs, ends))
+
+
+def _together(processes: int) -> str:
     """The first process that fails ends the others: they would wait for it for ever."""
-    if processes == 1:
-        yield "trainyard_process 0"
-        return
     # `wait -n` is not used: bash forgets a child that ends together with another.
-    yield f"""\
-trainyard_code=0; trainyard_children=()
+    return f"""\
+trainyard_children=()
 for trainyard_number in $(seq 0 {processes - 1}); do
     ( trainyard_process $trainyard_number ) & trainyard_children+=($!)
 done
@@ -158,8 +167,7 @@ while [ ${{#trainyard_children[@]}} -gt 0 ] && [ "$trainyard_code" = 0 ]; do
     done
 done
 [ "$trainyard_code" = 0 ] || kill ${{trainyard_children[@]+"${{trainyard_children[@]}}"}} 2>/dev/null || true
-wait || true
-exit $trainyard_code"""
+wait || true"""
 
 
 def _first_ranks(launch: Mapping[str, Any]) -> dict[str, int]:

@@ -7,6 +7,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from catalog.openpai import has_reference, reads, registry_of, same_registry
 from components.openpai import shell
 from components.openpai.as_is import as_is_commands
 from components.openpai.code import PARAMETER, clone, unpack
@@ -15,8 +16,9 @@ from components.openpai.plan import OpenPaiJobPlan, OpenPaiPlan, TaskRolePlan
 from components.plan.model import NodePlan, RunPlan
 from components.plan.naming import expand
 from provider.openpai.jobs import job_name
+from provider.openpai.written import carried
 from schemas.model import EnvValue, Secret
-from schemas.openpai.model import IMAGE_NAME, Prerequisite
+from schemas.openpai.model import IMAGE_NAME, RUNS_COMMANDS, Prerequisite
 
 Protocol = dict[str, Any]
 _IMAGE = IMAGE_NAME
@@ -65,8 +67,7 @@ def _image(job: OpenPaiJobPlan, uri: str) -> Protocol:
     image: Protocol = {"type": "dockerimage", "name": _IMAGE, "uri": uri}
     if job.image_auth is not None:
         password = f"<% $secrets.{_PASSWORD} %>"
-        host = uri.partition("/")[0]
-        registry = job.image_auth.registry or (host if "." in host or ":" in host else "docker.io")
+        registry = same_registry(job.image_auth.registry or registry_of(uri))
         image["auth"] = {"username": job.image_auth.user, "password": password, "registryuri": registry}
     return image
 
@@ -75,8 +76,13 @@ def _prerequisite(one: Prerequisite) -> Protocol:
     """Only data may be in several places. What has commands needs the runtime's plugin that runs them."""
     row: Protocol = {"type": one.type, "name": one.name, "uri": list(one.uri) if one.type == "data" else one.uri[0]}
     events = {"taskStarts": one.before, "taskSucceeds": one.after}
-    callbacks = [{"event": event, "commands": list(commands)} for event, commands in events.items() if commands]
+    callbacks = [{"event": event, "commands": _with_commands(each)} for event, each in events.items() if each]
     return {**row, "plugin": f"{_RUNTIME_PLUGINS}.cmd", "callbacks": callbacks} if callbacks else row
+
+
+def _arriving(command: str) -> str:
+    """A command for the runtime, which does not read every text as it is. `check` refuses what cannot be carried."""
+    return command if reads(command) or has_reference(command) else carried(command)
 
 
 def _needed(job: OpenPaiJobPlan) -> Protocol:
@@ -143,13 +149,22 @@ def _extras(plan: OpenPaiPlan, job: OpenPaiJobPlan, folder: str) -> Protocol:
         extras[_RUNTIME_PLUGINS] = [
             {
                 "plugin": one.plugin,
-                "parameters": dict(one.parameters),
+                "parameters": (_with_commands if one.plugin == RUNS_COMMANDS else dict)(one.parameters),
                 "failurePolicy": one.failure_policy,
                 **({"taskroles": list(one.taskroles)} if one.taskroles else {}),
             }
             for one in job.plugins
         ]
     return extras
+
+
+def _with_commands(parameters: Any) -> Any:
+    """What the plugin that runs commands is told: each text of a list is one of them."""
+    if isinstance(parameters, Mapping):
+        return {key: _with_commands(value) for key, value in parameters.items()}
+    if isinstance(parameters, list | tuple):
+        return [_arriving(one) if isinstance(one, str) else _with_commands(one) for one in parameters]
+    return parameters
 
 
 def _commands(
@@ -177,9 +192,9 @@ def _commands(
     if job.start == "plain":
         yield from clone(git) if git else ()
         store = plan.store.uri.removeprefix(_FILE)
-        yield from PlainCommand(
-            _filled(launch, values), _listeners(job, launch), store, limited(job.maximum_runtime_minutes)
-        ).commands()
+        minutes = job.maximum_runtime_minutes
+        plain = PlainCommand(_filled(launch, values), _listeners(job, launch), store, limited(minutes), minutes * 60)
+        yield from plain.commands()
         return
     # How long transient failures are worth another try.
     yield shell.exported("TRAINYARD_MAXIMUM_MINUTES", str(job.maximum_runtime_minutes))

@@ -32,7 +32,8 @@ class Exit:
 
 @cache
 def _exits() -> Mapping[int, Exit]:
-    return {row["code"]: Exit(**row) for row in table("openpai_exits")["exit"]}
+    rows = ({key: value for key, value in row.items() if key != "when"} for row in table("openpai_exits")["exit"])
+    return {row["code"]: Exit(**row) for row in rows}
 
 
 def exit_of(code: int) -> Exit:

@@ -4,9 +4,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provider.base.diff import canonical
 from provider.base.errors import InputFailure
 from provider.base.values import UNKNOWN, Properties, Secret
 from provider.openpai.addresses import address_problem
+from provider.openpai.written import without_forms
 from provider.runs.inputs import OwnInputs, RunInput
 
 KEYS = ("uri", "user", "virtualCluster")
@@ -51,13 +53,17 @@ def _protocol_failures(inputs: Properties) -> Iterator[InputFailure]:
             yield InputFailure(f"nodes[{index}].role", f"The job has no task role `{role}`; it has {', '.join(roles)}.")
 
 
-def _with_secrets(old: Properties, new: Properties) -> Properties:
-    """A cluster masks all secrets of a job as one text. Image and runtime are in the protocol, too."""
+def _with_hidden(old: Properties, new: Properties) -> Properties:
+    """A cluster masks all secrets of a job as one text. Image and runtime are in the protocol, too. What trainyard
+    itself writes into a job is no difference."""
     before, after = old.get("protocol"), new.get("protocol")
     old = {**{key: new[key] for key in ("image", "maximumRuntimeMinutes") if new.get(key)}, **old}
-    if not (isinstance(before, Mapping) and isinstance(after, Mapping) and isinstance(before.get("secrets"), str)):
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return old
-    return {**old, "protocol": {**before, "secrets": after.get("secrets")}}
+    if isinstance(before.get("secrets"), str):
+        before = {**before, "secrets": after.get("secrets")}
+    same = canonical(without_forms(before)) == canonical(without_forms(after))
+    return {**old, "protocol": after if same else before}
 
 
 INPUTS = OwnInputs(
@@ -81,6 +87,6 @@ INPUTS = OwnInputs(
     },
     stands_on="cluster",
     failures=_failures,
-    with_hidden=_with_secrets,
+    with_hidden=_with_hidden,
     access_comes_late=False,
 )

@@ -37,6 +37,12 @@ def images_of(stack: Stack) -> Iterator[Image]:
             yield Image(job, spec.image, match["name"], match["tag"], match["digest"])
 
 
+def has_capitals(image: Image) -> bool:
+    """Where registries allow none. A host may have some."""
+    repository = _REFERENCE.sub("", image.name.partition("/")[2])
+    return repository != repository.lower()
+
+
 def path_of(image: Image) -> tuple[str | int, ...]:
     return at("jobs", image.job, "image")
 
@@ -54,23 +60,26 @@ def latest(stack: Stack, _: Facts) -> Iterator[Wrong]:
     for image in images_of(stack):
         if image.tag == "latest" and image.digest is None:
             message = "`latest` is another image after each push, so runs cannot be repeated"
-            yield Wrong(path_of(image), message, "use a version as tag, or a digest")
+            remedy = "use a version as tag" + (", or a digest" if stack.takes_digests else "")
+            yield Wrong(path_of(image), message, remedy)
 
 
 @rule("TY304", "a malformed image")
 def malformed(stack: Stack, _: Facts) -> Iterator[Wrong]:
+    matching = {image.job: image for image in images_of(stack)}
     for name, job in stack.jobs.items():
-        match = _IMAGE.fullmatch(job.image)
+        match = matching.get(name)
         path = at("jobs", name, "image")
         if match is None:
             message = f"`{job.image[:80]}` is not a valid image reference"
-            yield Wrong(path, message, f"write it as `{OURS}:1.0` or `{OURS}@sha256:…`")
+            digest = f" or `{OURS}@sha256:…`" if stack.takes_digests else ""
+            yield Wrong(path, message, f"write it as `{OURS}:1.0`{digest}")
         elif "://" in job.image:
             bare = job.image.split("://", 1)[1]
             yield Wrong(path, f"`{job.image[:80]}` is a URL; an image reference has no scheme", f"write `{bare[:200]}`")
-        elif (repository := _REFERENCE.sub("", match["name"].partition("/")[2])) != repository.lower():
-            message = f"`{match['name'][:80]}` has capitals, which repository names must not have"
-            yield Wrong(path, message, f"write `{match['name'].lower()[:200]}`")
+        elif has_capitals(match):
+            message = f"`{match.name[:80]}` has capitals, which repository names must not have"
+            yield Wrong(path, message, f"write `{match.name.lower()[:200]}`")
 
 
 @rule("TY307", "a tag that cannot be pushed again", severity="warning")

@@ -17,6 +17,8 @@ VARIABLES = {
 }
 # The image is a prerequisite, too.
 IMAGE_NAME = "image"
+# The runtime's plugin whose parameters are commands.
+RUNS_COMMANDS = "cmd"
 # In a command, this line ends the text of a parameter.
 END_OF_PARAMETER = "TRAINYARD_PARAMETER"
 Start = Literal["launcher", "plain", "as-is"]
@@ -160,6 +162,7 @@ class OpenPaiStack(Stack):
     pins_ports: ClassVar[bool] = False
     # Tasks of others share it too. OpenPAI keeps ports free for a task, by label.
     reserves_ports: ClassVar[bool] = True
+    takes_digests: ClassVar[bool] = False
 
     def place(self) -> tuple[StackPlace, ...]:
         return (StackPlace("cluster.uri", "on the cluster", self.cluster.uri),)

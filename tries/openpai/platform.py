@@ -16,6 +16,7 @@ from provider.base.values import Properties
 from provider.openpai.caller import session_of_caller
 from provider.openpai.jobs import Job, described_inputs
 from provider.openpai.platform import OpenPaiRunPlatform
+from provider.openpai.written import without_forms
 from provider.runs.model import NodeRun, RunSpec
 from provider.runs.tries import liked_by
 from tries.model import PlannedTry, ReadyTry, TryError
@@ -49,7 +50,8 @@ class OpenPaiTries:
             **before, "protocol": protocol, "nodes": own["nodes"], "displayName": own["displayName"],
             "tags": own["tags"], "attempt": 1, "until": "accepted",
         }  # fmt: skip
-        return ReadyTry(planned, inputs, tuple(dict.fromkeys(differences(before["protocol"], like["protocol"]))))
+        kept = differences(without_forms(before["protocol"]), without_forms(like["protocol"]))
+        return ReadyTry(planned, inputs, tuple(dict.fromkeys(kept)))
 
     def start(self, ready: ReadyTry) -> Sequence[NodeRun]:
         spec, made = spec_of_try(ready), list[NodeRun]()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path, PurePosixPath
 
+from catalog.openpai import local_grace
 from localcloud.hosts.assignment import (
     Assignment,
     CannotStartError,
@@ -78,7 +79,7 @@ _REACH = NetworkReach((_rule("ingress"), _rule("egress")), ())
 
 def _work(attempt: TaskAttempt) -> NodeWork:
     def environment(endpoints: Sequence[str], given: str) -> Mapping[str, str]:
-        return {**attempt.environment, runtime.PLACE: given}
+        return {**attempt.environment, runtime.PLACE: given, runtime.GRACE: str(local_grace())}
 
     command = ("python", "-I", "-S", "-c", _START)
     stands_in, memory = images.stand_in_name(attempt), attempt.memory_mb * _MEBIBYTE

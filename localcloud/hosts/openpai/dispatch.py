@@ -15,7 +15,7 @@ from localcloud.hosts.assignment import Assignment, Outline, RunVerdict
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.openpai.assignments import assignment_of
 from localcloud.hosts.openpai.evidence import TaskEvidence, is_task, task_of
-from localcloud.hosts.openpai.exits import cannot_start, lost, stopped, task_exit
+from localcloud.hosts.openpai.exits import InitError, cannot_start, lost, stopped, task_exit
 from localcloud.hosts.openpai.logs import TaskLogs
 from localcloud.hosts.runs import Hosts
 from localcloud.hosts.specification import result_path
@@ -36,6 +36,8 @@ class ClusterTasks:
         self._logs: dict[str, TaskLogs] = {}
         self._seen = TaskEvidence(folder.with_name(f"{folder.name}-seen"))
         self._asked: set[str] = set()
+        # How attempts ended that never began.
+        self._refused: dict[str, TaskExit] = {}
         self._closing = False
 
     async def recover(self) -> None:
@@ -83,7 +85,11 @@ class ClusterTasks:
     async def assignment(self, run: str, folder: Path) -> Assignment:
         attempt = self._attempts[run]
         self._logs[run] = logs = TaskLogs(attempt.logs)
-        return await asyncio.to_thread(assignment_of, attempt, folder, logs.give)
+        try:
+            return await asyncio.to_thread(assignment_of, attempt, folder, logs.give)
+        except InitError as error:
+            self._refused[run] = TaskExit(error.code, str(error))
+            raise
 
     def begins_again(self, run: str) -> None: ...
 
@@ -98,7 +104,9 @@ class ClusterTasks:
         asked = run in self._asked
         self._asked.discard(run)
         if not self._closing or (result is not None and result["reason"] == _BY_ITSELF):
-            self._reports.ended(run, _exit(result, verdict.details, folder, asked, logs.tail() if logs else b""))
+            how = self._refused.get(run) or _exit(result, verdict.details, folder, asked, logs.tail() if logs else b"")
+            self._reports.ended(run, how)
+        self._refused.pop(run, None)
         # Its logs are elsewhere, and its disk went with its host.
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -6,16 +6,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.tables import table
+from catalog.openpai import UNKNOWN_FAILURE, reported
+from localcloud.hosts.assignment import CannotStartError
 from localcloud.openpai.tasks import LOST, TaskExit
 
-_COMMAND_INVALID, _UNKNOWN, _STOPPED, _OUT_OF_MEMORY, _CANNOT_START = 220, 255, 143, -1200, -1204
-# From here on the runtime gives the codes out itself: a program cannot claim one.
-_FIRST_OF_THE_RUNTIME = 220
-_NOT_FOUND = 127
-_SAYS_NOT_FOUND = b"command not found"
+_STOPPED, _OUT_OF_MEMORY, _CANNOT_START = 143, -1200, -1204
 # Why the hosts end a node (localcloud/hosts/watch.py, groups.py).
 _MEMORY = "memory"
+
+
+class InitError(CannotStartError):
+    """OpenPAI's own container, which goes first, ends with `code`: the user's never starts."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 def cannot_start(details: str) -> TaskExit:
@@ -37,17 +42,10 @@ def task_exit(result: Mapping[str, Any], tail: bytes) -> TaskExit:
         case "unstartable":
             return cannot_start(f"The command could not be started: {detail}")
         case "limit":
-            return TaskExit(_OUT_OF_MEMORY if _MEMORY in detail else _UNKNOWN, detail)
+            return TaskExit(_OUT_OF_MEMORY if _MEMORY in detail else UNKNOWN_FAILURE, detail)
     if _MEMORY in detail:
         return TaskExit(_OUT_OF_MEMORY, detail)
-    code = _UNKNOWN if code is None else 128 - code if code < 0 else int(code)
+    code = UNKNOWN_FAILURE if code is None else 128 - code if code < 0 else int(code)
     if code == 0:
         return TaskExit(0)
-    return TaskExit(_reported(code, tail), f"The command ended with code {code}")
-
-
-def _reported(code: int, tail: bytes) -> int:
-    if code == _NOT_FOUND and _SAYS_NOT_FOUND in tail.lower():
-        return _COMMAND_INVALID
-    known = {row["code"] for row in table("openpai_exits")["exit"]}
-    return code if code in known and 128 < code < _FIRST_OF_THE_RUNTIME else _UNKNOWN
+    return TaskExit(reported(code, tail), f"The command ended with code {code}")

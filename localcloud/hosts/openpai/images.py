@@ -15,8 +15,10 @@ from typing import Any
 from catalog import frameworks
 from catalog.environments import Need
 from catalog.imports import MOST_BYTES, MOST_FILES, modules_of
+from catalog.openpai import image_problem, init_failure
 from localcloud.environments.find import Environment, MissingEnvironment, find_for
 from localcloud.hosts.assignment import CannotStartError
+from localcloud.hosts.openpai.exits import InitError
 from localcloud.openpai.tasks import TaskAttempt
 
 # What our own jobs say of themselves, in the job's own text.
@@ -38,6 +40,9 @@ _WORD = re.compile(r"[a-z]+")
 
 def stand_in_name(attempt: TaskAttempt) -> str:
     """Its name. Empty if any will do: then a task gets the interpreter of this checkout."""
+    if problem := image_problem(attempt.image.uri):
+        reason = f"OpenPAI's image checker refuses {attempt.image.uri!a}: {problem}"
+        raise InitError(init_failure("image"), reason)
     framework, strategy, packages = _wanted(attempt)
     if not framework:
         return ""

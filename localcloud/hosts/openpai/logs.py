@@ -11,7 +11,8 @@ from localcloud.hosts.openpai import runtime
 # By the letter of a line. What the user's command prints is in `all`, too.
 _FILES = {runtime.OUTPUT: ("stdout", "all"), runtime.ERRORS: ("stderr", "all"), runtime.RUNTIME: ("runtime.log",)}
 _NAMES = tuple(dict.fromkeys(name for names in _FILES.values() for name in names))
-_TAIL = 16 * 1024
+# OpenPAI's runtime looks for what it knows in so much of a log.
+_TAIL = 10 * 1024 * 1024
 
 
 class TaskLogs:

@@ -16,8 +16,8 @@ import sys
 import time
 from contextlib import suppress
 
-# Set by the hosts: where this file and the scripts are.
-PLACE = "TRAINYARD_TASK"
+# Set by the hosts: where this file and the scripts are, and how many seconds a script goes on that is stopped.
+PLACE, GRACE = "TRAINYARD_TASK", "TRAINYARD_TASK_GRACE"
 BEFORE, COMMAND, AFTER = "before.sh", "command.sh", "after.sh"
 OUTPUT, ERRORS, RUNTIME = "o", "e", "r"
 WHOLE, GOES_ON = ".", "+"
@@ -29,7 +29,7 @@ _LONGEST_SECONDS = 1.0
 # What the command left behind may still print for so long.
 _LAST_SECONDS = 2.0
 
-# The script that runs, and the signal by which this program was asked to end.
+# The script that runs, and the signal by which all of them are ended.
 _scripts: list[int] = []
 _ends: list[int] = []
 
@@ -37,8 +37,11 @@ _ends: list[int] = []
 def main() -> int:
     """The code that the task ends with."""
     place = os.environ.pop(PLACE)
+    grace = float(os.environ.pop(GRACE))
     os.environ["PAI_WORK_DIR"] = os.getcwd()
-    signal.signal(signal.SIGTERM, _end)
+    # OpenPAI's first process passes no signal on: whoever is stopped goes on, until the cluster kills it.
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.setitimer(signal.ITIMER_REAL, grace))
+    signal.signal(signal.SIGALRM, _kill)
     code = _run(place, BEFORE, (RUNTIME, RUNTIME))
     if code == 0:
         _say("the command starts")
@@ -66,8 +69,8 @@ def _run(place: str, name: str, kinds: tuple[str, str]) -> int:
     while outputs and left > 0:
         ready = select.select(list(outputs), [], [], _QUIET_SECONDS)[0]
         _pass_on(outputs, ready)
-        if process.poll() is not None and not ready:
-            left -= _QUIET_SECONDS
+        if process.poll() is not None and (_ends or not ready):
+            left -= _LAST_SECONDS if _ends else _QUIET_SECONDS
     for output in outputs.values():
         output.flush()
     code = process.wait()
@@ -88,12 +91,12 @@ def _pass_on(outputs: dict[int, Output], ready: list[int]) -> None:
             output.flush()
 
 
-def _end(number: int, frame: object) -> None:
-    """Whoever ends the task asks this program. It asks its script, once, and waits for it."""
-    _ends.append(number)
+def _kill(number: int, frame: object) -> None:
+    """Ends the script. What it started ends with this program, because the host ends with it."""
+    _ends.append(signal.SIGKILL)
     for script in _scripts:
         with suppress(ProcessLookupError):
-            os.killpg(script, number)
+            os.killpg(script, signal.SIGKILL)
 
 
 class Output:

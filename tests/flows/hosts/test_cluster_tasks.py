@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from localcloud.openpai.tasks import TaskExit, TaskStorage
+from localcloud.openpai.tasks import TaskExit, TaskImage, TaskStorage
 from tests.support.cluster_tasks import Reports, attempt_of, carried_out, hosts
 from tests.support.nodes import ROOT
 
@@ -87,12 +87,24 @@ def test_how_a_task_ends_is_told_as_openpais_runtime_tells_it(tmp_path: Path) ->
         "absent": ("no-such-program", 220, "code 127"), "claims": ("exit 253", 255, "code 253"),
         "plugin": ("echo not reached", 255, "code 1"), "memory": (_EATS, -1200, "memory"),
         "wrong": ("true", -1204, "no plugin 'magic'"),
+        # The runtime knows some failures by what the command prints: one lacks a module, one has bad memory.
+        "import": ("echo 'ImportError: no torch' >&2; exit 1", 232, "code 1"),
+        "memory-errors": ("echo cuda_error_ECC_uncorrectable; exit 1", 223, "code 1"),
+        # What ends before it begins: an image that the checker refuses, commands that the initializer cannot read.
+        "digest": ("true", 254, "no digests"), "quotes": ("true", 1, "cannot read the parameters of the plugin 'cmd'"),
     }  # fmt: skip
     attempts = [attempt_of(name, tmp_path, command) for name, (command, _, _) in commands.items()]
-    protocols: dict[str, Any] = {"plugin": fails, "wrong": {"extras": {_CMD: [{"plugin": "magic"}]}}}
+    quotes = [{"plugin": "cmd", "parameters": {"preCommands": ['echo "it\'s"']}}]
+    protocols: dict[str, Any] = {
+        "plugin": fails, "wrong": {"extras": {_CMD: [{"plugin": "magic"}]}}, "quotes": {"extras": {_CMD: quotes}}
+    }  # fmt: skip
+    images = {"digest": TaskImage(f"example.com/plain@sha256:{'0' * 64}")}
     attempts = [
         replace(
-            each, protocol={**each.protocol, **protocols.get(each.id, {})}, memory_mb=64 if each.id == "memory" else 512
+            each,
+            protocol={**each.protocol, **protocols.get(each.id, {})},
+            memory_mb=64 if each.id == "memory" else 512,
+            image=images.get(each.id, each.image),
         )
         for each in attempts
     ]
@@ -104,7 +116,6 @@ def test_how_a_task_ends_is_told_as_openpais_runtime_tells_it(tmp_path: Path) ->
 
 
 def test_a_stopped_task_ends_and_what_it_started_ends_with_it(tmp_path: Path) -> None:
-    # `timeout` passes the signal on, and sends it to its whole group: the shell may get it twice.
     waits = "exec timeout 600 bash -c \"trap 'trap : TERM; echo asked; exit 5' TERM; echo waits; sleep 600 & wait\""
     attempts = [attempt_of(name, tmp_path, waits) for name in ("waits", "unasked")]
     reports = Reports()
@@ -123,6 +134,7 @@ def test_a_stopped_task_ends_and_what_it_started_ends_with_it(tmp_path: Path) ->
                 await asyncio.sleep(0.02)
 
     asyncio.run(asyncio.wait_for(stop_one(), 60))
-    assert (attempts[0].logs / "stdout").read_text() == "waits\nasked\n"
+    assert (attempts[0].logs / "stdout").read_text() == "waits\n", "in OpenPAI's container a stop is no signal either"
+    assert reports.ends["waits"].code == 137
     assert list(reports.ends) == ["waits"], "the cloud ends, and its controller takes the other one for lost"
     assert not (tmp_path / "tasks").exists(), "nothing is left of them, secrets neither"

@@ -60,6 +60,29 @@ def test_a_failure_of_the_only_process_is_that_of_the_task(tmp_path: Path) -> No
     assert carry_out(job, "main", 0, tmp_path).returncode == 3
 
 
+IGNORES = """\
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+while True:
+    signal.pause()
+"""
+DIES = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(("script", "code"), [(IGNORES, 124), (DIES, 137)])
+def test_only_a_time_limit_that_had_to_kill_is_no_kill(processes: int, script: str, code: int, tmp_path: Path) -> None:
+    """OpenPAI tries a killed task again and counts nothing: past the limit, that would be for ever."""
+    job = with_code(tmp_path, script, options={"processes": processes}, maximumRuntimeMinutes=30)
+    commands = job["taskRoles"]["main"]["commands"]
+    # A limit of a second that kills after another one, and not before: of 30 minutes nobody sees the end.
+    shorter = {"timeout --kill-after=60 30m": "timeout --kill-after=1 1s", "SECONDS + 1800)": "SECONDS + 1)"}
+    for long, short in shorter.items() if script == IGNORES else ():
+        assert any(long in command for command in commands)
+        commands[:] = [command.replace(long, short) for command in commands]
+    assert carry_out(job, "main", 0, tmp_path).returncode == code
+
+
 @pytest.mark.parametrize(
     ("role", "index", "task"), [("main", 0, "chief 0"), ("worker", 1, "worker 1"), ("ps", 0, "ps 0")]
 )

@@ -6,10 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from catalog.tables import table
 from schemas.checks.platform import not_deployed
 from schemas.judge import Judged, judge_file
 from schemas.openpai.model import OpenPaiStack
+from tests.support.openpai_jobs import judged_stack
 
 TEXT = """\
 config:
@@ -78,3 +81,34 @@ def test_a_platform_without_deployment_says_so(tmp_path: Path) -> None:
     (wrong,) = not_deployed(found.stack, replace(found.facts, platforms=rows))
     assert "does not deploy to it yet" in wrong.message
     assert list(not_deployed(found.stack, found.facts)) == []
+
+
+@pytest.mark.parametrize(
+    ("password", "words"), [("Tom&Jerry", "reads & < >"), ("it's", "reads & < >"), ("=", "only `=`"), ("a=b-c/d+e", "")]
+)
+def test_a_password_that_the_image_checker_changes(password: str, words: str, tmp_path: Path) -> None:
+    """A file has it sealed, so a preview says it."""
+    auth = {"user": "bot", "password": {"secure": password}}
+    findings = judged_stack(tmp_path, {"image": "team/train:1.0", "imageAuth": auth}).findings
+    assert [one.code for one in findings] == (["TY879"] if words else [])
+    assert all(words in one.message and password not in one.remedy for one in findings)
+
+
+@pytest.mark.parametrize(
+    ("image", "auth"),
+    [
+        ("team/train:1.0", {}), ("team/train:1.0", {"registry": "docker.io"}),
+        ("team/train:1.0", {"registry": "https://index.docker.io/v1/"}),
+        ("registry.example.com:5000/team/train_x-y.z:1.0-rc_2", {"registry": "registry.example.com:5000"}),
+    ],
+)  # fmt: skip
+def test_images_and_registries_that_the_image_checker_takes(image: str, auth: dict[str, str], tmp_path: Path) -> None:
+    given = {"user": "bot", "password": {"secure": "0123456789"}, **auth}
+    assert judged_stack(tmp_path, {"image": image, "imageAuth": given}).findings == ()
+
+
+def test_remedies_suggest_no_digest(tmp_path: Path) -> None:
+    for image in ("not an image", "registry.example.com/train:latest"):
+        (found,) = judged_stack(tmp_path, {"image": image}).findings
+        assert "digest" not in found.remedy
+        assert "sha256" not in found.remedy

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of OpenPAI's runtime, in which a task's command runs: rows of openpai_runtime.toml and openpai_exits.toml.
+
+`check` finds by them what a cluster would refuse, the plan avoids it, and the local cluster does as they say. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from catalog.tables import table
+
+# How the runtime reports a failure that no row knows.
+UNKNOWN_FAILURE = 255
+
+
+class UnreadableError(ValueError):
+    """The runtime cannot read a plugin's parameters: the task fails before it begins."""
+
+
+def _rule(name: str) -> Mapping[str, Any]:
+    rule: Mapping[str, Any] = table("openpai_runtime")[name]
+    return rule
+
+
+def init_failure(rule: str) -> int:
+    """The exit code of a task that one of the runtime's rules keeps from beginning."""
+    return int(_rule(rule)["code"])
+
+
+def local_grace() -> float:
+    """For how many seconds a task of the local cluster goes on that is stopped."""
+    return float(_rule("stop")["local_grace_seconds"])
+
+
+def image_problem(uri: str) -> str:
+    """Why the image checker refuses a reference, so that no task of the job begins. Empty if it does not."""
+    rule = _rule("image")
+    bare = uri.partition("/")[2] if _has_host(uri) else uri
+    repository, *rest = bare.split(":")
+    if "@" in repository or "@" in "".join(rest[:1]):
+        return "it takes no digests"
+    if not re.fullmatch(rule["repository"], repository):
+        return f"in `{repository}` it takes lowercase letters, digits and `-_./` only"
+    if rest and not re.fullmatch(rule["tag"], rest[0]):
+        return f"in the tag `{rest[0]}` it takes lowercase letters, digits and `-_.` only"
+    return ""
+
+
+def registry_of(uri: str) -> str:
+    """The address under which the runtime and the cluster look for the password of an image."""
+    rule, host = _rule("registry"), uri.partition("/")[0]
+    return host if _has_host(uri) and host not in rule["hosts"] else str(rule["address"])
+
+
+def same_registry(registry: str) -> str:
+    """One spelling for each registry that a job names."""
+    rule = _rule("registry")
+    return str(rule["address"]) if registry in rule["hosts"] else registry
+
+
+def ignores_password(uri: str, registry: str) -> bool:
+    """Whether the image checker asks anonymously, although there is a password."""
+    return not _has_host(uri) and _registry_url(same_registry(registry)) != _rule("registry")["default"]
+
+
+def _has_host(uri: str) -> bool:
+    first, slash, _ = uri.partition("/")
+    return bool(slash) and ("." in first or ":" in first)
+
+
+def _registry_url(registry: str) -> str:
+    bare = registry.strip().rstrip("/")
+    url = bare if bare.startswith("http") else f"https://{bare}"
+    rest, _, version = url.rpartition("/")
+    return f"{(rest if version in ('v1', 'v2') else url).rstrip('/')}/v2/"
+
+
+def changed_in_password(password: str) -> str:
+    """The characters that the image checker reads as others, or the whole of a password that it cannot read."""
+    rule = _rule("password")
+    return password if password in rule["unreadable"] else "".join(sorted(set(password) & set(rule["escaped"])))
+
+
+def as_read(shown: str) -> Any:
+    """A plugin's parameters as the runtime reads them. `shown`: as Python shows them, with references filled in."""
+    import yaml
+
+    try:
+        return yaml.safe_load(shown)
+    except yaml.YAMLError as error:
+        raise UnreadableError(str(error).splitlines()[0]) from None
+
+
+# `<% $data.uri[0] %>`: the runtime fills it in, if it sees it.
+_REFERENCE = re.compile(r"<%\s*\$")
+
+
+def has_reference(command: str) -> bool:
+    return _REFERENCE.search(command) is not None
+
+
+def reads(value: Any) -> bool:
+    """Whether the runtime reads a part of a plugin's parameters as it is."""
+    try:
+        return bool(as_read(str([value])) == [value])
+    except UnreadableError:
+        return False
+
+
+def reported(code: int, said: bytes) -> int:
+    """The code by which the runtime reports a command that ended with `code`, and printed this at last."""
+    if code == 0:
+        return 0
+    said = said.lower()
+    return next((one.code for one in _patterns() if one.matches(code, said)), UNKNOWN_FAILURE)
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """`parts`: what one line of the output has, one after the other."""
+
+    code: int
+    ended_with: int | None
+    parts: tuple[re.Pattern[bytes], ...]
+
+    def matches(self, code: int, said: bytes) -> bool:
+        return self.ended_with in (None, code) and (not self.parts or self._is_in(said))
+
+    def _is_in(self, said: bytes) -> bool:
+        """In one pass: programs of strangers print the text, and their longest line must not keep the cloud busy."""
+        begin = 0
+        while first := self.parts[0].search(said, begin):
+            end = said.find(b"\n", first.end())
+            begin = len(said) if end < 0 else end
+            after: re.Match[bytes] | None = first
+            for part in self.parts[1:]:
+                after = part.search(said, after.end(), begin) if after else None
+            if after:
+                return True
+        return False
+
+
+@cache
+def _patterns() -> tuple[_Pattern, ...]:
+    """In the order in which the runtime tries them."""
+    rows = ((row["code"], when) for row in table("openpai_exits")["exit"] for when in row.get("when", ()))
+    return tuple(_Pattern(code, when.get("code"), tuple(_parts(when.get("says", "")))) for code, when in rows)
+
+
+def _parts(says: str) -> list[re.Pattern[bytes]]:
+    return [re.compile(part.encode()) for part in says.split(".*") if part]

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenPAI's own runtime, asked the questions that catalog/openpai.py answers: its Python is run, its patterns are read.
+
+`python -m tests.support.openpai_source` writes its answers anew. The variable names a folder with checkouts of
+microsoft/openpai-runtime v0.1.11 and microsoft/pai v1.8.0, called `openpai-runtime` and `pai`. Their Python needs
+`requests` and `pystache`, by PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "TRAINYARD_OPENPAI_SOURCE"
+RECORDED = Path(__file__).parents[1] / "contract" / "recorded" / "openpai-runtime-0.1.11.json"
+Answers = dict[str, list[list[Any]]]
+
+_ZEROS = "0" * 64
+QUESTIONS: Mapping[str, list[list[Any]]] = {
+    "images": [
+        [uri]
+        for uri in (
+            "python", "python:3.11", "team/train:1.0", "a/b:V1.0-CUDA", "A/b:1", "docker.io/a/b:1", "localhost/a:1",
+            "registry.example.com/a/b-c_d.e/f:1.0-rc_2", "registry.example.com:5000/a:1", "registry.example.com:5000/a",
+            f"a/b@sha256:{_ZEROS}", f"a/b:1@sha256:{_ZEROS}", f"registry.example.com/a@sha256:{_ZEROS}",
+            "registry.example.com/Team/a:1", "REGISTRY.example.com/a:1", "/a", "a/b+c:1", "a:1+2", "a:", "a/:1",
+        )
+    ],
+    "registries": [
+        [uri, registry]
+        for uri in ("team/train:1.0", "python", "docker.io/team/train:1", "registry.example.com/train:1")
+        for registry in (
+            "index.docker.io", "https://index.docker.io", "https://index.docker.io/v1/", "https://index.docker.io/v2",
+            "http://index.docker.io/v1/", "hub.docker.com", "registry.example.com", " https://index.docker.io/ ",
+        )
+    ],
+    "passwords": [[text] for text in ("plain-1_2.3", "a&b", "<", ">", '"', "it's", "=", "a=b", "%/+;:$`\\", "#x", "ü")],
+    "texts": [
+        [text]
+        for text in (
+            "plain", "it's", 'say "x"', "it's \"x\"", "a\\b", "a\\nb's", "two\nlines", "tab\t", "ü", "\u2028", "\x7f",
+            "yes", "1e3", "", " # no comment", "{x: y}", "%", "\U0001f600", "a\u00a0b",
+        )
+    ] + [[value] for value in (None, True, 3, 2.5, 1e30, ["a", {"b": "c"}], {"d": None}, {"it's": 1})],
+    "ends": [
+        [code, said]
+        for code in (1, 3, 127, 137, 139, 253)
+        for said in (
+            "", "bash: x: Command not found", "ImportError: no module", "NameError: name 'x' is not defined",
+            "NameError: name 'x'\nis not defined", "AttributeError: 'A' object has no attribute 'b'",
+            "Segmentation fault", "(core dumped)", "prog: unknown option -x", "prog: invalid argument: y",
+            "CUDA_ERROR_ECC_UNCORRECTABLE", "cuda runtime error (2) : out of memory",
+            "cuda runtime error 2 : out of memory", "FileNotFoundError: [Errno 2] No such file or directory: 'x'",
+            "IndexError: list index out of range", "SyntaxError: invalid syntax", "UnicodeDecodeError: 'utf-8'",
+            "CUDA driver version is insufficient for CUDA runtime version", "Signal code: Address not mapped (1)",
+            "tensorflow.errors.ResourceExhaustedError: OOM when allocating", "EOFError: Ran out of input",
+            "ImportError: x\nSegmentation fault", "ModuleNotFoundError: No module named 'x'", "RuntimeError: x",
+        )
+    ],
+}  # fmt: skip
+
+# Runs in a process of its own, with the runtime's sources on its path. Nothing of them asks the network.
+_ASKS = r"""
+import json, os, re, sys
+from pathlib import Path
+import yaml
+source = Path(sys.argv[1])
+sys.path[:0] = [str(source / "openpai-runtime" / "src"), str(source / "openpai-runtime" / "src" / "init.d")]
+os.environ["PAI_CURRENT_TASK_ROLE_NAME"] = "main"
+import image_checker, initializer
+from common import utils
+from common.exceptions import ImageNameError
+
+def checker(uri, auth=None, secrets=None):
+    row = {"name": "image", "uri": uri, **({"auth": auth} if auth else {})}
+    roles = {"main": {"dockerImage": "image"}}
+    return image_checker.ImageChecker({"prerequisites": [row], "taskRoles": roles}, secrets)
+
+def images(uri):
+    try:
+        return bool(checker(uri)._get_normalized_image_info())
+    except ImageNameError:
+        return False
+
+def registries(uri, registry):
+    auth = {"username": "u", "password": "<% $secrets.p %>", "registryuri": registry}
+    return bool(checker(uri, auth, {"p": "x"})._basic_auth_headers)
+
+# The cluster writes a lone `=` into its file of secrets as it is.
+def passwords(text):
+    try:
+        secrets = yaml.safe_load("p: " + text if text == "=" else json.dumps({"p": text}))
+    except yaml.YAMLError:
+        return False
+    return utils.render_string_with_secrets("<% $secrets.p %>", secrets) == text
+
+def texts(value):
+    try:
+        read = yaml.safe_load(initializer.replace_ref(str([value]), {}, None, "main"))
+    except yaml.YAMLError:
+        return False
+    return read == [value]
+
+# go/pkg/aggregator/error_aggregator.go takes the first row of which all that it names is there.
+spec = yaml.safe_load((source / "pai/src/k8s-job-exit-spec/config/k8s-job-exit-spec.yaml").read_text())["spec"]
+rows = [(row["code"], one) for row in spec if row["code"] > 0
+        for one in (row.get("pattern") or {}).get("runtimeContainerPatterns", ())]
+
+def ends(code, said):
+    for own, row in rows:
+        if "gpuInfo" in row or "platformLogRegex" in row or row.get("exitCode", code) != code:
+            continue
+        if "userLogRegex" not in row or re.search(row["userLogRegex"], said):
+            return own
+    return 255
+
+asked = json.load(sys.stdin)
+json.dump({name: [[*one, globals()[name](*one)] for one in cases] for name, cases in asked.items()}, sys.stdout)
+"""
+
+
+def answers(source: Path) -> Answers:
+    """Each question with what OpenPAI's runtime answers."""
+    done = subprocess.run(
+        [sys.executable, "-c", _ASKS, str(source)], input=json.dumps(QUESTIONS), capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    given: Answers = json.loads(done.stdout)
+    return given
+
+
+def recorded() -> Answers:
+    kept: Answers = json.loads(RECORDED.read_text("utf-8"))["answers"]
+    return kept
+
+
+if __name__ == "__main__":
+    content = {
+        "source": "microsoft/openpai-runtime v0.1.11, microsoft/pai v1.8.0: python -m tests.support.openpai_source",
+        "answers": answers(Path(os.environ[VARIABLE])),
+    }
+    RECORDED.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
