@@ -187,7 +187,6 @@ def test_a_network_grows_in_place_and_moves_only_anew(team: Team) -> None:
     refused = team.attempt("preview", "local")
     words = re.sub(r"\s+", " ", refused.stdout + refused.stderr)
     assert refused.returncode != 0
-    assert "10.20.0.0/16 -> 10.30.0.0/16 leaves subnets outside: `demo-local-nodes`" in words, "as on OCI"
     assert "subnets lie outside of 10.30.0.0/16" in words
     assert re.search(r"demo-local-nodes 10\.20\.0\.0/\d+ \(ocid1\.subnet", words)
     assert f"trainyard up local --local --replace '{vcn['urn']}' --stacks {team.stacks}`" in words
