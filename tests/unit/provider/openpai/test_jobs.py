@@ -44,7 +44,7 @@ PLAIN: Properties = {
 }
 
 
-def spec_of(**changed: Any) -> RunSpec:
+def _spec(**changed: Any) -> RunSpec:
     return run_spec("urn", {**PLAIN, **changed})
 
 
@@ -55,10 +55,10 @@ def _job(spec: RunSpec, *marks: str) -> Job:
 
 
 def test_a_job_says_how_long_it_may_take_to_those_who_read_it_later() -> None:
-    job = _job(spec_of(maximumRuntimeMinutes=120))
+    job = _job(_spec(maximumRuntimeMinutes=120))
     assert job.maximum_minutes == 120
     assert "maximumRuntimeMinutes" not in str(job.protocol), "it is no part of what the stack described"
-    assert _job(spec_of()).maximum_minutes is None
+    assert _job(_spec()).maximum_minutes is None
 
 
 def test_names_are_the_clusters_and_say_which_start_it_is() -> None:
@@ -75,7 +75,7 @@ def test_an_id_names_user_job_role_and_task() -> None:
 
 
 def test_a_job_says_which_run_it_is() -> None:
-    spec = spec_of()
+    spec = _spec()
     job = _job(spec)
     assert (job.fingerprint, job.display_name, job.attempt) == (spec.fingerprint, spec.display_name, 3)
     assert (job.tags, job.folder) == (PLAIN["tags"], "file:///mnt/results/a")
@@ -88,9 +88,9 @@ def test_a_job_says_which_run_it_is() -> None:
 
 
 def test_a_job_is_read_from_json_too_as_clusters_answer() -> None:
-    read = Job.read("anna", "j", json.dumps(job_of(spec_of(), "j")), None)
+    read = Job.read("anna", "j", json.dumps(job_of(_spec(), "j")), None)
     assert read is not None
-    assert read.fingerprint == spec_of().fingerprint
+    assert read.fingerprint == _spec().fingerprint
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_job_of_others_is_no_run(text: str) -> None:
 
 
 def test_what_changes_of_a_runs_names_is_in_tags() -> None:
-    spec = spec_of()
+    spec = _spec()
     renamed = replace(spec, display_name="a, b", tags={"stack": "vision-dev", "run": "second"}, fingerprint="f")
     marks = _job(spec).labels(renamed)
     assert set(marks) == {"displayName", "tag.job", "tag.run", "fingerprint"}

@@ -13,15 +13,28 @@ import pytest
 
 from provider.base.asking import call_of
 from provider.base.errors import ProviderError
+from provider.base.values import Properties
 from provider.openpai.protocol import problems, refusals
 from provider.openpai.session import Session
 from provider.openpai.submitting import submit
+from provider.runs.model import run_spec
 from tests.support.serving import serving
-from tests.unit.provider.openpai.test_jobs import PROTOCOL, ROLE, spec_of
 
 _CLUSTERS = "The cluster has these virtual clusters: gold, silver. .* may use gold"
 _QUOTA = "The virtual cluster has not so much"
 _EXCEEDS = "Job requests 16 SKUs, exceeds maximum 8 SKUs in VC gold."
+ROLE = {
+    "dockerImage": "image",
+    "resourcePerInstance": {"cpu": 1, "memoryMB": 512, "gpu": 0},
+    "commands": ["python train.py"],
+}
+PROTOCOL: dict[str, Any] = {
+    "protocolVersion": 2,
+    "name": "replaced",
+    "type": "job",
+    "prerequisites": [{"type": "dockerimage", "name": "image", "uri": "python:3.11"}],
+    "taskRoles": {"worker": ROLE},
+}
 # A user's image whose password everybody can read.
 _LOGIN = {"type": "dockerimage", "name": "image", "uri": "a/b:1", "auth": {"username": "u", "password": "p"}}
 
@@ -60,7 +73,18 @@ def portal() -> Iterator[ThreadingHTTPServer]:
 
 def _submit(portal: ThreadingHTTPServer, **changed: Any) -> bool:
     session = Session(f"http://127.0.0.1:{portal.server_address[1]}", token="secret", user="anna")
-    return submit(session, call_of("test", lambda line: None), spec_of(**changed), "j")
+    inputs: Properties = {
+        "platform": "openpai",
+        "cluster": {"uri": "https://pai", "user": "anna", "virtualCluster": "bronze"},
+        "token": "t",
+        "displayName": "vision-dev/train/first",
+        "tags": {},
+        "until": "started",
+        "attempt": 1,
+        "nodes": [{"name": "worker-0", "role": "worker", "rank": 0}],
+        "protocol": PROTOCOL,
+    }
+    return submit(session, call_of("test", lambda line: None), run_spec("urn", {**inputs, **changed}), "j")
 
 
 @pytest.mark.parametrize(
