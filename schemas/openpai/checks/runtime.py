@@ -61,8 +61,8 @@ def password(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
 @rule("TY899", "a text that OpenPAI's runtime does not read as it is")
 def unreadable(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        for path, text in _texts(job):
-            if reads(text):
+        for path, value in _texts(job):
+            if all(map(reads, _texts_in(value))):
                 continue
             message = (
                 "OpenPAI's runtime reads such a text as YAML between quotes that it chose: backslashes, line breaks "
@@ -90,6 +90,15 @@ def _texts(job: OpenPaiJob) -> Iterator[tuple[_Place, Any]]:
     for index, plugin in enumerate(job.plugins):
         if plugin.plugin != RUNS_COMMANDS:
             yield from ((("plugins", index, "parameters", key), value) for key, value in plugin.parameters.items())
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for pair in value.items() for one in pair for text in _texts_in(one))
+    elif isinstance(value, list | tuple):
+        yield from (text for one in value for text in _texts_in(one))
 
 
 def _commands(job: OpenPaiJob) -> Iterator[tuple[_Place, str]]:
