@@ -36,11 +36,15 @@ NOT_SHOWN = (
         for key in (
             "options/properties/adsDriver",
             "keep",
-            # Every example trains with what its framework brings.
+            # Every example trains with what its framework brings, on machines that nobody reserved.
             "requirements",
+            "capacityReservation",
         )
     }
     | {f"#/$defs/requirements/anyOf/properties/{key}" for key in ("file", "build")}
+    # OCI charges for what a flow log stores.
+    | {"#/$defs/network/properties/flowLog"}
+    | {f"#/$defs/flowLog/anyOf/properties/{key}" for key in ("group", "log")}
 )
 
 

@@ -18,7 +18,6 @@ from schemas.model import (
     Completion,
     Git,
     Input,
-    Job,
     PortRange,
     Requirements,
     Retry,
@@ -29,7 +28,7 @@ from schemas.model import (
     Uses,
     Was,
 )
-from schemas.oci.model import ExistingLog, OciAccess, OciNetwork, OciStack, Project, Vault
+from schemas.oci.model import ExistingLog, FlowLog, OciAccess, OciJob, OciNetwork, OciStack, Project, Vault
 
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 words = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)
@@ -49,7 +48,7 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (OciStack, "platform"): st.just("oci"),
     (OciStack, "compartment"): ocids,
     (OciStack, "tenancy"): ocids,
-    (OciStack, "jobs"): st.deferred(lambda: st.dictionaries(names, of(Job), max_size=2)),
+    (OciStack, "jobs"): st.deferred(lambda: st.dictionaries(names, of(OciJob), max_size=2)),
     (OciStack, "tags"): st.dictionaries(words, texts, max_size=2),
     (OciStack, "frameworks"): st.dictionaries(words, texts, max_size=1),
     (OciAccess, "domain_endpoint"): st.just("https://idcs.example.com"),
@@ -61,6 +60,9 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (Bucket, "key"): ocids,
     (ExistingLog, "group"): ocids,
     (ExistingLog, "log"): ocids,
+    (FlowLog, "group"): ocids,
+    (FlowLog, "log"): ocids,
+    (OciJob, "capacity_reservation"): ocids,
     (Project, "existing"): ocids,
     (Vault, "vault"): ocids,
     (Vault, "key"): ocids,
@@ -78,17 +80,17 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (Role, "env"): env,
     (Input, "mount"): st.just("/data"),
     (Run, "env"): env,
-    (Job, "stall_minutes"): st.integers(0, 43200),
+    (OciJob, "stall_minutes"): st.integers(0, 43200),
     (Run, "attempt"): st.integers(1, 9),
     # Numbers as the engine and Python write them alike.
     (Run, "each"): st.dictionaries(names, st.lists(texts | st.integers(-9, 9), max_size=2).map(tuple), max_size=2),
-    (Job, "keep"): st.lists(texts, unique=True, max_size=2).map(tuple),
+    (OciJob, "keep"): st.lists(texts, unique=True, max_size=2).map(tuple),
     (Requirements, "build"): st.lists(names, unique=True, max_size=2).map(tuple),
-    (Job, "roles"): st.deferred(lambda: st.dictionaries(names, of(Role), min_size=1, max_size=2)),
-    (Job, "env"): env,
-    (Job, "options"): st.dictionaries(words, st.booleans() | whole | numbers | texts, max_size=2),
-    (Job, "ports"): st.dictionaries(words, ports | st.just("all"), max_size=2),
-    (Job, "runs"): st.deferred(lambda: st.dictionaries(names, of(Run), max_size=2)),
+    (OciJob, "roles"): st.deferred(lambda: st.dictionaries(names, of(Role), min_size=1, max_size=2)),
+    (OciJob, "env"): env,
+    (OciJob, "options"): st.dictionaries(words, st.booleans() | whole | numbers | texts, max_size=2),
+    (OciJob, "ports"): st.dictionaries(words, ports | st.just("all"), max_size=2),
+    (OciJob, "runs"): st.deferred(lambda: st.dictionaries(names, of(Run), max_size=2)),
 }
 
 

@@ -20,7 +20,7 @@ from schemas.judge import judge_file
 from tests.support.openpai_jobs import planned
 
 RECORDED = Path(__file__).parents[3] / "upgrade" / "0.2.0-openpai"
-LAUNCHES = '"$trainyard_python" -m launcher'
+LAUNCHES = '"$trainyard_python" -I -m launcher'
 # As 0.2.0 wrote them: the end of a plain start of one process, and of several.
 ENDED = {
     1: "trainyard_process 0",
@@ -72,23 +72,23 @@ def test_the_recorded_jobs_are_those_that_this_release_would_write(tmp_path: Pat
     runs = {row["urn"].rpartition("::")[2]: row["inputs"] for row in rows if row["type"] == "trainyard:index:Run"}
     now = protocols(plan, tmp_path)
     assert len(runs) == 4
-    for wanted in (now, {name: isolated(job) for name, job in now.items()}):
+    for wanted in (now, {name: not_isolated(job) for name, job in now.items()}):
         assert [name for name, run in runs.items() if not is_same(run["protocol"], wanted[name])] == []
-    assert isolated(now["cifar10/base"]) != now["cifar10/base"]
+    assert not_isolated(now["cifar10/base"]) != now["cifar10/base"]
 
 
-def isolated(job: Job) -> Job:
-    """With Python apart from the team's folder wherever trainyard itself starts it."""
-    text = json.dumps(job)
-    return json.loads(text.replace('$trainyard_python\\" -c', '$trainyard_python\\" -I -c').replace(" -m ", " -I -m "))  # type: ignore[no-any-return]
+def not_isolated(job: Job) -> Job:
+    """As 0.2.0 wrote it: with Python as it is, wherever trainyard itself starts it."""
+    copy: Job = json.loads(json.dumps(job).replace('$trainyard_python\\" -I ', '$trainyard_python\\" '))
+    return copy
 
 
 def test_another_way_to_start_the_launcher_is_no_change_but_another_limit_is(tmp_path: Path) -> None:
     before = own(tmp_path)
     assert LAUNCHES in commands_of(before)[-1]
-    assert before != isolated(before)
-    assert is_same(before, isolated(before))
-    assert is_same(isolated(before), before)
+    assert before != not_isolated(before)
+    assert is_same(before, not_isolated(before))
+    assert is_same(not_isolated(before), before)
     assert not is_same(before, own(tmp_path, maximumRuntimeMinutes=9))
 
 

@@ -8,7 +8,7 @@ import pytest
 from catalog.tables import table
 from components.plan.build import build_plan
 from schemas.model import Bucket, Code, Git, Input, Secret, Uses
-from schemas.oci.model import OciAccess, OciLogs, OciStack, Users, Vault
+from schemas.oci.model import FlowLog, OciAccess, OciLogs, OciNetwork, OciStack, Users, Vault
 from tests.support.samples import job, plan, stack
 
 KEY = "ocid1.key.oc1.iad.a.b"
@@ -83,6 +83,7 @@ def test_access_that_exists_or_is_taken_is_not_made() -> None:
 
 def test_every_grant_of_the_catalog_is_reached_by_some_stack() -> None:
     everything = stack(
+        network=OciNetwork(flow_log=FlowLog("ocid1.loggroup.a", "ocid1.log.a")),
         bucket=Bucket(key=KEY),
         vault=Vault("ocid1.vault.a", KEY, {"token": Secret()}),
         jobs={"train": job(options={"adsDriver": True}, inputs=(Input("/data", "other"),))},

@@ -12,8 +12,8 @@ from components.oci.deployer import deployer_lines
 from components.plan.model import SERVICES, SUBNET
 from components.plan.show import plain, plan_text
 from iam.parse import parse
-from schemas.model import Job, Role, Run, Shape
-from schemas.oci.model import OciAccess, OciNetwork, OciStack, Users
+from schemas.model import Role, Run, Shape
+from schemas.oci.model import OciAccess, OciJob, OciNetwork, OciStack, Users
 from tests.support.oci_plans import oci_plan
 
 ROWS = [
@@ -24,7 +24,7 @@ ROWS = [
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> Job:
+def jobs(draw: st.DrawFn) -> OciJob:
     """A job of any framework and strategy, with as many nodes as its row allows."""
     row = draw(st.sampled_from(ROWS))
     roles = {
@@ -33,7 +33,7 @@ def jobs(draw: st.DrawFn) -> Job:
     }
     switches = [name for name, option in row.options.items() if option.type == "boolean"]
     options = draw(st.dictionaries(st.sampled_from(switches), st.booleans())) if switches else {}
-    return Job(
+    return OciJob(
         framework=row.name,
         strategy=row.strategy,
         image="${registry}:1",

@@ -61,7 +61,7 @@ def test_what_is_wrong_is_said(change: Properties, says: str) -> None:
 
 def test_a_name_nobody_knows_is_said_with_those_there_are() -> None:
     (said,) = _said({**_GOOD, "nodez": []})
-    assert said.startswith("nodez: A run has no input `nodez`; it has attempt, compartment")
+    assert said.startswith("nodez: A run has no input `nodez`; it has attempt, capacityReservation, compartment")
 
 
 def test_defaults_and_one_form_for_all() -> None:
