@@ -11,7 +11,6 @@ from catalog.tables import table
 from schemas.checks.env import owner, set_by
 from schemas.checks.registry import Wrong, at
 from schemas.facts import Facts
-from schemas.findings import Path
 from schemas.model import Shape
 from schemas.names import listing, suggestion
 from schemas.openpai.checks.registry import rule
@@ -24,27 +23,30 @@ _ROLE = re.compile(r"[a-z][a-z0-9]*")
 
 @rule("TY880", "a shape that `trainyard:skus` does not have")
 def sku(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
-    missing = {path: shape for path, shape in _shapes(stack) if shape.name not in stack.skus}
+    missing = {name: job.shape for name, job in stack.jobs.items() if job.shape.name not in stack.skus}
     if missing and not stack.skus:
         # One key answers all of them.
         shapes = {shape.name: _proposed(shape) for shape in missing.values()}
         message = f"`trainyard:skus` is missing, so nothing says what tasks of {listing(shapes)} get"
         remedy = f"add `trainyard:skus: {{ {', '.join(f'{name}: {row}' for name, row in shapes.items())} }}`"
-        yield Wrong(next(iter(missing)), message, remedy)
+        yield Wrong(at("jobs", next(iter(missing)), "shape"), message, remedy)
         return
-    for path, shape in missing.items():
+    for name, shape in missing.items():
         message = f"`{shape.name}` is not one of `trainyard:skus`, so nothing says what its tasks get"
         remedy = f"{suggestion(shape.name, stack.skus)}, or add `{shape.name}: {_proposed(shape)}` there"
-        yield Wrong(path, message, remedy)
+        yield Wrong(at("jobs", name, "shape"), message, remedy)
 
 
-def _shapes(stack: OpenPaiStack) -> Iterator[tuple[Path, Shape]]:
-    """The shapes of jobs and of roles with one of their own, each with its path."""
+@rule("TY914", "a role's shape that `trainyard:skus` does not have")
+def sku_of_role(stack: OpenPaiStack, _: Facts) -> Iterator[Wrong]:
     for name, job in stack.jobs.items():
-        yield at("jobs", name, "shape"), job.shape
         for role, spec in job.roles.items():
-            if spec.shape is not None:
-                yield at("jobs", name, "roles", role, "shape"), Shape(spec.shape)
+            if spec.shape is not None and spec.shape not in stack.skus:
+                message = f"`{spec.shape}` is not one of `trainyard:skus`, so nothing says what tasks of `{role}` get"
+                remedy = f"add `{spec.shape}: {_proposed(Shape(spec.shape))}` there"
+                if stack.skus:
+                    remedy = f"{suggestion(spec.shape, stack.skus)}, or {remedy}"
+                yield Wrong(at("jobs", name, "roles", role, "shape"), message, remedy)
 
 
 def _proposed(shape: Shape) -> str:

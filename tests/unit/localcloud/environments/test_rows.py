@@ -20,6 +20,7 @@ CODE = {
     "local": ("dask", None, "own"),
     "examples/accelerate": ("accelerate", None, "pytorch-libraries"),
     "examples/cifar10": ("pytorch", None, "pytorch"),
+    "examples/openpai": ("pytorch", None, "pytorch"),
     "examples/dask-lightgbm": ("dask", None, "dask-ml"),
     "examples/dask-ml": ("dask", None, "dask-ml"),
     "examples/dask-sklearn": ("dask", None, "dask-ml"),
