@@ -29,7 +29,6 @@ CODE = {
     "examples/horovod-tensorflow": ("horovod", "tensorflow", "horovod-tensorflow"),
     "examples/imagenet-ddp": ("pytorch", None, "pytorch"),
     "examples/lightning": ("lightning", None, "pytorch-libraries"),
-    "examples/openpai": ("pytorch", None, "pytorch"),
     "examples/pytorch-ddp": ("pytorch", None, "pytorch"),
     "examples/ray": ("ray", None, "ray"),
     "examples/resnet-ddp": ("pytorch", None, "pytorch"),
