@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +62,12 @@ _JOBS: Mapping[str, dict[str, Any]] = {
 _SUM = "3 by 2 over eth0 ['--lr', '0.1']"
 # Ray wants ranges of ports, and OpenPAI reserves single ones. The others take minutes.
 _FRAMEWORKS = list(EXAMPLES) if os.environ.get("TRAINYARD_TORTURE") else ["ray"]
-# What each job of the shipped stack `openpai-as-is` leaves.
-_RESULTS_AS_IS: Mapping[str, dict[str, int]] = {
+# What each job of the shipped stack `openpai-as-is` leaves. All six, which are fourteen tasks, train in torture.
+_LEFT_AS_IS: Mapping[str, dict[str, int]] = {
     "data-parallel": {"ranks": 1}, "ddp": {"ranks": 4}, "apex": {"ranks": 2}, "imagenet": {"ranks": 2},
     "many": {"tasks": 2}, "servers": {"workers": 2},
 }  # fmt: skip
+_AS_IS = list(_LEFT_AS_IS) if os.environ.get("TRAINYARD_TORTURE") else ["ddp", "servers"]
 _MODELS = {"launcher": _SUM, "plain": _SUM, "dask": "285 by 2"}
 
 
@@ -111,7 +113,9 @@ def _as_it_is(cloud: Cloud, storage: str, folder: Path) -> dict[str, str]:
         assert text.count(written) == 1
         text = text.replace(written, here)
     shutil.copytree(STACKS / "examples" / "openpai", folder / "examples" / "openpai")
-    return _of_a_plan(cloud, folder, _planned(folder / "Pulumi.as-is.yaml", text))
+    plan = _planned(folder / "Pulumi.as-is.yaml", text)
+    assert plan.jobs.keys() == _LEFT_AS_IS.keys()
+    return _of_a_plan(cloud, folder, replace(plan, jobs={name: plan.jobs[name] for name in _AS_IS}))
 
 
 @pytest.fixture(scope="module")
@@ -148,18 +152,17 @@ def test_tasks_run_the_commands_of_prerequisites(started: Mapping[str, str], sha
 
 
 def test_an_example_of_openpai_trains_as_its_manual_has_it(shared_cloud: Cloud, tmp_path: Path) -> None:
-    """Its variables untouched: roles and port labels have the names that it knows. All six run at the same time, and
-    in one test: workers that share a module's tests would each start all of them."""
+    """Its variables untouched: roles and port labels have the names that it knows. All run at the same time, and in one
+    test: workers that share a module's tests would each start all of them."""
     (storage,) = (shared_cloud.home / "storages").iterdir()
     names = _as_it_is(shared_cloud, storage.name, tmp_path)
-    assert names.keys() == _RESULTS_AS_IS.keys()
-    for name, result in _RESULTS_AS_IS.items():
+    for name in _AS_IS:
         ended = OpenPaiWorld(shared_cloud).ended(names[name])
         said = [path.read_text() for path in (shared_cloud.home / "openpai" / "logs").glob("*/all")]
         assert (ended["jobStatus"]["state"], ended["jobStatus"]["retries"]) == ("SUCCEEDED", 0), (name, ended, said)
         run = storage / "vision" / "as-is" / name / "base" / "1"
         results = [json.loads(path.read_text()) for path in run.glob("**/result.json")]
-        assert results == [result] * len(results) != [], name
+        assert results == [_LEFT_AS_IS[name]] * len(results) != [], name
 
 
 @pytest.mark.parametrize("name", _FRAMEWORKS)
