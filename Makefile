@@ -4,8 +4,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 PY := .venv/bin/python
 STACK ?= local
-# How many processes run tests: two more than processors, because much of a test is waiting.
-JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
+# How many processes run tests: one more than processors, because much of a test is waiting.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 ROOMS := __main__.py catalog cli components engine iam images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas transfers tries
 
 .PHONY: help setup up preview down test system-packages torture check bench dist lock clean
