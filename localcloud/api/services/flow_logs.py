@@ -30,7 +30,10 @@ Recorded = dict[tuple[Any, ...], int]
 
 def require_source(call: ApiCall, body: Json) -> Json:
     """The log, if it is one that programs write or the flow log of a living subnet."""
-    source = (body.get("configuration") or {}).get("source")
+    configuration = body.get("configuration") or {}
+    source = configuration.get("source")
+    if "compartmentId" in configuration:
+        raise invalid("the local cloud does not support configuration.compartmentId: a log lies where its group does")
     if body.get("logType") != SERVICE_LOG:
         if source:
             raise invalid("configuration is for logs of the type SERVICE only")
