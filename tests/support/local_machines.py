@@ -102,8 +102,9 @@ class LocalMachines:
             return {}
 
     def consoles(self) -> str:
-        texts = [path.read_text(errors="replace")[-6000:] for path in self.home.rglob("node-0.log")]
-        return "\n".join(texts)
+        """What the machines say, and what the cloud says of those that say nothing."""
+        files = [*self.home.rglob("node-0.log"), *self.home.rglob("server.log")]
+        return "\n".join(path.read_text(errors="replace")[-6000:] for path in files)
 
     def ready(self) -> None:
         for node in self.nodes:
