@@ -42,20 +42,22 @@ def _stack() -> str:
 
 def last_outputs() -> Outputs:
     """The outputs of this stack's last `up`. A program cannot read its own state otherwise."""
-    try:
-        answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": _stack()}).value
-    except Exception:  # Pulumi raises nothing more precise, and a new stack has none
-        return {}
-    return answer.get("outputs") or {}
+    return _read("readStackOutputs", "name")
 
 
 def recorded_resources() -> Mapping[str, Outputs]:
     """The outputs of each resource in this stack's state, by URN: also what an `up` made that failed or was killed."""
+    rows = _read("readStackResourceOutputs", "stackName")
+    return {urn: row.get("outputs") or {} for urn, row in rows.items()}
+
+
+def _read(function: str, parameter: str) -> Outputs:
+    """What the engine's own provider tells of this stack."""
     try:
-        answer: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackResourceOutputs", {"stackName": _stack()}).value
+        answer: Any = pulumi.runtime.invoke(f"pulumi:pulumi:{function}", {parameter: _stack()}).value
     except Exception:  # Pulumi raises nothing more precise, and a new stack has none
         return {}
-    return {urn: row.get("outputs") or {} for urn, row in (answer.get("outputs") or {}).items()}
+    return answer.get("outputs") or {}
 
 
 def unless_refused(look: Callable[[], Iterable[T]]) -> list[T]:

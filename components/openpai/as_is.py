@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.openpai.plain import folders, own_rank
-from components.openpai.shell import quoted
+from components.openpai.shell import quoted, within
 
 _END = "TRAINYARD_COMMAND"
 # As the runtime begins a command.
@@ -30,8 +30,4 @@ def as_is_commands(launch: Mapping[str, Any], store: str, before: str, limit: in
     while end in words.splitlines():
         end += "_"
     yield f"trainyard_command=; IFS= read -r -d '' trainyard_command <<'{end}' || true\n{words}\n{end}"
-    yield f"trainyard_until=$((SECONDS + {limit})); trainyard_code=0"
-    yield f'{before} bash {_STRICT} -c "$trainyard_command" || trainyard_code=$?'
-    # A program that its time limit had to kill: OpenPAI would try 137 again, and not count it.
-    yield 'if [ "$trainyard_code" = 137 ] && [ "$SECONDS" -ge "$trainyard_until" ]; then trainyard_code=124; fi'
-    yield 'exit "$trainyard_code"'
+    yield from within(limit, f'{before} bash {_STRICT} -c "$trainyard_command" || trainyard_code=$?')

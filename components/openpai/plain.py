@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.frameworks.sound import FORMS_OF_A_PORT
-from components.openpai.shell import exported, interpolated, quoted
+from components.openpai.shell import exported, interpolated, quoted, within
 from provider.openpai.protocol import controller_name
 
 INDEX = "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
@@ -58,7 +58,9 @@ class PlainCommand:
         yield f'trainyard_interface="$("$trainyard_python" -I -c \'{_INTERFACE}\' "$trainyard_address")"'
         yield from folders(launch, self.store)
         yield self._process()
-        yield _start(1 if launch["wrap"] else launch["processes"], self.limit)
+        processes = 1 if launch["wrap"] else launch["processes"]
+        runs = "( trainyard_process 0 ) || trainyard_code=$?" if processes == 1 else _together(processes)
+        yield "\n".join(within(self.limit, runs))
 
     def _process(self) -> str:
         """One process, as a function of its number on the node."""
@@ -136,17 +138,6 @@ class PlainCommand:
 
     def _first_port(self, label: str) -> str:
         return _port(self.listeners[label][0], 0, label)
-
-
-def _start(processes: int, limit: int) -> str:
-    """Starts the processes, and ends as they did. One that its time limit had to kill ends with 124: OpenPAI would try
-    137 again, and not count it."""
-    begins = f"trainyard_until=$((SECONDS + {limit})); trainyard_code=0"
-    ends = """\
-if [ "$trainyard_code" = 137 ] && [ "$SECONDS" -ge "$trainyard_until" ]; then trainyard_code=124; fi
-exit "$trainyard_code\""""
-    runs = "( trainyard_process 0 ) || trainyard_code=$?" if processes == 1 else _together(processes)
-    return "\n".join((begins, runs, ends))
 
 
 def _together(processes: int) -> str:

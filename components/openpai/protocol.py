@@ -183,23 +183,20 @@ def _commands(
     launch = {**node.launch, "node": node.role, "rank": None}
     if has_code:
         yield from unpack()
+    minutes, store = job.maximum_runtime_minutes, plan.store.uri.removeprefix(_FILE)
+    limit = limited(minutes), minutes * 60
+    if job.start != "launcher":
+        yield from clone(git) if git else ()
     if job.start == "as-is":
-        yield from clone(git) if git else ()
         # `command` is not filled in: all of it is bash's.
-        folder, minutes = plan.store.uri.removeprefix(_FILE), job.maximum_runtime_minutes
-        yield from as_is_commands(launch, folder if plan.store.storage else "", limited(minutes), minutes * 60)
-        return
-    if job.start == "plain":
-        yield from clone(git) if git else ()
-        store = plan.store.uri.removeprefix(_FILE)
-        minutes = job.maximum_runtime_minutes
-        plain = PlainCommand(_filled(launch, values), _listeners(job, launch), store, limited(minutes), minutes * 60)
-        yield from plain.commands()
-        return
-    # How long transient failures are worth another try.
-    yield shell.exported("TRAINYARD_MAXIMUM_MINUTES", str(job.maximum_runtime_minutes))
-    yield shell.exported("TRAINYARD_LAUNCH", shell.document(_filled(launch, values)))
-    yield f'exec {limited(job.maximum_runtime_minutes)} "$trainyard_python" -I -m launcher'
+        yield from as_is_commands(launch, store if plan.store.storage else "", *limit)
+    elif job.start == "plain":
+        yield from PlainCommand(_filled(launch, values), _listeners(job, launch), store, *limit).commands()
+    else:
+        # How long transient failures are worth another try.
+        yield shell.exported("TRAINYARD_MAXIMUM_MINUTES", str(minutes))
+        yield shell.exported("TRAINYARD_LAUNCH", shell.document(_filled(launch, values)))
+        yield f'exec {limited(minutes)} "$trainyard_python" -I -m launcher'
 
 
 def limited(minutes: int) -> str:

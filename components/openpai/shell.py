@@ -49,3 +49,14 @@ def parameter(name: str) -> str:
     end = END_OF_PARAMETER
     text = f"$(cat <<'{end}'\n<% $parameters.{name} %>\n{end}\nprintf x)"
     return f'{name}="{text}"; {name}="${{{name}%?x}}"; export {name}'
+
+
+def within(seconds: int, runs: str) -> tuple[str, ...]:
+    """Ends as `runs` says in `trainyard_code`. What its time limit had to kill ends with 124: OpenPAI would try 137
+    again, and not count it."""
+    return (
+        f"trainyard_until=$((SECONDS + {seconds})); trainyard_code=0",
+        runs,
+        'if [ "$trainyard_code" = 137 ] && [ "$SECONDS" -ge "$trainyard_until" ]; then trainyard_code=124; fi',
+        'exit "$trainyard_code"',
+    )

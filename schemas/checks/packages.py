@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Mapping
 
-from catalog.environments import Conflict, Need, choose, requirement_lines, requirement_of
+from catalog.environments import Choice, Conflict, Need, choose, requirement_lines, requirement_of
 from catalog.packages import brings, packages_of
 from catalog.tables import table
 from schemas.checks.images import OURS, images_of
@@ -88,12 +88,16 @@ def _remedy(job: Job, package: str, unnamed: UnnamedFile | None) -> str:
     return names_it if package in unnamed.names else f"{names_it}, and the line `{package}` to that file"
 
 
+def _choices(stack: Stack, facts: Facts) -> Iterator[tuple[str, Choice]]:
+    """The local environment of each job whose requirements and code are known."""
+    for name, job in stack.jobs.items():
+        if name in facts.packages and job.code and job.code.folder:
+            yield name, choose(_need(name, job, facts))
+
+
 @rule("TY846", "requirements that the local environment of a job cannot meet", severity="warning")
 def local_conflict(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        if name not in facts.packages or not job.code or not job.code.folder:
-            continue
-        choice = choose(_need(name, job, facts))
+    for name, choice in _choices(stack, facts):
         if not choice.nearest:
             continue
         for one in choice.conflicts:
@@ -107,10 +111,7 @@ def local_conflict(stack: Stack, facts: Facts) -> Iterator[Wrong]:
 
 @rule("TY847", "requirements that rule out the first local environment of a framework", severity="note")
 def local_choice(stack: Stack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        if name not in facts.packages or not job.code or not job.code.folder:
-            continue
-        choice = choose(_need(name, job, facts))
+    for name, choice in _choices(stack, facts):
         if choice.decision:
             place = _place(choice.decisive[0], facts.packages[name])
             message = f"{place}the environment that stands in for the image on this machine is {choice.decision}"
