@@ -141,11 +141,12 @@ def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
     if asked.returncode:
         raise MakeError(f"{python} does not start: {asked.stderr.strip()[-300:]}")
     version = asked.stdout.strip()
-    settings = {name: text.format(python=version) for name, text in row.build.items()}
+    source = row.lists[-1]
+    places = {"python": version, "requirements": source.parent}
+    settings = {name: text.format(**places) for name, text in row.build.items()}
     path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
     tell.say(f"{row.name}: compiling, about {row.minutes} minutes on two quiet processors")
     with tempfile.TemporaryDirectory(prefix="trainyard-wheel-") as folder:
-        source = str(row.lists[-1])
         # No cache: pip would reuse a wheel of this version that was compiled against other packages.
         words = [
             "wheel",
@@ -156,7 +157,7 @@ def _build(row: EnvironmentRow, python: Path, tell: MakeProgress) -> None:
             "--wheel-dir",
             folder,
             "-r",
-            source,
+            str(source),
         ]
         pip(python, words, tell, f"{row.name}: compiling", {**settings, "PATH": path, "TMPDIR": folder})
         wheels = [str(wheel) for wheel in Path(folder).glob("*.whl")]
