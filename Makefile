@@ -8,7 +8,7 @@ STACK ?= local
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 ROOMS := __main__.py catalog cli components engine iam images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas transfers tries
 
-.PHONY: help setup up preview down test system-packages torture check bench dist lock clean
+.PHONY: help setup up preview down test system-packages torture check format types contracts quick-tests bench dist lock clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -56,13 +56,23 @@ down: setup ## takes the stack down again and stops the local cloud
 # A release leaves tests and benchmarks in the repository.
 in_repository = [ -d tests ] || { echo "trainyard: this is a release; tests and benchmarks are in the repository" >&2; exit 1; }
 
+# Linters use one processor each: beside the tests they cost little time.
 check: .venv/ready ## format, lint, types, import contracts, unit and contract tests: under 90 seconds
 	@$(in_repository)
+	@$(MAKE) --no-print-directory -j 4 format types contracts quick-tests
+
+format: .venv/ready
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet .
+
+types: .venv/ready
 	@.venv/bin/mypy --no-error-summary
+
 # The launcher runs on machines and in images with older Pythons, which no tool here would run.
+contracts: .venv/ready
 	@old=$$(.venv/bin/vermin --no-tips --violations --target=3.7- --exclude-regex launcher/images launcher) || { echo "$$old"; exit 1; }
 	@contracts=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$contracts"; exit 1; }
+
+quick-tests: .venv/ready
 	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal tests/unit tests/contract
 
 # First what the tests use of the system: a test that finds a program missing is skipped.

@@ -80,31 +80,30 @@ def cloud(tmp_path: Path) -> Iterator[control.Cloud]:
 
 def test_a_stack_with_a_run(tmp_path: Path, cloud: control.Cloud) -> None:
     stack = Stack(tmp_path, cloud)
-    assert "trainyard:index:Run" in stack("preview")
     up = stack("up", "--yes")
+    assert "trainyard:index:Run" in up
     assert "SUCCEEDED" in up
-    stack("preview", "--expect-no-changes")
     stack("up", "--yes", "--refresh", "--expect-no-changes")
 
     stack.set("team", "speech")
-    assert "1 updated" in stack("up", "--yes")
+    assert "1 updated" in stack("up", "--yes", "--skip-preview")
 
     stack.set("exit", "3")
-    failed = stack("up", "--yes", code=1)
+    failed = stack("up", "--yes", "--skip-preview", code=1)
     assert "exited with code 3" in failed
     assert "training with [secret]" in failed
-    again = stack("up", "--yes", code=1)
+    again = stack("up", "--yes", "--skip-preview", code=1)
     assert "exited with code 3" in again
 
     stack.set("exit", "0")
-    assert "SUCCEEDED" in stack("up", "--yes")
+    assert "SUCCEEDED" in stack("up", "--yes", "--skip-preview")
     stack("preview", "--expect-no-changes")
 
     exported = stack("stack", "export")
     assert SECRET not in stack.said
     assert SECRET not in exported
     assert "Traceback" not in stack.said
-    stack("destroy", "--yes")
+    stack("destroy", "--yes", "--skip-preview")
     assert "trainyard" not in stack("stack", "--show-urns")
 
 
@@ -118,6 +117,7 @@ def state_is(cloud: control.Cloud, number: int, state: str) -> None:
     eventually(lambda: job_runs(cloud)[number].lifecycle_state, lambda found: found == state, _SECONDS)
 
 
+@pytest.mark.torture
 def test_a_run_that_is_replaced_has_ended_before_the_new_one_starts(tmp_path: Path, cloud: control.Cloud) -> None:
     """Killed while the old one ends, killed before the new one is made, interrupted, and wished for by --replace."""
     stack, up = Stack(tmp_path, cloud), ("up", "--yes", "--skip-preview")

@@ -15,8 +15,8 @@ from tests.support.rehearsing import Rehearsals
 pytestmark = pytest.mark.engine
 
 OCI = [name for name in EXAMPLES if name.startswith("oci-")]
-# One that stands on nothing, and one for which network, access and all else stand in; the others take minutes.
-ALWAYS = ["oci-existing", "oci-own-framework"]
+# Network, access and all else stand in for it; the others take minutes.
+ALWAYS = ["oci-existing"]
 ASKED = OCI if os.environ.get("TRAINYARD_TORTURE") else ALWAYS
 
 

@@ -16,6 +16,7 @@ from tests.support.nodes import planned
 CODE = Path(__file__).with_name("elastic")
 
 
+@pytest.mark.torture
 def test_a_worker_that_fell_comes_back_through_the_planned_ports(field: Field) -> None:
     environment = find("horovod-pytorch")
     if isinstance(environment, MissingEnvironment):

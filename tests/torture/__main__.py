@@ -82,7 +82,7 @@ PARTS = {
     "second runs": Part(
         "a run is changed and run again while the old one lives, after it ended, or after `up` was killed: it ends"
         " as if it were alone, or resumes, with the right ranks", "replacements", 200,
-        ("tests/torture/test_second_runs.py",), COUNTED,
+        ("tests/torture/test_second_runs.py", "tests/flows/test_provider_engine.py"), COUNTED,
     ),
     "aws": Part(
         "each example of AWS and ten variations come up, change and go down as the printed deployer, whom the local AWS"
