@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.build import CLOUD_API, CLOUD_API_KEPT
 from engine.versions import ENGINE_VERSION
 
 
@@ -40,6 +41,10 @@ class FakeMachine:
         (module / "python" / "dist").mkdir(parents=True, exist_ok=True)
         if dynamic:
             (module / "python" / "dist" / "pulumi-resource-pulumi-python").write_text("#!/bin/sh\n")
+        cloud = self.root / "pkg" / CLOUD_API
+        cloud.mkdir(parents=True, exist_ok=True)
+        for name in (*CLOUD_API_KEPT, "api.go", "schema.go", "schema_test.go"):
+            (cloud / name).write_text(f"// {name}\n")
         made = f"#!/bin/sh\\necho v{ENGINE_VERSION}\\n"
         return self.program(
             "go",
@@ -47,6 +52,7 @@ class FakeMachine:
 case "$1" in
 env) echo {version} ;;
 list) echo '{{"Dir": "{module}"}}' ;;
+mod) echo '{{"Dir": "{self.root / "pkg"}"}}' ;;
 build)
   while [ "$1" != -o ]; do shift; done
   {build or ":"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine.build import SOURCE, oldest_go
+from engine.build import MODULE, SOURCE, oldest_go
 from engine.cache import cached_engine, version_of
 from engine.obtain import engine_folder
 from engine.progress import Progress
@@ -271,3 +271,13 @@ def test_progress_off_a_terminal_is_a_line_now_and_then() -> None:
         progress.update(f"compiling: {number}")
     progress.say("done")
     assert stream.getvalue() == "trainyard: done\n"
+
+
+def test_pulumis_module_is_built_without_the_command_that_browses_its_cloud(machine: Any) -> None:
+    machine.go(build='dirname "$2" > "$LOG.out"; ls "$(dirname "$2")/source/pkg/cmd/pulumi/cloud" > "$LOG.files"; '
+               'tail -n 1 "$(dirname "$2")/source/go.mod" > "$LOG.mod"')  # fmt: skip
+    folder = engine_folder(machine.env)
+    assert (machine.root / "log.files").read_text().split() == ["api.go", "envelope.go", "resolve.go"]
+    replaced = (machine.root / "log.mod").read_text()
+    assert replaced == f'replace {MODULE} => "{(machine.root / "log.out").read_text().strip()}/source/pkg"\n'
+    assert not (folder / "source").exists()
