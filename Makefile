@@ -8,7 +8,7 @@ STACK ?= local
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 ROOMS := __main__.py catalog cli components engine iam images launcher localcloud localstacks policies provider rehearsal rehearsing runstatus schemas transfers tries
 
-.PHONY: help setup up preview down test system-packages torture check format types contracts quick-tests bench dist lock clean
+.PHONY: help setup up preview down test system-packages environments torture check format types contracts quick-tests bench dist lock clean
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -56,10 +56,12 @@ down: setup ## takes the stack down again and stops the local cloud
 # A release leaves tests and benchmarks in the repository.
 in_repository = [ -d tests ] || { echo "trainyard: this is a release; tests and benchmarks are in the repository" >&2; exit 1; }
 
-# Linters use one processor each: beside the tests they cost little time.
+# Linters use one processor each, and so does most of what makes an engine or an environment: side by side they take less
+# time. A make that was started with -j shares its jobs, and takes no number of its own.
+AT_ONCE = $(if $(filter --jobserver%,$(MAKEFLAGS)),,-j 6)
 check: .venv/ready ## format, lint, types, import contracts, unit and contract tests: under 90 seconds
 	@$(in_repository)
-	@$(MAKE) --no-print-directory -j 4 format types contracts quick-tests
+	@$(MAKE) --no-print-directory $(AT_ONCE) format types contracts quick-tests
 
 format: .venv/ready
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet .
@@ -76,9 +78,12 @@ quick-tests: .venv/ready
 	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal tests/unit tests/contract
 
 # First what the tests use of the system: a test that finds a program missing is skipped.
-test: setup system-packages check ## every test, in small seeded samples
-	@.venv/bin/trainyard environments make $$([ "$$(id -u)" != 0 ] || echo --apt) || echo "trainyard: tests of what could not be made are skipped, with the reason"
+test: .venv/ready system-packages ## every test, in small seeded samples
+	@$(MAKE) --no-print-directory $(AT_ONCE) setup environments format types contracts quick-tests
 	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal tests --ignore tests/unit --ignore tests/contract
+
+environments: .venv/ready
+	@.venv/bin/trainyard environments make $$([ "$$(id -u)" != 0 ] || echo --apt) || echo "trainyard: tests of what could not be made are skipped, with the reason"
 
 system-packages: .venv/ready
 	@$(in_repository)
