@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forty and more ways in which a job may try to get out of its node, and what stops each.
+"""Seventy and more ways in which a job may try to get out of its node, and what stops each.
 
 `try_all` is the job's script; `WAYS` is also what docs/trust.md lists. An attempt that gets what it wants says so by
 returning something that is true; whatever stops it raises an error, or leaves it with nothing.
