@@ -32,7 +32,8 @@ def _numbers(header: Path, prefix: str) -> Mapping[str, int]:
 @pytest.mark.parametrize("machine", PROCESSORS)
 def test_refused_calls_have_the_kernels_numbers(machine: str) -> None:
     published, processor = _numbers(HEADERS[machine], "__NR_"), PROCESSORS[machine]
-    assert {row.name: getattr(row, machine) for row in REFUSED} == {row.name: published.get(row.name) for row in REFUSED}
+    ours = {row.name: getattr(row, machine) for row in REFUSED}
+    assert ours == {name: published.get(name) for name in ours}
     assert (processor.socket, processor.socketpair) == (published["socket"], published["socketpair"])
 
 

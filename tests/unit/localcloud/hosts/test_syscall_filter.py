@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which system calls the filter of nodes refuses: by an interpreter for each processor, and by this machine's kernel."""
+"""Which system calls the filter of nodes refuses: by an interpreter for both processors, and by this kernel."""
 
 import errno
 import json
