@@ -67,8 +67,8 @@ def _apart(folder: Path, held: ControlGroups | None) -> Mapping[str, Any]:
         (folder / name).write_text(content)
     settings = [(str(folder / name), f"/etc/{name}") for name in inside.FILES]
     room = {
-        "root": str(folder / "root"), "user": user, "hostname": "bench", "own": own, "folders": [], "ports": None,
-        "printed": str(folder / "output"),
+        "root": str(folder / "root"), "user": user, "users": 1, "machine": False, "hostname": "bench", "own": own,
+        "folders": [], "ports": None, "printed": str(folder / "output"), "filtered": True,
         "shown": [*settings, shown.launcher(), *shown.programs(Path(sys.executable), {})],
         "limits": limits.node_limits(0, 0, 1, folder),
         "groups": held.child("bench").folders if held else {}, "version": held.version if held else 0,

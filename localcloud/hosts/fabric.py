@@ -11,13 +11,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from socket import socket
 from typing import Any
 from urllib.parse import urlsplit
 
-from localcloud.hosts import evidence
+from localcloud.hosts import evidence, syscall_filter
 from localcloud.hosts.alone import LoopbackSite
 from localcloud.hosts.assignment import Assignment, Subnet
 from localcloud.hosts.lan import Lan, LanMember, MissingToolsError
@@ -51,12 +51,14 @@ class NamespaceFiles:
 
 @dataclass(frozen=True)
 class NodePlace:
-    """One node's address, the endpoints of the cloud's services, and its namespaces if it has any."""
+    """One node's address, the endpoints of the cloud's services, and its namespaces if it has any. Only where somebody
+    allowed it are its system calls not filtered."""
 
     address: str
     endpoints: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
     entry: NamespaceFiles | None = None
+    filtered: bool = True
 
 
 @dataclass
@@ -100,6 +102,8 @@ class Fabric:
     async def _unavailable(self) -> str:
         """What this machine lacks, found out once by trying; programs are looked for each time. SiteGoneError if the
         attempt gave no answer."""
+        if not self.may_do_without and (reason := syscall_filter.why_not()):
+            return reason
         if self._why_not is None:
             try:
                 lan = Lan.start(self.services)
@@ -119,6 +123,21 @@ class Fabric:
     async def place(self, assignment: Assignment) -> list[NodePlace]:
         """A place for each node of a run, by rank. NotInForceError if its rules could not be enforced there. Without a
         subnet the nodes are on a loopback of their run."""
+        filtered = self._filters_calls()
+        return [replace(place, filtered=filtered) for place in await self._place(assignment)]
+
+    def _filters_calls(self) -> bool:
+        """Whether nodes get the filter of system calls. NotInForceError if this machine has none, unless the user
+        allowed going without."""
+        reason = syscall_filter.why_not()
+        if reason and not self.may_do_without:
+            raise NotInForceError(f"The system calls of the run cannot be filtered on this machine: {reason}. {REMEDY}")
+        if reason and reason not in self._logged_reasons:
+            self._logged_reasons.add(reason)
+            log.warning("nodes may make every system call: %s", reason)
+        return not reason
+
+    async def _place(self, assignment: Assignment) -> list[NodePlace]:
         run, groups, subnet = assignment.id, assignment.outline.placed, assignment.subnet
         if subnet is None:
             return await self._place_alone(run, len(groups))

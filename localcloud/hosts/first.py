@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from localcloud.hosts import inside, kernel, rootfs
+from localcloud.hosts import inside, kernel, rootfs, syscall_filter
 
 ASKED, AT_ONCE = signal.SIGTERM, signal.SIGQUIT
 _SIGNALS = (ASKED, AT_ONCE, signal.SIGCHLD)
@@ -67,6 +67,8 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
             if not os.read(gate, 1):
                 os._exit(1)
             _give_up_rights(spec["room"]["limits"], users, _number(spec["room"]))
+            if spec["room"]["filtered"]:  # last: what comes before needs some of the calls
+                syscall_filter.install()
             os.chdir(spec["folder"])
             os.execvpe(spec["command"][0], spec["command"], spec["environment"])
         except BaseException as error:

@@ -65,6 +65,7 @@ def _room(
         "user": user,
         "users": count,
         "machine": node.machine,
+        "filtered": node.place.filtered,
         "hostname": workplace.host_name(assignment.name, node.rank),
         "shown": node.shown,
         "own": node.own,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from localcloud.openpai.storages import storages_folder, task_storages
 from localcloud.openpai.tasks import TaskStorage
+from tests.flows.hosts.ways_out import DOORS, try_all
 from tests.support.cluster_tasks import Reports, attempt_of, carried_out
 
 _JOB = {"extras": {"storages": [{"name": "data", "share": False, "mountPath": "/mnt/own"}]}}
@@ -63,3 +64,14 @@ def test_no_storage_hides_what_holds_a_task(tmp_path: Path) -> None:
     refused = {name for name, how in ends.items() if how.code == -1204 and "choose another path" in how.details}
     assert (refused, ends["good"].code) == ({"double", "below", "linked"}, 0), ends
     assert (storage / "sys" / "user" / "max_user_namespaces").read_text() == "9"
+
+
+def test_the_kernels_doors_are_closed_to_a_task(tmp_path: Path) -> None:
+    script = try_all(DOORS, planted=False)
+    attempt = attempt_of("a", tmp_path, f"cat > tries.py <<'END'\n{script}\nEND\npython tries.py")
+    ends = carried_out(tmp_path, Reports(), [attempt])
+    said = (attempt.logs / "all").read_text().splitlines()
+    assert (ends["a"].code, said[-1:]) == (0, ["all tried"]), said
+    tried = [line.split(" ", 2) for line in said[:-1]]
+    assert [int(number) for number, *_ in tried] == list(range(len(DOORS)))
+    assert not {DOORS[int(number)].name: what for number, came, what in tried if came != "held"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forty and more ways in which a job may try to get out of its node, and what stops each.
+"""Seventy and more ways in which a job may try to get out of its node, and what stops each.
 
 `try_all` is the job's script; `WAYS` is also what docs/trust.md lists. An attempt that gets what it wants says so by
 returning something that is true; whatever stops it raises an error, or leaves it with nothing.
@@ -7,6 +7,8 @@ returning something that is true; whatever stops it raises an error, or leaves i
 
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from localcloud.hosts.syscall_filter import REFUSED
 
 
 class Way(NamedTuple):
@@ -24,8 +26,32 @@ OWN_PROCESSES = "it sees its own processes only"
 OWN_NETWORK = "its network namespace leads only where the plan does"
 OWN_IPC = "its IPC namespace is its own"
 PROTECTED = "its first process is of another user namespace"
+FILTER = "the filter of system calls"
 
+# What the kernel has for everybody, and no namespace divides: also for whoever knows no hole of it.
+DOORS = (
+    Way("make other calls by io_uring", "return [name for name, *arguments in (('io_uring_setup', 1, BUFFER),"
+        " ('io_uring_enter', -1, 0, 0, 0, None), ('io_uring_register', -1, 0, None, 0)) if reaches(name, *arguments)]",
+        FILTER),
+    Way("keep keys in the kernel", "return [name for name, *arguments in (('add_key', b'user', b'k', b'k', 1, -2),"
+        " ('request_key', b'user', b'none', None, 0), ('keyctl', 0, -3, 0)) if reaches(name, *arguments)]", FILTER),
+    Way("load a program into the kernel", "return reaches('bpf', 99, BUFFER, 16)", FILTER),
+    Way("hold the kernel inside a call", "return reaches('userfaultfd', 1)", FILTER),
+    Way("measure what the processor does", "return reaches('perf_event_open', None, 0, -1, -1, 0)", FILTER),
+    Way("watch whole file systems", "return reaches('fanotify_init', 0x200, 0)", FILTER),
+    Way("open files past all mounts", "return reaches('open_by_handle_at', -100, None, 0)", FILTER),
+    Way("lend its memory to a pipe", "return reaches('vmsplice', os.pipe()[1],"
+        " (ctypes.c_void_p * 2)(ctypes.addressof(BUFFER), 16), 1, 0)", FILTER),
+    Way("make segments for 16-bit programs", "return reaches('modify_ldt', 0, BUFFER, 16)", FILTER),
+    Way("make calls as a 32-bit program does", "return runs_32_bit_code() or reaches_number(0x40000000 | 39)", FILTER),
+    Way("reach the hypervisor", "return socket.socket(getattr(socket, 'AF_VSOCK', 40), socket.SOCK_STREAM)", FILTER),
+    Way("make sockets of other families", "return [family for family in range(64) if family not in (1, 2, 10, 16)"
+        " and any(makes(family, kind) for kind in (1, 2, 3, 5))]", FILTER),
+    Way("find a process that may make all calls", "return [p for p in pids() if p != '1'"
+        " and (status := look(p, 'status')) and '\\nSeccomp:\\t2\\n' not in status]", FILTER),
+)  # fmt: skip
 WAYS = (
+    *DOORS,
     Way("read the machine's shadow file", "return open('/etc/shadow').read()", NOT_SHOWN),
     Way("read the cloud's issuer key", "return open(CLOUD + '/keys/issuer.pem').read()", NOT_SHOWN),
     Way("read the deployer's credentials", "return open(CLOUD + '/config').read()", NOT_SHOWN),
@@ -79,7 +105,7 @@ WAYS = (
     Way("set the clock", "time.clock_settime(time.CLOCK_REALTIME, time.time()); return True", NO_CAPABILITY),
     Way("load a module", "return call('syscall', 313, os.open('/bin/true', 0), b'', 0)", NO_CAPABILITY),
     Way("read the kernel's log", "return call('klogctl', 3, ctypes.create_string_buffer(100), 100)"
-        " or open('/dev/kmsg').read(1)", NO_CAPABILITY),
+        " or open('/dev/kmsg').read(1)", FILTER),
     Way("read the user's kernel keys", "return open('/proc/keys').read()", "its session keyring is its own"),
     Way("reach the internet", "return dial('1.1.1.1', 443) or dial('192.0.2.1', 80)", OWN_NETWORK),
     Way("reach what listens on this machine", "return dial('127.0.0.1', PORT)", OWN_NETWORK),
@@ -88,7 +114,7 @@ WAYS = (
         OWN_NETWORK),
     Way("reach a socket by its file", "return [s for s in glob.glob('/run/**', recursive=True) + [SOCKET]"
         " if os.path.exists(s) and stat.S_ISSOCK(os.stat(s).st_mode)]", NOT_SHOWN),
-    Way("listen to all packets", "return socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0x300)", NO_CAPABILITY),
+    Way("listen to all packets", "return socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0x300)", FILTER),
     Way("open its firewall", "subprocess.run(['/usr/sbin/nft', 'flush', 'ruleset'], check=True, capture_output=True);"
         " return True", NO_CAPABILITY),
     Way("give itself another address", "subprocess.run(['/sbin/ip', 'address', 'add', '10.99.0.1/8', 'dev', 'lo'],"
@@ -112,17 +138,31 @@ GREEDY = (
     Way("make files without end", "for n in range(1 << 30): open(f'f{n}', 'w').close()", "the watcher"),
 )  # fmt: skip
 
+_NUMBERS = {row.name: {"x86_64": row.x86_64, "aarch64": row.aarch64} for row in REFUSED}
 _HELPERS = """
-import ctypes, glob, os, resource, shutil, socket, stat, subprocess, sys, time
-for name in ('CLOUD', 'OTHER', 'CHECKOUT', 'USER', 'PLANTED', 'TEMPORARY', 'SECRET', 'ADDRESSES', 'ABSTRACT', 'SOCKET'):
-    globals()[name] = os.environ['WAY_' + name]
-SERVER, PORT, SEGMENT = (int(os.environ['WAY_' + name]) for name in ('SERVER', 'PORT', 'SEGMENT'))
-OWN = CLOUD + '/runs/' + os.environ['JOB_RUN_OCID']
-SECRET = SECRET[::-1]  # told backwards, so as not to be in this one's own environment
+import ctypes, errno, glob, mmap, os, resource, shutil, socket, stat, subprocess, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
+BUFFER = ctypes.create_string_buffer(4096)
 def call(name, *arguments):
     if getattr(libc, name)(*arguments) < 0: raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return True
+def reaches(name, *arguments):
+    number = NUMBERS[name][os.uname().machine]
+    return number is not None and reaches_number(number, *arguments)
+def reaches_number(number, *arguments):  # whether the call's own code answers: with a result, or with another error
+    return libc.syscall(number, *arguments) >= 0 or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS)
+def makes(family, kind):
+    try: socket.socket(family, kind).close()
+    except OSError as error: return error.errno != errno.EAFNOSUPPORT
+    return True
+def runs_32_bit_code():  # getpid by the old way into the kernel, which takes the numbers of i386
+    if os.uname().machine != 'x86_64': return False
+    code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(bytes.fromhex('b814000000 cd80 c3'))
+    address = ctypes.addressof(ctypes.c_char.from_buffer(code))
+    pid = os.fork()
+    if pid == 0: os._exit(0 if ctypes.CFUNCTYPE(ctypes.c_int)(address)() == os.getpid() else 1)
+    return os.waitpid(pid, 0)[1] == 0
 def pids(): return [name for name in os.listdir('/proc') if name.isdigit()]
 def look(pid, name):
     try: return open(f'/proc/{pid}/{name}', 'rb').read().decode(errors='replace')
@@ -131,11 +171,18 @@ def dial(address, port):
     try: return socket.create_connection((address, port), timeout=1)
     except OSError: return None
 """
+_PLANTED = """
+for name in ('CLOUD', 'OTHER', 'CHECKOUT', 'USER', 'PLANTED', 'TEMPORARY', 'SECRET', 'ADDRESSES', 'ABSTRACT', 'SOCKET'):
+    globals()[name] = os.environ['WAY_' + name]
+SERVER, PORT, SEGMENT = (int(os.environ['WAY_' + name]) for name in ('SERVER', 'PORT', 'SEGMENT'))
+OWN = CLOUD + '/runs/' + os.environ['JOB_RUN_OCID']
+SECRET = SECRET[::-1]  # told backwards, so as not to be in this one's own environment
+"""
 
 
-def try_all(ways: Sequence[Way] = WAYS) -> str:
+def try_all(ways: Sequence[Way] = WAYS, planted: bool = True) -> str:
     """The script: prints the number of each attempt with what came of it, and a last word."""
-    lines = [_HELPERS]
+    lines = [_HELPERS, f"NUMBERS = {_NUMBERS}", _PLANTED if planted else ""]
     for number, way in enumerate(ways):
         lines.append(f"def way{number}():\n    {way.code}\n")
     lines.append(

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The system calls that no process of a node may make, as a program that the kernel runs before each call (seccomp).
+
+Namespaces do not divide what these calls reach, and training does not use them. So code that knows a hole of the kernel
+finds fewer ways to it. The kernel passes the filter on to all processes of the node, and nothing inside can remove it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from localcloud.hosts import kernel
+
+
+class RefusedCall(NamedTuple):
+    """A system call, its numbers (None where a processor has no such call), and the error that a program gets."""
+
+    name: str
+    x86_64: int | None
+    aarch64: int | None
+    error: int
+    why: str
+
+
+class Processor(NamedTuple):
+    """A processor's native calls: how the kernel calls them (`AUDIT_ARCH_*`), and which of them make sockets. Calls
+    with numbers from `foreign` on are of another kind: x32 on x86-64."""
+
+    architecture: int
+    socket: int
+    socketpair: int
+    foreign: int | None
+
+
+# ENOSYS, as from kernels that are built without the call, where libraries then take another way. EPERM, as from kernels
+# whose settings close the call and from container runtimes, where programs are used to that.
+REFUSED = (
+    RefusedCall("io_uring_setup", 425, 425, errno.ENOSYS, "makes other calls past the filter; many holes a year"),
+    RefusedCall("io_uring_enter", 426, 426, errno.ENOSYS, "as io_uring_setup"),
+    RefusedCall("io_uring_register", 427, 427, errno.ENOSYS, "as io_uring_setup"),
+    RefusedCall("add_key", 248, 217, errno.EPERM, "keeps data in the kernel, by user and not by node"),
+    RefusedCall("request_key", 249, 218, errno.EPERM, "starts a program of the machine, outside of the node"),
+    RefusedCall("keyctl", 250, 219, errno.EPERM, "as add_key; CVE-2016-0728"),
+    RefusedCall("bpf", 321, 280, errno.EPERM, "programs inside the kernel; CVE-2017-16995, CVE-2021-3490"),
+    RefusedCall("userfaultfd", 323, 282, errno.EPERM, "holds the kernel inside a call, by which races are won"),
+    RefusedCall("perf_event_open", 298, 241, errno.EPERM, "measures the processor, others' work too; CVE-2013-2094"),
+    RefusedCall("fanotify_init", 300, 262, errno.EPERM, "watches whole file systems; CVE-2022-1998"),
+    RefusedCall("open_by_handle_at", 304, 265, errno.EPERM, "opens files past all mounts; left Docker in 2014"),
+    RefusedCall("syslog", 103, 116, errno.EPERM, "the machine's own log; some systems show it to everybody"),
+    RefusedCall("vmsplice", 278, 75, errno.ENOSYS, "lends pages to pipes; CVE-2008-0600, CVE-2020-29374"),
+    RefusedCall("modify_ldt", 154, None, errno.ENOSYS, "segments for 16-bit programs; CVE-2015-5157, CVE-2017-17053"),
+)
+FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+# By `os.uname().machine`.
+PROCESSORS = {
+    "x86_64": Processor(0xC000003E, 41, 53, 0x40000000),
+    "aarch64": Processor(0xC00000B7, 198, 199, None),
+}
+ALLOW, KILL = 0x7FFF0000, 0x80000000
+_ERROR = 0x00050000
+# Operations of classic BPF on 32-bit words, and where the kernel gives it a call's number, architecture and first
+# argument. Of the argument we read the low half: both processors are little-endian, and families are 32-bit numbers.
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+# A debugger sets this number to leave a call out. It has chosen the result already.
+_LEFT_OUT = 0xFFFFFFFF
+
+
+def why_not() -> str:
+    """Why this machine cannot have the filter. Empty if it can."""
+    machine = os.uname().machine
+    if machine not in PROCESSORS:
+        return f"trainyard has no filter of system calls for {machine}"
+    return "" if kernel.has_filters() else "its kernel has no filters of system calls (seccomp, Linux 4.17)"
+
+
+def install() -> None:
+    """Restricts this process and all that it will start, for good."""
+    kernel.filter_calls(program(os.uname().machine))
+
+
+def program(machine: str, refused: Iterable[RefusedCall] = REFUSED) -> bytes:
+    """The filter for a processor, as the kernel reads it."""
+    processor = PROCESSORS[machine]
+    steps = [
+        _step(_LOAD, _ARCHITECTURE),
+        _step(_EQUAL, processor.architecture, skip=1),
+        # A 32-bit program has no other way to do what was refused. It could not even end itself.
+        _step(_RETURN, KILL),
+        _step(_LOAD, _NUMBER),
+        *_answer(_EQUAL, _LEFT_OUT, ALLOW),
+    ]
+    if processor.foreign is not None:
+        steps += _answer(_AT_LEAST, processor.foreign, _ERROR | errno.ENOSYS)
+    for call in refused:
+        number = getattr(call, machine)
+        if number is not None:
+            steps += _answer(_EQUAL, number, _ERROR | call.error)
+    return b"".join([*steps, *_families(processor), _step(_RETURN, ALLOW)])
+
+
+def _families(processor: Processor) -> list[bytes]:
+    """Answers for calls that make sockets. Other calls skip it."""
+    steps = [_step(_LOAD, _FIRST_ARGUMENT)]
+    for family in FAMILIES:
+        steps += _answer(_EQUAL, family, ALLOW)
+    steps.append(_step(_RETURN, _ERROR | errno.EAFNOSUPPORT))
+    return [
+        _step(_EQUAL, processor.socket, skip=1),
+        _step(_EQUAL, processor.socketpair, otherwise=len(steps)),
+        *steps,
+    ]
+
+
+def _answer(comparison: int, value: int, answer: int) -> list[bytes]:
+    return [_step(comparison, value, otherwise=1), _step(_RETURN, answer)]
+
+
+def _step(operation: int, value: int, skip: int = 0, otherwise: int = 0) -> bytes:
+    """One `struct sock_filter`. A comparison skips so many steps if it is true, and so many otherwise."""
+    return struct.pack("=HBBI", operation, skip, otherwise, value)
