@@ -182,6 +182,11 @@ class JobPlan:
     def nodes(self) -> int:
         return sum(role.replicas for role in self.roles)
 
+    @property
+    def by_shell(self) -> bool:
+        """Whether a shell runs its commands as they are written, and nothing prepares what they start."""
+        return False
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
