@@ -172,6 +172,7 @@ class JobPlan:
     code: Code | None
     packages: PackagesPlan | None
     inputs: tuple[Input, ...]
+    # 0 where nodes have none of their own.
     block_storage_gb: int
     maximum_runtime_minutes: int
     stall_minutes: int  # 0: nothing watches for stalls
