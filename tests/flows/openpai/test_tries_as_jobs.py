@@ -131,9 +131,7 @@ def test_a_try_is_the_deployed_run_with_other_arguments_and_ends_with_it(world: 
     assert "its tries end with it: tried/try-anyway, tried/try-quick" in world.engine.heard.everything
 
 
-def test_a_command_that_bash_runs_as_it_is_gets_the_arguments_of_a_try_at_its_end(
-    world: RunsWorld, file: Path
-) -> None:
+def test_a_command_that_bash_runs_as_it_is_gets_the_arguments_of_a_try_at_its_end(world: RunsWorld, file: Path) -> None:
     base = world.engine.create(RUN, "base", _deployed(file, "untouched"))
     started = _trainyard(file, "untouched", "--name", "quick", "--env", "COLOUR=green", "--", "--lr", "a b")
     assert started.exit_code == 0, started.output
