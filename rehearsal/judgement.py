@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rehearsal.calls import Grounds, RecordedCall
 from rehearsal.carrying import explain_idle_node, has_carried
 from rehearsal.model import (
+    ENFORCED,
     DroppedResult,
     RankResult,
     RankSeen,
@@ -54,7 +55,7 @@ def judge_rehearsal(seen: Observations) -> Rehearsal:
         verdict=overall_verdict([*(run.verdict for run in runs), *_firewall(seen)]),
         seconds=seen.seconds,
         runs=runs,
-        firewall="enforced" if enforced else f"not enforced: {seen.traffic.reason}",
+        firewall=ENFORCED if enforced else f"not enforced: {seen.traffic.reason}",
         rules=tuple(_rules(seen.traffic)),
         dropped=dropped,
         statements=tuple(_statements(seen)),

@@ -13,6 +13,8 @@ from rehearsal.traffic import RehearsedNode
 
 RehearsalVerdict = Literal["passed", "failed", "not rehearsed"]
 # The exit codes of `trainyard rehearse`. CI can tell a failure from something that could not be tried here.
+# What the report says of the firewalls, if not why they were not in force.
+ENFORCED = "enforced"
 EXIT_CODES: Mapping[str, int] = {"passed": 0, "failed": 1, "not rehearsed": 3}
 
 

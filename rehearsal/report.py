@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from components.plan.show import json_text, plain, table
 from launcher.escaping import markdown as escaped
 from rehearsal.judgement import summary
-from rehearsal.model import Rehearsal, RunResult
+from rehearsal.model import ENFORCED, Rehearsal, RunResult
 from rehearsal.proof import Proof, join_titles
 
 _OCID = re.compile(r"(ocid1\.[a-z]+)\.[a-z0-9]*\.[a-z0-9-]*\.([a-z0-9]{20,})")
@@ -98,7 +98,9 @@ def _rules(report: Rehearsal) -> Iterator[str]:
             f"{rule.connections} connections: {join_titles(rule.pairs)}" if rule.connections else "carried nothing"
         )
         rows.append((("used" if rule.connections else "idle"), rule.rule, carried))
-    yield from _section(f"port rules, {report.firewall}", table(rows))
+    # Why the verdict is no better than `not rehearsed`, also where no rule was in force at all.
+    nothing = "none" if report.runs and report.firewall != ENFORCED else ""
+    yield from _section(f"port rules, {report.firewall}", table(rows), nothing)
 
 
 def _dropped(report: Rehearsal) -> Iterator[str]:
@@ -176,6 +178,8 @@ def markdown(report: Rehearsal) -> str:
         for one in report.rules
     ]
     lines += _md_table(f"Port rules ({report.firewall})", ("rule", "used", "by whom, or what for"), rules)
+    if report.runs and not rules and report.firewall != ENFORCED:
+        lines += [f"Port rules: none, {escaped(report.firewall)}.", ""]
     dropped = [(one.pair, str(one.packets), one.missing) for one in report.dropped]
     lines += _md_table("Dropped", ("who wanted what", "packets", "why"), dropped)
     statements = [(one.statement, str(one.calls), ", ".join(one.inferred) or "-", one.why) for one in report.statements]

@@ -77,8 +77,9 @@ def prepare(
         program = program_of(plan, name) if name in programs else None
         folder = program or (file.parent / job.code.folder if job.code and job.code.folder else None)
         if folder is None:
-            why = "its code is in git or in the image, and there is no built-in program for its framework"
-            made.not_rehearsed.setdefault(name, []).append(why)
+            made.not_rehearsed.setdefault(name, []).append(
+                f"its code is in git or in the image, and {_no_program(job)}"
+            )
             continue
         _copy(folder, stacks / "code" / name)
         made.config[JOBS][name]["code"] = f"./code/{name}"
@@ -128,8 +129,10 @@ def plan_with_runs(config: Mapping[str, Any], script: Script, home: Path) -> Pla
 
 
 def program_of(plan: Plan, name: str) -> Path | None:
-    """The built-in program for a job's framework and strategy."""
+    """The built-in program for a job's framework and strategy. None is one that a job's own shell commands start."""
     job = plan.jobs[name]
+    if job.by_shell:
+        return None
     named = PROGRAMS.get(f"{job.framework}/{job.strategy}") or PROGRAMS.get(job.framework)
     return PROJECT / named if named else None
 
@@ -143,6 +146,12 @@ def write(stacks: Path, name: str, config: Mapping[str, Any]) -> None:
 
 def _needs_program(job: JobPlan, built_in: bool) -> bool:
     return built_in or not (job.code and job.code.folder)
+
+
+def _no_program(job: JobPlan) -> str:
+    if job.by_shell:
+        return "a shell runs its commands as they are written: no built-in program can take its place"
+    return "there is no built-in program for its framework"
 
 
 def _copy(folder: Path, target: Path) -> None:

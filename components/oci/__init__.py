@@ -34,7 +34,7 @@ class OciPlatform(Platform):
         return lower(stack, plan, jobs)
 
     def circumstances(self, stack: OciStack) -> frozenset[str]:
-        return frozenset({"joins"})
+        return frozenset({"joins"} if stack.joins_subnet else ())
 
     def meeting(self, layout: Layout) -> Meeting:
         return _MEETINGS[layout]

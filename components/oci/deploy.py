@@ -25,6 +25,7 @@ from components.oci.outputs import outputs
 from components.oci.plan import OciPlan
 from components.oci.refusals import find_refusals
 from components.oci.storage import Storage, StorageArgs
+from components.oci.targets import compute_targets
 from components.oci.uses import TAKEN
 from components.outputs import Recorded, recorded_resources
 from components.run import RunProvider
@@ -52,12 +53,15 @@ def deploy(plan: OciPlan, folder: Path) -> dict[str, Any]:
         project=_project(plan, borrowed),
         subnet=network.subnet_id if network else borrowed.get("network", "subnetId") or plan.network.subnet or "",
         **_logs(plan, borrowed),
+        compute_targets=compute_targets(plan),
     )
     # Before the runs: what their first packets meet is recorded, too.
     flow_logs = tuple(_flow_log(plan, place))
     jobs = _jobs(plan, here, place, folder, (storage, *access, *flow_logs))
-    # Stacks that take this one's network name its flow log.
-    made = {"flowLogGroupId": place.log_group, "flowLogId": flow_logs[0].id} if flow_logs else {}
+    # Stacks that take this one's network name its flow log, and others the machines that they share.
+    made: dict[str, Any] = {"flowLogGroupId": place.log_group, "flowLogId": flow_logs[0].id} if flow_logs else {}
+    if place.compute_targets:
+        made["computeTargetIds"] = dict(place.compute_targets)
     return {**outputs(here, network, place, jobs), **made}
 
 

@@ -54,6 +54,9 @@ def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
     makes_network = plan.network.create and plan.network.vcn is None
     groups = plan.access.make_runs_group or plan.access.make_notebooks_group
     runs = any(job.runs for job in plan.jobs.values())
+    joins = any(job.joins_subnet for job in plan.jobs.values())
+    on_target = any(job.compute_target for job in plan.jobs.values())
+    starts_on_target = any(job.compute_target and job.runs for job in plan.jobs.values())
     makes_flow_log = isinstance(plan.network.flow_log, str)
     root_policies = any(line.attached_to_tenancy for line in policy_lines(plan))
     makes: list[tuple[bool, str, iam.Location]] = [
@@ -73,10 +76,13 @@ def _makes(plan: OciPlan) -> list[tuple[str, iam.Location]]:
         (plan.vault is not None, "secrets", here),
         (plan.project.create, "project", here),
         (bool(plan.jobs), "job", here),
-        (bool(plan.jobs), "job subnet", network),
+        (joins, "job subnet", network),
+        (any(target.existing is None for target in plan.compute_targets.values()), "compute target", here),
+        (on_target, "job on a target", here),
         (bool(plan.jobs) and plan.logs.enabled, "job logs", here),
         (runs, "run", here),
-        (runs, "subnet", network),
+        (any(job.joins_subnet and job.runs for job in plan.jobs.values()), "subnet", network),
+        (starts_on_target, "run on a target", here),
         (runs and plan.logs.enabled, "run logs", here),
     ]
     return [*((kind, place) for wanted, kind, place in makes if wanted), *_looks_at(plan, here, network)]
@@ -94,6 +100,7 @@ def _looks_at(plan: OciPlan, here: iam.Location, network: iam.Location) -> Itera
         (plan.logs.group, "log group", here),
         (plan.logs.log, "log", here),
         (plan.project.project, "project", here),
+        *((target.existing, "compute target", here) for target in plan.compute_targets.values()),
     )
     for text, kind, place in taken:
         if text is not None:

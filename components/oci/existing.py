@@ -10,7 +10,7 @@ from typing import Any
 
 import pulumi_oci as oci
 
-from components.oci.plan import OciLogsPlan, OciNetworkPlan, OciPlan
+from components.oci.plan import ComputeTargetPlan, OciLogsPlan, OciNetworkPlan, OciPlan
 from components.refusal import RefusedError
 from schemas.addresses import lies_outside
 from schemas.checks.registry import Wrong, at
@@ -61,6 +61,12 @@ PROJECT = ExistingKind(
     lambda ocid, _: oci.datascience.get_project(project_id=ocid),
 )
 
+COMPUTE_TARGET = ExistingKind(
+    "compute target",
+    lambda place: oci.datascience.get_compute_targets(compartment_id=place).compute_targets,
+    lambda ocid, _: oci.datascience.get_compute_target(compute_target_id=ocid),
+)
+
 
 def resolve_existing(plan: OciPlan) -> OciPlan:
     """The plan with the OCIDs of existing things. Raises RefusedError that lists everything missing."""
@@ -71,12 +77,20 @@ def resolve_existing(plan: OciPlan) -> OciPlan:
         network=_network(search, plan.network, plan.network.compartment or here),
         logs=_logs(search, plan.logs, here),
         project=replace(plan.project, project=project),
+        compute_targets={
+            key: replace(target, existing=_target(search, key, target, here))
+            for key, target in plan.compute_targets.items()
+        },
     )
     if not plan.bucket.create and "bucket" not in plan.taken:
         search.bucket(plan.bucket.name)
     if search.wrongs:
         raise RefusedError(search.wrongs)
     return made
+
+
+def _target(search: _Search, key: str, target: ComputeTargetPlan, place: str) -> str | None:
+    return search.one(COMPUTE_TARGET, target.existing, at("computeTargets", key, "existing"), place)
 
 
 def _network(search: _Search, network: OciNetworkPlan, place: str) -> OciNetworkPlan:

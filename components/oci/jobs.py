@@ -13,8 +13,10 @@ import pulumi_oci as oci
 from components.archives import CodeArtifact
 from components.oci.context import Context
 from components.oci.run_inputs import Where, job_tags, run_inputs
+from components.oci.targets import MANAGED
 from components.plan.model import JobPlan, RunPlan
 from components.run import Run, RunProvider, aliases
+from schemas.oci.targets import MachineShare
 
 # Every run sets these itself. A change in the job would replace it, and delete the history of all its runs.
 RUNS_SAY = ["jobConfigurationDetails.maximumRuntimeInMinutes", "jobEnvironmentConfigurationDetails.image"]
@@ -28,6 +30,8 @@ class JobPlace:
     subnet: pulumi.Input[str]
     log_group: pulumi.Input[str] | None
     log: pulumi.Input[str] | None
+    # By the keys of the stack file.
+    compute_targets: Mapping[str, pulumi.Input[str]]
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,9 @@ class Job(pulumi.ComponentResource):
 
     def _infrastructure(self, subnet: bool) -> dict[str, Any]:
         plan = self._args.plan
+        own = self._args.context.plan.jobs[plan.name]
+        if own.compute_target and own.share:
+            return self._on_target(own.compute_target, own.share)
         settings: dict[str, Any] = {
             "job_infrastructure_type": "STANDALONE" if subnet else "MULTI_NODE",
             "shape_name": plan.shape.name,
@@ -154,6 +161,15 @@ class Job(pulumi.ComponentResource):
                 "memory_in_gbs": plan.shape.memory_gb,
             }
         return settings
+
+    def _on_target(self, target: str, share: MachineShare) -> dict[str, Any]:
+        """The same settings for one node and for a node group: neither has a shape, a disk or a subnet here."""
+        asked = {"ocpus": share.ocpus, "memory_in_gbs": share.memory_gb} | ({"gpus": share.gpus} if share.gpus else {})
+        return {
+            "job_infrastructure_type": MANAGED,
+            "compute_target_id": self._args.place.compute_targets[target],
+            "resource_configuration": {"resource_request_configuration": asked},
+        }
 
     def _environment(self) -> dict[str, Any]:
         return {"job_environment_type": "OCIR_CONTAINER", "image": self._image}

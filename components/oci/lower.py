@@ -6,11 +6,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.tables import table
-from components.oci.plan import OciAccessPlan, OciJobPlan, OciLogsPlan, OciNetworkPlan, OciPlan, ProjectPlan, VaultPlan
+from components.oci.plan import (
+    ComputeTargetPlan,
+    OciAccessPlan,
+    OciJobPlan,
+    OciLogsPlan,
+    OciNetworkPlan,
+    OciPlan,
+    ProjectPlan,
+    VaultPlan,
+)
 from components.plan.access import grants
-from components.plan.model import Grant, Plan, extend
+from components.plan.model import Grant, JobPlan, Plan, extend
 from components.plan.resolved import ResolvedJob
-from schemas.oci.model import FlowLog, OciStack
+from schemas.oci.model import FlowLog, OciJob, OciStack
+from schemas.oci.targets import share_of
 
 
 def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPlan:
@@ -35,11 +45,26 @@ def lower(stack: OciStack, plan: Plan, jobs: Mapping[str, ResolvedJob]) -> OciPl
             create=stack.makes("project"),
             project=stack.project.existing,
         ),
-        jobs={
-            name: extend(OciJobPlan, job, capacity_reservation=stack.jobs[name].capacity_reservation)
-            for name, job in plan.jobs.items()
+        compute_targets={
+            key: ComputeTargetPlan(
+                stack.physical(key), target.shape, target.instances, target.boot_volume_gb, target.existing
+            )
+            for key, target in stack.compute_targets.items()
         },
+        jobs={name: _job(job, stack.jobs[name]) for name, job in plan.jobs.items()},
         vault=VaultPlan(stack.vault.vault, stack.vault.key, stack.vault.secrets) if stack.vault else None,
+    )
+
+
+def _job(job: JobPlan, spec: OciJob) -> OciJobPlan:
+    return extend(
+        OciJobPlan,
+        job,
+        capacity_reservation=spec.capacity_reservation,
+        compute_target=spec.compute_target,
+        # Nodes on a target use the boot volumes of its machines.
+        block_storage_gb=0 if spec.compute_target else job.block_storage_gb,
+        share=share_of(spec.shape, table("shapes")) if spec.compute_target else None,
     )
 
 
@@ -71,6 +96,8 @@ def _own_grants(stack: OciStack, jobs: Mapping[str, ResolvedJob]) -> tuple[Grant
         "ads-driver": any(job.options.get("adsDriver") and job.spec.layout == "run-per-node" for job in jobs.values()),
         "key": key is not None and stack.bucket.existing is None,
         "existing-flow-log": isinstance(stack.network.flow_log, FlowLog),
+        "compute-targets": any(job.compute_target for job in stack.jobs.values()),
+        "joins": stack.joins_subnet,
     }
     words = frozenset(word for word, true in holds.items() if true)
     return tuple(grants(table("oci_access")["grant"], words, {"secrets": secrets, "key": (key or "",)}))

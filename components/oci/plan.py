@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from components.plan.model import AccessPlan, JobPlan, LogsPlan, NetworkPlan, Plan
-from schemas.model import Secret
+from schemas.model import Secret, Shape
 from schemas.oci.model import FlowLog
+from schemas.oci.targets import MachineShare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +56,27 @@ class VaultPlan:
     secrets: Mapping[str, Secret]
 
 
+@dataclass(frozen=True, slots=True)
+class ComputeTargetPlan:
+    """One that is made has a shape, one that is there an OCID or a name."""
+
+    name: str
+    shape: Shape | None
+    instances: int
+    boot_volume_gb: int | None
+    existing: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OciJobPlan(JobPlan):
     capacity_reservation: str | None
+    compute_target: str | None
+    # What a node asks of a machine of the target.
+    share: MachineShare | None
+
+    @property
+    def joins_subnet(self) -> bool:
+        return self.compute_target is None or self.layout == "node-groups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +88,7 @@ class OciPlan(Plan):
     tenancy: str | None
     project: ProjectPlan
     vault: VaultPlan | None
+    compute_targets: Mapping[str, ComputeTargetPlan] = field(default_factory=dict)
     jobs: Mapping[str, OciJobPlan] = field(default_factory=dict)
 
 

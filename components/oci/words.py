@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from components.oci.plan import OciPlan
+from components.oci.plan import ComputeTargetPlan, OciJobPlan, OciPlan
 from components.plan.platform import Row, Words
 from components.plan.show import made_or_not, name_or_owner
+from schemas.names import plural
 from schemas.oci.model import FlowLog
 
 
@@ -16,7 +17,8 @@ def words(plan: OciPlan) -> Words:
         place=[("compartment", plan.compartment or ""), ("tenancy", plan.tenancy or "")],
         principals=tuple(_principals(plan)),
         network=(*_network(plan), *_flow_log(plan.network.flow_log)),
-        storage=tuple(_storage(plan)),
+        storage=(*_storage(plan), *_targets(plan.compute_targets)),
+        jobs={name: tuple(_job(job)) for name, job in plan.jobs.items()},
     )
 
 
@@ -58,3 +60,21 @@ def _storage(plan: OciPlan) -> Iterator[Row]:
     yield "project", f"{name_or_owner(plan, 'project', project.project or project.name)}, {made_or_not(project.create)}"
     if plan.vault:
         yield "secrets", f"{', '.join(plan.vault.secrets)} in {plan.vault.vault}"
+
+
+def _targets(targets: Mapping[str, ComputeTargetPlan]) -> Iterator[Row]:
+    for target in targets.values():
+        if target.shape is None:
+            yield "compute target", f"{target.existing}, not made"
+        else:
+            machines = f"{target.instances} of {target.shape.name}"
+            yield "compute target", f"{target.name}, made: {machines}; OCI charges for them while it exists"
+
+
+def _job(job: OciJobPlan) -> Iterator[Row]:
+    if job.compute_target and job.share:
+        gpus = f", {plural(job.share.gpus, 'GPU')}" if job.share.gpus else ""
+        asks = f"{job.share.ocpus:g} OCPUs, {job.share.memory_gb:g} GB{gpus} for each node"
+        yield "runs on", f"the compute target `{job.compute_target}`: {asks}"
+        if not job.joins_subnet:
+            yield "network", "Data Science's own: OCI's API takes no subnet for a job run on a compute target"

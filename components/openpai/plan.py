@@ -60,6 +60,10 @@ class OpenPaiJobPlan(JobPlan):
     prerequisites: tuple[Prerequisite, ...]
     parameters: Mapping[str, str]
 
+    @property
+    def by_shell(self) -> bool:
+        return self.start == "as-is"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenPaiPlan(Plan):

@@ -172,6 +172,7 @@ class JobPlan:
     code: Code | None
     packages: PackagesPlan | None
     inputs: tuple[Input, ...]
+    # 0 where nodes have none of their own.
     block_storage_gb: int
     maximum_runtime_minutes: int
     stall_minutes: int  # 0: nothing watches for stalls
@@ -181,6 +182,11 @@ class JobPlan:
     @property
     def nodes(self) -> int:
         return sum(role.replicas for role in self.roles)
+
+    @property
+    def by_shell(self) -> bool:
+        """Whether a shell runs its commands as they are written, and nothing prepares what they start."""
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -202,7 +202,8 @@ def _job(job: JobPlan, of_platform: Iterable[Row], has_layouts: bool, without: S
         for amount, unit in ((job.shape.ocpus, "OCPU"), (job.shape.memory_gb, "GB of memory"))
         if amount is not None
     )
-    disk = "" if "block storage" in without else f", {job.block_storage_gb} GB of block storage"
+    has_disk = "block storage" not in without and job.block_storage_gb
+    disk = f", {job.block_storage_gb} GB of block storage" if has_disk else ""
     yield f"Job {job.name}: {job.framework}{strategy}, {nodes} of {job.shape.name}{size}"
     rows = [
         ("name", job.display_name),

@@ -125,10 +125,20 @@ def _active_nodes(call: ApiCall) -> Iterator[tuple[str, int]]:
             yield from run.body.get("nodes", [])
     for notebook in call.store.live("notebook-session"):
         yield (notebook.body.get("notebookSessionConfigDetails") or {}).get("shape", ""), 1
+    for target in call.store.live("compute-target"):
+        configuration = target.body["computeConfigurationDetails"]
+        yield configuration["instanceConfiguration"]["instanceShape"], machines_of(configuration)
+
+
+def machines_of(configuration: Mapping[str, Any]) -> int:
+    """How many machines a compute target has. One that scales has those that it begins with: nothing here scales."""
+    policy = configuration["scalingPolicy"]
+    scaling = policy.get("autoScalingPolicies")
+    return int(scaling[0]["initialInstanceCount"] if scaling else policy["instanceCount"])
 
 
 def nodes_of(infrastructure: Mapping[str, Any], layout: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """(shape, nodes) of each node group of a run."""
+    """(shape, nodes) of each node group of a run. On a compute target they have no shape: its machines are counted."""
     groups = layout.get("jobNodeGroupConfigurationDetailsList") or [{}]
     return [
         (

@@ -15,6 +15,7 @@ from schemas.oci.ocids import is_ocid
 # What says who calls a real cloud, and where it is; the local one is told by the environment.
 PROVIDER = "oci:"
 REGION = "oci:region"
+TARGETS = "trainyard:computeTargets"
 # The kinds that a file may name by their names, and where; what lies in another comes after it.
 NAMED = (
     ("vcn", "trainyard:network", "vcn"),
@@ -76,7 +77,7 @@ def _inputs(made: LocalFile, plan: Plan, stand_ins: StandIns) -> None:
 
 def _names(made: LocalFile, stand_ins: StandIns) -> None:
     """What is named by its name, and is not in this cloud, is there under that name afterwards."""
-    for kind, *path in NAMED:
+    for kind, *path in (*NAMED, *_targets(made.config)):
         holder: Any = made.config
         for step in path[:-1]:
             holder = (holder.get(step) if isinstance(holder, dict) else None) or {}
@@ -86,6 +87,12 @@ def _names(made: LocalFile, stand_ins: StandIns) -> None:
             group = str(holder.get("group", "")) if kind == "log" else ""
             if stand_ins.named(kind, name, stand_ins.of(group) or group):
                 made.remarks.append(f"{KINDS[kind].words} {name}: an empty one stands in")
+
+
+def _targets(config: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Rows of `NAMED` for what a file names under names of its own."""
+    for name in config.get(TARGETS) or {}:
+        yield "datasciencecomputetarget", TARGETS, name, "existing"
 
 
 def _ocids(made: LocalFile, stand_ins: StandIns) -> None:

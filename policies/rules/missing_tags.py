@@ -37,6 +37,7 @@ TAGGED = (
     "oci:Core/serviceGateway:ServiceGateway",
     "oci:Core/subnet:Subnet",
     "oci:Core/vcn:Vcn",
+    "oci:DataScience/computeTarget:ComputeTarget",
     "oci:DataScience/job:Job",
     "oci:DataScience/jobRun:JobRun",
     "oci:DataScience/notebookSession:NotebookSession",

@@ -11,6 +11,7 @@ from components.oci.plan import oci_plan
 from components.plan.model import JobPlan, Plan, RunPlan
 from localcloud import admin
 from localcloud.control import Cloud
+from localstacks.oci.file import TARGETS
 from localstacks.oci.platform import OciLocalPlatform
 from localstacks.place import Place
 from provider.base.asking import Tell
@@ -31,6 +32,10 @@ class OciRehearsalPlatform(RehearsalPlatform):
 
     def machines(self, made: RehearsedConfig, name: str, plan: Plan, entry: dict[str, Any]) -> None:
         small_shapes(made, name, plan, entry)
+        target = made.config.get(TARGETS, {}).get(entry.get("computeTarget"), {})
+        if "shape" in target:
+            # As many machines as the job has nodes, each of the size that a node asks for.
+            target |= {"shape": entry["shape"], "instances": max(target.get("instances", 1), plan.jobs[name].nodes)}
 
     def stand_in_stack(self, plan: Plan, written: Mapping[str, Any]) -> dict[str, Any]:
         return stand_in_stack(plan, written, ("oci:region", "trainyard:tenancy", "trainyard:compartment"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from schemas.model import Access, Job, Logs, NamedAlike, Network, Secret, Stack, StackPlace
+from schemas.model import Access, Job, Logs, NamedAlike, Network, Secret, Shape, Stack, StackPlace
 
 # `${secret.<name>}` is the OCID of a secret of trainyard:vault.
 SECRET = "secret."
@@ -106,8 +106,24 @@ class Vault:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputeTarget:
+    """Machines of one shape that jobs share: made, or those that `existing` names."""
+
+    shape: Shape | None = None
+    instances: int = 1
+    boot_volume_gb: int | None = None
+    existing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OciJob(Job):
     capacity_reservation: str | None = None
+    compute_target: str | None = None  # a key of trainyard:computeTargets
+
+    @property
+    def joins_subnet(self) -> bool:
+        """Whether its nodes are in the stack's subnet. OCI's API has no subnet for a single run on a target."""
+        return self.compute_target is None or self.layout == "node-groups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +135,16 @@ class OciStack(Stack):
     logs: OciLogs = OciLogs()
     project: Project = Project()
     vault: Vault | None = None
+    compute_targets: Mapping[str, ComputeTarget] = field(default_factory=dict)
     jobs: Mapping[str, OciJob] = field(default_factory=dict)
 
     variables: ClassVar[Mapping[str, str]] = VARIABLES
     system_folders: ClassVar[tuple[str, ...]] = ("/home/datascience/decompressed_artifact",)
+
+    @property
+    def joins_subnet(self) -> bool:
+        """Whether anything that it starts, now or later, is in its subnet."""
+        return not self.jobs or any(job.joins_subnet for job in self.jobs.values())
 
     def references(self) -> tuple[str, ...]:
         secrets = self.vault.secrets if self.vault else ()

@@ -39,8 +39,12 @@ NOT_SHOWN = (
             # Every example trains with what its framework brings, on machines that nobody reserved.
             "requirements",
             "capacityReservation",
+            # OCI charges for the machines of a target, and a job on one gets a note.
+            "computeTarget",
         )
     }
+    | {"#/$defs/config/properties/trainyard:computeTargets"}
+    | {f"#/$defs/computeTarget/properties/{key}" for key in ("shape", "instances", "bootVolumeGb", "existing")}
     | {f"#/$defs/requirements/anyOf/properties/{key}" for key in ("file", "build")}
     # OCI charges for what a flow log stores.
     | {"#/$defs/network/properties/flowLog"}

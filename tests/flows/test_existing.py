@@ -25,12 +25,14 @@ NAMES = {
     "logs": {"existing": {"group": "demo-local-training", "log": "demo-local-runs"}},
     "project": {"existing": "demo-local-training"},
     "access": {"existing": True, "runs": "demo-local-runs", "users": {"group": "scientists"}},
+    "computeTargets": {"theirs": {"existing": "demo-local-pool"}},
 }
 
 
 @pytest.fixture
 def team(tmp_path: Path) -> Iterator[Team]:
     one = Team(tmp_path)
+    one.configure("computeTargets", {"pool": {"shape": {"name": "VM.Standard.E4.Flex", "ocpus": 2, "memoryGb": 16}}})
     try:
         one.trainyard("up", "local")
         yield one
@@ -44,6 +46,8 @@ def second(team: Team, **changes: Any) -> Path:
     written["config"]["trainyard:environment"] = "guest"
     for key, value in {**NAMES, **changes}.items():
         written["config"][f"trainyard:{key}"] = value
+    # Its node is in the subnet of the first, on half a machine of it.
+    written["config"]["trainyard:jobs"]["line"] |= {"computeTarget": "theirs", "layout": "node-groups"}
     file = team.stacks / "Pulumi.guest.yaml"
     file.write_text(yaml.safe_dump(written, sort_keys=False))
     return file
@@ -78,12 +82,14 @@ def test_a_second_team_names_what_the_first_has_made(team: Team) -> None:
     for key in ("subnetId", "logGroupId", "logId", "projectId", "bucketUri"):
         assert ours[key] == theirs[key], key
     assert ours["jobs"]["line"]["runs"]["base"]["state"] == "SUCCEEDED"
+    assert ours["computeTargetIds"]["theirs"] == theirs["computeTargetIds"]["pool"]
 
     before = team.in_cloud()
     leaned_on = team.attempt("down", "local")
     assert leaned_on.returncode == 1
     assert "Nothing was removed: other stacks need what local made." in leaned_on.stderr
-    assert re.search(r"^  guest +needs .*subnet demo-local-nodes", leaned_on.stderr, re.MULTILINE), leaned_on.stderr
+    for what in ("subnet demo-local-nodes", "compute target demo-local-pool"):
+        assert re.search(rf"^  guest +needs .*{what}", leaned_on.stderr, re.MULTILINE), leaned_on.stderr
     assert f"trainyard down guest --local --stacks {team.stacks}" in leaned_on.stderr
     assert team.in_cloud() == before
 

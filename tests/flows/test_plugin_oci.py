@@ -21,6 +21,7 @@ from tests.support.cloud_fixture import local_cloud
 from tests.support.plugin_world import (
     BUCKET,
     CASES,
+    COMPUTE_TARGET,
     LOG_GROUP,
     OTHER,
     PROJECT,
@@ -244,6 +245,11 @@ def test_functions(world: World, token: str) -> None:
         "oci:Core/getSubnets:getSubnets": lambda: _called(world, "oci:Core/subnet:Subnet"),
         "oci:Core/getRouteTables:getRouteTables": lambda: _called(world, "oci:Core/routeTable:RouteTable"),
         "oci:DataScience/getProjects:getProjects": lambda: _called(world, PROJECT),
+        "oci:DataScience/getComputeTarget:getComputeTarget": lambda: {"computeTargetId": world.id(COMPUTE_TARGET)},
+        "oci:DataScience/getComputeTargets:getComputeTargets": lambda: {
+            **_called(world, COMPUTE_TARGET),
+            "id": world.id(COMPUTE_TARGET),
+        },
         "oci:Logging/getLogGroups:getLogGroups": lambda: _called(world, LOG_GROUP),
         "oci:Logging/getLogs:getLogs": lambda: {
             **_called(world, "oci:Logging/log:Log"),

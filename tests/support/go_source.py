@@ -38,6 +38,11 @@ def text_of(path: str) -> str:
     return shown.stdout
 
 
+def _plain(name: str) -> str:
+    """Newer types have methods of other names, which take a context."""
+    return name.removesuffix("WithContext")
+
+
 @dataclass(frozen=True)
 class GoFile:
     """One file with one resource type or one data source."""
@@ -47,7 +52,7 @@ class GoFile:
     @cached_property
     def functions(self) -> Mapping[str, str]:
         """The text of each function by its name, of methods and others alike."""
-        return {found["name"]: found[0] for found in _FUNCTION.finditer(self.text)}
+        return {_plain(found["name"]): found[0] for found in _FUNCTION.finditer(self.text)}
 
     @property
     def calls(self) -> frozenset[str]:
@@ -97,7 +102,7 @@ class GoFile:
     def _closure(self, name: str) -> frozenset[str]:
         seen, left = set(), [name]
         while left:
-            one = left.pop()
+            one = _plain(left.pop())
             if one in seen or one not in self.functions:
                 continue
             seen.add(one)

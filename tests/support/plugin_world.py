@@ -127,6 +127,7 @@ GROUP = "oci:Core/networkSecurityGroup:NetworkSecurityGroup"
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
 LOG_GROUP = "oci:Logging/logGroup:LogGroup"
 PROJECT = "oci:DataScience/project:Project"
+COMPUTE_TARGET = "oci:DataScience/computeTarget:ComputeTarget"
 OTHER = "ocid1.other.oc1..aaaa"
 _NAMED = {"displayName": "changed"}
 RULE = {"protocol": "6", "source": "10.0.0.0/24", "tcpOptions": {"min": 8786, "max": 8787}, "description": "dask"}
@@ -162,6 +163,18 @@ def job_inputs(world: World) -> Properties:
         },
         **small_machine(world.folder, "print('hello')\n"),
     )
+
+
+def _cluster(instances: int) -> Properties:
+    return {
+        "computeType": "MANAGED_COMPUTE_CLUSTER",
+        "instanceConfiguration": {
+            "instanceShape": "VM.Standard.E4.Flex",
+            "bootVolumeSizeInGbs": 100,
+            "instanceShapeDetails": {"ocpus": 4, "memoryInGbs": 64},
+        },
+        "scalingPolicy": {"policyType": "FIXED_SIZE", "instanceCount": instances},
+    }
 
 
 CASES: Mapping[str, Case] = {
@@ -262,6 +275,11 @@ CASES: Mapping[str, Case] = {
         lambda made: f"logGroupId/{made.inputs['logGroupId']}/logId/{made.id}",
     ),
     PROJECT: Case(lambda w: in_compartment(w, displayName="p"), {"description": "changed"}, {}),
+    COMPUTE_TARGET: Case(
+        lambda w: in_compartment(w, displayName="pool", computeConfigurationDetails=_cluster(1)),
+        {"computeConfigurationDetails": _cluster(2)},
+        {},
+    ),
     "oci:Vault/secret:Secret": Case(
         lambda w: in_compartment(
             w,

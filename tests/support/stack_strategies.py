@@ -28,7 +28,17 @@ from schemas.model import (
     Uses,
     Was,
 )
-from schemas.oci.model import ExistingLog, FlowLog, OciAccess, OciJob, OciNetwork, OciStack, Project, Vault
+from schemas.oci.model import (
+    ComputeTarget,
+    ExistingLog,
+    FlowLog,
+    OciAccess,
+    OciJob,
+    OciNetwork,
+    OciStack,
+    Project,
+    Vault,
+)
 
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 words = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)
@@ -63,6 +73,11 @@ NARROW: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (FlowLog, "group"): ocids,
     (FlowLog, "log"): ocids,
     (OciJob, "capacity_reservation"): ocids,
+    (OciJob, "compute_target"): names,
+    (OciStack, "compute_targets"): st.deferred(lambda: st.dictionaries(names, of(ComputeTarget), max_size=2)),
+    (ComputeTarget, "instances"): st.integers(1, 99),
+    (ComputeTarget, "boot_volume_gb"): st.integers(50, 999),
+    (ComputeTarget, "existing"): ocids,
     (Project, "existing"): ocids,
     (Vault, "vault"): ocids,
     (Vault, "key"): ocids,

@@ -35,9 +35,11 @@ def _of_job(session: Session, job: JobPlan, deployed: Deployed, folder: Path) ->
     image = (deployed.like or {}).get("image") or getattr(environment, "image", None)
     if not _OVERLAY.fits(job.image, image):
         yield "image"
-    if _shape(job) != _shape_of(infrastructure):
+    if (_target(job) is None) != (getattr(infrastructure, "compute_target_id", None) is None):
+        yield "computeTarget"
+    elif _shape(job) != _shape_of(infrastructure):
         yield "shape"
-    if job.block_storage_gb != getattr(infrastructure, "block_storage_size_in_gbs", None):
+    if job.block_storage_gb != (getattr(infrastructure, "block_storage_size_in_gbs", None) or 0):
         yield "blockStorageGb"
     if deployed.like and _reservation(job) != deployed.like.get("capacityReservation"):
         yield "capacityReservation"
@@ -81,16 +83,27 @@ def _parts(job: Any) -> tuple[Any, Any, Any]:
 
 
 def _shape(job: JobPlan) -> tuple[Any, ...]:
+    if isinstance(job, OciJobPlan) and job.compute_target and job.share:
+        return job.share.ocpus, job.share.memory_gb, job.share.gpus
     return job.shape.name, job.shape.ocpus, job.shape.memory_gb
 
 
 def _shape_of(infrastructure: Any) -> tuple[Any, ...]:
+    """The machine of a node, or what it asks of one of a compute target."""
+    if (asked := getattr(infrastructure, "resource_configuration", None)) is not None:
+        share = asked.resource_request_configuration
+        return share.ocpus, share.memory_in_gbs, share.gpus or 0
     size = getattr(infrastructure, "job_shape_config_details", None)
     return (
         getattr(infrastructure, "shape_name", None),
         getattr(size, "ocpus", None),
         getattr(size, "memory_in_gbs", None),
     )
+
+
+def _target(job: JobPlan) -> str | None:
+    """The key of its compute target. Which one that is, the file does not say of a target that the stack makes."""
+    return job.compute_target if isinstance(job, OciJobPlan) else None
 
 
 def _reservation(job: JobPlan) -> str | None:

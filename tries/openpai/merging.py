@@ -22,6 +22,8 @@ _NOTHING = object()
 _EXPORT = re.compile(r"(?:export )?(?P<name>\w+)=")
 # Every task exports its launch document: JSON in quotation marks.
 _LAUNCHED = re.compile(rf"export {LAUNCH}='(?P<document>[^']*)'")
+# What runs the command of a job without such a document: as bash has it, or as a function of the process's number.
+_RUNS = re.compile(r"trainyard_command=|trainyard_process\(\)")
 # Parts of a job, by the key of the stack file that people know.
 _KEYS = {
     "prerequisites": "image", "parameters": "parameters", "secrets": "env", "jobRetryCount": "roles",
@@ -90,7 +92,10 @@ def key_of(path: Path, value: Any) -> str:
         return KEYS.get(str(path[path.index(LAUNCH) + 1]), "framework")
     if first == "taskRoles" and len(path) > 2:
         part = str(path[2])
-        named = _EXPORT.match(value) if part == "commands" and isinstance(value, str) else None
+        text = value if part == "commands" and isinstance(value, str) else ""
+        if _RUNS.match(text):
+            return "command"
+        named = _EXPORT.match(text)
         if named is not None and not named["name"].startswith("trainyard_"):
             return "command" if named["name"] == LAUNCH else f"env.{named['name']}"
         return _ROLE.get(part, "roles")

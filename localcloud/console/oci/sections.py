@@ -61,6 +61,7 @@ def jobs(store: StateStore) -> Iterator[Item]:
             "facts": [
                 ["id", job.id],
                 ["shape", infrastructure.get("shapeName") or ""],
+                ["compute target", infrastructure.get("computeTargetId") or "none"],
                 ["subnet", infrastructure.get("subnetId") or "none (the service's own network)"],
                 ["image", environment.get("image") or "none"],
                 ["variables", ", ".join(sorted(configuration.get("environmentVariables") or {}))],

@@ -25,7 +25,10 @@ class NodeGroup:
 
     @property
     def memory(self) -> int:
-        """The shape's memory in bytes, 0 if it is not given."""
+        """The memory of the shape, or that asked of a compute target, in bytes; 0 if it is not given."""
+        asked = self.infrastructure.get("resourceConfiguration") or {}
+        if share := asked.get("resourceLimitConfiguration") or asked.get("resourceRequestConfiguration"):
+            return int(float(share["memoryInGBs"]) * _GIBIBYTE)
         chosen = (self.infrastructure.get("jobShapeConfigDetails") or {}).get("memoryInGBs")
         row = table("shapes").get(str(self.infrastructure.get("shapeName")), {})
         return int(float(chosen or row.get("memory_gib") or 0) * _GIBIBYTE)

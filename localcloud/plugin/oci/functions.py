@@ -86,6 +86,12 @@ FUNCTIONS: Mapping[str, Lookup] = {
     "oci:DataScience/getProjects:getProjects": Lookup(
         "data_science", "list_projects", ("compartmentId",), _NAMED, plural="projects"
     ),
+    "oci:DataScience/getComputeTarget:getComputeTarget": Lookup(
+        "data_science", "get_compute_target", ("computeTargetId",)
+    ),
+    "oci:DataScience/getComputeTargets:getComputeTargets": Lookup(
+        "data_science", "list_compute_targets", ("compartmentId",), {**_NAMED, "id": "id"}, plural="computeTargets"
+    ),
     "oci:Logging/getLogGroup:getLogGroup": Lookup("logging", "get_log_group", ("logGroupId",)),
     "oci:Logging/getLogGroups:getLogGroups": Lookup(
         "logging", "list_log_groups", ("compartmentId",), {"display_name": "displayName"}, plural="logGroups"

@@ -138,6 +138,15 @@ _ROWS: Mapping[str, ResourceTypeRow] = {
         delete_options={"delete_related_job_runs": "deleteRelatedJobRuns"},
         behaviour="science.JobResource",
     ),
+    "oci:DataScience/computeTarget:ComputeTarget": ResourceTypeRow(
+        "data_science",
+        "data_science",
+        "compute_target",
+        "ComputeTarget",
+        entity="compute-target",
+        renamed={"computeTargetSystemDatas": "computeTargetSystemData"},
+        behaviour="science.ComputeTargetResource",
+    ),
     "oci:Vault/secret:Secret": ResourceTypeRow(
         "vault",
         "vault",

@@ -47,6 +47,12 @@ class Kind:
     work_request: bool = False
 
 
+# As it goes over the wire. Which machines it has, a file that names an existing one does not say.
+_CLUSTER = {
+    "computeType": "MANAGED_COMPUTE_CLUSTER",
+    "instanceConfiguration": {"instanceShape": "VM.Standard.E4.Flex"},
+    "scalingPolicy": {"policyType": "FIXED_SIZE", "instanceCount": 1},
+}
 # By the type that an OCID names. Keys, vaults and their secrets are not here: nothing local reads them.
 KINDS: Mapping[str, Kind] = {
     "vcn": Kind("VCN", "core", "vcn", {}, {}),
@@ -63,6 +69,9 @@ KINDS: Mapping[str, Kind] = {
     "loggroup": Kind("log group", "logging", "log_group", {}, {}, work_request=True),
     "log": Kind("log", "logging", "log", {"log_type": "CUSTOM"}, {"log_group_id": "loggroup"}, work_request=True),
     "datascienceproject": Kind("project", "data_science", "project", {}, {}),
+    "datasciencecomputetarget": Kind(
+        "compute target", "data_science", "compute_target", {"compute_configuration_details": _CLUSTER}, {}
+    ),
 }
 
 

@@ -58,6 +58,9 @@ def _ocids(stack: OciStack) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
             yield at("jobs", name, "code", "git", "secret"), job.code.git.secret, ("vaultsecret",)
         if job.capacity_reservation:
             yield at("jobs", name, "capacityReservation"), job.capacity_reservation, ("capacityreservation",)
+    for name, target in stack.compute_targets.items():
+        if target.existing and is_ocid(target.existing):
+            yield at("computeTargets", name, "existing"), target.existing, ("datasciencecomputetarget",)
 
 
 @rule("TY601", "a bucket name that OCI would refuse")

@@ -10,9 +10,12 @@ from schemas.checks.bounds import disks_within, runtimes_within
 from schemas.checks.registry import Wrong, at
 from schemas.each import MOST_RUNS, count
 from schemas.facts import Facts
+from schemas.findings import Path
+from schemas.model import Shape
 from schemas.names import plural, suggestion
 from schemas.oci.checks.registry import rule
 from schemas.oci.model import OciStack
+from schemas.oci.targets import is_flexible
 
 SHORTEST, LONGEST = 10, 30 * 24 * 60
 SMALLEST_DISK, LARGEST_DISK = 50, 10_240
@@ -33,45 +36,51 @@ def disk(stack: OciStack, _: Facts) -> Iterator[Wrong]:
     return disks_within(stack, SMALLEST_DISK, LARGEST_DISK)
 
 
+def _shapes(stack: OciStack) -> Iterator[tuple[Path, Shape, bool]]:
+    """Every shape, and whether it is of whole machines: on a compute target a node may ask for less."""
+    for name, job in stack.jobs.items():
+        yield at("jobs", name, "shape"), job.shape, job.compute_target is None
+    for name, target in stack.compute_targets.items():
+        if target.shape is not None:
+            yield at("computeTargets", name, "shape"), target.shape, True
+
+
 @rule("TY811", "an unknown shape", severity="warning")
 def unknown_shape(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        if job.shape.name not in facts.shapes:
-            remedy = suggestion(job.shape.name, facts.shapes)
+    for path, shape, _ in _shapes(stack):
+        if shape.name not in facts.shapes:
+            remedy = suggestion(shape.name, facts.shapes)
             if not remedy.startswith("did"):
                 remedy = "check its name; a new shape works although it is not listed"
-            message = f"`{job.shape.name}` is not in the catalog of shapes"
-            yield Wrong(at("jobs", name, "shape"), message, remedy)
+            yield Wrong(path, f"`{shape.name}` is not in the catalog of shapes", remedy)
 
 
 @rule("TY812", "a flexible shape without its size")
 def flexible(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        shape = job.shape
-        if shape.name.endswith(".Flex") and (shape.ocpus is None or shape.memory_gb is None):
+    for path, shape, _is_whole in _shapes(stack):
+        if is_flexible(shape) and (shape.ocpus is None or shape.memory_gb is None):
             message = f"{shape.name} is flexible: it needs `ocpus` and `memoryGb`"
             remedy = f"write `shape: {{ name: {shape.name}, ocpus: 4, memoryGb: 64 }}`"
-            yield Wrong(at("jobs", name, "shape"), message, remedy)
+            yield Wrong(path, message, remedy)
 
 
 @rule("TY813", "a fixed shape with a size")
 def fixed(stack: OciStack, facts: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        shape = job.shape
+    for path, shape, is_whole in _shapes(stack):
         is_fixed = shape.name in facts.shapes and not facts.shapes[shape.name].get("flex")
-        if is_fixed and (shape.ocpus is not None or shape.memory_gb is not None):
+        if is_whole and is_fixed and (shape.ocpus is not None or shape.memory_gb is not None):
             message = f"{shape.name} has a fixed size: `ocpus` and `memoryGb` have no effect"
-            yield Wrong(at("jobs", name, "shape"), message, f"write `shape: {shape.name}`")
+            yield Wrong(path, message, f"write `shape: {shape.name}`")
 
 
 @rule("TY814", "too little or too much memory for the OCPUs")
 def memory(stack: OciStack, _: Facts) -> Iterator[Wrong]:
-    for name, job in stack.jobs.items():
-        ocpus, gigabytes = job.shape.ocpus, job.shape.memory_gb
-        if ocpus and gigabytes and not ocpus <= gigabytes <= 64 * ocpus:
+    for path, shape, is_whole in _shapes(stack):
+        ocpus, gigabytes = shape.ocpus, shape.memory_gb
+        if is_whole and ocpus and gigabytes and not ocpus <= gigabytes <= 64 * ocpus:
             message = f"{gigabytes:g} GB do not fit {ocpus:g} OCPUs; OCI offers 1 to 64 GB for each"
             remedy = f"use {ocpus:g} to {64 * ocpus:g} GB"
-            yield Wrong(at("jobs", name, "shape", "memoryGb"), message, remedy)
+            yield Wrong((*path, "memoryGb"), message, remedy)
 
 
 @rule("TY816", "more mounts than OCI allows")

@@ -32,6 +32,7 @@ JOB = """
       env: { COLOUR: red }
       code: ./code
 """
+AS_IS = JOB.replace("command: ", "start: as-is\n      command: python ")
 FILE = f"""\
 config:
   trainyard:team: vision
@@ -44,6 +45,7 @@ config:
     tried:{JOB}      runs: {{ base: {{ args: [--lr, "0.1"] }} }}
     idle:{JOB}
     secretive:{JOB}      runs: {{ base: {{}} }}
+    untouched:{AS_IS}      runs: {{ base: {{}} }}
 """
 
 
@@ -127,6 +129,22 @@ def test_a_try_is_the_deployed_run_with_other_arguments_and_ends_with_it(world: 
 
     world.engine.delete(base)
     assert "its tries end with it: tried/try-anyway, tried/try-quick" in world.engine.heard.everything
+
+
+def test_a_command_that_bash_runs_as_it_is_gets_the_arguments_of_a_try_at_its_end(world: RunsWorld, file: Path) -> None:
+    base = world.engine.create(RUN, "base", _deployed(file, "untouched"))
+    started = _trainyard(file, "untouched", "--name", "quick", "--env", "COLOUR=green", "--", "--lr", "a b")
+    assert started.exit_code == 0, started.output
+    commands = _commands(_jobs(world)["untouched/try-quick"])
+    assert "\npython train.py --epochs 5 --lr 'a b'\n" in commands
+    assert "COLOUR=green" in commands
+    assert "COLOUR=red" not in commands
+    _write(file, world, ("epochs 5", "epochs 6"))
+    changed = _trainyard(file, "untouched", "--env", "COLOUR=blue")
+    assert changed.exit_code == 1
+    assert "command" in changed.output.replace("commands", "")
+    world.engine.delete(base)
+    assert "its tries end with it: untouched/try-quick" in world.engine.heard.everything
 
 
 def test_a_job_without_runs_is_tried_from_its_plan_seen_and_cancelled(world: RunsWorld, file: Path) -> None:

@@ -23,6 +23,7 @@ HOME_REGION = "eu-frankfurt-1"
 KINDS = {
     "Project": "datascienceproject",
     "Job": "datasciencejob",
+    "ComputeTarget": "datasciencecomputetarget",
     "ContainerRepository": "containerrepo",
     "Secret": "vaultsecret",
 }
@@ -111,6 +112,8 @@ FUNCTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "oci:Core/getRouteTables:getRouteTables": _listed("routetable", "routeTables"),
     "oci:DataScience/getProject:getProject": _read,
     "oci:DataScience/getProjects:getProjects": _listed("datascienceproject", "projects"),
+    "oci:DataScience/getComputeTarget:getComputeTarget": _read,
+    "oci:DataScience/getComputeTargets:getComputeTargets": _listed("datasciencecomputetarget", "computeTargets"),
     "oci:Logging/getLogGroup:getLogGroup": _read,
     "oci:Logging/getLogGroups:getLogGroups": _listed("loggroup", "logGroups"),
     "oci:Logging/getLog:getLog": _holding,

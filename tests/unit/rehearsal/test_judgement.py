@@ -114,6 +114,8 @@ def test_without_a_firewall_the_port_rules_were_not_rehearsed() -> None:
     report = judge_rehearsal(seen(traffic=seen_traffic(enforced=False, reason="no privilege", rules=[], flows=[])))
     assert (report.runs[0].verdict, report.verdict) == ("passed", "not rehearsed")
     assert report.firewall == "not enforced: no privilege"
+    assert "port rules, not enforced: no privilege: none" in text(report)
+    assert "Port rules: none, not enforced: no privilege." in markdown(report)
 
 
 def test_a_run_that_could_not_be_started_has_failed() -> None:

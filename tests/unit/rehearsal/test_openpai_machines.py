@@ -9,6 +9,7 @@ import yaml
 
 from components.plan.build import plan_of
 from rehearsal.mapping import map_config
+from rehearsing.files import prepare
 from rehearsing.openpai.machines import small_tasks
 from schemas.judge import judge_file
 from tests.support.examples import stack_file
@@ -36,3 +37,18 @@ def test_the_skus_of_roles_become_small_too(tmp_path: Path) -> None:
     assert here.not_rehearsed["recommend"] == ["GPUs: there are none here; it trains on processors"]
     file.write_text(yaml.safe_dump({"config": here.config}))
     assert judge_file(file).errors == ()
+
+
+def test_a_command_that_a_shell_runs_as_it_is_has_no_program_in_its_place(tmp_path: Path) -> None:
+    """Its code is in the image, which is not here. A built-in program knows nothing of the job's variables."""
+    written = yaml.safe_load(stack_file("openpai-as-is").read_text())
+    jobs = written["config"]["trainyard:jobs"]
+    for job in jobs.values():
+        del job["code"]
+    file = tmp_path / "Pulumi.as-is.yaml"
+    file.write_text(yaml.safe_dump(written))
+    made = prepare(file, plan_of(judge_file(file)), tmp_path, None, False, small_tasks).mapped
+    for name, job in jobs.items():
+        assert made.config["trainyard:jobs"][name]["command"] == job["command"]
+        assert "no built-in program can take its place" in made.not_rehearsed[name][-1]
+    assert not (tmp_path / "stacks" / "code").exists()

@@ -47,3 +47,15 @@ def test_a_value_that_both_changed_is_refused(deployed: dict[str, Any], own: dic
     like = _job(LEVEL="1") if "LEVEL" in str(own) else _job()
     with pytest.raises(TryError, match=rf"`{key}` has changed"):
         merged(deployed, like, own)
+
+
+@pytest.mark.parametrize(
+    "runs", ["trainyard_command=; read\ntrain {}\nEND", "trainyard_process() {{\nexec train {}\n}}"]
+)
+def test_a_command_that_bash_runs_is_called_the_command(runs: str) -> None:
+    deployed, like, own = (
+        {"taskRoles": {"worker": {"commands": ["tar 1", runs.format(lr)]}}} for lr in ("0", "1", "2")
+    )
+    assert list(differences(deployed, like)) == ["command"]
+    with pytest.raises(TryError, match="`command` has changed"):
+        merged(deployed, like, own)

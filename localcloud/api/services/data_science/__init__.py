@@ -6,6 +6,7 @@ from __future__ import annotations
 from localcloud.api import kinds
 from localcloud.api.operations import ApiOperation
 from localcloud.api.services.data_science import jobs, notebooks, runs, shapes
+from localcloud.api.services.data_science.compute_targets import COMPUTE_TARGET
 from localcloud.api.services.data_science.jobs import JOB, PROJECT, SERVICE, VERSION
 from localcloud.api.services.data_science.notebooks import NOTEBOOK
 from localcloud.api.services.data_science.runs import JOB_RUN
@@ -16,7 +17,7 @@ def operations() -> list[ApiOperation]:
     cancel = f"{VERSION}/jobRuns/{{jobRunId}}/actions/cancelJobRun"
     notebook = f"{VERSION}/notebookSessions/{{notebookSessionId}}/actions"
     return [
-        *(row for kind in (PROJECT, JOB, JOB_RUN, NOTEBOOK) for row in kinds.operations(kind)),
+        *(row for kind in (PROJECT, JOB, JOB_RUN, NOTEBOOK, COMPUTE_TARGET) for row in kinds.operations(kind)),
         ApiOperation("CreateJobArtifact", "POST", artifact, jobs.put_artifact, SERVICE, streams=True),
         ApiOperation("HeadJobArtifact", "HEAD", f"{artifact}/content", jobs.head_artifact, SERVICE),
         ApiOperation("GetJobArtifactContent", "GET", f"{artifact}/content", jobs.get_artifact, SERVICE),
@@ -24,5 +25,6 @@ def operations() -> list[ApiOperation]:
         ApiOperation("ActivateNotebookSession", "POST", f"{notebook}/activate", notebooks.activate, SERVICE),
         ApiOperation("DeactivateNotebookSession", "POST", f"{notebook}/deactivate", notebooks.deactivate, SERVICE),
         ApiOperation("ListJobShapes", "GET", f"{VERSION}/jobShapes", shapes.list_, SERVICE),
+        ApiOperation("ListComputeTargetShapes", "GET", f"{VERSION}/computeTargetShapes", shapes.list_, SERVICE),
         ApiOperation("ListNotebookSessionShapes", "GET", f"{VERSION}/notebookSessionShapes", shapes.list_, SERVICE),
     ]

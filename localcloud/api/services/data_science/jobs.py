@@ -35,6 +35,7 @@ def _require_empty_project(call: ApiCall, project: StoredResource) -> None:
 
 def _job(call: ApiCall, body: Json) -> Json:
     require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
+    require_targets(call, body.get("jobInfrastructureConfigurationDetails"), _layout(body))
     require_logging(call, body.get("jobLogConfigurationDetails"))
     require_configurations(body.get("jobConfigurationDetails"), _layout(body))
     require_mounts(body.get("jobStorageMountConfigurationDetailsList"))
@@ -48,6 +49,7 @@ def _job(call: ApiCall, body: Json) -> Json:
 def _updated_job(call: ApiCall, job: StoredResource, body: Json) -> Json:
     require_mounts(body.get("jobStorageMountConfigurationDetailsList"))
     require_network(call, subnet_of(body.get("jobInfrastructureConfigurationDetails"), _layout(body)))
+    require_targets(call, body.get("jobInfrastructureConfigurationDetails"), _layout(body))
     return body
 
 
@@ -98,6 +100,13 @@ def subnet_of(infrastructure: Json | None, layout: Json | None) -> str:
 def require_network(call: ApiCall, subnet: str) -> None:
     if subnet:
         kinds.require_references(call, {"subnetId": "subnet"}, {"subnetId": subnet})
+
+
+def require_targets(call: ApiCall, infrastructure: Json | None, layout: Json | None) -> None:
+    """Raises unless every compute target that a job or a run names is there."""
+    groups = (layout or {}).get(_GROUPS) or []
+    for each in (infrastructure, *(group.get("jobInfrastructureConfigurationDetails") for group in groups)):
+        kinds.require_references(call, {"computeTargetId": "compute-target"}, each or {})
 
 
 def require_logging(call: ApiCall, logging: Json | None) -> None:

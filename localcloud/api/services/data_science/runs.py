@@ -16,6 +16,7 @@ from localcloud.api.services.data_science.jobs import (
     require_configurations,
     require_logging,
     require_network,
+    require_targets,
     subnet_of,
 )
 from localcloud.api.services.logs import LOG
@@ -28,16 +29,14 @@ def _run(call: ApiCall, body: Json) -> Json:
         raise related_not_found(f"jobId {body['jobId']} in the project {body['projectId']}")
     if job.state != "ACTIVE":
         raise incorrect_state(f"The job {job.id} is {job.state}: it has neither an artifact nor a container image yet")
-    infrastructure = {
-        **job.body.get("jobInfrastructureConfigurationDetails", {}),
-        **body.get("jobInfrastructureConfigurationOverrideDetails", {}),
-    }
+    infrastructure = _infrastructure(job.body, body)
     require_configurations(body.get("jobConfigurationOverrideDetails"), body.get("jobNodeConfigurationOverrideDetails"))
     logging = body.get("jobLogConfigurationOverrideDetails") or job.body.get("jobLogConfigurationDetails")
     require_logging(call, logging)
     layout = body.get("jobNodeConfigurationOverrideDetails") or job.body.get("jobNodeConfigurationDetails") or {}
     subnet = subnet_of(infrastructure, layout)
     require_network(call, subnet)
+    require_targets(call, infrastructure, layout)
     nodes = limits.nodes_of(infrastructure, layout)
     for shape, count in nodes:
         limits.require_nodes(call, shape, count)
@@ -53,6 +52,18 @@ def _run(call: ApiCall, body: Json) -> Json:
         "nodes": nodes,
         "subnet": subnet,
     }
+
+
+def _infrastructure(job: Json, run: Json) -> Json:
+    """The job's machines with what the run says otherwise: of another type, they are others altogether."""
+    own, other = (
+        each or {}
+        for each in (
+            job.get("jobInfrastructureConfigurationDetails"), run.get("jobInfrastructureConfigurationOverrideDetails")
+        )
+    )  # fmt: skip
+    of_type = "jobInfrastructureType"
+    return {**own, **other} if other.get(of_type, own.get(of_type)) == own.get(of_type) else other
 
 
 def _log_details(call: ApiCall, logging: Json | None, body: Json) -> Json:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data Science: jobs that carry code."""
+"""Data Science: jobs that carry code, and compute targets, whose changes take their time."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from localcloud.plugin.oci.table import OciResource
+from localcloud.plugin.oci.work_requests import finished
 from provider.base.errors import ProviderError
 from provider.base.resource import Call
 from provider.base.values import Properties
@@ -37,3 +39,28 @@ class JobResource(OciResource):
             # An artifact is uploaded once. An interrupted attempt may have done it already.
             if getattr(error, "status", None) != 409:
                 raise
+
+
+class ComputeTargetResource(OciResource):
+    """A compute target. Every change is a work request, but a move, which Oracle's provider does not wait for."""
+
+    def from_api(self, outputs: Properties) -> Properties:
+        # Pulumi shows it as a list.
+        system = outputs.get("computeTargetSystemData")
+        return {**outputs, "computeTargetSystemData": [system]} if system else outputs
+
+    def _create(self, call: Call, inputs: Properties, details: Any, token: str) -> Any:
+        answer = self._operation("create")(details, opc_retry_token=token)
+        return self._get(call, finished(call, self.client, answer, self.row.entity, "CREATED"), inputs)
+
+    def _write(self, call: Call, what: str, operation: Callable[..., Any], *arguments: Any) -> Any:
+        answer = super()._write(call, what, operation, *arguments)
+        if not operation.__name__.startswith("change_"):
+            finished(call, self.client, answer, self.row.entity, "UPDATED")
+
+    def delete(self, call: Call, id: str, outputs: Properties, inputs: Properties) -> None:  # noqa: A002
+        answers: list[Any] = []
+        self._while_in_use(call, lambda: answers.append(self._operation("delete")(id)))
+        for answer in answers:
+            finished(call, self.client, answer, self.row.entity, "DELETED")
+        self._wait_gone(call, id, {**outputs, **inputs})

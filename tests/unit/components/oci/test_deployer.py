@@ -13,11 +13,12 @@ from components.oci.plan import OciPlan
 from components.oci.provider_calls import operations_of_kind
 from iam.parse import parse
 from iam.permissions import operation
-from schemas.model import Bucket, Registry, Secret
-from schemas.oci.model import ExistingLog, FlowLog, OciAccess, OciLogs, OciNetwork, Project, Users, Vault
-from tests.support.samples import COMPARTMENT, NETWORKS, plan
+from schemas.model import Bucket, Registry, Role, Secret, Shape
+from schemas.oci.model import ComputeTarget, ExistingLog, FlowLog, OciAccess, OciLogs, OciNetwork, Project, Users, Vault
+from tests.support.samples import COMPARTMENT, NETWORKS, job, own, plan
 
 OTHER_TARGETS = ("internet gateway", "private ip", "local peering")
+POOL = {"pool": ComputeTarget(Shape("VM.GPU.A10.1"), 4)}
 VAULT = Vault("ocid1.vault.a", "ocid1.key.a", {"token": Secret()})
 
 # What no plan leads to: gateways and groups that none makes, and what a list asked for at once never is.
@@ -35,7 +36,10 @@ def granted(of: OciPlan, place: iam.Location) -> frozenset[str]:
 
 
 def test_the_deployer_may_do_all_that_up_and_destroy_call() -> None:
-    made = plan(network=OciNetwork(nat=True), vault=VAULT, bucket=Bucket(keep=False))
+    made = plan(
+        network=OciNetwork(nat=True), vault=VAULT, bucket=Bucket(keep=False), compute_targets=POOL,
+        jobs={"train": job(), "pooled": replace(own(job()), layout="node-groups", compute_target="pool")},
+    )  # fmt: skip
     here = granted(made, iam.CompartmentId(COMPARTMENT))
     tenancy = granted(made, iam.Tenancy())
     for kind in table("oci_access")["deployer"]:
@@ -151,3 +155,21 @@ def test_a_flow_log_takes_the_right_to_update_the_subnet_and_one_that_is_there_o
     named = granted(plan(network=replace(vcn, flow_log=FlowLog("ocid1.loggroup.a", "ocid1.log.a"))), there)
     assert "LOG_GROUP_READ" in named
     assert not named & {"SUBNET_UPDATE", "LOG_GROUP_CREATE"}
+
+
+def test_a_compute_target_is_managed_where_it_is_made_and_read_where_it_is_there() -> None:
+    alone = replace(own(job(roles={"main": 1})), compute_target="pool")
+    in_groups = {"train": replace(alone, layout="node-groups", roles={"main": Role(1), "worker": Role(3)})}
+    theirs = {"compute_targets": POOL, "network": OciNetwork(subnet="ocid1.subnet.a", compartment=NETWORKS)}
+    made = plan(jobs={"train": alone}, **theirs)
+    here = granted(made, iam.CompartmentId(COMPARTMENT))
+    assert {"DATA_SCIENCE_COMPUTE_TARGET_CREATE", "DATA_SCIENCE_COMPUTE_TARGET_DELETE"} <= here
+    # A node alone is in no subnet.
+    assert "SUBNET_ATTACH" not in granted(made, iam.CompartmentId(NETWORKS))
+    assert "SUBNET_ATTACH" in granted(plan(jobs=in_groups, **theirs), iam.CompartmentId(NETWORKS))
+    for name, read in (("ocid1.datasciencecomputetarget.a", "READ"), ("their-pool", "INSPECT")):
+        there = {"pool": ComputeTarget(existing=name)}
+        named = granted(plan(compute_targets=there, jobs=in_groups), iam.CompartmentId(COMPARTMENT))
+        assert f"DATA_SCIENCE_COMPUTE_TARGET_{read}" in named
+        assert "DATA_SCIENCE_COMPUTE_TARGET_CREATE" not in named
+    assert not [one for one in granted(plan(), iam.CompartmentId(COMPARTMENT)) if "COMPUTE_TARGET" in one]

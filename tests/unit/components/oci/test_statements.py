@@ -18,9 +18,9 @@ from components.oci.plan import OciPlan
 from components.oci.statements import STATEMENTS_PER_POLICY, Line, matching_rule, policies, policy_lines, subject
 from iam.matching import parse_rule
 from iam.parse import parse
-from schemas.model import AccessMode, Bucket, Code, Git, Input, Registry, Secret, Uses
-from schemas.oci.model import FlowLog, Narrow, OciAccess, OciLogs, OciNetwork, Users, Vault
-from tests.support.samples import COMPARTMENT, NETWORKS, TENANCY, job, plan
+from schemas.model import AccessMode, Bucket, Code, Git, Input, Registry, Secret, Shape, Uses
+from schemas.oci.model import ComputeTarget, FlowLog, Narrow, OciAccess, OciLogs, OciNetwork, Users, Vault
+from tests.support.samples import COMPARTMENT, NETWORKS, TENANCY, job, own, plan
 
 USERS = Users(group="scientists")
 MODES = get_args(AccessMode)
@@ -303,3 +303,16 @@ def test_users_read_the_flow_log_that_is_there_where_it_is(mode: AccessMode) -> 
     assert {one.location for one in more} == {iam.CompartmentId(NETWORKS)}
     assert {one.subject.kind for one in more} == {"group"}
     assert {"LOG_CONTENT_READ", "LOG_GROUP_READ"} <= frozenset().union(*(iam.grants(one.grant) for one in more))
+
+
+def test_who_starts_runs_reads_the_compute_target_and_needs_a_subnet_only_for_nodes_in_it() -> None:
+    pool = {"pool": ComputeTarget(Shape("VM.GPU.A10.1"))}
+    alone = {"train": replace(own(job(roles={"main": 1})), compute_target="pool")}
+    before, after = (texts(plan(compute_targets=pool, jobs=jobs)) for jobs in (None, alone))
+    assert [text for text in after if text not in before] == [
+        f"Allow group scientists to read data-science-compute-targets in compartment id {COMPARTMENT}"
+    ]
+    assert [text for text in before if "subnet" in text or "vnic" in text]
+    assert not [text for text in after if "subnet" in text or "vnic" in text]
+    grouped = {"train": replace(alone["train"], layout="node-groups")}
+    assert {*texts(plan(compute_targets=pool, jobs=grouped))} == {*before, *after}

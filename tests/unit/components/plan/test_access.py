@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from catalog.tables import table
 from components.plan.build import build_plan
-from schemas.model import Bucket, Code, Git, Input, Secret, Uses
-from schemas.oci.model import FlowLog, OciAccess, OciLogs, OciNetwork, OciStack, Users, Vault
-from tests.support.samples import job, plan, stack
+from schemas.model import Bucket, Code, Git, Input, Secret, Shape, Uses
+from schemas.oci.model import ComputeTarget, FlowLog, OciAccess, OciLogs, OciNetwork, OciStack, Users, Vault
+from tests.support.samples import job, own, plan, stack
 
 KEY = "ocid1.key.oc1.iad.a.b"
 SECRET = "ocid1.vaultsecret.oc1.iad.a"
@@ -86,7 +88,11 @@ def test_every_grant_of_the_catalog_is_reached_by_some_stack() -> None:
         network=OciNetwork(flow_log=FlowLog("ocid1.loggroup.a", "ocid1.log.a")),
         bucket=Bucket(key=KEY),
         vault=Vault("ocid1.vault.a", KEY, {"token": Secret()}),
-        jobs={"train": job(options={"adsDriver": True}, inputs=(Input("/data", "other"),))},
+        compute_targets={"pool": ComputeTarget(Shape("VM.GPU.A10.1"))},
+        jobs={
+            "train": job(options={"adsDriver": True}, inputs=(Input("/data", "other"),)),
+            "pooled": replace(own(job(roles={"main": 1})), compute_target="pool"),
+        },
     )
     reached = granted(everything)
     rows = (*table("access")["grant"], *table("oci_access")["grant"])
