@@ -25,6 +25,7 @@ from components.aws_dl1.leftovers import find_leftovers
 from components.aws_dl1.machines import MachinePlace
 from components.aws_dl1.network import Network, NetworkArgs
 from components.aws_dl1.outputs import Placed, outputs
+from components.aws_dl1.placement import find_unplaced, keep_placement
 from components.aws_dl1.plan import AwsDl1Plan
 from components.aws_dl1.recorded import read_recorded
 from components.aws_dl1.replacements import Replacing, find_replacements
@@ -51,8 +52,10 @@ def deploy(plan: AwsDl1Plan, folder: Path) -> dict[str, Any]:
     borrowed = Borrowed(plan, TAKEN)
     replacing = Replacing(plan, answers.zone, answers.images, templates, borrowed)
     losses = [*find_departures(plan, before), *find_replacements(replacing, recorded, before)]
+    losses += find_unplaced(plan, templates, recorded)
     for wrong in [*losses, *find_leftovers(plan, templates, answers.account, recorded)]:
         warn(f"{dotted(wrong.path)}: {wrong.message}\n  {wrong.remedy}")
+    plan = keep_placement(plan, templates, recorded)
     prefix = f"{plan.team}-{plan.environment}"
     here = Context(plan, answers.account, borrowed)
     access = Access("access", AccessArgs(plan, prefix, plan.tags)) if plan.access.create else None

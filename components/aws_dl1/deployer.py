@@ -75,7 +75,8 @@ def _clusters(plan: AwsDl1Plan) -> list[tuple[bool, str]]:
     clusters = [job.cluster for job in plan.jobs.values()]
     return [
         (bool(clusters), "cluster"),
-        (any(one.make_placement_group for one in clusters), "placement group"),
+        # A cluster that shrinks to one machine keeps its group, until that machine goes.
+        (any(one.placement_group is None and one.reservation is None for one in clusters), "placement group"),
         (bool(clusters), "image"),
         (any(one.image_parameter for one in clusters), "image by parameter"),
         (bool(clusters) and not plan.network.create, "cluster in an existing subnet"),

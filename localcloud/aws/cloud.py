@@ -208,7 +208,7 @@ class AwsCloud:
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
         return await self._inside(lambda _: host_reports.groups(region, ids))
 
-    async def around(self, region: str, subnet: str) -> NetworkAround:
+    async def around(self, region: str, subnet: str) -> NetworkAround | None:
         return await self._inside(lambda _: host_reports.around(region, subnet))
 
     async def machines(self) -> Sequence[Machine]:

@@ -91,10 +91,11 @@ def command_ended(command: str, instance: str, code: int | None, output: str, er
 def groups(region: str, ids: Sequence[str]) -> list[SecurityGroupRules]:
     from localcloud.aws.additions import machine_view
 
-    return [machine_view.group_rules(_ec2(region), one) for one in ids]
+    found = (machine_view.group_rules(_ec2(region), one) for one in ids)
+    return [group for group in found if group is not None]
 
 
-def around(region: str, subnet: str) -> NetworkAround:
+def around(region: str, subnet: str) -> NetworkAround | None:
     from localcloud.aws.additions import machine_view
 
     return machine_view.around(_ec2(region), subnet)

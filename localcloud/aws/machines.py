@@ -127,9 +127,10 @@ class MachineReports(Protocol):
         """It ended. `code` is None if it ran out of time."""
 
     async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
-        """The rules in force now."""
+        """The rules in force now. A group that is gone is left out."""
 
-    async def around(self, region: str, subnet: str) -> NetworkAround: ...
+    async def around(self, region: str, subnet: str) -> NetworkAround | None:
+        """None if the subnet is gone."""
 
     def nothing_runs(self, instance: str, reason: str) -> None:
         """It counts as running, but nothing carries it out. The instance says so as its state's reason."""

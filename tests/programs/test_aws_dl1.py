@@ -231,6 +231,44 @@ def test_what_a_run_brings_changes_no_machine(key: str, record: Record, changed:
     assert before.items() <= after.items()
 
 
+def _after(last: Recording, changed: Written, *changes: Change) -> Recording:
+    def change(config: dict[str, Any]) -> None:
+        config.pop("trainyard:quota")
+        for one in changes:
+            one(config)
+
+    references = {LAST_UP: last.exports, f"{LAST_UP}#resources": _state(last)}
+    return changed("aws-dl1-resnet", change, references=references)
+
+
+def _groups(recording: Recording) -> tuple[int, Any]:
+    """How many placement groups are made, and the one that the template names."""
+    return len(of_type(recording, "PlacementGroup")), recording.one("LaunchTemplate").inputs.get("placement")
+
+
+ALONE = _job(roles={"main": 1})
+GROUPED, APART = (1, {"groupName": "vision-prod-resnet"}), (0, None)
+
+
+def test_a_cluster_that_shrinks_keeps_the_group_that_its_last_machine_is_in(record: Record, changed: Written) -> None:
+    """AWS deletes no group with a machine. Machines that are made anew decide again."""
+    both = record("aws-dl1-resnet")
+    assert _groups(_after(both, changed, ALONE)) == GROUPED
+    assert _groups(_after(both, changed, ALONE, cluster(efa=2))) == APART
+    assert _groups(changed("aws-dl1-resnet", ALONE)) == APART
+
+
+def test_a_cluster_that_grows_from_one_machine_is_said_to_lie_apart(record: Record, changed: Written) -> None:
+    """All start from version 1 of the template, which names no group."""
+    alone = changed("aws-dl1-resnet", ALONE)
+    grown = _after(alone, changed)
+    assert _groups(grown) == APART
+    (told,) = grown.warnings
+    assert "jobs.resnet.cluster: the machines of the job `resnet` start anywhere in their zone" in told
+    assert not _after(grown, changed).warnings, "it is said once"
+    assert _groups(_after(alone, changed, cluster(efa=2))) == GROUPED
+
+
 def test_what_the_network_goes_with_goes_first(record: Record) -> None:
     """AWS deletes no subnet and no group while a machine or an endpoint is in it."""
     made = record("aws-dl1-resnet")

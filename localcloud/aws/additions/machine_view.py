@@ -91,10 +91,10 @@ def _user_data(instance: Any) -> bytes:
         raise ec2_error("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.") from None
 
 
-def group_rules(backend: Any, identifier: str) -> SecurityGroupRules:
+def group_rules(backend: Any, identifier: str) -> SecurityGroupRules | None:
     group = backend.get_security_group_from_id(identifier)
     if group is None:
-        raise LookupError(identifier)
+        return None
     return SecurityGroupRules(
         group.id, group.name, tuple(_rules(group.ingress_rules)), tuple(_rules(group.egress_rules))
     )
@@ -111,8 +111,10 @@ def _rules(rules: Any) -> Iterator[GroupRule]:
             yield GroupRule(str(rule.ip_protocol), str(peer), ports[0], ports[1], why)
 
 
-def around(backend: Any, identifier: str) -> NetworkAround:
-    subnet = backend.get_subnet(identifier)
+def around(backend: Any, identifier: str) -> NetworkAround | None:
+    subnet = next((zone[identifier] for zone in backend.subnets.values() if identifier in zone), None)
+    if subnet is None:
+        return None
     vpc = backend.get_vpc(subnet.vpc_id)
     blocks = tuple(row["cidr_block"] for row in vpc.get_cidr_block_association_set())
     tables = [one for one in backend.route_tables.values() if one.vpc_id == subnet.vpc_id]

@@ -17,7 +17,7 @@ from localcloud.aws.machines import Machine, MachineCommand, MachineReports
 from localcloud.hosts.assignment import Assignment, CannotStartError, Outline, RunVerdict
 from localcloud.hosts.aws.assignments import assignment_of, command_file
 from localcloud.hosts.aws.machine.console import REPORT
-from localcloud.hosts.aws.network import NetworkInForce, ask_network
+from localcloud.hosts.aws.network import LatestNetwork
 from localcloud.hosts.fabric import Fabric
 from localcloud.hosts.runs import Hosts
 
@@ -48,8 +48,8 @@ class Instances:
         self._reports = reports
         self._loop = asyncio.get_running_loop()
         self._on: dict[str, _Instance] = {}
-        self._network = NetworkInForce()
-        self._changes = 0
+        self._network = LatestNetwork(reports)
+        self._renewing: set[asyncio.Task[None]] = set()  # the loop itself keeps no task
 
     # What the local AWS calls, on any thread.
 
@@ -138,34 +138,30 @@ class Instances:
             on.commands.pop(command)
 
     def _renew(self) -> None:
-        self._changes += 1
-        self._loop.create_task(self._renew_network())
+        self._renewing.add(task := self._loop.create_task(self._renew_network()))
+        task.add_done_callback(self._renewing.discard)
 
     async def _renew_network(self) -> None:
-        """Asks for all rules and routes anew. If they change again meanwhile, the next change asks once more."""
-        change = self._changes
+        """Asks for all rules and routes anew."""
         try:
-            network = await ask_network(self._reports, await self._reports.machines())
+            network = await self._network.ask()
         except Exception:
             log.exception("the rules and routes in force could not be asked for")
             return
-        if change == self._changes:
-            self._network = network
+        if network is self._network.now:
             self.hosts.network_changed()
 
     # What the hosts say.
 
     async def assignment(self, run: str, folder: Path) -> Assignment:
         machine = self._on[run].machine
-        living = {each.id: each for each in (*await self._reports.machines(), machine)}
-        self._network = await ask_network(self._reports, list(living.values()))
-        around = self._network.around.get(machine.subnet)
+        around = (await self._network.ask(machine)).around.get(machine.subnet)
         if around is None:
             raise CannotStartError(f"The subnet {machine.subnet} is gone")
         # Its addresses are new members of groups that others' rules name.
         self.hosts.network_changed()
         return await assignment_of(
-            machine, folder, around, lambda: self._network.reach(machine), lambda lines: self._heard(run, lines)
+            machine, folder, around, lambda: self._network.now.reach(machine), lambda lines: self._heard(run, lines)
         )
 
     def ended(self, run: str, verdict: RunVerdict) -> None:
@@ -180,7 +176,9 @@ class Instances:
         elif not then and on.asked:
             self._reports.ended_itself(run)
         elif not then:
-            self._reports.failed(run, verdict.details or "its first program ended")
+            reason = verdict.details or "its first program ended"
+            log.warning("instance %s ended: %s", run, reason)
+            self._reports.failed(run, reason)
 
     def _forget(self, instance: str) -> None:
         shutil.rmtree(self.hosts.folder(instance), ignore_errors=True)

@@ -42,12 +42,35 @@ class NetworkInForce:
         return members
 
 
-async def ask_network(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
+class LatestNetwork:
+    """What is in force, by the latest question. Answers take a while, so questions overlap: one that was asked earlier
+    and is answered later knows less of what is there, and replaces nothing."""
+
+    def __init__(self, reports: MachineReports) -> None:
+        self._reports = reports
+        self._asked = self._answered = 0
+        self.now = NetworkInForce()
+
+    async def ask(self, *starting: Machine) -> NetworkInForce:
+        """The answer. `starting`: machines that the local AWS need not know yet as living."""
+        self._asked += 1
+        number = self._asked
+        living = {each.id: each for each in (*await self._reports.machines(), *starting)}
+        network = await _ask(self._reports, list(living.values()))
+        if number > self._answered:
+            self._answered, self.now = number, network
+        return network
+
+
+async def _ask(reports: MachineReports, machines: Sequence[Machine]) -> NetworkInForce:
+    """Of machines that end while it asks, the subnet or a group may be gone by then."""
     groups: dict[str, SecurityGroupRules] = {}
     around: dict[str, NetworkAround] = {}
     for machine in machines:
         if machine.subnet not in around:
-            around[machine.subnet] = await reports.around(machine.region, machine.subnet)
+            if (found := await reports.around(machine.region, machine.subnet)) is None:
+                continue
+            around[machine.subnet] = found
         wanted = {group for each in machine.interfaces for group in each.groups}
         wanted |= {group for names in around[machine.subnet].endpoints for group in names}
         groups |= {group.id: group for group in await reports.groups(machine.region, sorted(wanted - groups.keys()))}

@@ -29,7 +29,7 @@ def firewall_rules(groups: Iterable[SecurityGroupRules], members: Members) -> tu
 def members_of(machines: Iterable[Machine]) -> dict[str, list[str]]:
     """The addresses in each group. An instance is at the address of its first interface."""
     members: dict[str, list[str]] = {}
-    for machine in machines:
+    for machine in (one for one in machines if one.interfaces):
         address = machine.interfaces[0].address
         for group in {name for each in machine.interfaces for name in each.groups}:
             members.setdefault(group, []).append(address)

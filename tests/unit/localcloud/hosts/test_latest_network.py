@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in force in the networks of instances, where questions overlap and things go while they are asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from localcloud.aws.machines import Machine, MachineInterface, NetworkAround, SecurityGroupRules
+from localcloud.hosts.aws.network import LatestNetwork
+
+GROUP = SecurityGroupRules("sg-1", "nodes", (), ())
+
+
+def machine(number: int, subnet: str) -> Machine:
+    interface = MachineInterface(f"eni-{number}", f"10.0.1.{number}", ("sg-1", "sg-gone"))
+    return Machine(f"i-{number}", "ami-1", "us-east-1", subnet, (interface,), b"", {}, "/metadata")
+
+
+class Reports:
+    """The part of `MachineReports` that is asked. The first question about a subnet waits until it is let go."""
+
+    def __init__(self, *living: Machine) -> None:
+        self.living = list(living)
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def machines(self) -> Sequence[Machine]:
+        return tuple(self.living)
+
+    async def around(self, region: str, subnet: str) -> NetworkAround | None:
+        if not self.asked.is_set():
+            self.asked.set()
+            await self.go_on.wait()
+        return None if subnet == "gone" else NetworkAround(subnet, "10.0.1.0/24", "vpc", ("10.0.0.0/16",), ())
+
+    async def groups(self, region: str, ids: Sequence[str]) -> Sequence[SecurityGroupRules]:
+        return [GROUP] if "sg-1" in ids else []
+
+
+def test_an_answer_that_comes_late_hides_no_machine_that_started_meanwhile() -> None:
+    """The later machine would find no subnet, and never begin."""
+    first, second = machine(1, "one"), machine(2, "two")
+
+    async def scenario() -> LatestNetwork:
+        reports = Reports(first)
+        network = LatestNetwork(reports)  # type: ignore[arg-type]
+        early = asyncio.create_task(network.ask(first))
+        await reports.asked.wait()
+        reports.living.append(second)
+        await network.ask(second)
+        reports.go_on.set()
+        assert (await early).reach(second) is None
+        return network
+
+    network = asyncio.run(scenario())
+    assert network.now.reach(first)
+    assert network.now.reach(second)
+    assert network.now.members["sg-1"] == ["10.0.1.1", "10.0.1.2"]
+
+
+def test_what_is_gone_keeps_no_other_machine_from_its_start() -> None:
+    ended, starting = machine(1, "gone"), machine(2, "two")
+
+    async def scenario() -> LatestNetwork:
+        reports = Reports(ended)
+        reports.asked.set()
+        network = LatestNetwork(reports)  # type: ignore[arg-type]
+        await network.ask(starting)
+        return network
+
+    network = asyncio.run(scenario())
+    assert network.now.reach(starting)
+    assert network.now.reach(ended) is None
