@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,8 +68,7 @@ def find_outputs(selection: RunSelection, purpose: str, history: bool) -> list[R
             store, folder = openers[run.stack].folder(run.folder)
         except TransferError as error:
             if selection.wanted.stack:
-                _show_lost(run, say_aside)
-                refused.append(f"{terminal(run.title)}: {error}")
+                refused.append("\n".join([f"{terminal(run.title)}: {error}", *_lost_lines(run)]))
                 continue
             # The other stacks' runs may be on platforms whose files anybody can fetch.
             say_aside(f"{terminal(run.stack)} {terminal(run.title)}: {error}")
@@ -101,7 +100,8 @@ def show(outputs: Sequence[RunOutput], form: str) -> None:
             say(f"  {object_line(item, item.name[len(output.prefix) :])}")
             count, total = count + 1, total + item.size
         say(f"  {plural(count, 'file')}, {size_words(total)}" if count else "  nothing there")
-        _show_lost(output.run)
+        for line in _lost_lines(run):
+            say(line)
     say("The same command with `--to DIR` fetches them.")
 
 
@@ -111,14 +111,14 @@ def _lost(run: RunStatus) -> list[tuple[int, Lost]]:
     return [(rank, lost) for rank, lost in found if lost is not None]
 
 
-def _show_lost(run: RunStatus, tell: Callable[[str], None] = say) -> None:
-    """The same, with the launcher's own words on how to keep it."""
+def _lost_lines(run: RunStatus) -> Iterator[str]:
+    """The same in words, with the launcher's own on how to keep it."""
     for rank, lost in _lost(run):
-        tell(f"  not kept of rank {rank}: {plural(lost.files, 'file')}, {size_words(lost.size)}")
+        yield f"  not kept of rank {rank}: {plural(lost.files, 'file')}, {size_words(lost.size)}"
         for one in lost.largest:
             several = f" ({plural(one.files, 'file')})" if one.files > 1 else ""
-            tell(f"  {size_words(one.size):>10}  {terminal(one.name)}{several}: {terminal(one.why)}")
-        tell(f"  {terminal(lost.remedy)}")
+            yield f"  {size_words(one.size):>10}  {terminal(one.name)}{several}: {terminal(one.why)}"
+        yield f"  {terminal(lost.remedy)}"
 
 
 def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
@@ -137,7 +137,9 @@ def fetch(outputs: Sequence[RunOutput], to: Path, overwrite: bool) -> None:
     if not account.expected_bytes + account.moved + account.there + len(account.problems):
         say("These runs have left no files so far.")
     for output in outputs:
-        _show_lost(output.run)
+        lines = list(_lost_lines(output.run))
+        for line in [terminal(output.run.title), *lines] if lines else ():
+            say(line)
     if not account.expected_bytes + account.moved + account.there + len(account.problems):
         return
     end_with(account, "fetched", f"into {to}")

@@ -35,7 +35,7 @@ def errors_in(log: Path) -> list[EngineError]:
     """Each error once; none if the engine ended before it wrote anything."""
     if not log.exists():
         return []
-    events = (_event(line) for line in log.read_text("utf-8", "replace").splitlines())
+    events = (_event(line) for line in log.read_text("utf-8", "replace").split("\n"))
     return list(dict.fromkeys(error for event in events for error in _errors(event)))
 
 

@@ -19,7 +19,7 @@ from localcloud.environments.absent import absent_modules
 from localcloud.environments.find import MissingEnvironment
 from localcloud.hosts import users
 from localcloud.isolation import REMEDY, REQUIRED
-from localstacks.environments import environment_of, make_environments, require_fitting
+from localstacks.environments import environment_of, make_environments, require_fitting, why_untrained
 from localstacks.errors import LocalStackError
 from localstacks.place import JUDGED, QUIET, Place
 from provider.base.asking import Tell
@@ -239,8 +239,8 @@ def _not_rehearsed(stage: Stage, job: JobPlan) -> str:
         return "; ".join(stage.script.mapped.not_rehearsed.get(job.name, ()))
     environment = environment_of(job, stage.place.file.parent)
     if isinstance(environment, MissingEnvironment):
-        remedy = f" ({environment.remedy})" if environment.remedy else ""
-        return f"no local environment for {job.framework}: {environment.reason}{remedy}"
+        # What could be made here has been made.
+        return f"no local environment for {job.framework}: {why_untrained(job, stage.place.file.parent)}"
     return ""
 
 

@@ -95,7 +95,7 @@ def _choices(stack: Stack, facts: Facts) -> Iterator[tuple[str, Choice]]:
             yield name, choose(_need(name, job, facts))
 
 
-@rule("TY846", "requirements that the local environment of a job cannot meet", severity="warning")
+@rule("TY846", "requirements that no local environment of a job meets together with its code", severity="warning")
 def local_conflict(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, choice in _choices(stack, facts):
         if not choice.nearest:
@@ -107,16 +107,28 @@ def local_conflict(stack: Stack, facts: Facts) -> Iterator[Wrong]:
             message += f" `{choice.nearest.name}`, which stands in for the image on this machine"
             remedy = f"write `{one.package}` without a version, or one that fits. Only `up --local` and `rehearse` "
             yield Wrong(at("jobs", name, "requirements"), message, f"{remedy}refuse it; an image may have it")
+        wanted = stack.jobs[name].requirements
+        if choice.decision and choice.lacks and wanted:
+            lines = " and ".join(f"`{packages_of(module)[0]}`" for module in choice.lacks)
+            remedy = f"add {lines} to `{wanted.file}`, or {_without_version(choice)}"
+            yield Wrong(at("jobs", name, "requirements"), _decided(choice, facts.packages[name]), remedy)
 
 
 @rule("TY847", "requirements that rule out the first local environment of a framework", severity="note")
 def local_choice(stack: Stack, facts: Facts) -> Iterator[Wrong]:
     for name, choice in _choices(stack, facts):
-        if choice.decision:
-            place = _place(choice.decisive[0], facts.packages[name])
-            message = f"{place}the environment that stands in for the image on this machine is {choice.decision}"
-            remedy = f"nothing, if you want that; otherwise write `{choice.decisive[0].package}` without a version"
-            yield Wrong(at("jobs", name, "requirements"), message, remedy)
+        if choice.decision and not choice.lacks:
+            remedy = f"nothing, if you want that; otherwise {_without_version(choice)}"
+            yield Wrong(at("jobs", name, "requirements"), _decided(choice, facts.packages[name]), remedy)
+
+
+def _decided(choice: Choice, packages: PackageList) -> str:
+    place = _place(choice.decisive[0], packages)
+    return f"{place}the environment that stands in for the image on this machine is {choice.decision}"
+
+
+def _without_version(choice: Choice) -> str:
+    return f"write `{choice.decisive[0].package}` without a version"
 
 
 def _place(conflict: Conflict, packages: PackageList) -> str:

@@ -30,3 +30,11 @@ def test_errors_and_refusals_of_policies_are_told_once_and_nothing_else_is(tmp_p
     ]
     assert [error.title for error in errors_in(log)] == ["trainyard:index:Run (line/base)", "oci:Core:Subnet (subnet)"]
     assert errors_in(tmp_path / "none.json") == []
+
+
+def test_what_a_script_printed_does_not_hide_its_error(tmp_path: Path) -> None:
+    """The engine writes an event to a line, and characters that other readers take for the end of one as they are."""
+    log = tmp_path / "events.json"
+    event = {"diagnosticEvent": {"urn": RUN, "message": "The run base is FAILED: a\x85b\u2028c", "severity": "error"}}
+    log.write_text(json.dumps(event, ensure_ascii=False) + "\n", "utf-8")
+    assert [error.message for error in errors_in(log)] == ["The run base is FAILED: a\x85b\u2028c"]

@@ -49,6 +49,14 @@ def test_a_plain_task_knows_itself_and_the_others(tmp_path: Path) -> None:
         assert Path(told["TRAINYARD_OUTPUT"]).is_dir()
 
 
+def test_the_log_begins_with_what_the_program_prints(tmp_path: Path) -> None:
+    """Python from 3.12 on would warn, above it, of how the code is unpacked."""
+    job = with_code(tmp_path, SHOWS, command="train.py RANK")
+    (unpacks,) = [line for line in job["taskRoles"]["main"]["commands"] if "TRAINYARD_CODE" in line]
+    assert unpacks.startswith('"$trainyard_python" -I -W ignore -c ')
+    assert carry_out(job, "main", 0, tmp_path).stderr == ""
+
+
 def test_the_first_failure_of_a_process_ends_the_others(tmp_path: Path) -> None:
     script = "import os, sys, time\nsys.exit(7) if os.environ['LOCAL_RANK'] == '1' else time.sleep(600)\n"
     job = with_code(tmp_path, script, options={"processes": 3})
