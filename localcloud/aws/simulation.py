@@ -10,7 +10,8 @@ from pathlib import Path
 from localcloud.api.http import Reply, Request
 from localcloud.aws import account, sigv4
 from localcloud.aws.additions.outside import Outside
-from localcloud.aws.calls import AwsCall
+from localcloud.aws.border.read import value_of
+from localcloud.aws.calls import AwsCall, RawCall
 from localcloud.aws.door import MotoApps
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.judge.judge import authorize, ec2_may_assume
@@ -18,7 +19,7 @@ from localcloud.aws.judge.record import AwsRecord
 from localcloud.aws.kept import KeptState
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.principals import AwsPrincipal, find_key
-from localcloud.aws.refusals import refuse
+from localcloud.aws.refusals import refuse, uploads
 
 log = logging.getLogger("localcloud")
 
@@ -57,8 +58,10 @@ class Simulation:
         sigv4.verify(request, signed, key.secret, digest)
         return key.principal
 
-    def answer(self, call: AwsCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
+    def answer(self, raw: RawCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
         """The reply to a call whose signature holds, and its summary for the log."""
+        call = value_of(raw)
+        uploads.refuse_others(call)
         authorize(call, caller, self._record)
         refuse(call, caller)
         reply = self._carry_out(call, key_id)
