@@ -75,7 +75,7 @@ def value_of_written(call: AwsCall, request: WrittenRequest) -> AwsCall:
     return value
 
 
-class _Seen(Exception):
+class _HandlerError(Exception):
     """Thrown by moto's handlers, with what they saw."""
 
     def __init__(self, handler: Any) -> None:
@@ -85,7 +85,7 @@ class _Seen(Exception):
         self.parameters = getattr(handler, "params", {})
 
 
-class _SeenInS3(Exception):
+class _InS3Error(Exception):
     def __init__(self, handler: Any) -> None:
         super().__init__()
         self.place = (handler.request.method, handler.bucket_name or "", handler.parse_key_name())
@@ -110,10 +110,10 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> None:
     from moto.s3.responses import S3Response
 
     def stop(self: Any, *_: Any) -> None:
-        raise _Seen(self)
+        raise _HandlerError(self)
 
     def stop_in_s3(self: Any, *_: Any) -> None:
-        raise _SeenInS3(self)
+        raise _InS3Error(self)
 
     monkeypatch.setattr(BaseResponse, "call_action", stop)
     for name in ("_bucket_response", "_key_response"):
@@ -127,10 +127,10 @@ def test_a_handler_sees_the_value_that_was_judged(prefix: str) -> None:
     for service, name, control in (row for row in ROWS if row[0].prefix == prefix):
         model, call, _, _ = call_of(service, name, control)
         again = written(call)
-        with pytest.raises((_Seen, _SeenInS3)) as raised:
+        with pytest.raises((_HandlerError, _InS3Error)) as raised:
             apps.ask(call, "AKIAEXAMPLEEXAMPLE00")
         seen = raised.value
-        if isinstance(seen, _SeenInS3):
+        if isinstance(seen, _InS3Error):
             assert seen.place == (again.method, call.text("Bucket"), call.text("Key")), name
             assert (seen.body, seen.headers) == (again.body, again.headers), name
             query = dict(parse_qsl(again.query, keep_blank_values=True))

@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from localcloud.api.faults import Faults
-from localcloud.api.store import StateStore
 from localcloud.api.http import Reply, Request
+from localcloud.api.store import StateStore
 from localcloud.aws import account, sigv4
 from localcloud.aws.cloud import AwsCloud
 

@@ -81,8 +81,8 @@ def parameters_of(model: Any) -> dict[str, Any]:
     if shape is None:
         return {}
     named: dict[str, Any] = sample(shape)
-    fixed = {"Bucket": "team", "Key": "a b/c+d&é=%2F", "CopySource": "team/a%20b?versionId=7", "AccountId": "123456789012",
-             "ResourceArn": "arn:aws:s3:::team", "Range": "bytes=0-5"}  # fmt: skip
+    fixed = {"Bucket": "team", "Key": "a b/c+d&é=%2F", "CopySource": "team/a%20b?versionId=7",
+             "AccountId": "123456789012", "ResourceArn": "arn:aws:s3:::team", "Range": "bytes=0-5"}  # fmt: skip
     if model.service_model.service_name in ("s3", "s3control"):
         named |= {name: value for name, value in fixed.items() if name in named}
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,35 +89,36 @@ def _on_wire(name: str, member: Any, wire: Wire) -> str:
 
 def typed(value: str, kind: str, name: str) -> str:
     """The value as its type is written. Refused if it is not of the type: moto's parser would break on it."""
-    if kind == "boolean":
-        if value.lower() in ("true", "false"):
-            return value.lower()
-    elif kind in ("integer", "long"):
-        if _WHOLE.fullmatch(value):
-            return str(int(value))
-    elif kind in ("float", "double"):
-        if _reads(float, value):
-            return value
-    elif kind == "timestamp":
-        if _reads(_moment, value):
-            return value
-    elif kind == "blob":
-        if _reads(base64.b64decode, value):
-            return value
-    else:
-        return value
-    raise RefusalError(Reason.REFUSED, f"Value '{value[:60]}' at '{name}' is not of the type {kind}")
-
-
-def _reads(reader: Any, value: str) -> bool:
     try:
-        reader(value)
-    except (ValueError, OverflowError):
-        return False
-    return True
+        return _WRITTEN[kind](value) if kind in _WRITTEN else value
+    except (ValueError, OverflowError, KeyError):
+        raise RefusalError(Reason.REFUSED, f"Value '{value[:60]}' at '{name}' is not of the type {kind}") from None
+
+
+def _whole(value: str) -> str:
+    if not _WHOLE.fullmatch(value):
+        raise ValueError(value)
+    return str(int(value))
 
 
 def _moment(value: str) -> object:
     from botocore.utils import parse_timestamp
 
-    return parse_timestamp(value)
+    moment: object = parse_timestamp(value)
+    return moment
+
+
+def _if_it_reads(reader: Callable[[str], object]) -> Callable[[str], str]:
+    def same(value: str) -> str:
+        reader(value)
+        return value
+
+    return same
+
+
+# Types that are more than text -> how a value of theirs is written. A KeyError or ValueError if it is none.
+_WRITTEN: Mapping[str, Callable[[str], str]] = {
+    "boolean": lambda value: {"true": "true", "false": "false"}[value.lower()],
+    "integer": _whole, "long": _whole, "float": _if_it_reads(float), "double": _if_it_reads(float),
+    "timestamp": _if_it_reads(_moment), "blob": _if_it_reads(base64.b64decode),
+}  # fmt: skip

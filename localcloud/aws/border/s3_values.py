@@ -168,7 +168,11 @@ def _check_content(raw: RawCall) -> None:
     for algorithm in _CHECKSUMS:
         stated = raw.headers.get(f"x-amz-checksum-{algorithm.lower()}")
         # The checksum of a whole upload is stated when it is completed, and its body is a list of parts.
-        if stated is not None and raw.operation != "CompleteMultipartUpload" and checksum(raw.body, algorithm) != stated:
+        if (
+            stated is not None
+            and raw.operation != "CompleteMultipartUpload"
+            and checksum(raw.body, algorithm) != stated
+        ):
             message = f"The {algorithm} you specified did not match the calculated checksum."
             raise RefusalError(Reason.REFUSED, message, "BadDigest")
 

@@ -56,7 +56,7 @@ def _of(element: ElementTree.Element, shape: Any, space: str) -> Any:
     if kind == "structure":
         return _structure(element, shape, space)
     if kind == "list":
-        _check_plain(element, {})
+        _check_plain(element, "")
         tag = _item_name(shape)
         return [_of(item, shape.member, space) for item in element if _tag(item, space) == tag or _refuse()]
     if len(element) or element.attrib or kind == "map":
@@ -69,9 +69,10 @@ def _of(element: ElementTree.Element, shape: Any, space: str) -> Any:
 
 def _structure(element: ElementTree.Element, shape: Any, space: str) -> dict[str, Any]:
     inside = {name: one for name, one in shape.members.items() if "location" not in one.serialization}
-    attributes = {_TYPE: name for name, member in inside.items() if member.serialization.get("xmlAttribute")}
-    value: dict[str, Any] = {attributes[name]: text for name, text in _check_plain(element, attributes).items()}
-    names = {_name(name, member): name for name, member in inside.items() if name not in attributes.values()}
+    attribute = _attribute_of(inside)
+    stated = _check_plain(element, attribute)
+    value: dict[str, Any] = {attribute: stated} if stated else {}
+    names = {_name(name, member): name for name, member in inside.items() if name != attribute}
     for item in element:
         name = names.get(_tag(item, space), "")
         member = inside[name] if name else _refuse()
@@ -86,12 +87,18 @@ def _structure(element: ElementTree.Element, shape: Any, space: str) -> dict[str
     return value
 
 
-def _check_plain(element: ElementTree.Element, allowed: Mapping[str, str]) -> Mapping[str, str]:
-    """The attributes of an element that holds elements, and no text of its own."""
+def _attribute_of(members: Mapping[str, Any]) -> str:
+    """The member that is an attribute: grantees have a type. None has two."""
+    return next((name for name, member in members.items() if member.serialization.get("xmlAttribute")), "")
+
+
+def _check_plain(element: ElementTree.Element, attribute: str) -> str:
+    """The attribute of an element that holds elements, and no text of its own."""
     texts = (element.text, *(item.tail for item in element))
-    if set(element.attrib) - set(allowed) or not all(_SPACE.fullmatch(text or "") for text in texts):
+    allowed = {_TYPE} if attribute else set()
+    if set(element.attrib) - allowed or not all(_SPACE.fullmatch(text or "") for text in texts):
         raise malformed()
-    return element.attrib
+    return element.get(_TYPE, "")
 
 
 def _tag(element: ElementTree.Element, space: str) -> str:
@@ -124,11 +131,10 @@ def written(value: Any, name: str, shape: Any) -> bytes:
 
 def _parts(value: Any, name: str, shape: Any) -> Iterator[str]:
     if shape.type_name == "structure":
-        attributes = [member for member, one in shape.members.items() if one.serialization.get("xmlAttribute")]
-        stated = "".join(f' xsi:type="{_attribute(value[one])}"' for one in attributes if one in value)
-        yield f"<{name} {_SCHEMA}{stated}>" if stated else f"<{name}>"
+        attribute = _attribute_of(shape.members)
+        yield f'<{name} {_SCHEMA} xsi:type="{_quoted(value[attribute])}">' if attribute in value else f"<{name}>"
         for member, one in shape.members.items():
-            if member in value and member not in attributes:
+            if member in value and member != attribute:
                 yield from _member(value[member], _name(member, one), one)
         yield f"</{name}>"
     elif shape.type_name == "list":
@@ -148,5 +154,5 @@ def _member(value: Any, name: str, shape: Any) -> Iterator[str]:
         yield from _parts(value, name, shape)
 
 
-def _attribute(text: str) -> str:
+def _quoted(text: str) -> str:
     return escape(text, {**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})

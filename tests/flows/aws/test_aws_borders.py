@@ -89,7 +89,10 @@ def test_one_who_may_make_a_key_of_his_own_makes_nobody_elses(inside: AwsInside,
 
 def test_one_who_may_take_on_a_small_role_becomes_no_other(inside: AwsInside) -> None:
     iam = inside.client(inside.deployer, "iam")
-    for name, who in (("small", f"arn:aws:iam::{ACCOUNT}:user/user"), ("boss", f"arn:aws:iam::{ACCOUNT}:user/deployer")):
+    for name, who in (
+        ("small", f"arn:aws:iam::{ACCOUNT}:user/user"),
+        ("boss", f"arn:aws:iam::{ACCOUNT}:user/deployer"),
+    ):
         trust = {"Effect": "Allow", "Principal": {"AWS": who}, "Action": "sts:AssumeRole"}
         document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
         iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)
@@ -101,9 +104,7 @@ def test_one_who_may_take_on_a_small_role_becomes_no_other(inside: AwsInside) ->
 
 
 @pytest.mark.parametrize("kind", TYPES[:2])
-def test_a_condition_on_tags_is_about_what_is_deleted(
-    inside: AwsInside, groups: Mapping[str, str], kind: str
-) -> None:
+def test_a_condition_on_tags_is_about_what_is_deleted(inside: AwsInside, groups: Mapping[str, str], kind: str) -> None:
     from moto.ec2.models import ec2_backends
 
     owned = {"StringEquals": {"aws:ResourceTag/stack": "mine"}}
@@ -162,7 +163,7 @@ DELETES = {
                                 "</b:Object><Object xmlns='v'><Key>secret/q.json</Key></Object></Delete>",
     "a key with parts": "<Delete><Object><Key>mine/a<x>secret/q.json</x></Key></Object></Delete>",
     "an attribute": "<Delete><Object><Key a='secret/q.json'>mine/a</Key></Object></Delete>",
-    "a declared name": "<!DOCTYPE Delete [<!ENTITY k 'secret/q.json'>]><Delete><Object><Key>&k;</Key></Object></Delete>",
+    "a declared name": "<!DOCTYPE x [<!ENTITY k 'secret/q.json'>]><Delete><Object><Key>&k;</Key></Object></Delete>",
     "a comment": "<Delete><Object><Key>mine/a<!-- x --></Key><Key>secret/q.json</Key></Object></Delete>",
     "another case": "<delete><Object><Key>secret/q.json</Key></Object></delete>",
     "a version beside a key": "<Delete><Object><Key>secret/q.json</Key><VersionId/></Object></Delete>",
@@ -171,7 +172,9 @@ DELETES = {
 
 @pytest.mark.parametrize("body", DELETES.values(), ids=DELETES)
 def test_a_list_of_deletions_is_read_once(inside: AwsInside, bucket: str, body: str) -> None:
-    grant(inside, {"Action": ["s3:DeleteObject", "s3:DeleteObjectVersion"], "Resource": f"arn:aws:s3:::{bucket}/mine/*"})
+    grant(
+        inside, {"Action": ["s3:DeleteObject", "s3:DeleteObjectVersion"], "Resource": f"arn:aws:s3:::{bucket}/mine/*"}
+    )
     reply = inside.send(inside.user, "s3", "POST", f"/{bucket}?delete", {}, body.encode())
     assert "secret/q.json" in keys_of(inside)
     assert 400 <= reply.status < 500
@@ -330,8 +333,13 @@ def test_pieces_of_a_body_are_put_together_at_the_border(inside: AwsInside, buck
     held = inside.ask(inside.deployer, "s3", "GetObject", Bucket=bucket, Key="mine/pieces")
     assert (held["Body"].read(), held.get("ContentEncoding")) == (content, None)
     for text in (
-        f"{pieces}x-amz-checksum-crc32:AAAAAA==\r\n\r\n", f"{pieces}x-amz-tagging:a=b\r\n\r\n", pieces[:20],
-        f"a\r\n0123456789\r\n0\r\nx-amz-checksum-crc32:{checksum}\r\n\r\n", "-1\r\n", "", f"+a\r\n{pieces}",
+        f"{pieces}x-amz-checksum-crc32:AAAAAA==\r\n\r\n",
+        f"{pieces}x-amz-tagging:a=b\r\n\r\n",
+        pieces[:20],
+        f"a\r\n0123456789\r\n0\r\nx-amz-checksum-crc32:{checksum}\r\n\r\n",
+        "-1\r\n",
+        "",
+        f"+a\r\n{pieces}",
     ):
         assert put(text).status == 400, text
     assert put(f"{pieces}x-amz-tagging:a=b\r\n\r\n", **{"x-amz-trailer": "x-amz-tagging"}).status == 400
