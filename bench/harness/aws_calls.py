@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and changes of the local AWS beside moto's own server: the same requests to both, at ten objects of a kind.
 
-moto's server verifies nothing, judges nobody, and keeps its state in memory: the difference is what ours adds to a call.
+moto's server verifies nothing, judges nobody, and keeps its state in memory. The difference is what ours adds.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def test_a_handler_sees_the_value_that_was_judged(prefix: str) -> None:
         again = written(call)
         with pytest.raises((_HandlerError, _InS3Error)) as raised:
             apps.ask(call, "AKIAEXAMPLEEXAMPLE00")
-        seen = raised.value
+        seen: Any = raised.value
         if isinstance(seen, _InS3Error):
             assert seen.place == (again.method, call.text("Bucket"), call.text("Key")), name
             assert (seen.body, seen.headers) == (again.body, again.headers), name

@@ -175,8 +175,8 @@ def _parameters() -> dict[str, Any]:
     from moto.ssm.models import ssm_backends
 
     held = ssm_backends[ACCOUNT][REGION]._parameters
-    rows = ((name, dict.get(held, name)) for name in list(dict.keys(held)))
-    return {f"parameter {name}": rows[-1].value for name, rows in rows if not name.startswith(("/aws/", "mine"))}
+    others = (name for name in list(dict.keys(held)) if not name.startswith(("/aws/", "mine")))
+    return {f"parameter {name}": dict.__getitem__(held, name)[-1].value for name in others}
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from unittest.mock import patch
 from xml.etree import ElementTree
 
 from localcloud.api.http import Request
-from localcloud.aws import calls, cloud, door, sigv4, simulation
+from localcloud.aws import calls, cloud, door, sigv4
 from localcloud.aws.border import s3_values, written, xml_body
+from localcloud.aws.refusals import uploads
 from localcloud.aws.services import Wire
 
 
@@ -103,7 +104,7 @@ def _links_take_headers() -> Iterator[None]:
 @contextmanager
 def _uploads_go_by_their_id() -> Iterator[None]:
     """Finding 6: nobody asks whether an upload is of the key that is judged."""
-    with patch.object(simulation.uploads, "refuse_others", lambda call: None):
+    with patch.object(uploads, "refuse_others", lambda call: None):
         yield
 
 

@@ -38,7 +38,8 @@ def decoded(headers: Mapping[str, str], body: bytes) -> tuple[dict[str, str], by
 
 def _pieces(body: bytes) -> tuple[list[memoryview], int]:
     """The pieces, and where the trailers begin."""
-    whole, pieces, at = memoryview(body), [], 0
+    whole, at = memoryview(body), 0
+    pieces: list[memoryview] = []
     while True:
         line = body.find(b"\r\n", at, at + _LONGEST_LINE)
         size = _SIZE.fullmatch(body[at : max(line, at)])

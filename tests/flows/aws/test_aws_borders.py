@@ -360,3 +360,26 @@ def test_a_link_of_another_service_names_its_operation(inside: AwsInside) -> Non
     nobody = Sender(inside.deployer.key, "x" * 40)
     request = signed(nobody, "ssm", "POST", "/", SSM, b"{}")
     assert inside.answer(request, b"{}").status == 400
+
+
+def test_a_thing_is_judged_by_what_moto_finds_by_its_name(inside: AwsInside) -> None:
+    """A denial of one thing holds for its other names, too: versions, aliases, ARNs."""
+    ssm, kms = inside.client(inside.deployer, "ssm"), inside.client(inside.deployer, "kms")
+    ssm.put_parameter(Name="/team/secret", Value="TOP-SECRET", Type="String")
+    key = kms.create_key()["KeyMetadata"]
+    kms.create_alias(AliasName="alias/secret", TargetKeyId=key["KeyId"])
+    prefix = f"arn:aws:ssm:us-east-1:{ACCOUNT}:parameter"
+    grant(inside, {"Action": ["ssm:*", "kms:*"]},
+          {"Effect": "Deny", "Action": "*", "Resource": [f"{prefix}/team/secret", key["Arn"]]})  # fmt: skip
+    user = inside.client(inside.user, "ssm")
+    full = f"{prefix}/team/secret"
+    for name in ("/team/secret", "/team/secret:1", full, f"{full}:1", f"{prefix}{full}", f"{prefix}//team/secret",
+                 f"{prefix}/team/{prefix}secret"):  # fmt: skip
+        with pytest.raises(Exception, match=r"AccessDenied|ParameterNotFound|Validation"):
+            user.get_parameter(Name=name)
+    elsewhere = key["Arn"].replace("us-east-1", "eu-west-1")
+    for name in (key["KeyId"], key["Arn"], "alias/secret", f"arn:aws:kms:us-east-1:{ACCOUNT}:alias/secret", elsewhere,
+                 f"arn:aws:kms:us-east-1:{ACCOUNT}:key/{key['KeyId']}:key/x"):  # fmt: skip
+        with pytest.raises(Exception, match=r"AccessDenied|NotFound|Validation"):
+            inside.ask(inside.user, "kms", "DisableKey", KeyId=name)
+    assert kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"]["Enabled"]
