@@ -12,6 +12,8 @@ from localcloud.aws.judge.decide import Need
 
 Keys = Mapping[str, Sequence[str]]
 _HEADERS = ("x-amz-server-side-encryption", "x-amz-acl")
+# With these values a header does nothing.
+_OFF = ("false", "OFF")
 # How the operations end that need another action for an old version.
 _HAVE_VERSIONS = ("Object", "Tagging", "Acl", "Attributes")
 
@@ -52,8 +54,9 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
 def _of_headers(call: AwsCall, resource: str, keys: Keys) -> Iterator[Need]:
     """What headers do beside the operation, such as tags that a new object gets."""
     rows = table("aws_calls")["s3"]["headers"]
-    named = (name for header in call.headers for name in rows.get(call.operation, rows["object"]).get(header, ()))
-    yield from (Need(f"s3:{name}", resource, keys) for name in dict.fromkeys(named))
+    row = rows.get(call.operation, rows["object"])
+    needed = (name for header, text in call.headers.items() if text not in _OFF for name in row.get(header, ()))
+    yield from (Need(f"s3:{name}", resource, keys) for name in dict.fromkeys(needed))
 
 
 def _own_keys(call: AwsCall) -> dict[str, Sequence[str]]:
