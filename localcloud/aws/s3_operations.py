@@ -116,7 +116,7 @@ def _copied(source: str) -> tuple[str, str]:
     path, mark, query = source.partition("?")
     name, equals, version = query.partition("=")
     try:
-        named, version = unquote(path, errors="strict").lstrip("/"), unquote(version, errors="strict")
+        named, version = unquote(path, errors="strict").removeprefix("/"), unquote(version, errors="strict")
     except ValueError:
         named = ""
     bucket, _, key = named.partition("/")
