@@ -58,10 +58,12 @@ def grant(inside: AwsInside, *statements: Mapping[str, Any]) -> None:
                PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": rows}))  # fmt: skip
 
 
-def two_forms(outer: str, name: str, value: str) -> bytes:
+def two_forms(outer: str, **inner: str) -> bytes:
     """A body that is a query to one reader and a form to another."""
-    part = f'--B\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n--B--'
-    return f"{outer}&z=\r\n{part}".encode()
+    parts = "".join(
+        f'--B\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in inner.items()
+    )
+    return f"{outer}&z=\r\n{parts}--B--".encode()
 
 
 def keys_of(inside: AwsInside, bucket: str = "team") -> dict[str, bytes]:
@@ -81,7 +83,7 @@ def access_keys(user: str) -> set[str]:
 def test_one_who_may_make_a_key_of_his_own_makes_nobody_elses(inside: AwsInside, kind: str) -> None:
     grant(inside, {"Action": "iam:CreateAccessKey", "Resource": f"arn:aws:iam::{ACCOUNT}:user/user"})
     before = access_keys("deployer"), access_keys("user")
-    body = two_forms("Action=CreateAccessKey&Version=2010-05-08&UserName=user", "UserName", "deployer")
+    body = two_forms("Action=CreateAccessKey&Version=2010-05-08&UserName=user", UserName="deployer")
     reply = inside.send(inside.user, "iam", "POST", "/", {"content-type": kind}, body)
     assert (access_keys("deployer"), access_keys("user")) == before
     assert 400 <= reply.status < 500
@@ -98,7 +100,9 @@ def test_one_who_may_take_on_a_small_role_becomes_no_other(inside: AwsInside) ->
         iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)
     small, boss = (f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("small", "boss"))
     grant(inside, {"Action": "sts:AssumeRole", "Resource": small})
-    body = two_forms(f"Action=AssumeRole&Version=2011-06-15&RoleSessionName=me&RoleArn={small}", "RoleArn", boss)
+    body = two_forms(
+        f"Action=AssumeRole&Version=2011-06-15&RoleSessionName=me&RoleArn={small}", RoleArn=boss, RoleSessionName="me"
+    )
     reply = inside.send(inside.user, "sts", "POST", "/", {"content-type": MULTIPART}, body)
     assert b"assumed-role/boss" not in reply.content
 
@@ -110,7 +114,7 @@ def test_a_condition_on_tags_is_about_what_is_deleted(inside: AwsInside, groups:
     owned = {"StringEquals": {"aws:ResourceTag/stack": "mine"}}
     grant(inside, {"Action": "ec2:DeleteSecurityGroup", "Condition": owned})
     outer = f"Action=DeleteSecurityGroup&Version=2016-11-15&GroupId={groups['mine']}"
-    body = two_forms(outer, "GroupId", groups["theirs"])
+    body = two_forms(outer, GroupId=groups["theirs"])
     inside.send(inside.user, "ec2", "POST", "/", {"content-type": kind}, body)
     assert ec2_backends[ACCOUNT]["us-east-1"].get_security_group_from_id(groups["theirs"]) is not None
 
