@@ -18,7 +18,7 @@ from tests.support.counts import FIRST, wanted
 # A row for each cloud: what generates its requests, and the defects that can be put back.
 CLOUDS: Mapping[str, Callable[[Path], AbstractContextManager[Border]]] = {"aws": borders_aws.border}
 PUT_BACK = {("aws", name): defect for name, defect in AWS_PUT_BACK.items()}
-COUNT = wanted(sample=200, full=20_000)
+COUNT = wanted(sample=100, full=20_000)
 PORTION = 2_000
 # A defect that is put back is found within as many requests.
 MOST = 2_000
