@@ -19,7 +19,7 @@ from localcloud.aws.judge.record import AwsRecord
 from localcloud.aws.kept import KeptState
 from localcloud.aws.metadata import SESSION_SECONDS, Metadata
 from localcloud.aws.principals import AwsPrincipal, find_key
-from localcloud.aws.refusals import refuse, uploads
+from localcloud.aws.refusals import refuse
 
 log = logging.getLogger("localcloud")
 
@@ -61,7 +61,6 @@ class Simulation:
     def answer(self, raw: RawCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
         """The reply to a call whose signature holds, and its summary for the log."""
         call = value_of(raw)
-        uploads.refuse_others(call)
         authorize(call, caller, self._record)
         refuse(call, caller)
         reply = self._carry_out(call, key_id)

@@ -8,9 +8,10 @@
 | documents | policies that are malformed, too long, or name who is not there | rows `document` |
 | launches | values of launches and templates | itself |
 | filters | filters that an operation does not have | botocore's models |
+| uploads | uploads in parts of another key than the one that was judged | itself |
 | objects | settings of S3, and questions about what is not there | itself |
 
-`uploads` alone is asked before the judge. Digests of content are held at the border (localcloud/aws/border).
+Digests of content are held at the border (localcloud/aws/border).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from catalog.tables import table
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.principals import AwsPrincipal
-from localcloud.aws.refusals import documents, filters, in_use, launches, objects, values
+from localcloud.aws.refusals import documents, filters, in_use, launches, objects, uploads, values
 
 # Judged whole, also in a dry run (localcloud/aws/additions/launches.py).
 _JUDGED_DRY = "ec2.RunInstances"
@@ -39,4 +40,5 @@ def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
         filters.refuse(call)
         launches.refuse(call)
     if call.service.prefix == "s3":
+        uploads.refuse_others(call)
         objects.refuse(call, caller)

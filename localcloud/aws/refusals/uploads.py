@@ -9,9 +9,8 @@ from localcloud.aws.errors import Reason, RefusalError
 
 
 def refuse_others(call: AwsCall) -> None:
-    """Refuses a call about an upload that is not of the bucket and key by which the call is judged. So it comes before
-    the judge."""
-    if call.service.prefix != "s3" or "uploadId" not in call.parameters:
+    """Refuses a call about an upload that is not of the bucket and key by which the call was judged."""
+    if "uploadId" not in call.parameters:
         return
     from moto.s3.models import s3_backends
 
