@@ -3,84 +3,39 @@
 
 Both are asked over one kept connection by the same plain HTTP client, with requests written before the clock starts, so
 that neither pays for its official client; what ours costs is measured apart. Ours verifies a signature, judges access
-and commits to disk; moto does none of the three. A figure is the clock's milliseconds a call; a ratio is that of the
-servers' processor time, which other work on the machine hardly moves and which is what bounds their rates.
+and commits to disk; moto does none of the three. The rows of AWS (bench/harness/aws_calls.py) are the same requests to
+both, because there it is moto that carries them out. A figure is the clock's milliseconds a call; a ratio is that of
+the servers' processor time, which other work on the machine hardly moves and which is what bounds their rates.
 """
 
 from __future__ import annotations
 
 import configparser
-import http.client
 import json
 import re
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-import psutil
-
-from bench.harness.rows import TURNS, Aim, Row, Spent, in_turns, spent
+from bench.harness import aws_calls
+from bench.harness.rows import TURNS, Aim, Row, in_turns, spent
+from bench.harness.servers import Asked, Server, Timed, compared, moto_server
 from localcloud import control
 from localcloud.api.signatures import sign
 from localcloud.api.tenancy import load_private_key
-from tests.support.client_environment import environment
 
-MOTO = Path(__file__).with_name("moto-requirements.txt")
 MANY = 1000  # what there is when a list is asked for
 SHARE = MANY // TURNS
 LISTS = 4
 # Three times moto's rate, half its memory.
 AIM_TIME, AIM_MEMORY, AIM_START = 1 / 3, 0.5, 0.6
 _AWS = "AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/20260101/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=0"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One request, ready to be sent."""
-
-    method: str
-    target: str
-    body: bytes
-    headers: dict[str, str]
-
-
-class Server:
-    """A server under measurement, and one kept connection to it."""
-
-    def __init__(self, endpoint: str, pid: int) -> None:
-        self.address = urlsplit(endpoint).netloc
-        self._process = psutil.Process(pid)
-        self._connection = http.client.HTTPConnection(self.address, timeout=60)
-        self._connection.connect()
-        self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def send(self, asked: Asked) -> bytes:
-        self._connection.request(asked.method, asked.target, asked.body, asked.headers)
-        answer = self._connection.getresponse()
-        content = answer.read()
-        if answer.status >= 400:
-            raise RuntimeError(f"{asked.method} {asked.target}: {answer.status} {content[:300]!r}")
-        return content
-
-    def _family(self) -> list[psutil.Process]:
-        return [self._process, *self._process.children(recursive=True)]
-
-    def processor(self) -> float:
-        """Seconds of the processor that it has had."""
-        times = [one.cpu_times() for one in self._family()]
-        return float(sum(one.user + one.system for one in times))
-
-    def memory(self) -> float:
-        """Resident megabytes, of its children too."""
-        return float(sum(one.memory_info().rss for one in self._family())) / 1e6
 
 
 class Ours(Server):
@@ -165,46 +120,12 @@ class Moto(Server):
         return self._s3("DELETE", f"/{name}")
 
 
-@contextmanager
-def _moto() -> Iterator[Moto]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(environment(MOTO) / "moto_server"), "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield _reached(f"http://127.0.0.1:{port}", process)
-        finally:
-            process.terminate()
-
-
-def _reached(endpoint: str, process: subprocess.Popen[bytes]) -> Moto:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            return Moto(endpoint, process.pid)
-        except OSError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-
-
 @dataclass
-class Side:
-    """One server with what has been made in it, and what each kind of call took, turn by turn."""
+class Side(Timed[Ours | Moto]):
+    """One server with what has been made in it."""
 
-    server: Ours | Moto
-    took: dict[str, list[Spent]] = field(default_factory=dict)
     networks: list[str] = field(default_factory=list)
     buckets: list[str] = field(default_factory=list)
-
-    def time(self, what: str, requests: Sequence[Asked]) -> list[bytes]:
-        processor, start = self.server.processor(), time.perf_counter()
-        answers = [self.server.send(asked) for asked in requests]
-        clock = time.perf_counter() - start
-        spent = Spent(clock / len(requests), (self.server.processor() - processor) / len(requests))
-        self.took.setdefault(what, []).append(spent)
-        return answers
 
     def make(self) -> None:
         """Creates and reads a share of the many."""
@@ -237,19 +158,13 @@ def rows() -> list[Row]:
         cloud = control.start(folder / "cloud")
         stack.callback(control.stop, folder / "cloud")
         client = _client(cloud)
-        ours, moto = Side(Ours(cloud)), Side(stack.enter_context(_moto()))
+        ours, moto = Side(Ours(cloud)), Side(stack.enter_context(moto_server(Moto)))
         for step in (*[Side.make] * TURNS, Side.list_all, *[Side.delete] * TURNS):
             for side in (ours, moto):
                 step(side)
-        return [*_calls(ours, moto), _memory(ours, moto), cold, client]
-
-
-def _calls(ours: Side, moto: Side) -> Iterator[Row]:
-    for what, taken in ours.took.items():
-        theirs = moto.took[what]
-        ratio = statistics.median(one.processor for one in taken) / statistics.median(one.processor for one in theirs)
-        clock, other = (statistics.median(one.clock for one in side) * 1000 for side in (taken, theirs))
-        yield Row(what, clock, "ms", "moto", other, ratio, Aim("ratio", AIM_TIME))
+        memory = _memory(ours, moto)  # before the cloud has an AWS, whose packages are moto's own
+        of_aws = aws_calls.rows(cloud)
+        return [*compared(ours, moto, Aim("ratio", AIM_TIME)), memory, *of_aws, cold, client]
 
 
 def _memory(ours: Side, moto: Side) -> Row:

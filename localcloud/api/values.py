@@ -19,8 +19,11 @@ _MOST_PARAMETERS = 200
 
 
 def read_json(body: bytes) -> Any:
-    """Parses JSON. ValueError for JSON that other programs could not store, RecursionError for very deep nesting."""
-    value = json.loads(body.decode(), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
+    """Parses JSON. ValueError for JSON that other programs could not store or could read otherwise, RecursionError for
+    very deep nesting."""
+    value = json.loads(
+        body.decode(), parse_constant=_no_constant, parse_int=_whole, parse_float=_finite, object_pairs_hook=_unique
+    )
     if b"\\u" in body:  # JSON allows half of a surrogate pair; encoding it fails
         json.dumps(value, ensure_ascii=False).encode()
     return value
@@ -61,6 +64,13 @@ def texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from texts_in(item)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is given twice")
+    return found
 
 
 def _no_constant(name: str) -> Any:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One AWS request as a call: its service, its operation, and its parameters."""
+"""One AWS request as a call: first as its sender wrote it (`RawCall`), then as the one value that is judged and carried
+out (`AwsCall`). `localcloud/aws/border` makes the second of the first."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,35 +13,53 @@ from urllib.parse import parse_qsl
 from localcloud.api.http import Request
 from localcloud.api.values import read_json
 from localcloud.aws import s3_operations
+from localcloud.aws.border import chunked
 from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.services import AwsService, Wire
 
 _MOST_PARAMETERS = 5000
 _READS = ("Describe", "List", "Get", "Head", "Search", "Filter", "BatchGet", "Select", "Lookup", "Simulate", "Decode")
+_FORM = re.compile(r"application/x-www-form-urlencoded(; *charset=utf-8)?", re.ASCII)
+_JSON = re.compile(r"application/(x-amz-json-1\.[01]|json)(; *charset=utf-8)?", re.ASCII)
+_TARGET = re.compile(r"([A-Za-z0-9_]+)\.([A-Za-z0-9]+)", re.ASCII)
+_ACTION = re.compile(r"[A-Za-z0-9]+", re.ASCII)
+# It stands in ARNs, and moto cuts it out of a header.
+_REGION = re.compile(r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-[0-9]{1,2}", re.ASCII)
+_UTF8 = re.compile("utf-8", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class AwsCall:
-    """`parameters` are those of the wire: flat for EC2 and query services, JSON for JSON services, and for S3 the
-    bucket, the key and the query."""
+class RawCall:
+    """What a request says, each part read once. `headers` are those of S3; other services have one that counts."""
 
     service: AwsService
     region: str
     operation: str
     parameters: Mapping[str, Any]
-    request: Request
+    headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = field(repr=False, default=b"")
+    control: bool = False
 
     @property
     def name(self) -> str:
         """Such as `ec2.RunInstances`: the name that faults and the log use."""
         return f"{self.service.prefix}.{self.operation}"
 
+
+@dataclass(frozen=True)
+class AwsCall(RawCall):
+    """The value that is judged. moto gets a request that is written from it, so what is not in it does not exist.
+
+    `parameters` are those of the operation's model: flat for EC2 and query services, JSON for JSON services, and for S3
+    the bucket, the key and the query. `headers` and `document`, a body of XML, are S3's alone. `body` is the content of
+    an object, or a policy."""
+
+    document: Any = None
+
     @property
     def backend(self) -> str:
         """The name of what carries it out in moto."""
-        control = self.service.wire is Wire.S3 and s3_operations.is_control(self.request)
-        return "s3control" if control else self.service.backend
+        return "s3control" if self.control else self.service.backend
 
     @property
     def writes(self) -> bool:
@@ -53,43 +73,53 @@ class AwsCall:
         return value if isinstance(value, str) else ""
 
 
-def read_call(service: AwsService, region: str, request: Request, body: bytes) -> AwsCall:
-    """The call of a request. It is read strictly: what moto could read in another way is refused, or somebody could
-    have one call judged and another one carried out."""
+def read_call(service: AwsService, region: str, request: Request, body: bytes) -> RawCall:
+    """The call of a request. What two readers could read in two ways is refused."""
+    if not _REGION.fullmatch(region):
+        raise RefusalError(Reason.MALFORMED, "Credential should be scoped to a valid region")
     if service.wire is Wire.S3:
-        operation, parameters = s3_operations.identify(request)
-        return AwsCall(service, region, operation, parameters, request, body)
+        return _s3_call(service, region, request, body)
     path, _, query = request.target.partition("?")
-    if path != "/" or "content-encoding" in request.headers or "amazonaws" in query:
+    if path != "/" or "content-encoding" in request.headers:
         raise RefusalError(Reason.MALFORMED, "The request is not one of this service")
-    if service.wire is Wire.JSON:
-        if query and "X-Amz-Signature=" not in query:
-            raise RefusalError(Reason.MALFORMED, "The request has a query")
-        operation, parameters = _json_call(request, body)
-    else:
-        operation, parameters = _query_call(body, query)
-    return AwsCall(service, region, operation, parameters, request, body)
+    read = _json_call if service.wire is Wire.JSON else _query_call
+    operation, parameters = read(request, query, body)
+    target = request.headers.get("x-amz-target", "") if service.wire is Wire.JSON else ""
+    return RawCall(service, region, operation, parameters, {"x-amz-target": target})
 
 
-def _query_call(body: bytes, query: str) -> tuple[str, Mapping[str, Any]]:
-    if body and query:
-        raise RefusalError(Reason.MALFORMED, "Parameters must be in the body or in the query, not in both")
+def _s3_call(service: AwsService, region: str, request: Request, body: bytes) -> RawCall:
+    operation, parameters = s3_operations.identify(request)
+    headers, content = chunked.decoded(request.headers, body)
+    return RawCall(service, region, operation, parameters, headers, content, s3_operations.is_control(request))
+
+
+def _query_call(request: Request, query: str, body: bytes) -> tuple[str, Mapping[str, Any]]:
+    if request.method not in ("GET", "POST") or (body and (query or request.method == "GET")):
+        raise RefusalError(Reason.MALFORMED, "Parameters must be in the body of a POST or in the query, not in both")
+    if body and not _is_type(request, _FORM):
+        raise RefusalError(Reason.MALFORMED, "The content type must be application/x-www-form-urlencoded")
     try:
-        pairs = parse_qsl(body.decode() or query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+        text = body.decode() or query
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
     except ValueError:
         raise RefusalError(Reason.MALFORMED, "The body is not a list of parameters") from None
     parameters = dict(pairs)
     if len(parameters) < len(pairs):
         raise RefusalError(Reason.MALFORMED, "A parameter is given twice")
     operation = parameters.get("Action", "")
-    if not operation.isidentifier() or not operation.isascii():
+    if not _ACTION.fullmatch(operation):
         raise RefusalError(Reason.UNKNOWN_OPERATION, "The action is not valid for this web service")
     return operation, parameters
 
 
-def _json_call(request: Request, body: bytes) -> tuple[str, Mapping[str, Any]]:
-    operation = request.headers.get("x-amz-target", "").rpartition(".")[2]
-    if not operation.isidentifier() or not operation.isascii():
+def _json_call(request: Request, query: str, body: bytes) -> tuple[str, Mapping[str, Any]]:
+    if request.method != "POST" or (query and "X-Amz-Signature=" not in query):
+        raise RefusalError(Reason.MALFORMED, "The request must be a POST without a query")
+    if not _is_type(request, _JSON):
+        raise RefusalError(Reason.MALFORMED, "The content type must be one of application/x-amz-json")
+    target = _TARGET.fullmatch(request.headers.get("x-amz-target", ""))
+    if target is None:
         raise RefusalError(Reason.UNKNOWN_OPERATION, "X-Amz-Target names no operation")
     try:
         parameters = read_json(body or b"{}")
@@ -97,4 +127,9 @@ def _json_call(request: Request, body: bytes) -> tuple[str, Mapping[str, Any]]:
         raise RefusalError(Reason.MALFORMED, "The body is not valid JSON") from None
     if not isinstance(parameters, dict):
         raise RefusalError(Reason.MALFORMED, "The body is not a JSON object")
-    return operation, parameters
+    return target[2], parameters
+
+
+def _is_type(request: Request, wanted: re.Pattern[str]) -> bool:
+    """Media types have no spelling of their own here: a second reader might not know another one."""
+    return wanted.fullmatch(_UTF8.sub("utf-8", request.headers.get("content-type", ""))) is not None

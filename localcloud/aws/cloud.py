@@ -114,8 +114,8 @@ class AwsCloud:
         call, known = read_call(service, signed.scope.region, request, content), caller
         await self._strike_before(call.name)
         answer = await self._inside(lambda simulation: simulation.answer(call, signed.key_id, known))
-        if call.name == "s3.PutObject" and answer[0].status == 200 and not call.parameters.get("partNumber"):
-            self.after_put(call.text("Bucket"), call.text("Key"), content)
+        if call.name == "s3.PutObject" and answer[0].status == 200:
+            self.after_put(call.parameters["Bucket"], call.parameters["Key"], call.body)
         faults.strike_after(self._faults, call.name)
         return answer
 

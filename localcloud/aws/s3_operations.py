@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlparse
+from urllib.parse import parse_qsl, unquote
 
 from localcloud.api.http import Request
 from localcloud.aws.errors import Reason, RefusalError
@@ -52,7 +52,7 @@ _PARAMETERS = re.compile(
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 _CONTROL = "/v20180820/tags/"
 _ON_TAGS = {"GET": "ListTagsForResource", "POST": "TagResource", "DELETE": "UntagResource"}
-_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_MOST_TAGS = 200
 
 
 def operations() -> Iterator[str]:
@@ -81,8 +81,6 @@ def identify(request: Request) -> tuple[str, Mapping[str, Any]]:
         raise RefusalError(Reason.MALFORMED, "The query names more than one operation")
     if (bucket or rest) and not _BUCKET.fullmatch(bucket):
         raise RefusalError(Reason.MALFORMED, "The specified bucket is not valid", "InvalidBucketName")
-    if request.headers.get("content-type", "").startswith(_FORMS):
-        raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS takes no forms")
     operation = _operation(request, bucket, key, parameters)
     if not operation or not all(_PARAMETERS.fullmatch(name) for name in parameters):
         raise RefusalError(
@@ -101,24 +99,31 @@ def _control_operation(request: Request) -> tuple[str, Mapping[str, Any]]:
     path, _, query = request.target.partition("?")
     operation = _ON_TAGS.get(request.method, "")
     bucket = unquote(path.removeprefix(_CONTROL)).removeprefix("arn:aws:s3:::")
-    keys = [name for name, _ in parse_qsl(query, keep_blank_values=True, max_num_fields=200)]
-    if not operation or not _BUCKET.fullmatch(bucket) or set(keys) - {"tagKeys"}:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=_MOST_TAGS)
+    except ValueError:
+        raise RefusalError(Reason.MALFORMED, "The query is not percent-encoded UTF-8") from None
+    if not operation or not _BUCKET.fullmatch(bucket) or {name for name, _ in pairs} - {"tagKeys"}:
         raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS has only the tags of buckets in S3 Control")
-    return operation, {"Bucket": bucket, "Key": "", "Source": "", "SourceVersion": ""}
+    keys = [value for _, value in pairs]
+    return operation, {"Bucket": bucket, "Key": "", "Source": "", "SourceVersion": "", "tagKeys": keys}
 
 
 def _copied(source: str) -> tuple[str, str]:
-    """The object that a call copies, as `bucket/key`, and its version. An address with a host or a fragment is refused:
-    moto would take its path alone."""
-    path, _, query = source.partition("?")
+    """The object that a call copies, as `bucket/key`, and its version."""
+    if not source:
+        return "", ""
+    path, mark, query = source.partition("?")
+    name, equals, version = query.partition("=")
     try:
-        parsed, pairs = urlparse(source), parse_qsl(query, keep_blank_values=True, max_num_fields=2)
+        named, version = unquote(path, errors="strict").removeprefix("/"), unquote(version, errors="strict")
     except ValueError:
-        parsed, pairs = None, []
-    others = {name for name, _ in pairs} - {"versionId"}
-    if parsed is None or (parsed.path, parsed.query) != (path, query) or others:
+        named = ""
+    bucket, _, key = named.partition("/")
+    whole = not mark or (name == "versionId" and equals and version)
+    if not _BUCKET.fullmatch(bucket) or not key or not whole:
         raise RefusalError(Reason.MALFORMED, "The copy source must be a bucket and a key, percent-encoded")
-    return unquote(path).lstrip("/"), dict(pairs).get("versionId", "")
+    return named, version
 
 
 def _operation(request: Request, bucket: str, key: str, query: Mapping[str, str]) -> str:

@@ -27,6 +27,8 @@ _PART = re.compile(r"\s*(Credential|SignedHeaders|Signature)=([^,\s]+)\s*(?:,|$)
 _SHA256 = re.compile("[0-9a-f]{64}")
 # A client need not sign what proxies change.
 _MAY_BE_UNSIGNED = frozenset({"x-amzn-trace-id", "x-amz-security-token"})
+# What a link's signature covers in another way: this header's value is a part of what is signed.
+_OF_LINKS = frozenset({"x-amz-content-sha256"})
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def verify(request: Request, signed: SignedRequest, secret: str, body_digest: st
     if "host" not in signed.headers:
         raise RefusalError(Reason.BAD_SIGNATURE, "'Host' must be a signed header")
     unsigned = [name for name in request.headers if name.startswith("x-amz-") and name not in signed.headers]
-    if not signed.presigned and (lacking := sorted(set(unsigned) - _MAY_BE_UNSIGNED)):
+    if lacking := sorted(set(unsigned) - (_MAY_BE_UNSIGNED | (_OF_LINKS if signed.presigned else frozenset()))):
         raise RefusalError(
             Reason.DENIED, f"There were headers present in the request which were not signed: {lacking[0]}"
         )

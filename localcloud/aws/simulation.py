@@ -10,7 +10,8 @@ from pathlib import Path
 from localcloud.api.http import Reply, Request
 from localcloud.aws import account, sigv4
 from localcloud.aws.additions.outside import Outside
-from localcloud.aws.calls import AwsCall
+from localcloud.aws.border.read import value_of
+from localcloud.aws.calls import AwsCall, RawCall
 from localcloud.aws.door import MotoApps
 from localcloud.aws.errors import Reason, RefusalError, refusal_reply
 from localcloud.aws.judge.judge import authorize, ec2_may_assume
@@ -57,8 +58,9 @@ class Simulation:
         sigv4.verify(request, signed, key.secret, digest)
         return key.principal
 
-    def answer(self, call: AwsCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
+    def answer(self, raw: RawCall, key_id: str, caller: AwsPrincipal) -> tuple[Reply, str]:
         """The reply to a call whose signature holds, and its summary for the log."""
+        call = value_of(raw)
         authorize(call, caller, self._record)
         refuse(call, caller)
         reply = self._carry_out(call, key_id)

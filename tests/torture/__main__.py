@@ -74,6 +74,11 @@ PARTS = {
         "another team's compartment or resource is refused at every place of every call, and no answer tells of it",
         "ways to hide it", 3, ("tests/flows/test_cloud_matrix.py", "tests/flows/test_cloud_targets.py"), COUNTED,
     ),
+    "borders": Part(
+        "generated requests at the seams of reading change and read nothing outside of their sender's rights, by the"
+        " cloud's store; each defect that was found, put back, is found within 2,000", "requests", 20000,
+        ("tests/torture/test_borders.py",), COUNTED,
+    ),
     "up": Part(
         "`up` is killed (command, engine, plugin, cloud or all): the next `up` ends in the same state, no double, no"
         " orphan (of the local plugins, which mark their attempts; clouds' own: docs/aws-dl1.md)",

@@ -35,7 +35,6 @@ from localcloud.aws.additions import (
     reservations,
 )
 from localcloud.aws.additions.outside import Outside, add_handlers, attach
-from localcloud.aws.door import carry_out_what_was_judged
 
 
 def install(outside: Outside) -> None:
@@ -67,7 +66,6 @@ def add_to_moto() -> None:
     # The bucket is in the path here, whatever the Host header says.
     settings.S3_IGNORE_SUBDOMAIN_BUCKETNAME = True
     instance_types.install()
-    carry_out_what_was_judged()
     add_handlers(EC2Response, placement.PlacementGroups)
     add_handlers(EC2Response, reservations.CapacityReservations)
     add_handlers(SimpleSystemManagerResponse, commands.Commands)

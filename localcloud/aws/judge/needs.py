@@ -12,7 +12,7 @@ from catalog.tables import table
 from localcloud.api import clock
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.judge import ec2_needs, parameters, resource_tags, s3_needs
+from localcloud.aws.judge import ec2_needs, resource_tags, s3_needs
 from localcloud.aws.judge.decide import Need
 from localcloud.aws.principals import AwsPrincipal
 from localcloud.aws.services import Wire
@@ -25,7 +25,6 @@ def needs_of(call: AwsCall, principal: AwsPrincipal) -> list[Need]:
     common = common_keys(call, principal)
     if call.service.wire is Wire.S3:
         return list(s3_needs.needs(call, common))
-    call = parameters.of_operation(call)
     if call.service.wire is Wire.EC2:
         return list(ec2_needs.needs(call, common))
     named = table("aws_calls")["actions"].get(call.service.prefix, {}).get(call.operation)

@@ -57,9 +57,15 @@ def placement_group(region: str, identifier: str) -> str:
 
 
 def full_arn(arn: str, region: str) -> str:
-    """A secret's, role's or profile's ARN as IAM has it: with the letters or the path that a call left out. `region` is
-    the call's: moto looks there, whatever the ARN says."""
+    """The ARN of what a call is about, as moto finds it: with the letters or the path that the call left out, without a
+    version. `region` is the call's: moto looks there, whatever the ARN says."""
     parts = arn.split(":", 5)
+    if parts[2:3] == ["ssm"] and parts[5].startswith("parameter"):
+        return _parameter(region, arn)
+    if parts[2:3] == ["kms"]:
+        return _key(region, arn)
+    if parts[2:3] == ["ecr"]:
+        return ":".join((*parts[:3], region, ACCOUNT, parts[5]))
     if parts[2:3] == ["secretsmanager"]:
         secret = _secret(region, arn)
         return str(secret.arn) if secret is not None else arn
@@ -70,6 +76,26 @@ def full_arn(arn: str, region: str) -> str:
         owners = {"role": backend.roles, "instance-profile": backend.instance_profiles, "user": backend.users}[kind]
         return next((str(one.arn) for one in owners.values() if one.name == name), arn)
     return arn
+
+
+def _parameter(region: str, arn: str) -> str:
+    """Without a version or label, which a name may end with."""
+    prefix = f"arn:aws:ssm:{region}:{ACCOUNT}:parameter"
+    if not arn.startswith(prefix):
+        return arn
+    return f"{prefix}/{arn.replace(prefix, '').lstrip('/').partition(':')[0]}"
+
+
+def _key(region: str, arn: str) -> str:
+    """The key that moto finds by an ARN or an alias, which stands behind `key/` here where a call has a bare name."""
+    from moto.kms.models import kms_backends
+
+    backend = kms_backends[ACCOUNT][region]
+    try:
+        identifier = backend.any_id_to_key_id(arn)
+    except (AttributeError, IndexError):  # an alias of nothing
+        return arn
+    return f"arn:aws:kms:{region}:{ACCOUNT}:key/{identifier}" if identifier in backend.keys else arn
 
 
 def _secret(region: str, arn: str) -> Any:

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from xml.etree import ElementTree
 
 from catalog.tables import table
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
-from localcloud.aws.errors import Reason, RefusalError
 from localcloud.aws.judge.decide import Need
 
 Keys = Mapping[str, Sequence[str]]
 _HEADERS = ("x-amz-server-side-encryption", "x-amz-acl")
+# With these values a header does nothing.
+_OFF = ("false", "OFF")
+# How the operations end that need another action for an old version.
+_HAVE_VERSIONS = ("Object", "Tagging", "Acl", "Attributes")
 
 _ON_KEY = {
     "GetObject": "kms:Decrypt", "UploadPart": "kms:Decrypt", "PutObject": "kms:GenerateDataKey",
@@ -29,29 +31,39 @@ def needs(call: AwsCall, common: Keys) -> Iterator[Need]:
         yield from (Need(f"s3:{name}", "*", keys) for name in names)
         return
     if call.operation == "DeleteObjects":
-        for one, old in _deleted(call.body):
-            yield Need("s3:DeleteObjectVersion" if old else "s3:DeleteObject", f"arn:aws:s3:::{bucket}/{one}", keys)
+        for row in call.document["Objects"]:
+            action = "s3:DeleteObjectVersion" if "VersionId" in row else "s3:DeleteObject"
+            yield Need(action, f"arn:aws:s3:::{bucket}/{row['Key']}", keys)
+            yield from _of_headers(call, f"arn:aws:s3:::{bucket}/{row['Key']}", keys)
         return
     keyed = [key] if key else []
-    version = "Version" if "versionId" in call.parameters and call.operation.endswith(("Object", "Tagging")) else ""
+    of_version = "versionId" in call.parameters and call.operation.endswith(_HAVE_VERSIONS)
     for name in names:
         for one in keyed:
-            yield Need(f"s3:{name}{version}", f"arn:aws:s3:::{bucket}/{one}", keys)
+            action = name.replace("Object", "ObjectVersion") if of_version else name
+            yield Need(f"s3:{action}", f"arn:aws:s3:::{bucket}/{one}", keys)
         if not keyed:
             yield Need(f"s3:{name}", f"arn:aws:s3:::{bucket}", keys)
     if source := call.text("Source"):
         read = "s3:GetObjectVersion" if call.text("SourceVersion") else "s3:GetObject"
         yield Need(read, f"arn:aws:s3:::{source}", keys)
     yield from needs_of_encryption(call, bucket, key, keys)
-    if "x-amz-tagging" in call.request.headers and key:
-        yield Need("s3:PutObjectTagging", f"arn:aws:s3:::{bucket}/{key}", keys)
+    yield from _of_headers(call, f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}", keys)
+
+
+def _of_headers(call: AwsCall, resource: str, keys: Keys) -> Iterator[Need]:
+    """What headers do beside the operation, such as tags that a new object gets."""
+    rows = table("aws_calls")["s3"]["headers"]
+    row = rows.get(call.operation, rows["object"])
+    needed = (name for header, text in call.headers.items() if text not in _OFF for name in row.get(header, ()))
+    yield from (Need(f"s3:{name}", resource, keys) for name in dict.fromkeys(needed))
 
 
 def _own_keys(call: AwsCall) -> dict[str, Sequence[str]]:
     keys: dict[str, Sequence[str]] = {
         f"s3:{name}": (call.text(name),) for name in ("prefix", "delimiter", "max-keys") if name in call.parameters
     }
-    headers = call.request.headers
+    headers = call.headers
     keys |= {f"s3:{name}": (headers[name],) for name in _HEADERS if name in headers}
     return {**keys, **({"s3:if-none-match": (headers["if-none-match"],)} if "if-none-match" in headers else {})}
 
@@ -61,7 +73,7 @@ def needs_of_encryption(call: AwsCall, bucket: str, key: str, keys: Keys) -> Ite
     action = _ON_KEY.get(call.operation)
     if action is None:
         return
-    named = call.request.headers.get("x-amz-server-side-encryption-aws-kms-key-id") or _key_of(bucket, key, action)
+    named = call.headers.get("x-amz-server-side-encryption-aws-kms-key-id") or _key_of(bucket, key, action)
     if named:
         arn = named if named.startswith("arn:") else f"arn:aws:kms:{call.region}:{ACCOUNT}:key/{named}"
         yield Need(action, arn, keys)
@@ -81,21 +93,3 @@ def _key_of(bucket: str, key: str, action: str) -> str:
         if str(default.get("SSEAlgorithm", "")).startswith("aws:kms"):
             return str(default.get("KMSMasterKeyID") or "")
     return ""
-
-
-def _deleted(body: bytes) -> list[tuple[str, bool]]:
-    """The objects that a call deletes at once, and whether it names an old version of each."""
-    if b"<!" in body:  # no client sends declarations, which could name entities without end
-        body = b""
-    try:
-        rows = [one for one in ElementTree.fromstring(body) if _name(one) == "Object"]
-        found = [({_name(part): part.text or "" for part in row}) for row in rows]
-    except (ElementTree.ParseError, ValueError):
-        found = []
-    if not found or not all("Key" in row for row in found):
-        raise RefusalError(Reason.MALFORMED, "The XML you provided was not well-formed", "MalformedXML")
-    return [(row["Key"], "VersionId" in row) for row in found]
-
-
-def _name(element: ElementTree.Element) -> str:
-    return element.tag.rpartition("}")[2]

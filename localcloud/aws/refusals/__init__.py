@@ -8,7 +8,10 @@
 | documents | policies that are malformed, too long, or name who is not there | rows `document` |
 | launches | values of launches and templates | itself |
 | filters | filters that an operation does not have | botocore's models |
-| objects | content, uploads and settings of S3 | itself |
+| uploads | uploads in parts of another key than the one that was judged | itself |
+| objects | settings of S3, and questions about what is not there | itself |
+
+Digests of content are held at the border (localcloud/aws/border).
 """
 
 from __future__ import annotations
@@ -16,9 +19,8 @@ from __future__ import annotations
 from catalog.tables import table
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
-from localcloud.aws.judge import parameters
 from localcloud.aws.principals import AwsPrincipal
-from localcloud.aws.refusals import documents, filters, in_use, launches, objects, values
+from localcloud.aws.refusals import documents, filters, in_use, launches, objects, uploads, values
 
 # Judged whole, also in a dry run (localcloud/aws/additions/launches.py).
 _JUDGED_DRY = "ec2.RunInstances"
@@ -26,7 +28,7 @@ _JUDGED_DRY = "ec2.RunInstances"
 
 def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
     """Raises AWS's refusal. A dry run ends here: moto looks at `DryRun` in some operations and carries out the rest."""
-    if call.service.prefix == "ec2" and call.name != _JUDGED_DRY and _is_dry(call):
+    if call.service.prefix == "ec2" and call.name != _JUDGED_DRY and call.text("DryRun") == "true":
         message = "Request would have succeeded, but DryRun flag is set."
         raise RefusalError(Reason.REFUSED, message, "DryRunOperation", 412)
     if why := table("aws_refusals")["lacking"].get(call.name):
@@ -38,8 +40,5 @@ def refuse(call: AwsCall, caller: AwsPrincipal) -> None:
         filters.refuse(call)
         launches.refuse(call)
     if call.service.prefix == "s3":
+        uploads.refuse_others(call)
         objects.refuse(call, caller)
-
-
-def _is_dry(call: AwsCall) -> bool:
-    return parameters.of_operation(call).text("DryRun").lower() == "true"

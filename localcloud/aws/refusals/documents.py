@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.tables import table
+from localcloud.api.values import read_json
 from localcloud.aws.account import ACCOUNT
 from localcloud.aws.calls import AwsCall
 from localcloud.aws.errors import Reason, RefusalError
@@ -37,7 +38,7 @@ def refuse(call: AwsCall) -> None:
             continue
         if row.get("optional") and not call.text(row["parameter"]):
             continue
-        text = call.body.decode(errors="replace") if row["parameter"] == "" else call.text(row["parameter"])
+        text = call.body.decode() if row["parameter"] == "" else call.text(row["parameter"])
         try:
             _check(text, row["kind"], call)
         except _MalformedError as problem:
@@ -47,7 +48,7 @@ def refuse(call: AwsCall) -> None:
 
 def _check(text: str, kind: str, call: AwsCall) -> None:
     try:
-        document = json.loads(text)
+        document = read_json(text.encode())
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):

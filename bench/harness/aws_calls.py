@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and changes of the local AWS beside moto's own server: the same requests to both, at ten objects of a kind.
+
+moto's server verifies nothing, judges nobody, and keeps its state in memory. The difference is what ours adds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from itertools import cycle
+from urllib.parse import urlencode
+
+from bench.harness.rows import TURNS, Aim, Row
+from bench.harness.servers import Asked, Server, Timed, compared, moto_server
+from launcher.aws_dl1.fetch import Credentials, signed
+from localcloud.aws import account
+from localcloud.control import Cloud
+
+OBJECTS = 10
+CALLS = 40
+AIM = Aim("ratio", 1.3)
+_FORM = {"content-type": "application/x-www-form-urlencoded"}
+_VERSIONS = {"ec2": "2016-11-15", "iam": "2010-05-08"}
+_TRUST = json.dumps({"Version": "2012-10-17", "Statement": [
+    {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+]})  # fmt: skip
+
+
+def rows(cloud: Cloud) -> list[Row]:
+    """A row for each kind of call."""
+    key = account.load_keys(cloud.home)["deployer"]
+    with moto_server(Server) as peer:
+        ours, moto = Timed(Server(cloud.endpoint, cloud.pid)), Timed(peer)
+        asks = _Asks(ours.server.address, Credentials(key.id, key.secret))
+        sides = [(side, _furnished(side.server, asks)) for side in (ours, moto)]
+        for turn in range(TURNS):
+            for side, addresses in sides:
+                for what, requests in asks.turn(turn, addresses).items():
+                    side.time(what, requests)
+        return list(compared(ours, moto, AIM))
+
+
+def _furnished(server: Server, asks: _Asks) -> list[str]:
+    """Ten of each kind; the ids of the addresses, which each server chooses."""
+    answers = b"".join(server.send(asked) for asked in asks.furniture())
+    return sorted(set(re.findall(r"eipalloc-\w+", answers.decode())))
+
+
+class _Asks:
+    """Requests, signed for ours. moto's server takes them too."""
+
+    def __init__(self, host: str, credentials: Credentials) -> None:
+        self._host, self._credentials = host, credentials
+
+    def furniture(self) -> Iterator[Asked]:
+        yield self._signed("s3", "PUT", "/bench")
+        for number in range(OBJECTS):
+            yield self._object("PUT", number, b"content")
+            yield self._query("iam", "CreateRole", RoleName=f"role-{number}", AssumeRolePolicyDocument=_TRUST)
+            yield self._query("ec2", "AllocateAddress", Domain="vpc")
+
+    def turn(self, turn: int, addresses: list[str]) -> Mapping[str, list[Asked]]:
+        """Each change is another one: what is the same already would not be written."""
+        numbers = [turn * CALLS + number for number in range(CALLS)]
+        roles = [(f"role-{number % OBJECTS}", str(number)) for number in numbers]
+        return {
+            "IAM: get a role": [self._query("iam", "GetRole", RoleName=role) for role, _ in roles],
+            "IAM: tag a role": [
+                self._query(
+                    "iam", "TagRole", RoleName=role, **{"Tags.member.1.Key": "n", "Tags.member.1.Value": number}
+                )
+                for role, number in roles
+            ],
+            "EC2: list ten addresses": [self._query("ec2", "DescribeAddresses") for _ in numbers],
+            "EC2: tag an address": [
+                self._query("ec2", "CreateTags", **{"ResourceId.1": one, "Tag.1.Key": "n", "Tag.1.Value": str(number)})
+                for number, one in zip(numbers, cycle(addresses), strict=False)
+            ],
+            "S3: get an object": [self._object("GET", number % OBJECTS) for number in numbers],
+            "S3: put an object": [self._object("PUT", number % OBJECTS, str(number).encode()) for number in numbers],
+        }
+
+    def _object(self, method: str, number: int, content: bytes = b"") -> Asked:
+        return self._signed("s3", method, f"/bench/object-{number}", content)
+
+    def _query(self, service: str, action: str, **parameters: str) -> Asked:
+        body = urlencode({"Action": action, "Version": _VERSIONS[service], **parameters}).encode()
+        return self._signed(service, "POST", "/", body, _FORM)
+
+    def _signed(
+        self, service: str, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> Asked:
+        digest = hashlib.sha256(body).hexdigest()
+        named = signed(method, self._host, target, headers or {}, digest, service, account.REGION, self._credentials,
+                       time.time())  # fmt: skip
+        return Asked(method, target, body, named)

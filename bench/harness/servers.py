@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers under measurement: ours and moto's, asked by one plain HTTP client with requests written before."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
+
+import psutil
+
+from bench.harness.rows import Aim, Row, Spent
+from tests.support.client_environment import environment
+
+MOTO = Path(__file__).parents[1] / "moto-requirements.txt"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request, ready to be sent."""
+
+    method: str
+    target: str
+    body: bytes
+    headers: dict[str, str]
+
+
+class Server:
+    """A server under measurement, and one kept connection to it."""
+
+    def __init__(self, endpoint: str, pid: int) -> None:
+        self.address = urlsplit(endpoint).netloc
+        self._process = psutil.Process(pid)
+        self._connection = http.client.HTTPConnection(self.address, timeout=60)
+        self._connection.connect()
+        self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, asked: Asked) -> bytes:
+        self._connection.request(asked.method, asked.target, asked.body, asked.headers)
+        answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.status >= 400:
+            raise RuntimeError(f"{asked.method} {asked.target}: {answer.status} {content[:300]!r}")
+        return content
+
+    def _family(self) -> list[psutil.Process]:
+        return [self._process, *self._process.children(recursive=True)]
+
+    def processor(self) -> float:
+        """Seconds of the processor that it has had."""
+        times = [one.cpu_times() for one in self._family()]
+        return float(sum(one.user + one.system for one in times))
+
+    def memory(self) -> float:
+        """Resident megabytes, of its children too."""
+        return float(sum(one.memory_info().rss for one in self._family())) / 1e6
+
+
+Kind = TypeVar("Kind", bound=Server)
+
+
+@dataclass
+class Timed(Generic[Kind]):
+    """One server, and what each kind of call took, turn by turn."""
+
+    server: Kind
+    took: dict[str, list[Spent]] = field(default_factory=dict)
+
+    def time(self, what: str, requests: Sequence[Asked]) -> list[bytes]:
+        processor, start = self.server.processor(), time.perf_counter()
+        answers = [self.server.send(asked) for asked in requests]
+        clock = time.perf_counter() - start
+        spent = Spent(clock / len(requests), (self.server.processor() - processor) / len(requests))
+        self.took.setdefault(what, []).append(spent)
+        return answers
+
+
+def compared(ours: Timed[Any], moto: Timed[Any], aim: Aim) -> Iterator[Row]:
+    """A row for each kind of call."""
+    for what, taken in ours.took.items():
+        theirs = moto.took[what]
+        ratio = statistics.median(one.processor for one in taken) / statistics.median(one.processor for one in theirs)
+        clock, other = (statistics.median(one.clock for one in side) * 1000 for side in (taken, theirs))
+        yield Row(what, clock, "ms", "moto", other, ratio, aim)
+
+
+@contextmanager
+def moto_server(kind: Callable[[str, int], Kind]) -> Iterator[Kind]:
+    """moto's own server, from nothing."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(environment(MOTO) / "moto_server"), "-H", "127.0.0.1", "-p", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield _reached(f"http://127.0.0.1:{port}", process, kind)
+        finally:
+            process.terminate()
+
+
+def _reached(endpoint: str, process: subprocess.Popen[bytes], kind: Callable[[str, int], Kind]) -> Kind:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return kind(endpoint, process.pid)
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)

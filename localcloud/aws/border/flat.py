@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of EC2 and query services: names with dots, such as `TagSpecification.1.Tag.2.Key`.
+
+A name is a parameter only if the operation's model leads to it. Lists count from 1, and end at their first gap, as moto
+reads them: a tag behind a gap would be judged as given and never be put on anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from localcloud.aws.errors import Reason, RefusalError
+from localcloud.aws.services import Wire
+
+_MOST_PARTS = 20
+_WHOLE = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+
+
+@dataclass
+class _Node:
+    """What stands under a part of a name: the value of exactly this name, and longer names."""
+
+    name: str
+    value: str | None = None
+    below: dict[str, _Node] = field(default_factory=dict)
+
+
+def read(parameters: Mapping[str, str], shape: Any, wire: Wire) -> dict[str, str]:
+    """The parameters of the model, in the order in which they came. Refused if a value is not of its type."""
+    if shape is None:
+        return {}
+    kept = dict(_of_structure(_tree(parameters), shape, wire))
+    return {name: kept[name] for name in parameters if name in kept}
+
+
+def _tree(parameters: Mapping[str, str]) -> _Node:
+    root = _Node("")
+    for name, value in parameters.items():
+        parts = name.split(".", _MOST_PARTS)
+        if len(parts) > _MOST_PARTS:
+            continue
+        node = root
+        for count, part in enumerate(parts, 1):
+            node = node.below.setdefault(part, _Node(".".join(parts[:count])))
+        node.value = value
+    return root
+
+
+def _of_structure(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
+    for name, member in shape.members.items():
+        if (below := node.below.get(_on_wire(name, member, wire))) is not None:
+            yield from _of(below, member, wire)
+
+
+def _of(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
+    kind = shape.type_name
+    if kind == "structure":
+        yield from _of_structure(node, shape, wire)
+    elif kind == "list":
+        yield from _of_list(node, shape, wire)
+    elif node.value is not None:
+        yield node.name, typed(node.value, kind, node.name)
+
+
+def _of_list(node: _Node, shape: Any, wire: Wire) -> Iterator[tuple[str, str]]:
+    if wire is Wire.QUERY and node.value == "":  # an empty list
+        yield node.name, ""
+        return
+    items = node if wire is Wire.EC2 else node.below.get(shape.member.serialization.get("name", "member"))
+    number = 1
+    while items is not None and (item := items.below.get(str(number))) is not None:
+        found = list(_of(item, shape.member, wire))
+        if not found:
+            return
+        yield from found
+        number += 1
+
+
+def _on_wire(name: str, member: Any, wire: Wire) -> str:
+    own = str(member.serialization.get("name", name))
+    if wire is Wire.EC2:
+        return str(member.serialization.get("queryName") or own[:1].upper() + own[1:])
+    return own
+
+
+def typed(value: str, kind: str, name: str) -> str:
+    """The value as its type is written. Refused if it is not of the type: moto's parser would break on it."""
+    try:
+        return _WRITTEN[kind](value) if kind in _WRITTEN else value
+    except (ValueError, OverflowError, KeyError):
+        raise RefusalError(Reason.REFUSED, f"Value '{value[:60]}' at '{name}' is not of the type {kind}") from None
+
+
+def _whole(value: str) -> str:
+    if not _WHOLE.fullmatch(value):
+        raise ValueError(value)
+    return str(int(value))
+
+
+def _moment(value: str) -> object:
+    from botocore.utils import parse_timestamp
+
+    moment: object = parse_timestamp(value)
+    return moment
+
+
+def _if_it_reads(reader: Callable[[str], object]) -> Callable[[str], str]:
+    def same(value: str) -> str:
+        reader(value)
+        return value
+
+    return same
+
+
+# Types that are more than text -> how a value of theirs is written. A KeyError or ValueError if it is none.
+_WRITTEN: Mapping[str, Callable[[str], str]] = {
+    "boolean": lambda value: {"true": "true", "false": "false"}[value.lower()],
+    "integer": _whole, "long": _whole, "float": _if_it_reads(float), "double": _if_it_reads(float),
+    "timestamp": _if_it_reads(_moment), "blob": _if_it_reads(base64.b64decode),
+}  # fmt: skip

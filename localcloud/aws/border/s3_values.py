@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request of S3 as a value: the headers, the query and the body that botocore's model of its operation has."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from email.utils import formatdate
+from typing import Any
+
+from localcloud.aws.border import xml_body
+from localcloud.aws.border.flat import typed
+from localcloud.aws.calls import AwsCall, RawCall
+from localcloud.aws.errors import Reason, RefusalError
+
+_METADATA = "x-amz-meta-"
+_ALGORITHM = "x-amz-sdk-checksum-algorithm"
+# moto computes others with libraries that are not here.
+_CHECKSUMS = ("CRC32", "CRC32C", "SHA1", "SHA256")
+# S3 goes on without them where it cannot read them.
+_RANGE = re.compile(r"bytes=[0-9]{0,19}-[0-9]{0,19}", re.ASCII)
+# Operations that need no body where their model has one.
+_MAY_BE_EMPTY = frozenset({"CreateBucket", "PutBucketAcl", "PutObjectAcl"})
+# An object with one of these types would be read as a form.
+_FORMS = ("application/x-www-form-urlencoded", "application/x-url-encoded", "multipart/form-data")
+_OWN = ("Bucket", "Key", "Source", "SourceVersion")
+
+
+def read(raw: RawCall, model: Any) -> AwsCall:
+    """The value of a request."""
+    _check_content(raw)
+    call = AwsCall(raw.service, raw.region, raw.operation, _parameters(raw, model), control=raw.control)
+    call = replace(call, headers=dict(_headers(raw, model, call)))
+    shape = model.input_shape
+    if shape is None:
+        return call
+    name, namespace, payload = payload_of(shape)
+    if payload is None:
+        return call
+    if payload.type_name in ("blob", "string"):
+        return _with_content(call, raw.body)
+    if not raw.body:
+        if raw.operation in _MAY_BE_EMPTY:
+            return call
+        raise RefusalError(Reason.MALFORMED, "Request body is empty", "MissingRequestBodyError")
+    document = xml_body.read(raw.body, name, namespace, payload)
+    if raw.operation == "DeleteObjects":
+        _check_deleted(document["Objects"])
+    return replace(call, document=document)
+
+
+def payload_of(shape: Any) -> tuple[str, str, Any]:
+    """The body that an operation has: the name of its element, its namespace, and its shape. None without one."""
+    named = shape.serialization.get("payload")
+    if named is not None:
+        payload = shape.members[named]
+    elif any("location" not in member.serialization for member in shape.members.values()):
+        payload = shape
+    else:
+        return "", "", None
+    namespace = payload.serialization.get("xmlNamespace", {}).get("uri", "")
+    return payload.serialization.get("name", named), namespace, payload
+
+
+def _parameters(raw: RawCall, model: Any) -> dict[str, Any]:
+    """The bucket, the key, and those names of the query that the model has."""
+    found: dict[str, Any] = {name: raw.parameters[name] for name in _OWN}
+    if not takes_copies(raw.operation):
+        found |= {"Source": "", "SourceVersion": ""}
+    for name, shape in members(model, "querystring"):
+        if name in raw.parameters and shape.type_name == "list":
+            found[name] = raw.parameters[name]
+        elif name in raw.parameters:
+            found[name] = _typed(raw.parameters[name], shape.type_name, name)
+    if found.get("versionId") == "":
+        raise RefusalError(Reason.REFUSED, "Version id cannot be the empty string")
+    if "uploadId" in found and raw.operation.startswith("UploadPart") and "partNumber" not in found:
+        raise RefusalError(Reason.MALFORMED, "This operation needs a part number")
+    return found
+
+
+def takes_copies(operation: str) -> bool:
+    return operation in ("CopyObject", "UploadPartCopy")
+
+
+def members(model: Any, location: str) -> Iterator[tuple[str, Any]]:
+    """The names on the wire, and the shapes, of what stands there."""
+    shape = model.input_shape
+    for member in shape.members.values() if shape is not None else ():
+        if member.serialization.get("location") == location:
+            yield member.serialization["name"], member
+
+
+def _headers(raw: RawCall, model: Any, call: AwsCall) -> Iterator[tuple[str, str]]:
+    if any(True for _ in members(model, "headers")):
+        yield from ((name, text) for name, text in raw.headers.items() if name.startswith(_METADATA))
+    for named, shape in members(model, "header"):
+        name = named.lower()
+        if name not in raw.headers or name in ("content-length", "x-amz-copy-source", _ALGORITHM):
+            continue
+        text = raw.headers[name]
+        if name == "content-type" and text.partition(";")[0].strip().lower() in _FORMS:
+            raise RefusalError(Reason.UNKNOWN_OPERATION, "The local AWS takes no forms")
+        if name == "range" and not _RANGE.fullmatch(text):
+            continue
+        yield name, _header(text, shape.type_name, name)
+    yield from _stated_checksum(raw, model)
+
+
+def _header(text: str, kind: str, name: str) -> str:
+    if name == "expires" or kind == "list":
+        return text
+    value = _typed(text, kind, name)
+    if kind == "timestamp" and "modified-since" in name:
+        from botocore.utils import parse_timestamp
+
+        return formatdate(parse_timestamp(value).timestamp(), usegmt=True)
+    return value
+
+
+def _typed(text: str, kind: str, name: str) -> str:
+    return typed(text.strip() if kind != "string" else text, kind, name)
+
+
+def _stated_checksum(raw: RawCall, model: Any) -> Iterator[tuple[str, str]]:
+    """The algorithm and the checksum that an object is kept with. moto would look for one in the content."""
+    algorithm = raw.headers.get(_ALGORITHM, "").upper()
+    header = f"x-amz-checksum-{algorithm.lower()}"
+    if not algorithm or all(name != _ALGORITHM for name, _ in members(model, "header")):
+        return
+    if header in raw.headers:
+        yield _ALGORITHM, algorithm
+    elif algorithm in _CHECKSUMS:
+        yield _ALGORITHM, algorithm
+        yield header, checksum(raw.body, algorithm)
+
+
+def _with_content(call: AwsCall, body: bytes) -> AwsCall:
+    """An object is bytes. A policy is the text of a JSON document, which its reader looks at (refusals/documents)."""
+    if call.operation == "PutBucketPolicy":
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            message = "Policies must be valid JSON and the first byte must be '{'"
+            raise RefusalError(Reason.MALFORMED, message, "MalformedPolicy") from None
+    return replace(call, body=body)
+
+
+def _check_deleted(rows: list[Mapping[str, str]]) -> None:
+    if not rows or any(row["Key"] == "" or row.get("VersionId") == "" for row in rows):
+        raise xml_body.malformed()
+
+
+def _check_content(raw: RawCall) -> None:
+    """The digests that a sender states must be those of what arrived."""
+    if (stated := raw.headers.get("content-md5")) is not None:
+        if not _is_base64(stated, 16):
+            raise RefusalError(Reason.REFUSED, "The Content-MD5 you specified was invalid.", "InvalidDigest")
+        digest = hashlib.md5(raw.body, usedforsecurity=False).digest()
+        if not hmac.compare_digest(base64.b64decode(stated), digest):
+            message = "The Content-MD5 you specified did not match what we received."
+            raise RefusalError(Reason.REFUSED, message, "BadDigest")
+    for algorithm in _CHECKSUMS:
+        stated = raw.headers.get(f"x-amz-checksum-{algorithm.lower()}")
+        # The checksum of a whole upload is stated when it is completed, and its body is a list of parts.
+        if (
+            stated is not None
+            and raw.operation != "CompleteMultipartUpload"
+            and checksum(raw.body, algorithm) != stated
+        ):
+            message = f"The {algorithm} you specified did not match the calculated checksum."
+            raise RefusalError(Reason.REFUSED, message, "BadDigest")
+
+
+def _is_base64(text: str, length: int) -> bool:
+    try:
+        return len(base64.b64decode(text, validate=True)) == length
+    except (binascii.Error, ValueError):
+        return False
+
+
+def checksum(body: bytes, algorithm: str) -> str:
+    from moto.s3.utils import compute_checksum
+
+    return str(compute_checksum(body, algorithm), "ascii")

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""S3's documents: read once, strictly, by the shapes of botocore's models, and written anew.
+
+moto's own reader takes the first of several spellings, namespaces for names, and comments for nothing. So there is one
+spelling: UTF-8, no declarations, one namespace, each element once unless the model has a list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from localcloud.aws.border.flat import typed
+from localcloud.aws.errors import Reason, RefusalError
+
+_LONGEST = 4 * 1024 * 1024
+_TYPE = "{http://www.w3.org/2001/XMLSchema-instance}type"
+_SCHEMA = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+_SPACE = re.compile(r"[ \t\r\n]*")
+# A reader of XML makes a line break of a bare carriage return.
+_ESCAPES = {"\r": "&#13;"}
+
+
+def read(body: bytes, name: str, namespace: str, shape: Any) -> Any:
+    """The document as a value: members by their names in the model."""
+    root = _parsed(body)
+    space, _, tag = root.tag.rpartition("}")
+    if tag != name or space.removeprefix("{") not in ("", namespace):
+        raise malformed()
+    return _of(root, shape, space)
+
+
+def malformed() -> RefusalError:
+    message = "The XML you provided was not well-formed or did not validate against our published schema"
+    return RefusalError(Reason.MALFORMED, message, "MalformedXML")
+
+
+def _parsed(body: bytes) -> ElementTree.Element:
+    if len(body) > _LONGEST:
+        raise malformed()
+    try:
+        text = body.decode()
+        # No client sends declarations, which could name entities without end, nor comments.
+        if "<!" in text or text.startswith("\ufeff"):
+            raise malformed()
+        return ElementTree.fromstring(text)
+    except (ElementTree.ParseError, ValueError):
+        raise malformed() from None
+
+
+def _of(element: ElementTree.Element, shape: Any, space: str) -> Any:
+    kind = shape.type_name
+    if kind == "structure":
+        return _structure(element, shape, space)
+    if kind == "list":
+        _check_plain(element, "")
+        tag = _item_name(shape)
+        return [_of(item, shape.member, space) for item in element if _tag(item, space) == tag or _refuse()]
+    if len(element) or element.attrib or kind == "map":
+        raise malformed()
+    try:
+        return typed(element.text or "", kind, _tag(element, space))
+    except RefusalError:
+        raise malformed() from None
+
+
+def _structure(element: ElementTree.Element, shape: Any, space: str) -> dict[str, Any]:
+    inside = {name: one for name, one in shape.members.items() if "location" not in one.serialization}
+    attribute = _attribute_of(inside)
+    stated = _check_plain(element, attribute)
+    value: dict[str, Any] = {attribute: stated} if stated else {}
+    names = {_name(name, member): name for name, member in inside.items() if name != attribute}
+    for item in element:
+        name = names.get(_tag(item, space), "")
+        member = inside[name] if name else _refuse()
+        if member.type_name == "list" and _is_flat(member):
+            value.setdefault(name, []).append(_of(item, member.member, space))
+        elif name in value:
+            raise malformed()
+        else:
+            value[name] = _of(item, member, space)
+    if any(name in inside and name not in value for name in shape.required_members):
+        raise malformed()
+    return value
+
+
+def _attribute_of(members: Mapping[str, Any]) -> str:
+    """The member that is an attribute: grantees have a type. None has two."""
+    return next((name for name, member in members.items() if member.serialization.get("xmlAttribute")), "")
+
+
+def _check_plain(element: ElementTree.Element, attribute: str) -> str:
+    """The attribute of an element that holds elements, and no text of its own."""
+    texts = (element.text, *(item.tail for item in element))
+    allowed = {_TYPE} if attribute else set()
+    if set(element.attrib) - allowed or not all(_SPACE.fullmatch(text or "") for text in texts):
+        raise malformed()
+    return element.get(_TYPE, "")
+
+
+def _tag(element: ElementTree.Element, space: str) -> str:
+    found, brace, tag = element.tag.rpartition("}")
+    if found != space:
+        raise malformed()
+    return tag if brace or not space else ""
+
+
+def _refuse() -> Any:
+    raise malformed()
+
+
+def _is_flat(shape: Any) -> bool:
+    return bool(shape.serialization.get("flattened"))
+
+
+def _name(name: str, member: Any) -> str:
+    return str(member.serialization.get("name", name))
+
+
+def _item_name(shape: Any) -> str:
+    return str(shape.member.serialization.get("name", "member"))
+
+
+def written(value: Any, name: str, shape: Any) -> bytes:
+    """The document for moto: without namespaces, as its reader has it."""
+    return "".join(_parts(value, name, shape)).encode()
+
+
+def _parts(value: Any, name: str, shape: Any) -> Iterator[str]:
+    if shape.type_name == "structure":
+        attribute = _attribute_of(shape.members)
+        yield f'<{name} {_SCHEMA} xsi:type="{_quoted(value[attribute])}">' if attribute in value else f"<{name}>"
+        for member, one in shape.members.items():
+            if member in value and member != attribute:
+                yield from _member(value[member], _name(member, one), one)
+        yield f"</{name}>"
+    elif shape.type_name == "list":
+        yield f"<{name}>"
+        for item in value:
+            yield from _parts(item, _item_name(shape), shape.member)
+        yield f"</{name}>"
+    else:
+        yield f"<{name}>{escape(str(value), _ESCAPES)}</{name}>"
+
+
+def _member(value: Any, name: str, shape: Any) -> Iterator[str]:
+    if shape.type_name == "list" and _is_flat(shape):
+        for item in value:
+            yield from _parts(item, name, shape.member)
+    else:
+        yield from _parts(value, name, shape)
+
+
+def _quoted(text: str) -> str:
+    return escape(text, {**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
