@@ -68,7 +68,11 @@ def _start(spec: dict[str, Any], users: int, gate: int, report: int) -> int:
                 os._exit(1)
             _give_up_rights(spec["room"]["limits"], users, _number(spec["room"]))
             os.chdir(spec["folder"])
-            os.execvpe(spec["command"][0], spec["command"], spec["environment"])
+            environment = dict(spec["environment"])
+            if reports := spec.get("reports"):  # the command unpacks something before, and may refuse that
+                os.set_inheritable(report, True)
+                environment[reports] = str(report)
+            os.execvpe(spec["command"][0], spec["command"], environment)
         except BaseException as error:
             _send(report, {"error": str(error)})
         os._exit(127)

@@ -59,7 +59,7 @@ def hand_over(folder: Path, user: int | None) -> None:
 def first_closed(paths: Iterable[str]) -> str:
     """The first of these paths that not everybody may read. Empty if everybody may read all."""
     for path in paths:
-        status = os.stat(path)
+        status = os.lstat(path)
         wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(status.st_mode) else 0)
         if status.st_mode & wanted != wanted:
             return path
