@@ -23,6 +23,8 @@ from runstatus.openpai.storages import Storages
 
 _OUTPUT = "output"
 _MOST_FILES, _MOST_SECONDS = 10_000, 10.0
+# More than anybody asks for. A file may grow after it was listed.
+_LONGEST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class OutputFolder:
 
     def read(self, name: str) -> bytes:
         with os.fdopen(open_file(str(self.storage), f"{self.folder}/{name}"), "rb") as file:
-            return file.read()
+            return file.read(_LONGEST_BYTES)
 
 
 def read_last_lines(cloud: Cloud, run_id: str, tell: Tell) -> list[str]:

@@ -19,6 +19,7 @@ from localcloud.environments import cache, find, layers, make
 from localcloud.environments.find import Environment, MissingEnvironment
 from localcloud.environments.layers import Wanted, make_layer
 from localcloud.environments.work import MakeError
+from localcloud.hosts import shown
 from tests.support.environments import TINY, Told
 from tests.support.waiting import eventually
 from tests.support.wheels import digest, write_source, write_wheel
@@ -156,6 +157,40 @@ def test_a_package_changes_neither_the_interpreter_nor_what_lies_below(shelf: Sh
     assert run(made, "import mini, rude; print(mini.VERSION)") == "1"
     [base] = made.interpreter.parent.parent.glob("lib/python*/site-packages/base.pth")
     assert ".ssh" not in base.read_text()
+
+
+def test_no_file_of_a_package_says_what_nodes_see(shelf: Shelf) -> None:
+    """A wheel may put files anywhere in the folder that it is unpacked into."""
+    secret = shelf.folder.parent / "secret"
+    (secret / "lib" / "python3" / "site-packages").mkdir(parents=True)
+    (secret / "pyvenv.cfg").write_text(f"home = {secret}\n")
+    site = next(shelf.base.interpreter.parent.parent.glob("lib/python*/site-packages"))
+    texts = {
+        "pyvenv.cfg": f"home = {secret}/bin\n", "packages.txt": "mini==9\n", "installed.txt": "mini==9\n",
+        cache.STAMP: '{"python": "3", "versions": {"mini": "9"}, "modules": {}}', "bin/python3": "#!/bin/false\n",
+        f"lib/{site.parent.name}/site-packages/base.pth": f"{secret}/lib/python3/site-packages\n",
+    }  # fmt: skip
+    files = {f"hostile-1.0.data/data/{name}": text for name, text in texts.items()}
+    write_wheel(shelf.folder, "hostile", "1.0", {"hostile.py": "", **files})
+    made = shelf.make("hostile")
+    pairs = shown.programs(made.layout, made.variables)
+    assert (str(made.interpreter.parent), str(made.interpreter.parent)) in pairs
+    assert not [pair for pair in pairs if str(secret) in "".join(pair)]
+    prefix = made.interpreter.parent.parent
+    assert str(secret) not in (prefix / "pyvenv.cfg").read_text() + "".join(
+        path.read_text() for path in prefix.glob("lib/python*/site-packages/base.pth")
+    )
+    assert find.requirements_of(shelf.wanted("hostile").digest) == ("hostile",)
+    assert made.says.endswith("; hostile 1.0")
+
+
+def test_notes_of_no_package_are_refused(shelf: Shelf) -> None:
+    """Names and versions of packages are shown to people."""
+    notes = "rude-1.0.data/purelib/other-1.dist-info/METADATA"
+    write_wheel(shelf.folder, "rude", "1.0", {"rude.py": "", notes: "Name: oth\x1b[2Jer\nVersion: 1\n"})
+    with pytest.raises(MakeError, match=r"brings notes of another, \('oth\\x1b\[2Jer', '1'\)"):
+        shelf.make("rude")
+    assert shelf.nothing_is_left(shelf.wanted("rude"))
 
 
 def test_without_a_network_the_reason_is_said(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
