@@ -44,9 +44,7 @@ class Budget:
         return True
 
 
-def regular_files(
-    root: str, enters: Enters, budget: Budget, within: str = ""
-) -> Iterator[tuple[str, os.stat_result]]:
+def regular_files(root: str, enters: Enters, budget: Budget, within: str = "") -> Iterator[tuple[str, os.stat_result]]:
     """Files by their paths below the root, those in the upper folders first: all, or those `within` a folder there.
     Other file systems are not entered."""
     device, left = -1, deque([within])

@@ -33,9 +33,7 @@ def of_interpreter(program: Path) -> Layout:
     prefix = program.parent.parent
     settings = _read(prefix / SETTINGS)
     sites = next(filter(None, map(_sites, dict.fromkeys((prefix, program.resolve().parent.parent)))), ())
-    return Layout(
-        tuple(_prefixes(program)), settings or _settings(program.resolve().parent, True), sites, not settings
-    )
+    return Layout(tuple(_prefixes(program)), settings or _settings(program.resolve().parent, True), sites, not settings)
 
 
 def of_unpacked(folder: Path) -> Layout:

@@ -22,8 +22,8 @@ import sys; sys.flags.isolated and sys.path.insert(0, {launcher!r})
 
 
 def write(folder: Path, interpreter: Path, parts: Layout, launcher: str) -> None:
-    """Makes the folder. `parts` are those of the interpreter's environment, and `launcher` is the folder of the package,
-    as the node sees it."""
+    """Makes the folder. `parts` are those of the interpreter's environment, and `launcher` is the folder of the
+    package, as the node sees it."""
     programs = folder / "bin"
     programs.mkdir(parents=True, exist_ok=True)
     for name in _NAMES:

@@ -226,6 +226,7 @@ def _unpacks(code: RunCode, work: NodeWork, rank: int, given: Path, seen: NodePa
     """Gives the nodes the archive, and this one the file that says what to do with it. Returns where it sees that."""
     if rank == 0:
         _write_whole(given / _UNPACKING, Path(unpacking.__file__).read_text("utf-8"))
+        (given / _ARTIFACT).unlink(missing_ok=True)
         try:
             os.link(code.file, given / _ARTIFACT)  # which may be large
         except OSError:

@@ -29,8 +29,8 @@ _LONGEST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """What training left in a folder of a storage. All in the storage is a stranger's: no link is followed, also none on
-    the way to the folder."""
+    """What training left in a folder of a storage. All in the storage is a stranger's: no link is followed, also none
+    on the way to the folder."""
 
     storage: Path
     folder: str
